@@ -1,0 +1,1 @@
+"""Compile: SX functions to tapes, tapes to machine code and C."""

@@ -1,0 +1,127 @@
+"""SX functions that the targets are tested on: realistic ones and random ones."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+from hypothesis import strategies as st
+
+UNARY = ("neg", "sin", "cos", "sq", "twice", "fabs", "atan", "tanh")
+BINARY = ("add", "sub", "mul", "fmin", "fmax", "copysign", "hypot", "atan2")
+
+
+def every_operation() -> ca.Function:
+    """Each operation that SX has, at least once, well inside its domain."""
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    inside = x / (1 + ca.fabs(x))
+    above = 1 + x * x
+    results = [
+        x + y, x - y, x * y, x / y, -x, x**2, 2 * x, 1 / x, ca.sqrt(above), ca.fabs(x),
+        ca.sin(x), ca.cos(x), ca.tan(x), ca.asin(inside), ca.acos(inside), ca.atan(x),
+        ca.atan2(x, y), ca.exp(x), ca.expm1(x), ca.log(above), ca.log1p(x * x), ca.erf(x),
+        ca.sinh(x), ca.cosh(x), ca.tanh(x), ca.asinh(x), ca.acosh(above), ca.atanh(inside),
+        above**y, above**1.7, x**3, x**-2, ca.hypot(x, y), ca.floor(x), ca.ceil(x),
+        ca.fmod(x, y), ca.remainder(x, y), ca.sign(x), ca.copysign(x, y), ca.fmin(x, y),
+        ca.fmax(x, y), x < y, x <= y, x == y, x != y, ca.logic_not(x < y),
+        ca.logic_and(x < 1, y > 0), ca.logic_or(x < -1, y > 1), ca.if_else(x < y, x, 3 * y),
+        ca.if_else(x > 0, x, 0), ca.SX.binary(ca.OP_LIFT, x, y),
+    ]  # fmt: skip
+    return ca.Function("every_operation", [x, y], [ca.vertcat(*results)], ["x", "y"], ["results"])
+
+
+def planar_chain(links: int) -> ca.Function:
+    """Torques of an open planar chain by Lagrange's equations (dense, trigonometric)."""
+    q, v, a = (ca.SX.sym(name, links) for name in "qva")
+    lengths = ca.SX.sym("lengths", links)
+    position, velocity = ca.SX.zeros(2), ca.SX.zeros(2)
+    angle, rate, kinetic, potential = ca.SX(0), ca.SX(0), ca.SX(0), ca.SX(0)
+    for k in range(links):
+        angle, rate = angle + q[k], rate + v[k]
+        arm = lengths[k] * ca.vertcat(ca.cos(angle), ca.sin(angle))
+        turned = rate * ca.vertcat(-arm[1], arm[0])
+        middle = velocity + turned / 2
+        kinetic += ca.dot(middle, middle) / 2 + rate**2 * lengths[k] ** 2 / 24
+        potential += 9.81 * (position[1] + arm[1] / 2)
+        position, velocity = position + arm, velocity + turned
+    momentum = ca.gradient(kinetic, v)
+    torque = ca.jtimes(momentum, v, a) + ca.jtimes(momentum, q, v)
+    torque -= ca.gradient(kinetic - potential, q)
+    mass = ca.jacobian(momentum, v)
+    names = ["q", "v", "a", "lengths"]
+    return ca.Function("planar", [q, v, a, lengths], [torque, mass], names, ["torque", "mass"])
+
+
+def _rotation(angle: ca.SX) -> ca.SX:
+    c, s = ca.cos(angle), ca.sin(angle)
+    return ca.vertcat(ca.horzcat(c, -s, 0), ca.horzcat(s, c, 0), ca.horzcat(0, 0, 1))
+
+
+def spatial_arm(links: int = 7) -> ca.Function:
+    """Torques of an arm in space by recursive Newton-Euler, dense link inertias."""
+    rng = np.random.default_rng(links)
+    q, v, a = (ca.SX.sym(name, links) for name in "qva")
+    axis = ca.DM([0, 0, 1])
+    tilts = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(links)]
+    places, centres = rng.normal(size=(2, links, 3))
+    factors = rng.normal(size=(links, 3, 3))
+    inertias = [m @ m.T for m in factors]
+    w, wd, acc = ca.SX.zeros(3), ca.SX.zeros(3), ca.SX(ca.DM([0, 0, 9.81]))
+    frames, forces, moments = [], [], []
+    for k in range(links):
+        R = ca.mtimes(ca.DM(tilts[k]), _rotation(q[k]))
+        p = ca.DM(places[k])
+        acc = ca.mtimes(R.T, acc + ca.cross(wd, p) + ca.cross(w, ca.cross(w, p)))
+        w_parent = ca.mtimes(R.T, w)
+        w = w_parent + axis * v[k]
+        wd = ca.mtimes(R.T, wd) + axis * a[k] + ca.cross(w_parent, axis * v[k])
+        c, J = ca.DM(centres[k]), ca.DM(inertias[k])
+        force = 2.0 * (acc + ca.cross(wd, c) + ca.cross(w, ca.cross(w, c)))
+        moment = ca.mtimes(J, wd) + ca.cross(w, ca.mtimes(J, w)) + ca.cross(c, force)
+        frames.append((R, p))
+        forces.append(force)
+        moments.append(moment)
+    torque = []
+    f, n = ca.SX.zeros(3), ca.SX.zeros(3)
+    for k in reversed(range(links)):
+        f, n = f + forces[k], n + moments[k]
+        torque.insert(0, n[2])
+        R, p = frames[k]
+        f, n = ca.mtimes(R, f), ca.mtimes(R, n)
+        n = n + ca.cross(p, f)
+    return ca.Function("arm", [q, v, a], [ca.vertcat(*torque)], ["q", "v", "a"], ["torque"])
+
+
+def long_function(operations: int) -> ca.Function:
+    """Straight-line code of about the given length, with distant dependencies."""
+    rng = np.random.default_rng(operations)
+    x = ca.SX.sym("x", 6)
+    values = [x[i] for i in range(6)]
+    values += [f(x[i]) for f in (ca.sin, ca.cos) for i in range(6)]
+    picks = rng.random((operations // 2, 3)) ** 4
+    for near, middle, far in picks:
+        n = len(values)
+        a, b, c = (values[n - 1 - int(u * n)] for u in (near, middle, far))
+        values.append((a * b + c) * 0.5 if n % 8 == 0 else a * b + c)
+    total = ca.sum1(ca.vertcat(*values[-6:]))
+    return ca.Function("long", [x], [total, ca.vertcat(*values[-4:])], ["x"], ["total", "last"])
+
+
+@st.composite
+def random_function(draw: st.DrawFn) -> ca.Function:
+    """A random graph of smooth and non-smooth operations on two vectors."""
+    x, y = ca.SX.sym("x", draw(st.integers(1, 4))), ca.SX.sym("y", draw(st.integers(1, 3)))
+    values = [*ca.vertsplit(x), *ca.vertsplit(y), ca.SX(draw(st.sampled_from((0.5, -1.0, 3.0))))]
+    for _ in range(draw(st.integers(1, 40))):
+        pick = st.integers(0, len(values) - 1)
+        a, b = values[draw(pick)], values[draw(pick)]
+        name = draw(st.sampled_from(UNARY + BINARY + ("choose",)))
+        if name == "choose":
+            value = ca.if_else(a < b, a, -b)
+        elif name in UNARY:
+            value = ca.SX.unary(getattr(ca, f"OP_{name.upper()}"), a)
+        else:
+            value = ca.SX.binary(getattr(ca, f"OP_{name.upper()}"), a, b)
+        values.append(ca.tanh(value) if draw(st.integers(0, 3)) == 0 else value)
+    count = draw(st.integers(1, min(6, len(values))))
+    result = ca.vertcat(*values[-count:])
+    return ca.Function("random", [x, y], [result, values[-1]], ["x", "y"], ["many", "one"])
