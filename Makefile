@@ -1,0 +1,102 @@
+# Every target sets itself up: the virtual environment, the pinned tools, the package.
+# A package index, a proxy and the like come from your pip configuration or PIP_* variables.
+
+PYTHON ?= python3
+JOBS   ?= 2
+ARGS   ?=
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LOCK  := requirements/dev.txt
+PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format bench docs lock clean distclean
+
+help:  ## say what there is to make
+	@echo "make TARGET, where TARGET is"
+	@sed -n 's/^\([a-z]*\):.*  ## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{printf "  %-10s %s\n", $$1, $$2}'
+	@echo "Options: PYTHON=python3.12 (to build .venv with), JOBS=2 (for the tests),"
+	@echo "         ARGS='-k rolling' (handed on to pytest, the demo or the benchmarks)."
+
+demo: $(STAMP)  ## derive, compile and run a robot; results in out/
+	@mkdir -p out
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: lint  ## linters, types, then all the tests
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: $(STAMP)  ## style, format and types, in seconds
+	$(BIN)/ruff check .
+	@$(BIN)/ruff format --check . || { echo "Remedy: make format"; exit 1; }
+	$(BIN)/mypy
+
+format: $(STAMP)  ## rewrite the sources in the house format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## correctness first, then times against other libraries
+	$(BIN)/python -m benchmarks.run $(ARGS)
+
+docs: $(STAMP)  ## the manual, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
+# The oldest Python of pyproject.toml resolves, so that the pins suit the newer ones too.
+lock:  ## resolve the dependencies of pyproject.toml again (needs Python 3.11)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+	  echo "The lock is resolved on Python 3.11, the oldest supported. Remedy: make lock PYTHON=python3.11"; \
+	  exit 1; }
+	@set -eu; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	$(PYTHON) -m venv "$$scratch/venv"; \
+	pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
+	$$pip install -qq '.[dev]'; \
+	$$pip check; \
+	{ sed -n '/^#/p' $(LOCK); $$pip freeze --exclude axode; } > "$$scratch/lock"; \
+	cp "$$scratch/lock" $(LOCK)
+
+clean:  ## remove results, the site and caches; keep the environment
+	rm -rf out site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove the environment too
+	rm -rf $(VENV)
+
+# The stamp is touched last, so a failed install is tried again.
+$(STAMP): $(LOCK) pyproject.toml
+	@rm -f $@
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { $(make_venv); }
+	@$(BIN)/python -c '$(NEW_ENOUGH)' || { \
+	  echo "$(VENV) has $$($(BIN)/python --version), and Axode needs Python 3.11 or newer."; \
+	  echo "Remedy: make distclean, then try again with PYTHON=python3.11 or newer."; \
+	  exit 1; }
+	@echo "Installing the pinned packages into $(VENV) (once; again when the pins change)"
+	@$(PIP) install -r $(LOCK)
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The first interpreter that is new enough, or a word about the one that is not.
+define make_venv
+  for python in $(PYTHON) python3.13 python3.12 python3.11; do \
+    if "$$python" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then found="$$python"; break; fi; \
+  done; \
+  if [ -z "$${found:-}" ]; then \
+    echo "Axode needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)."; \
+    echo "Remedy: install a newer Python and say which: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; \
+    exit 1; \
+  fi; \
+  if ! "$$found" -c 'import venv, ensurepip' >/dev/null 2>&1; then \
+    echo "$$found ($$("$$found" --version)) has no venv module."; \
+    echo "Remedy, on Debian and Ubuntu: apt install python3-venv"; \
+    exit 1; \
+  fi; \
+  if [ "$$found" != "$(PYTHON)" ]; then \
+    echo "$(PYTHON) is $$($(PYTHON) --version 2>&1), not 3.11 or newer; taking $$found instead."; \
+  fi; \
+  echo "Creating $(VENV) with $$("$$found" --version)"; \
+  "$$found" -m venv --clear $(VENV) || { \
+    echo "$$found could not create $(VENV). On Debian and Ubuntu: apt install python3-venv"; \
+    exit 1; }
+endef
