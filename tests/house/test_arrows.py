@@ -1,0 +1,71 @@
+"""Arrows point one way: describe <- derive <- compile <- solve <- show."""
+
+import pytest
+
+from house.arrows import imports, wrong_arrows
+from house.tree import PACKAGE, relative, sources
+
+
+def test_every_import_follows_the_pipeline():
+    faults = []
+    for path in sources():
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        module = ".".join(parts[:-1] if is_package else parts)
+        wrong = wrong_arrows(path.read_text(), module, is_package=is_package)
+        faults += [f"{relative(path)}, {fault}" for fault in wrong]
+    assert sources(), "no sources found under src/axode"
+    assert not faults, "imports against the house rules:\n  " + "\n  ".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("axode.mechanism.bodies", "import casadi as ca"),
+        ("axode.mechanism.bodies", "def f():\n    import casadi"),
+        ("axode.mechanism.bodies", "from llvmlite import ir"),
+        ("axode.mechanism.bodies", "from ..symbolic import spatial"),
+        ("axode.mechanism.bodies", "from .. import symbolic"),
+        ("axode.mechanism.bodies", "from axode import simulate"),
+        ("axode.mechanism.bodies", "try:\n    from axode.symbolic import x\nexcept E:\n    pass"),
+        ("axode.mechanism.bodies", "def f():\n    import axode.codegen.model"),
+        ("axode.symbolic.equations", "from axode.codegen.model import Model"),
+        ("axode.symbolic.formulations.legs", "from ...codegen import tape"),
+        ("axode.codegen.model", "def f():\n    from axode.problems import simulate"),
+        ("axode.problems.simulate", "from axode.results.trajectory import Trajectory"),
+        ("axode.problems.simulate", "from axode.gallery import balancer"),
+        ("axode.results.plot", "import matplotlib.pyplot as plt"),
+        ("axode.gallery.balancer", "from axode.symbolic import spatial"),
+        ("axode.helpers", "from axode.errors import AxodeError"),
+        ("axode.errors", "from axode.mechanism.bodies import Body"),
+    ],
+)
+def test_a_wrong_arrow_is_seen(module, source):
+    assert wrong_arrows(source, module)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("axode.mechanism.mechanism", "def derive():\n    from axode.symbolic import equations"),
+        ("axode.mechanism.mechanism", "if TYPE_CHECKING:\n    from ..symbolic import equations"),
+        ("axode.mechanism.mechanism", "from . import bodies\nfrom ..errors import AxodeError"),
+        ("axode.symbolic.spatial", "import casadi as ca"),
+        ("axode.symbolic.equations", "def compile():\n    from ..codegen.model import Model"),
+        ("axode.codegen.llvm", "from llvmlite import ir\nfrom .tape import Tape"),
+        ("axode.problems.simulate", "def f():\n    from ..results.trajectory import Trajectory"),
+        ("axode.results.plot", "def plot():\n    import matplotlib.pyplot as plt"),
+        ("axode.gallery.balancer", "import axode as ax\nfrom axode.mechanism.bodies import Body"),
+        ("axode.cli", "from axode.gallery import balancer\nfrom axode.problems import simulate"),
+        ("axode", "from axode.mechanism.mechanism import Mechanism"),
+    ],
+)
+def test_a_right_arrow_is_let_through(module, source):
+    assert wrong_arrows(source, module) == []
+
+
+def test_relative_imports_are_made_absolute():
+    found = imports("from . import a\nfrom .b import c", "axode.symbolic", is_package=True)
+    assert [item.module for item in found] == ["axode.symbolic.a", "axode.symbolic.b.c"]
+    found = imports("from .. import errors\nfrom ..x.y import z", "axode.symbolic.spatial")
+    assert [item.module for item in found] == ["axode.errors", "axode.x.y.z"]
