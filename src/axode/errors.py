@@ -1,0 +1,100 @@
+"""The mistakes a user can make, each told with its cause and its remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class AxodeError(Exception):
+    """Base of every error Axode raises on purpose."""
+
+
+class UnknownName(AxodeError, KeyError):
+    """A name that nothing carries, with the names that exist."""
+
+    def __init__(self, owner: str, kind: str, name: str, known: Iterable[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(f"{owner} has no {kind} '{name}'.\n  {suggest(kind, name, self.known)}")
+
+    def __str__(self) -> str:  # KeyError would print the quoted repr
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a description: where it stands and what is wrong with it."""
+
+    kind: str  # "body", "joint", "wheel", ...: the table of a file it would stand in
+    name: str
+    field: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"[{self.kind}.{self.name}]" if self.name else f"[{self.kind}]"
+        label = f" {self.field}:" if self.field else ""
+        prefix = "" if self.line is None else f"line {self.line:>3}  "
+        return f"{prefix}{place}{label} {self.message}"
+
+
+class MechanismError(AxodeError):
+    """Everything wrong with a description, told at once."""
+
+    def __init__(self, source: str, faults: Sequence[Fault]) -> None:
+        self.source = source
+        self.faults = tuple(faults)
+        count = f"{len(faults)} problem" + ("s" if len(faults) != 1 else "")
+        super().__init__("\n  ".join([f"{source} has {count}.", *map(str, faults)]))
+
+
+class FileError(AxodeError):
+    """A file that cannot be read, written or understood."""
+
+
+class LoopNotClosed(AxodeError):
+    """No configuration near the guess closes the loops and touches the ground."""
+
+    def __init__(self, row: str, residual: float, unit: str, configuration: dict[str, float],
+                 remedy: str) -> None:  # fmt: skip
+        self.row = row
+        self.residual = residual
+        self.configuration = configuration
+        super().__init__(f"'{row}' is open by {residual:.3g} {unit}.\n  {remedy}")
+
+
+class SingularConfiguration(AxodeError):
+    """A configuration at which the equations lose rank."""
+
+
+class InvalidIndependent(AxodeError, ValueError):
+    """A choice of independent speeds that cannot describe the motion."""
+
+
+class Immobile(AxodeError):
+    """Constraints that leave nothing able to move."""
+
+
+class NotApplicable(AxodeError):
+    """A formulation or target that cannot accept this mechanism, and why."""
+
+
+class InvalidArgument(AxodeError, ValueError):
+    """An argument of the wrong size, type or value, with what was expected."""
+
+
+class UnderactuatedMotion(UserWarning):
+    """A motion that the actuators cannot produce; the nearest forces are returned."""
+
+
+def suggest(kind: str, name: str, known: Sequence[str]) -> str:
+    """The alternatives to a name that is not known, the likely one first."""
+    if not known:
+        return f"There is no {kind} yet."
+    shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"   Did you mean '{close[0]}'?" if close else ""
+    plural = kind[:-1] + "ies" if kind.endswith("y") else kind + "s"
+    return f"{plural.capitalize()}: {shown}.{hint}"

@@ -1,0 +1,208 @@
+"""Rigid bodies, their inertia and the shapes that picture them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from axode.mechanism.expressions import Scalar, as_scalar, numeric
+from axode.mechanism.geometry import AXES, ORIGIN, Vector, as_vector
+
+TRIANGLE_TOLERANCE = 1e-9  # relative; a thin disk meets the triangle rule with equality
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """Moments and products of inertia about the mass centre, in body axes [kg m^2].
+
+    Args:
+        xx, yy, zz: Moments of inertia.
+        xy, xz, yz: Entries of the tensor off its diagonal (minus the products of inertia).
+        ideal: Whether zero moments are meant (a point mass, a thin rod).
+    """
+
+    xx: Scalar
+    yy: Scalar
+    zz: Scalar
+    xy: Scalar = 0.0
+    xz: Scalar = 0.0
+    yz: Scalar = 0.0
+    ideal: bool = False
+
+    @classmethod
+    def of(cls, value: Any) -> Inertia:
+        """From three principal moments, a 3 x 3 tensor, or an `Inertia` itself."""
+        if isinstance(value, Inertia):
+            return value
+        rows = list(value)
+        if len(rows) == 3 and not hasattr(rows[0], "__len__"):
+            return cls(*as_vector(rows))
+        if len(rows) == 3 and all(len(row) == 3 for row in rows):
+            (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (as_vector(row) for row in rows)
+            for upper, lower in ((xy, yx), (xz, zx), (yz, zy)):
+                if not math.isclose(numeric(upper), numeric(lower), rel_tol=1e-9, abs_tol=1e-15):
+                    raise TypeError("the inertia tensor must be symmetric")
+            return cls(xx, yy, zz, xy, xz, yz)
+        raise TypeError("expected three principal moments, a 3 x 3 tensor or an Inertia")
+
+    @classmethod
+    def box(cls, mass: Scalar, size: Any) -> Inertia:
+        """A solid box with edges `size` [m] along x, y, z."""
+        x, y, z = as_vector(size)
+        k = mass / 12.0
+        return cls(k * (y * y + z * z), k * (x * x + z * z), k * (x * x + y * y))
+
+    @classmethod
+    def cylinder(cls, mass: Scalar, radius: Scalar, length: Scalar, axis: Any = "z") -> Inertia:
+        """A solid cylinder about `axis`."""
+        transverse = mass * (3.0 * radius * radius + length * length) / 12.0
+        return cls.axial(mass * radius * radius / 2.0, transverse, axis)
+
+    @classmethod
+    def disk(cls, mass: Scalar, radius: Scalar, axis: Any = "z") -> Inertia:
+        """A thin uniform disk about `axis`."""
+        return cls.axial(mass * radius * radius / 2.0, mass * radius * radius / 4.0, axis)
+
+    @classmethod
+    def rod(cls, mass: Scalar, length: Scalar, axis: Any = "x") -> Inertia:
+        """A thin uniform rod along `axis`, without inertia about it."""
+        return cls.axial(0.0, mass * length * length / 12.0, axis, ideal=True)
+
+    @classmethod
+    def sphere(cls, mass: Scalar, radius: Scalar) -> Inertia:
+        """A solid uniform sphere."""
+        moment = 0.4 * mass * radius * radius
+        return cls(moment, moment, moment)
+
+    @classmethod
+    def point(cls) -> Inertia:
+        """No inertia about the mass centre: a point mass."""
+        return cls(0.0, 0.0, 0.0, ideal=True)
+
+    @classmethod
+    def axial(
+        cls, along: Scalar, across: Scalar, axis: Any = "z", *, ideal: bool = False
+    ) -> Inertia:
+        """Symmetric about `axis`: `along` it and `across` it."""
+        x, y, z = as_vector(axis)
+        d = as_scalar(along) - as_scalar(across)
+        return cls(across + d * x * x, across + d * y * y, across + d * z * z,
+                   d * x * y, d * x * z, d * y * z, ideal)  # fmt: skip
+
+    def moved(self, mass: Scalar, offset: Any) -> Inertia:
+        """About a point displaced by `offset` [m] from the mass centre (parallel axes)."""
+        x, y, z = as_vector(offset)
+        return Inertia(self.xx + mass * (y * y + z * z), self.yy + mass * (x * x + z * z),
+                       self.zz + mass * (x * x + y * y), self.xy - mass * x * y,
+                       self.xz - mass * x * z, self.yz - mass * y * z)  # fmt: skip
+
+    @property
+    def entries(self) -> tuple[Scalar, ...]:
+        """xx, yy, zz, xy, xz, yz."""
+        return (self.xx, self.yy, self.zz, self.xy, self.xz, self.yz)
+
+    def fault(self) -> str | None:
+        """Why no rigid body can have this inertia, or None."""
+        xx, yy, zz, xy, xz, yz = (numeric(entry) for entry in self.entries)
+        if not all(map(math.isfinite, (xx, yy, zz, xy, xz, yz))):
+            return "must be finite"
+        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        scale = max(abs(moments[0]), abs(moments[2]))
+        if moments[0] < -TRIANGLE_TOLERANCE * scale or (moments[0] <= 0 and not self.ideal):
+            listed = ", ".join(f"{m:.6g}" for m in moments)
+            remedy = "" if moments[0] < 0 else "; for a point mass or a thin rod say " \
+                "Inertia.point() or Inertia.rod(...)"  # fmt: skip
+            return f"must be positive definite, its principal moments are {listed}{remedy}"
+        if moments[0] + moments[1] < moments[2] * (1 - TRIANGLE_TOLERANCE):
+            return f"not physical, {self._broken_triangle(moments)}"
+        return None
+
+    def _broken_triangle(self, moments: np.ndarray) -> str:
+        named = {"Ixx": numeric(self.xx), "Iyy": numeric(self.yy), "Izz": numeric(self.zz)}
+        for largest in named:
+            a, b = (n for n in named if n != largest)
+            if named[a] + named[b] < named[largest] * (1 - TRIANGLE_TOLERANCE):
+                return f"{a} + {b} < {largest}"
+        return f"principal moments {moments[0]:.6g} + {moments[1]:.6g} < {moments[2]:.6g}"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box centred on `at`, edges `size` [m]."""
+
+    size: Vector
+    at: Vector = ORIGIN
+    kind: ClassVar[str] = "box"
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Of a solid of this shape."""
+        return Inertia.box(mass, self.size)
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder centred on `at` [m]."""
+
+    radius: Scalar
+    length: Scalar
+    axis: Vector = AXES["z"]
+    at: Vector = ORIGIN
+    kind: ClassVar[str] = "cylinder"
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Of a solid of this shape."""
+        return Inertia.cylinder(mass, self.radius, self.length, self.axis)
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere centred on `at` [m]."""
+
+    radius: Scalar
+    at: Vector = ORIGIN
+    kind: ClassVar[str] = "sphere"
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Of a solid of this shape."""
+        return Inertia.sphere(mass, self.radius)
+
+
+Shape = Box | Cylinder | Sphere
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body; its frame is wherever the user puts it.
+
+    Args:
+        name: Unique in the mechanism.
+        mass: [kg]
+        com: Mass centre in the body's frame [m].
+        inertia: About the mass centre, in the body's axes [kg m^2].
+        shape: What a picture shows; dynamics never looks at it.
+    """
+
+    name: str
+    mass: Scalar
+    com: Vector
+    inertia: Inertia
+    shape: Shape | None = None
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Field and message of everything unphysical."""
+        mass = numeric(self.mass)
+        massless = mass == 0 and self.inertia.ideal
+        if not (mass > 0 or massless) or math.isinf(mass):
+            yield "mass", f"must be > 0 kg, got {mass:g}"
+        if not all(math.isfinite(numeric(c)) for c in self.com):
+            yield "com", "must be finite"
+        fault = self.inertia.fault()
+        if fault:
+            yield "inertia", fault
+
+
+GROUND = Body("ground", 0.0, ORIGIN, Inertia.point())

@@ -1,0 +1,133 @@
+"""Vectors, axes and rotations as a description holds them: tuples of numbers and formulas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from axode.mechanism.expressions import Scalar, apply, as_scalar, numeric
+
+Vector: TypeAlias = tuple[Scalar, Scalar, Scalar]
+Matrix: TypeAlias = tuple[Vector, Vector, Vector]
+# roll-pitch-yaw (3), unit quaternion w, x, y, z (4), or a rotation matrix (3 x 3)
+Rotation: TypeAlias = "Vector | tuple[Scalar, Scalar, Scalar, Scalar] | Matrix"
+
+ORIGIN: Vector = (0.0, 0.0, 0.0)
+NO_ROTATION: Rotation = (0.0, 0.0, 0.0)
+AXES: dict[str, Vector] = {
+    "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
+}  # fmt: skip
+UNIT_TOLERANCE = 1e-6  # an axis typed with seven digits is still a unit axis
+
+
+def as_vector(value: Any) -> Vector:
+    """Three numbers or formulas, from any sequence of three."""
+    if isinstance(value, str):
+        if value in AXES:
+            return AXES[value]
+        raise TypeError(f"expected three numbers or one of {', '.join(AXES)}, got '{value}'")
+    items = tuple(as_scalar(v) for v in value)
+    if len(items) != 3:
+        raise TypeError(f"expected three numbers, got {len(items)}")
+    return items
+
+
+def as_rotation(value: Any) -> Rotation:
+    """Roll-pitch-yaw, a quaternion or a matrix, told apart by their size."""
+    rows = tuple(value)
+    if len(rows) == 3 and isinstance(rows[0], Sequence | tuple) or _is_matrix(value):
+        return tuple(as_vector(row) for row in rows)  # type: ignore[return-value]
+    items = tuple(as_scalar(v) for v in rows)
+    if len(items) not in (3, 4):
+        raise TypeError(
+            "expected roll, pitch, yaw (3 numbers), a quaternion w, x, y, z (4) or a 3 x 3 matrix, "
+            f"got {len(items)} numbers"
+        )
+    return items  # type: ignore[return-value]
+
+
+def _is_matrix(value: Any) -> bool:
+    return getattr(value, "shape", None) == (3, 3)
+
+
+def scalars(value: Any) -> Iterator[Scalar]:
+    """Every number and formula inside nested tuples."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from scalars(item)
+    else:
+        yield value
+
+
+def rotation_matrix(rotation: Rotation) -> Matrix:
+    """The matrix of a rotation, exact for multiples of a right angle.
+
+    Roll, pitch, yaw turn about fixed x, y, z in this order: `R = Rz(yaw) Ry(pitch) Rx(roll)`.
+    """
+    if isinstance(rotation[0], tuple):
+        return rotation  # type: ignore[return-value]
+    if len(rotation) == 4:
+        return _from_quaternion(*rotation)  # type: ignore[arg-type]
+    (cr, sr), (cp, sp), (cy, sy) = (_cos_sin(angle) for angle in rotation)  # type: ignore[arg-type]
+    return (
+        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
+        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
+        (-sp, cp * sr, cp * cr),
+    )
+
+
+def _cos_sin(angle: Scalar) -> tuple[Scalar, Scalar]:
+    return snap(apply("cos", angle)), snap(apply("sin", angle))
+
+
+def snap(value: Scalar) -> Scalar:
+    """Remove the rounding of cos(pi/2) and its like, so that zeros stay structural."""
+    if isinstance(value, float):
+        nearest = float(round(value))
+        return nearest if abs(value - nearest) < 4e-16 else value
+    return value
+
+
+def _from_quaternion(w: Scalar, x: Scalar, y: Scalar, z: Scalar) -> Matrix:
+    norm2 = w * w + x * x + y * y + z * z
+    s = 2.0 / norm2
+    return (
+        (1.0 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)),
+        (s * (x * y + w * z), 1.0 - s * (x * x + z * z), s * (y * z - w * x)),
+        (s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y)),
+    )
+
+
+def axis_fault(axis: Vector) -> str | None:
+    """Why an axis is not a unit axis, or None."""
+    length = math.sqrt(sum(numeric(a) ** 2 for a in axis))
+    if not math.isfinite(length):
+        return "must be finite"
+    if abs(length - 1.0) <= UNIT_TOLERANCE:
+        return None
+    if length == 0.0:
+        return "must be a unit vector, got zero length"
+    unit = ", ".join(f"{numeric(a) / length:.9g}" for a in axis)
+    return f"must be a unit vector, got length {length:.6g}; along it the unit one is ({unit})"
+
+
+def rotation_fault(rotation: Rotation) -> str | None:
+    """Why a rotation is not one, or None."""
+    values = [numeric(s) for s in scalars(rotation)]
+    if not all(map(math.isfinite, values)):
+        return "must be finite"
+    if len(values) == 4 and abs(math.fsum(v * v for v in values) - 1.0) > 2 * UNIT_TOLERANCE:
+        return "the quaternion w, x, y, z must have length 1"
+    if len(values) == 9:
+        rows = [values[0:3], values[3:6], values[6:9]]
+        for i in range(3):
+            for j in range(3):
+                product = sum(a * b for a, b in zip(rows[i], rows[j], strict=True))
+                if abs(product - (i == j)) > UNIT_TOLERANCE:
+                    return "the matrix is not orthogonal"
+        (a, b, c), (d, e, f), (g, h, i_) = rows
+        if a * (e * i_ - f * h) - b * (d * i_ - f * g) + c * (d * h - e * g) < 0:
+            return "the matrix is a reflection (determinant -1), not a rotation"
+    return None

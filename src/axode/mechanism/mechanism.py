@@ -1,0 +1,447 @@
+"""The mechanism: bodies joined in a tree, chords that close it, and what acts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
+from axode.mechanism.expressions import Expression, Scalar, Time, as_scalar
+from axode.mechanism.forces import (
+    Drive,
+    JointDamper,
+    JointSpring,
+    Motor,
+    Prescribed,
+    Strut,
+    Wrench,
+)
+from axode.mechanism.geometry import NO_ROTATION, ORIGIN, Rotation, Vector, as_rotation, as_vector
+from axode.mechanism.joints import AbstractJoint, Revolute, Spherical
+from axode.mechanism.wheels import AbstractWheel, Contact, Plane
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+BodyLike = Body | str
+
+
+def _name(body: BodyLike) -> str:
+    return body if isinstance(body, str) else body.name
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A joint placed on its two bodies.
+
+    The joint's frame stands at `at`, turned by `rotation`, in the parent, and at `child_at`, turned
+    by `child_rotation`, in the child; the two coincide at zero coordinates.
+    """
+
+    name: str
+    joint: AbstractJoint
+    parent: str
+    child: str
+    at: Vector = ORIGIN
+    rotation: Rotation = NO_ROTATION
+    child_at: Vector = ORIGIN
+    child_rotation: Rotation = NO_ROTATION
+    coordinate_names: tuple[str, ...] = ()  # instead of the joint's own
+    speed_names: tuple[str, ...] = ()
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Full names of its coordinates, such as `elbow` or `base.x`."""
+        if self.coordinate_names:
+            return self.coordinate_names
+        return tuple(f"{self.name}.{n}" if n else self.name for n in self.joint.coordinate_names)
+
+    @property
+    def speeds(self) -> tuple[str, ...]:
+        """Full names of its speeds, such as `elbow.rate` or `base.surge`."""
+        if self.speed_names:
+            return self.speed_names
+        return tuple(f"{self.name}.{n}" for n in self.joint.speed_names)
+
+
+@dataclass
+class Mechanism:
+    """A description of a mechanism, grown by its `add_` methods.
+
+    Nothing is checked while it grows; `check` tells all faults at once and `derive` checks first.
+    Positions are in metres, angles in radians, everything else in SI units. Wherever a number may
+    stand, a `Parameter` or a formula of parameters may stand too.
+
+    Args:
+        name: What messages and files call it.
+        gravity: Acceleration of gravity in the world [m/s^2].
+    """
+
+    name: str
+    gravity: Any = (0.0, 0.0, -9.81)
+    bodies: list[Body] = field(default_factory=list)
+    connections: list[Connection] = field(default_factory=list)
+    loops: list[Connection] = field(default_factory=list)
+    contacts: list[Contact] = field(default_factory=list)
+    drives: list[Drive] = field(default_factory=list)
+    dampers: list[JointDamper] = field(default_factory=list)
+    springs: list[JointSpring] = field(default_factory=list)
+    struts: list[Strut] = field(default_factory=list)
+    wrenches: list[Wrench] = field(default_factory=list)
+    prescribed: list[Prescribed] = field(default_factory=list)
+    home_coordinates: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.gravity = as_vector(self.gravity)
+
+    @property
+    def ground(self) -> Body:
+        """The world: it never moves."""
+        return GROUND
+
+    # bodies and joints -------------------------------------------------------------------------
+
+    def add_body(
+        self, name: str, *, mass: Any, com: Any = ORIGIN, inertia: Any = None,
+        shape: Shape | None = None,
+    ) -> Body:  # fmt: skip
+        """Add a rigid body.
+
+        Args:
+            name: Unique among the bodies.
+            mass: [kg]
+            com: Mass centre in the body's frame [m].
+            inertia: About the mass centre in the body's axes [kg m^2]: three principal moments, a
+                3 x 3 tensor or an `Inertia`; left out, that of a solid of the given shape.
+            shape: What pictures show.
+        """
+        if inertia is None:
+            if shape is None:
+                raise TypeError(
+                    f"body '{name}' needs inertia=... (three principal moments, a 3 x 3 tensor, "
+                    "Inertia.point() for a point mass) or a shape to take it from"
+                )
+            inertia = shape.inertia(as_scalar(mass))
+        body = Body(name, as_scalar(mass), as_vector(com), Inertia.of(inertia), shape)
+        self.bodies.append(body)
+        return body
+
+    def add_joint(
+        self, name: str, joint: AbstractJoint, *, parent: BodyLike, child: BodyLike,
+        at: Any = ORIGIN, rotation: Any = NO_ROTATION, child_at: Any = ORIGIN,
+        child_rotation: Any = NO_ROTATION, coordinates: Sequence[str] = (),
+        speeds: Sequence[str] = (),
+    ) -> Connection:  # fmt: skip
+        """Join two bodies; a joint whose child is held by another joint already closes a loop.
+
+        Args:
+            name: Unique among joints, loops and wheels.
+            joint: What may move: `Revolute("z")`, `Floating()`, ...
+            parent, child: The two bodies.
+            at, rotation: The joint's frame in the parent [m; roll-pitch-yaw, quaternion or matrix].
+            child_at, child_rotation: The joint's frame in the child.
+            coordinates, speeds: Names instead of the usual ones (`name`, `name.rate`, ...).
+        """
+        connection = self._connection(name, joint, parent, child, at, rotation, child_at,
+                                      child_rotation, coordinates, speeds)  # fmt: skip
+        held = {c.child for c in self.connections} | {GROUND.name}
+        (self.loops if connection.child in held else self.connections).append(connection)
+        return connection
+
+    def add_loop(
+        self, name: str, joint: AbstractJoint, *, parent: BodyLike, child: BodyLike,
+        at: Any = ORIGIN, rotation: Any = NO_ROTATION, child_at: Any = ORIGIN,
+        child_rotation: Any = NO_ROTATION,
+    ) -> Connection:  # fmt: skip
+        """Close a loop: like `add_joint` between two bodies that other joints hold already."""
+        connection = self._connection(name, joint, parent, child, at, rotation, child_at,
+                                      child_rotation, (), ())  # fmt: skip
+        self.loops.append(connection)
+        return connection
+
+    def _connection(
+        self, name: str, joint: AbstractJoint, parent: BodyLike, child: BodyLike, at: Any,
+        rotation: Any, child_at: Any, child_rotation: Any, coordinates: Sequence[str],
+        speeds: Sequence[str],
+    ) -> Connection:  # fmt: skip
+        if not isinstance(joint, AbstractJoint):
+            raise TypeError(f"joint '{name}': expected a joint such as Revolute('z'), got {joint!r}")
+        for given, expected, what in ((coordinates, joint.coordinate_names, "coordinate"),
+                                      (speeds, joint.speed_names, "speed")):  # fmt: skip
+            if given and len(given) != len(expected):
+                raise TypeError(
+                    f"joint '{name}': expected {len(expected)} {what} names, got {len(given)}"
+                )
+        return Connection(name, joint, _name(parent), _name(child), as_vector(at),
+                          as_rotation(rotation), as_vector(child_at), as_rotation(child_rotation),
+                          tuple(coordinates), tuple(speeds))  # fmt: skip
+
+    # wheels ------------------------------------------------------------------------------------
+
+    def add_wheel(
+        self, name: str, wheel: AbstractWheel, *, on: BodyLike, at: Any = ORIGIN, axis: Any = "y",
+        mass: Any, inertia: Any = None, motor: Motor | bool | None = None,
+        ground: BodyLike | Plane | None = None, coordinate: str | None = None,
+        speed: str | None = None, shape: Shape | None = None,
+    ) -> Body:  # fmt: skip
+        """Add a wheel: its body, the joint it spins on, its contact and perhaps its motor.
+
+        The wheel's frame is at its centre, parallel to the carrier's at zero angle.
+
+        Args:
+            name: Of body, joint, contact and motor alike.
+            wheel: `Rolling(radius=0.1)`, `Mecanum(...)`, ...
+            on: The body that carries it.
+            at, axis: Centre [m] and spin axis in the carrier's frame; a positive rate about +y
+                rolls towards +x on ground below.
+            mass, inertia: Of the wheel; left out, inertia is that of a uniform disk (or ball).
+            motor: `True` or a `Motor`: it turns the wheel and reacts on the carrier.
+            ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
+            coordinate, speed: Names instead of `name` and `name.rate`.
+        """
+        direction, mass = as_vector(axis), as_scalar(mass)
+        if inertia is None:
+            r = wheel.radius
+            inertia = Inertia.disk(mass, r, direction) if wheel.has_axis else Inertia.sphere(mass, r)
+        body = self.add_body(name, mass=mass, inertia=inertia, shape=shape)
+        spin = Revolute(direction) if wheel.has_axis else Spherical()
+        self.add_joint(name, spin, parent=on, child=body, at=at,
+                       coordinates=(coordinate,) if coordinate else (),
+                       speeds=(speed,) if speed else ())  # fmt: skip
+        self.add_contact(name, wheel, body=body, axis=direction, ground=ground)
+        if motor:
+            self.add_motor(name, name, motor=motor if isinstance(motor, Motor) else Motor())
+        return body
+
+    def add_contact(
+        self, name: str, wheel: AbstractWheel, *, body: BodyLike, at: Any = ORIGIN,
+        axis: Any = "y", ground: BodyLike | Plane | None = None,
+    ) -> Contact:  # fmt: skip
+        """Let a body that exists already roll: a free disk, a ball, a skate on a sleigh.
+
+        Args:
+            name: Unique among the contacts.
+            wheel: What may not slip.
+            body: The body that rolls.
+            at, axis: Wheel centre [m] and spin axis in the body's frame.
+            ground: As for `add_wheel`.
+        """
+        if not isinstance(wheel, AbstractWheel):
+            raise TypeError(f"wheel '{name}': expected a wheel such as Rolling(0.1), got {wheel!r}")
+        plane = ground if isinstance(ground, Plane) else Plane(on=_name(ground or GROUND))
+        contact = Contact(name, wheel, _name(body), as_vector(at), as_vector(axis), plane)
+        self.contacts.append(contact)
+        return contact
+
+    def add_caster(
+        self, name: str, wheel: AbstractWheel, *, on: BodyLike, at: Any, trail: Any, mass: Any,
+        drop: Any = 0.0, inertia: Any = None, bracket_mass: Any = 0.0, bracket_com: Any = None,
+        bracket_inertia: Any = None, pivot_axis: Any = "z", ground: BodyLike | Plane | None = None,
+    ) -> Body:  # fmt: skip
+        """Add a caster: a bracket that swivels, carrying a wheel that trails behind its pivot.
+
+        Makes the body and joint `name_bracket` (swivel) and the wheel `name`. At zero swivel the
+        wheel stands `trail` behind the pivot along the carrier's -x and spins about its y.
+
+        Args:
+            name: Of the wheel.
+            wheel: Usually `Rolling(radius)`.
+            on, at: The carrier and the pivot's place on it [m].
+            trail: From pivot to wheel centre, horizontally [m].
+            mass, inertia: Of the wheel.
+            drop: From pivot down to the wheel centre [m].
+            bracket_mass, bracket_com, bracket_inertia: Of the bracket, massless unless given.
+            pivot_axis: Swivel axis in the carrier's frame.
+            ground: As for `add_wheel`.
+        """
+        trail, drop = as_scalar(trail), as_scalar(drop)
+        bracket = self.add_body(
+            f"{name}_bracket", mass=bracket_mass,
+            com=(-trail / 2.0, 0.0, -drop / 2.0) if bracket_com is None else bracket_com,
+            inertia=Inertia.point() if bracket_inertia is None else bracket_inertia,
+        )  # fmt: skip
+        self.add_joint(bracket.name, Revolute(pivot_axis), parent=on, child=bracket, at=at)
+        return self.add_wheel(name, wheel, on=bracket, at=(-trail, 0.0, -drop), mass=mass,
+                              inertia=inertia, ground=ground)  # fmt: skip
+
+    # forces ------------------------------------------------------------------------------------
+
+    def add_motor(
+        self, name: str, joint: str | Connection, *, motor: Motor | None = None,
+        limit: Any = None, gear: Any = 1.0, rotor_inertia: Any = 0.0, input: str | None = None,
+    ) -> Drive:  # fmt: skip
+        """Drive a joint: torque on its child, reaction on its parent.
+
+        Args:
+            name: Unique among the motors; its input is `name.torque` or `name.force`.
+            joint: The joint, or one coordinate or speed of a joint that has several.
+            motor: A `Motor`, instead of the next three.
+            limit, gear, rotor_inertia: As in `Motor`.
+            input: A name for the input instead of the usual one.
+        """
+        drive = Drive(name, motor or Motor(limit, gear, rotor_inertia), _joint_name(joint), input)
+        self.drives.append(drive)
+        return drive
+
+    def add_damper(
+        self, name: str, joint: str | Connection | None = None, *, coefficient: Any,
+        parent: BodyLike | None = None, child: BodyLike | None = None, at: Any = ORIGIN,
+        child_at: Any = ORIGIN,
+    ) -> JointDamper | Strut:  # fmt: skip
+        """Add viscous friction to a joint, or a dashpot between points of two bodies.
+
+        Args:
+            name: Unique among dampers and springs.
+            joint: The joint (or one coordinate of it); left out for a dashpot.
+            coefficient: [N m s/rad or N s/m]
+            parent, child, at, child_at: The dashpot's two ends [m].
+        """
+        if joint is not None:
+            damper = JointDamper(name, _joint_name(joint), as_scalar(coefficient))
+            self.dampers.append(damper)
+            return damper
+        return self._strut(name, parent, child, at, child_at, 0.0, 0.0, coefficient)
+
+    def add_spring(
+        self, name: str, joint: str | Connection | None = None, *, stiffness: Any, rest: Any = 0.0,
+        parent: BodyLike | None = None, child: BodyLike | None = None, at: Any = ORIGIN,
+        child_at: Any = ORIGIN, damping: Any = 0.0,
+    ) -> JointSpring | Strut:  # fmt: skip
+        """Add a spring to a joint, or one between points of two bodies.
+
+        Args:
+            name: Unique among dampers and springs.
+            joint: The joint (or one coordinate of it); left out for a spring between points.
+            stiffness: [N m/rad or N/m]
+            rest: Coordinate [rad or m] or length [m] at which it is slack.
+            parent, child, at, child_at: The two ends of a spring between points [m].
+            damping: Of a spring between points [N s/m].
+        """
+        if joint is not None:
+            spring = JointSpring(name, _joint_name(joint), as_scalar(stiffness), as_scalar(rest))
+            self.springs.append(spring)
+            return spring
+        return self._strut(name, parent, child, at, child_at, stiffness, rest, damping)
+
+    def _strut(
+        self, name: str, parent: BodyLike | None, child: BodyLike | None, at: Any, child_at: Any,
+        stiffness: Any, rest: Any, damping: Any,
+    ) -> Strut:  # fmt: skip
+        if parent is None or child is None:
+            raise TypeError(f"'{name}': give the joint it acts on, or parent=... and child=...")
+        strut = Strut(name, _name(parent), _name(child), as_vector(at), as_vector(child_at),
+                      as_scalar(stiffness), as_scalar(rest), as_scalar(damping))  # fmt: skip
+        self.struts.append(strut)
+        return strut
+
+    def add_wrench(
+        self, name: str, body: BodyLike, *, at: Any = ORIGIN,
+        frame: Literal["world", "body"] = "world",
+    ) -> Wrench:  # fmt: skip
+        """Let a wrench from outside act at a point of a body; its six numbers are inputs.
+
+        Args:
+            name: Unique; the inputs are `name.mx` ... `name.fz` [N m, N].
+            body: Where it acts.
+            at: The point, in the body's frame [m].
+            frame: Whose axes the numbers are in.
+        """
+        wrench = Wrench(name, _name(body), as_vector(at), frame)
+        self.wrenches.append(wrench)
+        return wrench
+
+    def prescribe(
+        self, coordinate: str, motion: Callable[[Any], Any] | Scalar
+    ) -> Prescribed:
+        """Make a coordinate follow a function of time; the force that does it is an output.
+
+        Args:
+            coordinate: Its name.
+            motion: A function of time [s] written with `axode.sin` and the like (it is called
+                once with a symbol), a formula, or a number that holds the coordinate still.
+        """
+        if callable(motion):
+            motion = motion(Time())
+        prescribed = Prescribed(coordinate, as_scalar(motion))
+        self.prescribed.append(prescribed)
+        return prescribed
+
+    def home(self, coordinates: Mapping[str, float] | None = None, /, **more: float) -> None:
+        """Name a configuration near which loops close; it picks the branch (elbow up or down).
+
+        Args:
+            coordinates: Values by name, for names with dots; plain names may be keywords.
+        """
+        for name, value in {**(coordinates or {}), **more}.items():
+            self.home_coordinates[name] = float(value)
+
+    def chain_from_dh(self, rows: Sequence[Any], **options: Any) -> list[Body]:
+        """Add a serial chain given by Denavit-Hartenberg rows: see `axode.chain_from_dh`."""
+        from axode.mechanism.dh import add_chain
+
+        return add_chain(self, rows, **options)
+
+    # what it is good for -----------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Tell everything wrong with the description at once.
+
+        Raises:
+            MechanismError: listing every fault with its remedy.
+        """
+        from axode.errors import MechanismError
+        from axode.mechanism.checks import faults
+
+        found = faults(self)
+        if found:
+            raise MechanismError(f"mechanism '{self.name}'", found)
+
+    def derive(
+        self, formulation: str = "recursive", independent: Sequence[str] | None = None
+    ) -> Equations:
+        """Derive the equations of motion.
+
+        Args:
+            formulation: One of `axode.FORMULATIONS`; all give the same motion.
+            independent: Names of the speeds to keep; chosen for you when left out.
+
+        Raises:
+            MechanismError: if the description is wrong.
+            InvalidIndependent: if the speeds named cannot describe the motion.
+        """
+        from axode.symbolic.equations import derive
+
+        return derive(self.copy(), formulation, independent)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the mechanism to a TOML file that `axode.load` reads back exactly."""
+        from axode.mechanism.files import save
+
+        save(self, path)
+
+    def copy(self) -> Mechanism:
+        """An independent copy; later `add_` calls on one leave the other alone."""
+        lists = {n: list(getattr(self, n)) for n in _LISTS}
+        return Mechanism(self.name, self.gravity, home_coordinates=dict(self.home_coordinates),
+                         **lists)  # fmt: skip
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self.bodies)} bodies", f"{len(self.connections)} joints"]
+        for count, what in ((len(self.loops), "loops"), (len(self.contacts), "contacts"),
+                            (len(self.drives), "motors")):  # fmt: skip
+            if count:
+                parts.append(f"{count} {what if count > 1 else what[:-1]}")
+        return f"Mechanism('{self.name}': {', '.join(parts)})"
+
+
+_LISTS = ("bodies", "connections", "loops", "contacts", "drives", "dampers", "springs", "struts",
+          "wrenches", "prescribed")  # fmt: skip
+
+
+def _joint_name(joint: str | Connection) -> str:
+    return joint if isinstance(joint, str) else joint.name
+
+
+__all__ = ["Connection", "Expression", "Mechanism"]

@@ -1,0 +1,96 @@
+"""Names resolved: which joint holds which body, which speed a name means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from axode.mechanism.bodies import GROUND
+from axode.mechanism.expressions import Expression, Parameter, Scalar, parameters_in
+from axode.mechanism.joints import AbstractJoint
+from axode.mechanism.mechanism import Connection, Mechanism
+
+
+def tree_order(mechanism: Mechanism) -> list[Connection]:
+    """The tree's joints, parents before children, otherwise in the order they were added.
+
+    Joints whose parent never reaches the ground are left out; `checks` reports them.
+    """
+    children: dict[str, list[Connection]] = {}
+    for connection in mechanism.connections:
+        children.setdefault(connection.parent, []).append(connection)
+    ordered: list[Connection] = []
+    waiting = list(reversed(children.get(GROUND.name, [])))
+    while waiting:
+        connection = waiting.pop()
+        ordered.append(connection)
+        waiting.extend(reversed(children.get(connection.child, [])))
+    return ordered
+
+
+def coordinate_names(mechanism: Mechanism) -> list[str]:
+    """Of all joints of the tree, in tree order."""
+    return [name for connection in tree_order(mechanism) for name in connection.coordinates]
+
+
+def speed_names(mechanism: Mechanism) -> list[str]:
+    """Of all joints of the tree, in tree order."""
+    return [name for connection in tree_order(mechanism) for name in connection.speeds]
+
+
+def speed_of(mechanism: Mechanism, name: str) -> str | None:
+    """The speed that a joint, coordinate or speed name means, if it means just one."""
+    for connection in mechanism.connections:
+        speeds = connection.speeds
+        if name in speeds:
+            return name
+        if name == connection.name and len(speeds) == 1:
+            return speeds[0]
+        if name in connection.coordinates and is_rate(connection.joint):
+            return speeds[connection.coordinates.index(name)]
+    return None
+
+
+def coordinate_of(mechanism: Mechanism, name: str) -> str | None:
+    """The coordinate that a joint or coordinate name means, if it means just one."""
+    for connection in mechanism.connections:
+        if name in connection.coordinates:
+            return name
+        if name == connection.name and len(connection.coordinates) == 1:
+            return connection.coordinates[0]
+    return None
+
+
+def is_rate(joint: AbstractJoint) -> bool:
+    """Whether the joint's speeds are the rates of its coordinates, one for one."""
+    return len(joint.coordinate_names) == len(joint.speed_names) and joint.dof != 3
+
+
+def parameters_of(mechanism: Mechanism) -> dict[str, Parameter]:
+    """Every parameter of a mechanism by name, in order of appearance."""
+    found: dict[str, Parameter] = {}
+    for scalar in _scalars(mechanism):
+        for parameter in parameters_in(scalar):
+            found.setdefault(parameter.name, parameter)
+    return found
+
+
+def conflicting_parameters(mechanism: Mechanism) -> Iterator[tuple[str, float, float]]:
+    """Name and two defaults of every parameter that was given twice with different defaults."""
+    first: dict[str, float] = {}
+    for scalar in _scalars(mechanism):
+        for parameter in parameters_in(scalar):
+            default = first.setdefault(parameter.name, parameter.default)
+            if default != parameter.default:
+                yield parameter.name, default, parameter.default
+
+
+def _scalars(value: object) -> Iterator[Scalar]:
+    """Every formula inside a description, however deep."""
+    if isinstance(value, Expression):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _scalars(item)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from _scalars(getattr(value, name))

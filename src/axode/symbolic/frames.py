@@ -1,0 +1,269 @@
+r"""Link frames: where the recursions keep their vectors (K).
+
+Users put body frames where they like. The recursions are cheapest when a revolute axis is the
+link's z axis, when x lies along the common normal to the next axis, when sliding links do not turn
+at all and when rigidly joined bodies are one link. None of this is visible outside: a body's pose
+in its link frame is kept, and every public quantity is given in the user's frames.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+
+from axode.mechanism.bodies import GROUND
+from axode.mechanism.expressions import Scalar, evaluate
+from axode.mechanism.geometry import Vector, rotation_matrix
+from axode.mechanism.joints import (
+    AbstractJoint,
+    Cylindrical,
+    Fixed,
+    Floating,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Spherical,
+    Universal,
+)
+from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.topology import tree_order
+from axode.symbolic.spatial import SX, is_constant, vector
+
+Values = dict[str, SX]
+ROOT = -1  # the ground's link index
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Orientation and position of one frame in another."""
+
+    R: SX
+    p: SX
+
+    @classmethod
+    def identity(cls) -> Pose:
+        """No turn, no shift."""
+        return cls(SX.eye(3), SX.zeros(3))
+
+    def __matmul__(self, other: Pose) -> Pose:
+        return Pose(self.R @ other.R, self.R @ other.p + self.p)
+
+    def inverse(self) -> Pose:
+        """The first frame in the second."""
+        return Pose(self.R.T, -(self.R.T @ self.p))
+
+    def point(self, x: SX) -> SX:
+        """A point given in the inner frame, in the outer."""
+        return self.R @ x + self.p
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One link of the internal tree: the joint that carries it and where its frame stands.
+
+    `base` is the constant pose of the joint's frame (z along its axis) in the parent link's frame;
+    the moving part turns by `angle_offset` plus the coordinate and slides along z (or `axis` for a
+    link that only slides, whose frame never turns).
+    """
+
+    connection: Connection
+    joint: AbstractJoint  # Revolute, Prismatic, Screw, Cylindrical, Spherical, Planar, Floating
+    parent: int
+    first_coordinate: int  # offset within the connection's coordinates and speeds
+    base: Pose
+    angle_offset: float = 0.0
+    slide_offset: float = 0.0
+    axis: SX | None = None  # of a sliding link, in the parent link's axes
+
+
+@dataclass(frozen=True)
+class Frames:
+    """All links, and the link and pose of every body in it."""
+
+    links: tuple[Frame, ...]
+    body_link: dict[str, int]
+    body_pose: dict[str, Pose]  # the user's body frame in the link's frame
+
+
+def symbolic_scalar(scalar: Scalar, values: Values) -> SX:
+    """A number or formula as a symbol."""
+    return SX(evaluate(scalar, values))
+
+
+def symbolic_vector(v: Vector, values: Values) -> SX:
+    """Three numbers or formulas as a column."""
+    return vector(evaluate(x, values) for x in v)
+
+
+def unit_vector(v: Vector, values: Values) -> SX:
+    """A unit vector; its length is made exactly one where it is a number."""
+    x = symbolic_vector(v, values)
+    if is_constant(x):
+        n = np.array(ca.DM(x)).ravel()
+        return SX(_clean(n / np.linalg.norm(n)))
+    return x
+
+
+def placement(at: Vector, rotation: object, values: Values) -> Pose:
+    """Pose from a position and any form of rotation."""
+    rows = rotation_matrix(rotation)  # type: ignore[arg-type]
+    R = ca.vertcat(*[symbolic_vector(row, values).T for row in rows])
+    return Pose(_clean_sx(R), symbolic_vector(at, values))
+
+
+def align(axis: SX) -> SX:
+    """A rotation matrix whose z column is the axis: the shortest turn from z.  (K1)"""
+    if is_constant(axis):
+        a = np.array(ca.DM(axis)).ravel()
+        if a[2] < -1 + 1e-12:  # opposite to z: half a turn about x
+            return SX(np.diag([1.0, -1.0, -1.0]))
+        v = np.array([-a[1], a[0], 0.0])
+        K = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+        return SX(_clean(np.eye(3) + K + K @ K / (1 + a[2])))
+    v = ca.vertcat(-axis[1], axis[0], 0)
+    K = ca.skew(v)
+    return SX.eye(3) + K + K @ K / (1 + axis[2])
+
+
+def build_frames(mechanism: Mechanism, values: Values) -> Frames:
+    """Choose a frame for every link of a mechanism's tree."""
+    links: list[Frame] = []
+    body_link: dict[str, int] = {GROUND.name: ROOT}
+    body_pose: dict[str, Pose] = {GROUND.name: Pose.identity()}
+    for connection in tree_order(mechanism):
+        parent = body_link[connection.parent]
+        at = placement(connection.at, connection.rotation, values)
+        in_child = placement(connection.child_at, connection.child_rotation, values)
+        base = body_pose[connection.parent] @ at  # joint's frame in the parent link's
+        for first, joint, turn in _elementary(connection.joint, values):
+            base = Pose(_clean_sx(base.R @ turn), base.p)
+            if isinstance(joint, Fixed):
+                continue
+            links.append(_link(connection, joint, parent, first, base, in_child))
+            parent = len(links) - 1
+            base = _after(joint, base)
+        body_link[connection.child] = parent
+        body_pose[connection.child] = base @ in_child.inverse()
+    return _adjusted(links, body_link, body_pose)
+
+
+def _link(
+    connection: Connection, joint: AbstractJoint, parent: int, first: int, base: Pose, _: Pose
+) -> Frame:
+    if isinstance(joint, Prismatic):
+        # A sliding link keeps its parent's axes and, at zero, its parent's origin.
+        axis = base.R[:, 2]
+        return Frame(connection, joint, parent, first, Pose.identity(), axis=_clean_sx(axis))
+    return Frame(connection, joint, parent, first, base)
+
+
+def _after(joint: AbstractJoint, base: Pose) -> Pose:
+    """The joint's outer frame at zero coordinates, as its new link sees it."""
+    return base if isinstance(joint, Prismatic) else Pose.identity()
+
+
+def _elementary(
+    joint: AbstractJoint, values: Values
+) -> list[tuple[int, AbstractJoint, SX]]:
+    """A joint as moves whose directions are constant in their own link: (offset, move, turn).
+
+    Each entry's turn takes the frame before it to one whose z is the move's axis; a closing Fixed
+    entry turns back, so that the user's joint frame is what is left.
+    """
+    if isinstance(joint, (Spherical, Floating, Fixed)):
+        return [(0, joint, SX.eye(3))]
+    first = align(unit_vector(joint.axis, values))  # type: ignore[attr-defined]
+    if isinstance(joint, Universal):
+        second = align(unit_vector(joint.second, values))
+        return [(0, Revolute(), first), (1, Revolute(), first.T @ second), (2, Fixed(), second.T)]
+    return [(0, joint, first), (1, Fixed(), first.T)]
+
+
+def _adjusted(
+    links: list[Frame], body_link: dict[str, int], body_pose: dict[str, Pose]
+) -> Frames:
+    """Turn and slide the frames of revolute links towards the next axis, as Denavit and Hartenberg
+    do, wherever geometry is numeric.
+
+    Turning a revolute link's frame about its own axis only shifts its angle; sliding it along the
+    axis changes nothing else. Both are free.
+    """
+    shift: list[Pose] = [Pose.identity() for _ in links]  # new frame in the old one
+    chosen = {link.parent: i for i, link in reversed(list(enumerate(links)))}
+    adjusted: list[Frame] = []
+    for i, link in enumerate(links):
+        parent_shift = shift[link.parent] if link.parent != ROOT else Pose.identity()
+        if isinstance(link.joint, Prismatic):
+            assert link.axis is not None
+            # its frame follows the parent's wherever that went
+            shift[i] = parent_shift
+            adjusted.append(replace(link, axis=_clean_sx(parent_shift.R.T @ link.axis)))
+            continue
+        base = parent_shift.inverse() @ link.base
+        base = Pose(_clean_sx(base.R), _clean_sx(base.p))
+        angle = slide = 0.0
+        if isinstance(link.joint, Revolute) and i in chosen:
+            angle, slide = _towards(links[chosen[i]])
+            shift[i] = Pose(SX(_turn_z(angle)), SX([0.0, 0.0, slide]))
+        adjusted.append(replace(link, base=base, angle_offset=angle, slide_offset=slide))
+    poses = {
+        body: pose if body_link[body] == ROOT else _clean_pose(shift[body_link[body]].inverse() @ pose)
+        for body, pose in body_pose.items()
+    }
+    return Frames(tuple(adjusted), body_link, poses)
+
+
+def _towards(child: Frame) -> tuple[float, float]:
+    """Turn about and slide along z that put x along the common normal to the child's axis.  (K2)"""
+    if isinstance(child.joint, Prismatic):
+        return 0.0, 0.0
+    if not isinstance(child.joint, Revolute) or not is_constant(child.base.R):
+        return 0.0, 0.0
+    z = np.array(ca.DM(child.base.R[:, 2])).ravel()
+    p = np.array(ca.DM(child.base.p)).ravel() if is_constant(child.base.p) else None
+    sine = math.hypot(z[0], z[1])
+    if sine < 1e-12:  # parallel axes: x towards the other axis, origin level with its origin
+        if p is None:
+            return 0.0, 0.0
+        return (math.atan2(p[1], p[0]) if math.hypot(p[0], p[1]) > 1e-12 else 0.0), float(p[2])
+    angle = math.atan2(z[0], -z[1])  # x along z cross the other axis
+    if p is None:
+        return angle, 0.0
+    # foot of the common normal: slide d with (p + s z_child - d e_z) along the normal
+    normal = np.array([-z[1], z[0], 0.0]) / sine
+    d, _, _ = np.linalg.solve(np.column_stack([[0, 0, 1.0], -z, normal]), p)
+    return angle, float(d)
+
+
+def _turn_z(angle: float) -> np.ndarray:
+    c, s = math.cos(angle), math.sin(angle)
+    return _clean(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]))
+
+
+def _clean(x: np.ndarray) -> np.ndarray:
+    """Entries within rounding of 0, 1 and -1 made exact, so that they vanish from the code."""
+    nearest = np.round(x)
+    return np.where(np.abs(x - nearest) < 1e-15, nearest, x)
+
+
+def _clean_sx(x: SX) -> SX:
+    return _map_constants(x, lambda v: float(_clean(np.array(v))))
+
+
+def _clean_pose(pose: Pose) -> Pose:
+    return Pose(_clean_sx(pose.R), _clean_sx(pose.p))
+
+
+def _map_constants(x: SX, function: Callable[[float], float]) -> SX:
+    x = SX(x)
+    if x.is_constant():
+        return SX(np.vectorize(function)(np.array(ca.DM(x))))
+    return x
+
+
+MOVES = (Revolute, Prismatic, Screw, Cylindrical, Spherical, Planar, Floating)

@@ -1,0 +1,81 @@
+r"""Inertia of the links, and its regrouping across joints (D).
+
+What a revolute joint cannot feel of its link may as well belong to the link before it: a mass on
+the axis, a first moment along it, equal moments about the two axes across it. Moving these inward,
+leaf to root, leaves each link fewer parameters and changes no joint force; the book-keeping is done
+once, on constants.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from axode.mechanism.bodies import Body
+from axode.mechanism.joints import Prismatic
+from axode.symbolic.frames import ROOT, Values, symbolic_scalar, symbolic_vector
+from axode.symbolic.kinematics import Tree
+from axode.symbolic.spatial import SX, RigidInertia, Rotation
+
+
+def body_tensor(body: Body, values: Values) -> SX:
+    """A body's central inertia in its own axes."""
+    xx, yy, zz, xy, xz, yz = (symbolic_scalar(e, values) for e in body.inertia.entries)
+    return ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
+
+
+def link_inertias(tree: Tree) -> list[RigidInertia]:
+    """Of every link about its frame's origin: the sum of its bodies."""
+    links = [RigidInertia.zero() for _ in tree.links]
+    for body in tree.mechanism.bodies:
+        link = tree.body_link[body.name]
+        if link == ROOT:
+            continue
+        own = RigidInertia.at_centre(
+            symbolic_scalar(body.mass, tree.values), symbolic_vector(body.com, tree.values),
+            body_tensor(body, tree.values),
+        )  # fmt: skip
+        pose = tree.body_pose[body.name]
+        links[link] = links[link] + own.moved(Rotation.from_matrix(pose.R), pose.p)
+    return links
+
+
+def link_spreads(tree: Tree) -> list[SX]:
+    """Of every link, the sum of m c^2 over its bodies' mass centres: see `coriolis_matrix`."""
+    spreads = [SX(0) for _ in tree.links]
+    for body in tree.mechanism.bodies:
+        link = tree.body_link[body.name]
+        if link != ROOT:
+            c = tree.body_pose[body.name].point(symbolic_vector(body.com, tree.values))
+            spreads[link] += symbolic_scalar(body.mass, tree.values) * ca.dot(c, c)
+    return spreads
+
+
+def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
+    r"""Inertias with everything moved inward that the link's own joint cannot feel.
+
+    Through a revolute about z: :math:`m`, :math:`h_z` and
+    :math:`\operatorname{diag}(I_{yy}, I_{yy}, 0)`, which turning about z does not change; through a
+    prismatic: all of :math:`I`.                                                  \tag{D1}
+    """
+    links = list(inertias)
+    for i in reversed(range(len(links))):
+        link, own = tree.links[i], links[i]
+        if link.turns_only:
+            across = own.tensor[1, 1]
+            moved = RigidInertia(own.mass, ca.vertcat(0, 0, own.moment[2]),
+                                 ca.diag(ca.vertcat(across, across, 0)))  # fmt: skip
+            # the moved part is blind to the turn about z: leave that turn out
+            rotation = Rotation(link.rotation.turns[:-1])
+            assert not link.rotation.turns or link.rotation.turns[-1].axis == "z"
+        elif isinstance(link.joint, Prismatic):
+            moved = RigidInertia(SX(0), SX.zeros(3), own.tensor)
+            rotation = Rotation()
+        else:
+            continue
+        links[i] = RigidInertia(
+            own.mass - moved.mass, own.moment - moved.moment, own.tensor - moved.tensor
+        )
+        if link.parent != ROOT:
+            p = SX.zeros(3) if isinstance(link.joint, Prismatic) else link.p
+            links[link.parent] = links[link.parent] + moved.moved(rotation, p)
+    return links

@@ -1,0 +1,208 @@
+r"""Rotations, cross products and rigid-body inertia on CasADi symbols (S).
+
+Vectors are 3 x 1, in whatever axes the caller keeps; spatial pairs are (angular, linear). A
+rotation is kept as the turns it is made of, because turning a vector about one axis costs six
+operations and a general matrix fifteen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+SX = ca.SX
+Array = np.ndarray
+
+
+def skew(a: SX) -> SX:
+    r"""Cross-product matrix, \hat a x = a \times x.  (S1)"""
+    return ca.skew(a)
+
+
+def cross(a: SX, b: SX) -> SX:
+    """a x b, (S1)."""
+    return ca.cross(a, b)
+
+
+def dot(a: SX, b: SX) -> SX:
+    """Inner product of two vectors."""
+    return ca.dot(a, b)
+
+
+def vector(values: Iterable[object]) -> SX:
+    """A column of numbers and symbols."""
+    return ca.vertcat(*[SX(v) if not isinstance(v, SX) else v for v in values])
+
+
+def is_constant(x: SX) -> bool:
+    """Whether no symbol is left in an expression."""
+    return bool(SX(x).is_constant())
+
+
+def is_zero(x: SX) -> bool:
+    """Whether an expression is the constant zero, entry by entry."""
+    return bool(SX(x).is_zero())
+
+
+def symmetric(x: SX) -> SX:
+    """The matrix with the upper triangle of x on both sides, so that no entry is built twice."""
+    return ca.triu2symm(ca.triu(x))
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One elementary rotation, from inner to outer axes, about x or z; or any matrix."""
+
+    axis: str  # "x", "z" or "matrix"
+    matrix: SX
+
+    @classmethod
+    def about(cls, axis: str, angle: SX | float) -> Turn:
+        """A turn by an angle about x or z, exact for multiples of a right angle."""
+        angle = SX(angle)
+        c, s = ca.cos(angle), ca.sin(angle)
+        if angle.is_constant():
+            c, s = (SX(_snapped(float(x))) for x in (c, s))
+        zero, one = SX(0), SX(1)
+        if axis == "x":
+            rows = [[one, zero, zero], [zero, c, -s], [zero, s, c]]
+        else:
+            rows = [[c, -s, zero], [s, c, zero], [zero, zero, one]]
+        return cls(axis, ca.vertcat(*[ca.horzcat(*row) for row in rows]))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it turns nothing."""
+        return is_zero(self.matrix - SX.eye(3))
+
+    def turn_symmetric(self, x: SX) -> SX:
+        r"""R X R^T for symmetric X in 16 operations about an axis.  (S2)
+
+        With i, j the axes that turn, :math:`w = s (X_{ii} - X_{jj}) + 2 c X_{ij}` gives
+        :math:`X_{ii} - s w`, :math:`X_{jj} + s w` and :math:`c w - X_{ij}`.
+        """
+        if self.axis == "matrix":
+            return symmetric(self.matrix @ x @ self.matrix.T)
+        i, j, k = (0, 1, 2) if self.axis == "z" else (1, 2, 0)
+        c, s = self.matrix[i, i], self.matrix[j, i]
+        w = s * (x[i, i] - x[j, j]) + 2 * (c * x[i, j])  # (S2)
+        sw = s * w
+        out = SX.zeros(3, 3)
+        out[i, i], out[j, j], out[k, k] = x[i, i] - sw, x[j, j] + sw, x[k, k]
+        out[i, j] = out[j, i] = c * w - x[i, j]
+        out[i, k] = out[k, i] = c * x[i, k] - s * x[j, k]
+        out[j, k] = out[k, j] = s * x[i, k] + c * x[j, k]
+        return out
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """A rotation as a sequence of turns; maps the inner frame's components to the outer's."""
+
+    turns: tuple[Turn, ...] = ()
+
+    @classmethod
+    def of(cls, *turns: Turn) -> Rotation:
+        """From turns, outermost first; those that turn nothing are dropped."""
+        return cls(tuple(turn for turn in turns if not turn.is_identity))
+
+    @classmethod
+    def from_matrix(cls, matrix: SX) -> Rotation:
+        """From a rotation matrix."""
+        return cls.of(Turn("matrix", SX(matrix)))
+
+    def outward(self, x: SX) -> SX:
+        """R x for one vector or several columns."""
+        for turn in reversed(self.turns):
+            x = turn.matrix @ x
+        return x
+
+    def inward(self, x: SX) -> SX:
+        """R^T x for one vector or several columns."""
+        for turn in self.turns:
+            x = turn.matrix.T @ x
+        return x
+
+    def outward_symmetric(self, x: SX) -> SX:
+        """R X R^T for symmetric X."""
+        for turn in reversed(self.turns):
+            x = turn.turn_symmetric(x)
+        return x
+
+    def outward_matrix(self, x: SX) -> SX:
+        """R X R^T for any X."""
+        for turn in reversed(self.turns):
+            x = turn.matrix @ x @ turn.matrix.T
+        return x
+
+    @property
+    def matrix(self) -> SX:
+        """As one matrix."""
+        return self.outward(SX.eye(3))
+
+
+def _snapped(x: float) -> float:
+    nearest = round(x)
+    return float(nearest) if abs(x - nearest) < 4e-16 else x
+
+
+def quaternion_matrix(w: SX, x: SX, y: SX, z: SX) -> SX:
+    r"""Rotation of the unit quaternion (w, x, y, z).  (S3)"""
+    return ca.vertcat(
+        ca.horzcat(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        ca.horzcat(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        ca.horzcat(2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+def quaternion_rate(w: SX, x: SX, y: SX, z: SX) -> SX:
+    r"""E with \dot{quaternion} = E \omega, \omega in the turning body's axes.  (S4)"""
+    return 0.5 * ca.vertcat(
+        ca.horzcat(-x, -y, -z), ca.horzcat(w, -z, y), ca.horzcat(z, w, -x), ca.horzcat(-y, x, w)
+    )
+
+
+@dataclass(frozen=True)
+class RigidInertia:
+    """Mass, first moment and second moment about a frame's origin, in the frame's axes.
+
+    Regrouped parameters need not belong to a real body, so mass may be zero here.
+    """
+
+    mass: SX
+    moment: SX  # h = m c
+    tensor: SX  # I about the origin, 3 x 3 symmetric
+
+    @classmethod
+    def zero(cls) -> RigidInertia:
+        """Nothing."""
+        return cls(SX(0), SX.zeros(3), SX.zeros(3, 3))
+
+    @classmethod
+    def at_centre(cls, mass: SX, centre: SX, tensor: SX) -> RigidInertia:
+        r"""From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
+        return cls(SX(mass), mass * centre, tensor + _parallel_axes(mass, centre))
+
+    def __add__(self, other: RigidInertia) -> RigidInertia:
+        return RigidInertia(
+            self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor
+        )
+
+    def moved(self, rotation: Rotation, p: SX) -> RigidInertia:
+        r"""As seen in an outer frame in which this one stands at p, turned.  (S6)
+
+        :math:`h' = R h + m p`, :math:`I' = R I R^T + 2 (p \cdot R h) 1 - (p (R h)^T + (R h) p^T)
+        + m (p^2 1 - p p^T)`.
+        """
+        h = rotation.outward(self.moment)
+        tensor = rotation.outward_symmetric(self.tensor)
+        mixed = p @ h.T
+        shift = 2 * dot(p, h) * SX.eye(3) - (mixed + mixed.T) + _parallel_axes(self.mass, p)
+        return RigidInertia(self.mass, h + self.mass * p, symmetric(tensor + shift))  # (S6)
+
+
+def _parallel_axes(mass: SX, c: SX) -> SX:
+    return symmetric(mass * (dot(c, c) * SX.eye(3) - c @ c.T))
