@@ -1,0 +1,142 @@
+r"""Configurations that close every loop and touch the ground, found by Newton's method.
+
+Rank can only be judged where the mechanism can be; random feasible configurations are what the
+analysis of rows and speeds stands on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from axode.errors import LoopNotClosed
+from axode.symbolic.constraints import Row, column_of
+from axode.symbolic.kinematics import Tree
+from axode.symbolic.spatial import SX
+
+CLOSED = 1e-10  # [m or rad]: a residual below this is closed
+STEPS = 60
+SPREADS = (0.5, 0.25, 0.1, 0.03, 0.005)  # of random starts about home, tried in turn
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Position residuals of a mechanism and their derivative, ready for numbers."""
+
+    tree: Tree
+    rows: tuple[Row, ...]  # the holonomic ones
+    parameters: np.ndarray
+    function: ca.Function = field(repr=False)
+
+    @classmethod
+    def of(cls, tree: Tree, rows: list[Row], parameters: np.ndarray) -> Assembly:
+        """From all rows of a mechanism; those without a residual do not matter here."""
+        holonomic = tuple(row for row in rows if row.residual is not None)
+        residual = column_of([row.residual for row in holonomic if row.residual is not None])
+        unit = [ca.sumsqr(ca.vertcat(*[tree.q[i] for i in four])) - 1 for four in tree.quaternions]
+        everything = ca.vertcat(residual, *unit)
+        function = ca.Function(
+            "residual", [tree.q, tree.t, tree.parameters],
+            [everything, ca.jacobian(everything, tree.q)],
+        )  # fmt: skip
+        return cls(tree, holonomic, parameters, function)
+
+    def residual(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Of the holonomic rows alone."""
+        values: np.ndarray = np.array(self.function(q, t, self.parameters)[0]).ravel()
+        return values[: len(self.rows)]
+
+    def home(self) -> np.ndarray:
+        """The configuration named by the mechanism's home, zero elsewhere, quaternions unit."""
+        q = np.zeros(self.tree.q.shape[0])
+        for four in self.tree.quaternions:
+            q[four[0]] = 1.0
+        for name, value in self.tree.mechanism.home_coordinates.items():
+            q[self.tree.coordinate_names.index(name)] = value
+        return self.normalised(q)
+
+    def normalised(self, q: np.ndarray) -> np.ndarray:
+        """With unit quaternions."""
+        q = np.array(q, dtype=float)
+        for four in map(list, self.tree.quaternions):
+            length = np.linalg.norm(q[four])
+            q[four] = q[four] / length if length > 0 else [1.0, 0.0, 0.0, 0.0]
+        return q
+
+    def close(self, q: np.ndarray, t: float = 0.0) -> tuple[np.ndarray, float]:
+        """Nearest closed configuration by damped minimum-norm Newton steps, and its residual."""
+        q = self.normalised(q)
+        best, best_error = q, np.inf
+        for _ in range(STEPS):
+            r, J = (np.array(x) for x in self.function(q, t, self.parameters))
+            error = float(np.abs(r).max(initial=0.0))
+            if not np.isfinite(error):
+                break
+            if error < best_error:
+                best, best_error = q, error
+            if error < CLOSED * 1e-3:
+                break
+            # rank may be short (redundant rows): least squares, minimum norm
+            step = np.linalg.lstsq(J, r.ravel(), rcond=1e-9)[0]
+            q = q - self._length(q, step, r, t) * step
+        return self.normalised(best), best_error
+
+    def _length(self, q: np.ndarray, step: np.ndarray, r: np.ndarray, t: float) -> float:
+        """Halve a step until it improves; a long one never helps on a circle."""
+        length = min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+        size = float(np.linalg.norm(r))
+        for _ in range(12):
+            trial = np.array(self.function(q - length * step, t, self.parameters)[0])
+            if np.linalg.norm(trial) < size:
+                return length
+            length /= 2
+        return length
+
+    def closed_home(self) -> np.ndarray:
+        """The closed configuration next to home.
+
+        Raises:
+            LoopNotClosed: naming the row that stays open.
+        """
+        q, error = self.close(self.home())
+        if error > CLOSED:
+            # the zero configuration is often singular (all links in line): try beside it
+            generator = np.random.default_rng(1)
+            tries = [self.close(self.home() + generator.normal(0, spread, q.size))
+                     for spread in SPREADS for _ in range(4)]  # fmt: skip
+            q, error = min([(q, error), *tries], key=lambda pair: pair[1])
+        if error > CLOSED:
+            raise self._open(q)
+        return q
+
+    def _open(self, q: np.ndarray) -> LoopNotClosed:
+        residual = self.residual(q)
+        worst = int(np.argmax(np.abs(residual)))
+        row = self.rows[worst]
+        configuration = dict(zip(self.tree.coordinate_names, map(float, q), strict=True))
+        return LoopNotClosed(
+            row.name, abs(float(residual[worst])), row.unit, configuration,
+            "No configuration near home closes it: check the lengths, or name a configuration "
+            "near a closed one with mechanism.home(...).",
+        )  # fmt: skip
+
+    def samples(self, count: int, seed: int = 0) -> list[np.ndarray]:
+        """Random closed configurations about home."""
+        generator = np.random.default_rng(seed)
+        home = self.closed_home()
+        found: list[np.ndarray] = []
+        for spread in SPREADS:
+            for _ in range(3 * count):
+                if len(found) == count:
+                    return found
+                q, error = self.close(home + generator.normal(0, spread, home.size))
+                if error <= CLOSED:
+                    found.append(q)
+        return found or [home]
+
+
+def numbers(expressions: list[SX], tree: Tree, name: str = "f") -> ca.Function:
+    """Expressions of q, v, t and the parameters as a function for CasADi's own evaluator."""
+    return ca.Function(name, [tree.q, tree.v, tree.t, tree.parameters], expressions)

@@ -1,0 +1,239 @@
+r"""The natural orthogonal complement: all speeds from the independent ones (N).
+
+.. math:: v = \Theta(q) \nu + s(q, t), \qquad A \Theta = 0, \qquad A s = b.       \tag{N1}
+
+With the speeds split into dependent and independent ones, :math:`A_d \Theta_d = -A_i`, solved block
+by block: after the rows and dependent speeds are brought to block triangular form a platform with
+many legs costs one small solve a leg.                                            (N2)
+
+The speeds that make the blocks small need not be the ones asked for. :math:`\Theta_0` is built on
+the former, :math:`\nu_0`; the latter follow from the square matrix :math:`B = \Theta_0[\nu]`:
+
+.. math:: \Theta = \Theta_0 B^{-1}, \qquad \nu_0 = B^{-1} (\nu - s_\nu).          \tag{N3}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
+
+from axode.symbolic.linear import Block
+from axode.symbolic.rank import RankReport
+from axode.symbolic.spatial import SX, is_zero
+
+PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Independent speeds, and the dependent ones in blocks that are solved one after the other."""
+
+    independent: tuple[int, ...]
+    blocks: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]  # rows and speeds of each
+
+    @property
+    def cost(self) -> int:
+        """A measure of the work its solves take."""
+        return sum(len(rows) ** 3 for rows, _ in self.blocks)
+
+
+def partition(report: RankReport, independent: list[int]) -> Partition:
+    """Block triangular form of A for given independent speeds.  (N2)"""
+    size = report.matrices[0].shape[1]
+    dependent = [j for j in range(size) if j not in set(independent)]
+    pattern = sum(np.abs(A[:, dependent]) for A in report.matrices) > 1e-12
+    order = _block_order(pattern)
+    return Partition(tuple(independent), tuple(
+        (tuple(rows), tuple(dependent[c] for c in columns)) for rows, columns in order))  # fmt: skip
+
+
+def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
+    """Diagonal blocks of a structurally regular matrix, each before those that need it."""
+    m = pattern.shape[0]
+    if m == 0:
+        return []
+    graph = csr_matrix(pattern)
+    match = maximum_bipartite_matching(graph, perm_type="column")  # row -> column
+    # an edge from row i to the row that determines each column in it
+    row_of = np.full(m, -1)
+    row_of[match] = np.arange(m)
+    needs = csr_matrix(pattern[:, match])
+    count, label = connected_components(needs, directed=True, connection="strong")
+    depends = {c: set() for c in range(count)}  # type: dict[int, set[int]]
+    for i, k in zip(*needs.nonzero(), strict=True):
+        if label[i] != label[k]:
+            depends[label[i]].add(label[k])
+    done: list[int] = []
+    waiting = sorted(depends, key=lambda c: int(np.flatnonzero(label == c)[0]))
+    while waiting:
+        ready = next(c for c in waiting if depends[c] <= set(done))
+        waiting.remove(ready)
+        done.append(ready)
+    return [([int(i) for i in np.flatnonzero(label == c)],
+             [int(match[i]) for i in np.flatnonzero(label == c)]) for c in done]  # fmt: skip
+
+
+def cheapest_partition(report: RankReport) -> Partition:
+    """Independent speeds that leave the smallest blocks.
+
+    Speeds that few rows mention (a leg's own joints, a wheel's spin) are made dependent first.
+    """
+    A = max(report.matrices, key=lambda A: np.linalg.svd(A, compute_uv=False)[-1] if A.size else 0)
+    size = A.shape[1]
+    mentions = (sum(np.abs(M) for M in report.matrices) > 1e-12).sum(axis=0)
+    order = sorted(range(size), key=lambda j: (mentions[j] == 0, mentions[j]))
+    dependent: list[int] = []
+    residual = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
+    for threshold in (PIVOT_TOLERANCE, 1e-6, 1e-9):
+        for j in order:
+            if len(dependent) == A.shape[0]:
+                break
+            column = residual[:, j]
+            if j in dependent or np.linalg.norm(column) < threshold:
+                continue
+            direction = column / np.linalg.norm(column)
+            residual = residual - np.outer(direction, direction @ residual)
+            dependent.append(j)
+    return partition(report, [j for j in range(size) if j not in set(dependent)])
+
+
+@dataclass(frozen=True)
+class Complement:
+    """Theta, s and the solves behind them, for one choice of independent speeds."""
+
+    A: SX  # kept rows
+    b: SX
+    bias: SX  # A v_dot + bias = 0
+    asked: tuple[int, ...]  # the independent speeds that were asked for
+    base: Partition  # the ones the blocks are built on
+
+    @classmethod
+    def of(
+        cls, A: SX, b: SX, bias: SX, report: RankReport, independent: list[int]
+    ) -> Complement:
+        """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3)."""
+        direct = partition(report, independent)
+        cheap = cheapest_partition(report)
+        n = len(independent)
+        base = direct if direct.cost <= cheap.cost + n**3 // 2 else cheap
+        return cls(A, b, bias, tuple(independent), base)
+
+    @property
+    def size(self) -> int:
+        """Number of all speeds."""
+        return int(self.A.shape[1])
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the blocks are built on the speeds asked for."""
+        return self.asked == self.base.independent
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The solves, in order."""
+        return [Block.of(_part(self.A, rows, columns)) for rows, columns in self.base.blocks]
+
+    @cached_property
+    def Theta_0(self) -> SX:
+        """Complement on the base's speeds.  (N2)"""
+        Theta = SX(self.size, len(self.base.independent))
+        for k, j in enumerate(self.base.independent):
+            Theta[j, k] = 1
+        return self._completed(Theta)
+
+    def _completed(self, x: SX) -> SX:
+        """Fill in the dependent rows so that A x = 0, the independent rows being given."""
+        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
+            others = [j for j in self._mentioned(rows) if j not in columns]
+            known = _part(self.A, rows, others) @ _rows(x, others)
+            x = _placed(x, columns, -block.solve(known))
+        return x
+
+    def _mentioned(self, rows: tuple[int, ...]) -> list[int]:
+        return [j for j in range(self.size) if any(self.A.has_nz(r, j) for r in rows)]
+
+    def particular(self, right: SX) -> SX:
+        """x with A x = right and zero independent speeds of the base."""
+        x = SX(self.size, 1)
+        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
+            others = [j for j in self._mentioned(rows) if j not in columns]
+            rest = _part(right, rows, [0]) - _part(self.A, rows, others) @ _rows(x, others)
+            x = _placed(x, columns, block.solve(rest))
+        return ca.densify(x)
+
+    def solve_transposed(self, right: SX) -> SX:
+        """lambda with (A^T lambda)_d = right_d on the base's dependent speeds."""
+        lam = SX.zeros(self.A.shape[0])
+        for block, (rows, columns) in reversed(
+            list(zip(self.blocks, self.base.blocks, strict=True))
+        ):
+            others = [r for r in range(self.A.shape[0]) if r not in rows]
+            rest = _rows(right, list(columns)) - _part(self.A, others, columns).T @ _rows(lam, others)
+            solved = block.solve_transposed(rest)
+            for i, r in enumerate(rows):
+                lam[r] = solved[i]
+        return lam
+
+    @cached_property
+    def s_0(self) -> SX:
+        """Speeds that explicit time forces, with zero base speeds."""
+        return SX.zeros(self.size) if is_zero(self.b) else self.particular(self.b)
+
+    @cached_property
+    def sigma_0(self) -> SX:
+        r"""Accelerations with zero base accelerations: A sigma_0 = -bias.  (N4)"""
+        return self.particular(-self.bias)
+
+    @cached_property
+    def B(self) -> Block:
+        """The square matrix from base speeds to those asked for.  (N3)"""
+        return Block.of(ca.densify(_rows(self.Theta_0, list(self.asked))))
+
+    def to_base(self, nu: SX) -> SX:
+        """nu_0 for given speeds asked for."""
+        if self.is_direct:
+            return nu
+        return self.B.solve(nu - _rows(self.s_0, list(self.asked)))
+
+    def to_base_acceleration(self, nu_dot: SX) -> SX:
+        """nu_0_dot for given accelerations of the speeds asked for."""
+        if self.is_direct:
+            return nu_dot
+        return self.B.solve(nu_dot - _rows(self.sigma_0, list(self.asked)))
+
+    def speeds(self, nu: SX) -> SX:
+        """v = Theta nu + s.  (N1)"""
+        return ca.densify(self.Theta_0 @ self.to_base(nu)) + self.s_0
+
+    @cached_property
+    def Theta(self) -> SX:
+        """Complement on the speeds asked for.  (N1)"""
+        if self.is_direct:
+            return self.Theta_0
+        return self.B.solve_transposed(ca.densify(self.Theta_0).T).T
+
+    @cached_property
+    def pivots(self) -> SX:
+        """One number a solve that vanishes where it becomes singular."""
+        blocks = self.blocks if self.is_direct else [*self.blocks, self.B]
+        return ca.vertcat(*[block.pivot for block in blocks]) if blocks else SX.zeros(0)
+
+
+def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:
+    return x[list(rows), list(columns)] if len(rows) and len(columns) else SX(len(rows), len(columns))
+
+
+def _rows(x: SX, rows: list[int]) -> SX:
+    return x[list(rows), :] if len(rows) else SX(0, x.shape[1])
+
+
+def _placed(x: SX, rows: tuple[int, ...], values: SX) -> SX:
+    values = ca.sparsify(values)
+    for i, r in enumerate(rows):
+        x[r, :] = values[i, :]
+    return x

@@ -1,0 +1,151 @@
+r"""Chords: what loops, rolling contacts and prescribed motions ask of the joint speeds (C).
+
+Each row is a unit wrench that acts between two links: what it does power on must vanish. Carried
+inward along both paths, as the recursion carries forces, a wrench (n, f) at a link gives the row's
+entries
+
+.. math:: A_{rj} = S_{w,j}^T n_j + S_{v,j}^T f_j,                                 \tag{C1}
+
+with opposite signs on the two sides; what lies before the paths meet cancels and is never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import casadi as ca
+
+from axode.mechanism.forces import Prescribed
+from axode.symbolic.frames import ROOT, symbolic_scalar
+from axode.symbolic.kinematics import Motion, Tree
+from axode.symbolic.spatial import SX, cross, dot
+
+
+@dataclass(frozen=True)
+class Row:
+    """One constraint on the speeds: A v = b, with a residual if it is holonomic.
+
+    `bias` is what differentiating the row adds to A v_dot: A v_dot + bias = 0, all of it, the
+    motion of the contact point and explicit time included.
+    """
+
+    name: str  # "tip.x", "left.lateral"
+    chord: str  # "tip", "left"
+    kind: str  # "loop", "touch", "rolling" or "prescribed"
+    unit: str  # of its residual or of its force's direction: "m" or "rad"
+    entries: dict[int, SX]  # of A, by speed
+    bias: SX
+    rate: SX = field(default_factory=lambda: SX(0))  # b
+    residual: SX | None = None
+
+    @property
+    def holonomic(self) -> bool:
+        """Whether it comes from a position."""
+        return self.residual is not None
+
+
+@dataclass(frozen=True)
+class UnitWrench:
+    """A direction in which two links may not move apart, in the first link's frame."""
+
+    n: SX
+    f: SX
+
+
+def row_entries(tree: Tree, first: int, second: int, wrench: UnitWrench) -> dict[int, SX]:
+    """A row of A for a unit wrench on `first` and its opposite on `second`.  (C1)"""
+    entries: dict[int, SX] = {}
+    n, f = wrench.n, wrench.f
+    meet = tree.common_ancestor(first, second)
+    link = first
+    while link != meet:
+        own = tree.links[link]
+        _record(entries, own.speeds, own.S_w.T @ n + own.S_v.T @ f, 1)
+        f = own.rotation.outward(f)
+        n = own.rotation.outward(n) + cross(own.p, f)
+        link = own.parent
+    for link in tree.path_between(meet, second):
+        own = tree.links[link]
+        n = own.rotation.inward(n - cross(own.p, f))
+        f = own.rotation.inward(f)
+        _record(entries, own.speeds, own.S_w.T @ n + own.S_v.T @ f, -1)
+    return entries
+
+
+def _record(entries: dict[int, SX], speeds: range, values: SX, sign: int) -> None:
+    for k, speed in enumerate(speeds):
+        if not values[k].is_zero():
+            entries[speed] = values[k] if sign > 0 else -values[k]
+
+
+@dataclass(frozen=True)
+class LinkState:
+    """Velocity and acceleration of a link as another link's axes show them."""
+
+    w: SX
+    w_dot: SX
+    velocity: SX  # of the point asked about, moving with the link
+    acceleration: SX
+
+
+def state_at(tree: Tree, motion: Motion, u: list[SX], link: int, point: SX, shown_in: int) -> LinkState:
+    """State of the material point of a link at a place given in the link's own frame."""
+    if link == ROOT:
+        zero = SX.zeros(3)
+        return LinkState(zero, zero, zero, zero)
+    velocity = u[link] + cross(motion.w[link], point)
+    acceleration = motion.a[link] + motion.U[link] @ point
+    if link == shown_in:
+        return LinkState(motion.w[link], motion.w_dot[link], velocity, acceleration)
+    carried = (tree.carry(x, link, shown_in)
+               for x in (motion.w[link], motion.w_dot[link], velocity, acceleration))  # fmt: skip
+    return LinkState(*carried)
+
+
+def prescribed_rows(tree: Tree) -> Iterator[Row]:
+    r"""Rows of coordinates that follow a function of time: q_k = f(t).
+
+    .. math:: e_k^T N v = \dot f, \qquad e_k^T N \dot v + e_k^T \dot N v - \ddot f = 0  \tag{C8}
+    """
+    for prescribed in tree.mechanism.prescribed:
+        yield _prescribed_row(tree, prescribed)
+
+
+def _prescribed_row(tree: Tree, prescribed: Prescribed) -> Row:
+    k = tree.coordinate_names.index(prescribed.coordinate)
+    motion = symbolic_scalar(prescribed.motion, tree.values)
+    rate = ca.jacobian(motion, tree.t)
+    N_k = tree.N[k, :]
+    bias = ca.jtimes(N_k @ tree.v, tree.q, tree.q_dot) - ca.jacobian(rate, tree.t)  # (C8)
+    entries = {j: N_k[j] for j in range(N_k.shape[1]) if not N_k[j].is_zero()}
+    unit = _unit_of(tree, prescribed.coordinate)
+    return Row(f"{prescribed.coordinate}.prescribed", prescribed.coordinate, "prescribed", unit,
+               entries, bias, rate, tree.q[k] - motion)  # fmt: skip
+
+
+def _unit_of(tree: Tree, coordinate: str) -> str:
+    for connection in tree.mechanism.connections:
+        if coordinate in connection.coordinates:
+            return connection.joint.coordinate_units[connection.coordinates.index(coordinate)]
+    return ""
+
+
+def matrix_of(rows: list[Row], size: int) -> SX:
+    """A, structurally sparse."""
+    A = SX(len(rows), size)
+    for r, row in enumerate(rows):
+        for j, value in row.entries.items():
+            A[r, j] = value
+    return A
+
+
+def column_of(values: list[SX]) -> SX:
+    """A column, empty if there is nothing."""
+    return ca.vertcat(*values) if values else SX.zeros(0, 1)
+
+
+__all__ = [
+    "LinkState", "Row", "UnitWrench", "column_of", "dot", "matrix_of", "prescribed_rows",
+    "row_entries", "state_at",
+]  # fmt: skip

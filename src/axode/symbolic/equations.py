@@ -1,0 +1,315 @@
+"""Equations of motion of one mechanism: names, symbols, functions of them.
+
+Matrices are derived when they are asked for and kept; asking for I never builds C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from axode.errors import InvalidArgument, UnknownName, suggest
+from axode.mechanism.mechanism import Mechanism
+from axode.symbolic.actuation import actuation_ranks, classify, solve_inputs
+from axode.symbolic.energy import energies
+from axode.symbolic.formulations import FORMULATIONS
+from axode.symbolic.formulations.complement import ComplementFormulation
+from axode.symbolic.frames import Pose
+from axode.symbolic.spatial import SX
+from axode.symbolic.system import System, build_system
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.symbolic.mobility import Mobility
+
+
+def derive(
+    mechanism: Mechanism, formulation: str = "recursive", independent: Sequence[str] | None = None
+) -> Equations:
+    """Check a mechanism and derive its equations; see `Mechanism.derive`."""
+    if formulation not in FORMULATIONS:
+        raise UnknownName("axode", "formulation", formulation, FORMULATIONS)
+    if isinstance(independent, str):
+        raise InvalidArgument(f"independent takes a list of names, got the text '{independent}'")
+    mechanism.check()
+    return Equations(build_system(mechanism, independent), formulation)
+
+
+class Equations:
+    """The reduced model I(q) nu_dot + C(q, nu) nu = tau + gamma + delta, in symbols.
+
+    Attributes are CasADi SX expressions of `q`, `nu`, `u`, `t` and `p` (parameters), in the order
+    of `coordinates`, `independent`, `inputs` and `parameters`.
+    """
+
+    def __init__(self, system: System, formulation: str) -> None:
+        self.system = system
+        self.formulation = formulation
+        self._by = FORMULATIONS[formulation](system)
+        self._book = (
+            self._by if isinstance(self._by, ComplementFormulation)
+            else ComplementFormulation(system)
+        )  # fmt: skip
+
+    # names -------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The mechanism's."""
+        return self.system.mechanism.name
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of q."""
+        return self.system.tree.coordinate_names
+
+    @property
+    def speeds(self) -> tuple[str, ...]:
+        """Names of all joint speeds v."""
+        return self.system.tree.speed_names
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Names of nu."""
+        return tuple(self.speeds[j] for j in self.system.independent)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of u: motors, then components of wrenches."""
+        return self.system.forces.input_names
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Parameters and their defaults."""
+        names, values = self.system.parameter_names, self.system.defaults
+        return dict(zip(names, map(float, values), strict=True))
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Names of the constraint rows that were kept: those of A and of the multipliers."""
+        return tuple(row.name for row in self.system.kept)
+
+    # symbols -----------------------------------------------------------------------------------
+
+    @property
+    def q(self) -> SX:
+        """Coordinates."""
+        return self.system.tree.q
+
+    @property
+    def nu(self) -> SX:
+        """Independent speeds."""
+        return self.system.nu
+
+    @property
+    def nu_dot(self) -> SX:
+        """Independent accelerations."""
+        return self.system.nu_dot
+
+    @property
+    def u(self) -> SX:
+        """Inputs."""
+        return self.system.u
+
+    @property
+    def t(self) -> SX:
+        """Time."""
+        return self.system.tree.t
+
+    @property
+    def p(self) -> SX:
+        """Parameters."""
+        return self.system.tree.parameters
+
+    @cached_property
+    def v(self) -> SX:
+        """All joint speeds as expressions of nu."""
+        return self.system.complement.speeds(self.nu)
+
+    def _reduced(self, expression: SX) -> SX:
+        return self.system.at_speeds(expression)
+
+    @cached_property
+    def q_dot(self) -> SX:
+        """Rates of the coordinates."""
+        return self._reduced(self.system.tree.q_dot)
+
+    @cached_property
+    def U(self) -> SX:
+        """Twists of all bodies for unit joint speeds, at mass centres, in world axes."""
+        return self._book.U
+
+    @property
+    def A(self) -> SX:
+        """Constraint matrix of the kept rows on the joint speeds: A v = b."""
+        return self.system.A
+
+    @cached_property
+    def Theta(self) -> SX:
+        """Joint speeds for unit independent speeds: A Theta = 0."""
+        return ca.densify(self.system.complement.Theta)
+
+    @cached_property
+    def T(self) -> SX:
+        """Twists of all bodies for unit independent speeds: T = U Theta."""
+        return ca.densify(self._book.T)
+
+    @cached_property
+    def M(self) -> SX:
+        """Inertia of all bodies: diag(I_i, m_i 1), in world axes."""
+        return self._book.M
+
+    @cached_property
+    def W(self) -> SX:
+        """Angular velocities of all bodies: diag(w_i^, 0)."""
+        return self._reduced(self._book.W)
+
+    @cached_property
+    def I(self) -> SX:  # noqa: E743
+        """Generalised inertia, n x n."""
+        return self._by.inertia()
+
+    @cached_property
+    def C(self) -> SX:
+        """Coriolis and centrifugal matrix T^T M Tdot + T^T W M T; Idot - 2 C is skew."""
+        return self._reduced(self._by.coriolis())
+
+    @cached_property
+    def bias(self) -> SX:
+        """C nu, and what explicit time adds where there is any."""
+        return self._reduced(self._by.bias())
+
+    @cached_property
+    def tau(self) -> SX:
+        """Generalised force of the inputs."""
+        return self._by.tau()
+
+    @cached_property
+    def gamma(self) -> SX:
+        """Generalised force of gravity and springs."""
+        return self._by.gamma()
+
+    @cached_property
+    def delta(self) -> SX:
+        """Generalised force of dissipation."""
+        return self._reduced(self._by.delta())
+
+    @cached_property
+    def forward_dynamics(self) -> SX:
+        """nu_dot for the inputs u."""
+        return self._reduced(self._by.forward_dynamics())
+
+    @cached_property
+    def multipliers(self) -> SX:
+        """Constraint force of every kept row, for the inputs u."""
+        return self._reduced(self._by.multipliers())
+
+    @cached_property
+    def weights(self) -> SX:
+        """Symbols of the weights of redundant motors in inverse dynamics."""
+        names = self.inputs[: self.system.forces.motors]
+        return ca.vertcat(*[SX.sym(f"weight({n})") for n in names]) if names else SX.zeros(0)
+
+    @cached_property
+    def inverse_dynamics(self) -> SX:
+        """Inputs that give nu_dot: motors solved for, wrenches as given in u."""
+        return self._inverse[0]
+
+    @cached_property
+    def inverse_residual(self) -> SX:
+        """Generalised force on nu that the motors cannot give; zero unless underactuated."""
+        return self._inverse[1]
+
+    @cached_property
+    def _inverse(self) -> tuple[SX, SX]:
+        need, G = self._by.required(self.nu_dot)
+        motors = self.system.forces.motors
+        given = self.u[motors:]
+        need = need - ca.densify(G[:, motors:] @ given)
+        inertia = self._by.required_inertia() if self.actuation == "underactuated" else SX()
+        u = solve_inputs(G[:, :motors], need, inertia, self.actuation, self.weights)
+        u = self._reduced(ca.vertcat(u, given))
+        if self.actuation not in ("underactuated", "unactuated"):
+            return u, SX.zeros(len(self.independent))
+        balance = self.I @ self.nu_dot + self.bias - self.gamma - self.delta
+        return u, balance - ca.substitute(self.tau, self.u, u) if self.inputs else balance
+
+    @cached_property
+    def energy(self) -> SX:
+        """Kinetic and potential energy [J]."""
+        return self._reduced(energies(self.system))
+
+    @cached_property
+    def residuals(self) -> dict[str, SX]:
+        """Position residual of every holonomic row, dropped ones included."""
+        return {row.name: row.residual for row in self.system.rows if row.residual is not None}
+
+    @cached_property
+    def poses(self) -> dict[str, Pose]:
+        """Orientation R and position p of every body's frame in the world."""
+        tree = self.system.tree
+        return {body.name: tree.body_world_pose(body.name) for body in self.system.mechanism.bodies}
+
+    @cached_property
+    def twists(self) -> dict[str, SX]:
+        """Twist of every body: angular velocity and velocity of the mass centre, in world axes."""
+        t = ca.densify(self.T @ self.nu) + self.U @ self._forced
+        bodies = self.system.mechanism.bodies
+        return {body.name: t[6 * i : 6 * i + 6] for i, body in enumerate(bodies)}
+
+    @property
+    def _forced(self) -> SX:
+        return self.system.complement.speeds(SX.zeros(len(self.independent)))
+
+    # what it amounts to ------------------------------------------------------------------------
+
+    @cached_property
+    def actuation(self) -> str:
+        """Under-, fully or redundantly actuated, or not at all."""
+        system = self.system
+        motors = system.forces.motors
+        G = ca.densify(self._by.Theta.T @ system.forces.B[:, :motors]) if motors else SX(0, 0)
+        function = ca.Function("G", [self.q, self.t, self.p], [G])
+        values = [np.array(function(q, 0.0, system.defaults)) for q in system.samples]
+        return classify(actuation_ranks(values), motors, len(self.independent))
+
+    @cached_property
+    def mobility(self) -> Mobility:
+        """The mobility report."""
+        from axode.symbolic.mobility import mobility_of
+
+        return mobility_of(self)
+
+    def latex(self) -> str:
+        """The model as LaTeX: named symbols, repeated terms given names once."""
+        from axode.symbolic.printing import latex
+
+        return latex(self)
+
+    def to_sympy(self) -> Any:
+        """The model as SymPy expressions (needs the `sym` extra)."""
+        from axode.symbolic.printing import to_sympy
+
+        return to_sympy(self)
+
+    def compile(self, target: str = "interpreter", **options: Any) -> Model:
+        """A model for numbers.
+
+        Args:
+            target: "interpreter" evaluates with CasADi, at once.
+            options: `parameters="fixed"` folds the parameters' defaults into the code, "free"
+                leaves them arguments.
+        """
+        from axode.codegen.model import compile_model
+
+        return compile_model(self, target, **options)
+
+    def __repr__(self) -> str:
+        return str(self.mobility)
+
+
+__all__ = ["Equations", "derive", "suggest"]

@@ -1,0 +1,103 @@
+"""What every formulation offers, and what follows from its inertia and bias alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import casadi as ca
+
+from axode.symbolic.linear import Factor
+from axode.symbolic.spatial import SX, symmetric
+from axode.symbolic.system import System
+
+
+class AbstractFormulation(ABC):
+    r"""One derivation of :math:`I \dot\nu + C \nu = \tau + \gamma + \delta`.
+
+    Expressions are of q, all speeds v, t, the inputs and the parameters; v = Theta nu + s is put in
+    afterwards. Where time is explicit, `bias` holds more than C nu.             (F1)
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+
+    @abstractmethod
+    def inertia(self) -> SX:
+        """I, n x n."""
+
+    @abstractmethod
+    def bias(self) -> SX:
+        """C nu and what explicit time adds, n."""
+
+    @abstractmethod
+    def gravity(self) -> SX:
+        """Generalised gravity on the independent speeds, n."""
+
+    def coriolis(self) -> SX:
+        r"""C = T^T M \dot T + T^T W M T, n x n: the one matrix all formulations share.  (F2)"""
+        from axode.symbolic.formulations.complement import ComplementFormulation
+
+        return ComplementFormulation(self.system).coriolis()
+
+    @property
+    def Theta(self) -> SX:
+        """Complement on the independent speeds."""
+        return self.system.complement.Theta
+
+    def tau(self) -> SX:
+        """Generalised force of the inputs: Theta^T B u."""
+        return _dense(self.Theta.T @ (self.system.forces.B @ self.system.u))
+
+    def gamma(self) -> SX:
+        """Generalised conservative force: gravity and springs."""
+        return self.gravity() + _dense(self.Theta.T @ self.system.forces.elastic)
+
+    def delta(self) -> SX:
+        """Generalised dissipative force."""
+        return _dense(self.Theta.T @ self.system.forces.dissipative)
+
+    def forward_dynamics(self) -> SX:
+        """Independent accelerations for the inputs u."""
+        force = self.tau() + self.gamma() + self.delta() - self.bias()
+        return Factor.of(self.inertia()).solve(force)
+
+    def required(self, nu_dot: SX) -> tuple[SX, SX]:
+        """Generalised force that inputs must give for accelerations, and the map they give it by.
+
+        Both on whatever independent speeds the formulation finds cheap.
+        """
+        need = self.inertia() @ nu_dot + self.bias() - self.gamma() - self.delta()
+        return need, _dense(self.Theta.T @ self.system.forces.B)
+
+    def required_inertia(self) -> SX:
+        """Inertia on the same independent speeds as `required`."""
+        return self.inertia()
+
+    def accelerations(self, nu_dot: SX) -> SX:
+        """All accelerations, from the independent ones."""
+        c = self.system.complement
+        return _dense(c.Theta_0 @ c.to_base_acceleration(nu_dot)) + c.sigma_0
+
+    @abstractmethod
+    def tree_forces(self, v_dot: SX) -> SX:
+        """I~ v_dot + h~ minus everything that acts but the inputs: what u and lambda must give."""
+
+    def multipliers(self) -> SX:
+        r"""Constraint forces of the kept rows: :math:`A^T \lambda = \tilde I \dot v + \tilde h
+        - \tilde\tau`.                                                            \tag{F3}
+        """
+        v_dot = self.accelerations(self.forward_dynamics())
+        force = self.tree_forces(v_dot) - _dense(self.system.forces.B @ self.system.u)
+        return self.system.complement.solve_transposed(force)
+
+
+def _dense(x: SX) -> SX:
+    return ca.densify(x)
+
+
+def projected(Theta: SX, matrix: SX) -> SX:
+    """Theta^T matrix Theta for a symmetric matrix, each entry formed once."""
+    return symmetric(ca.densify(Theta.T @ (ca.sparsify(matrix) @ Theta)))

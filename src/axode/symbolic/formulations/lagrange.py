@@ -1,0 +1,86 @@
+"""Lagrange's equations from the energies, everything else by automatic differentiation."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import casadi as ca
+
+from axode.symbolic.energy import kinetic_energy, potential_energy
+from axode.symbolic.formulations.base import AbstractFormulation, projected
+from axode.symbolic.kinematics import Tree
+from axode.symbolic.spatial import SX
+
+
+class LagrangeFormulation(AbstractFormulation):
+    r"""Energies differentiated on the coordinates, then carried to the speeds by N.
+
+    With v = N^+ q_dot put into the kinetic energy,
+
+    .. math:: N^T \left( \frac{d}{dt} \frac{\partial L}{\partial \dot q}
+              - \frac{\partial L}{\partial q} \right) = \tilde\tau + \tilde\delta + A^T \lambda.
+                                                                                  \tag{F9}
+
+    Unit quaternions are one coordinate too many; the force that keeps them unit is normal to them
+    and N^T removes it.
+    """
+
+    name: ClassVar[str] = "lagrange"
+
+    @cached_property
+    def _derivatives(self) -> tuple[SX, SX, SX]:
+        """I~, h~ at zero acceleration and the gravity force on all speeds, from the energies."""
+        tree = self.system.tree
+        q, v, N = tree.q, tree.v, tree.N
+        q_dot = SX.sym("q_dot", q.shape[0])
+        energy = kinetic_energy(self.system)
+        energy = ca.substitute(energy, v, rate_inverse(tree) @ q_dot)
+        momentum = ca.gradient(energy, q_dot)
+        mass = ca.hessian(energy, q_dot)[0]
+        N_dot_v = tree.time_derivative(N @ v)
+        h = ca.jtimes(momentum, q, q_dot) + mass @ N_dot_v - ca.gradient(energy, q)  # (F9)
+        inertia, h = (ca.substitute(x, q_dot, N @ v) for x in (mass, h))
+        inertia = projected(N, inertia) if q.shape[0] else inertia
+        weight = -N.T @ ca.gradient(potential_energy(self.system, springs=False), q)
+        return inertia, ca.densify(N.T @ h), ca.densify(weight)
+
+    @property
+    def tree_inertia(self) -> SX:
+        """I~, the second derivative of kinetic energy."""
+        return self._derivatives[0]
+
+    def inertia(self) -> SX:
+        """I = Theta^T I~ Theta."""
+        return projected(self.Theta, self.tree_inertia)
+
+    def bias(self) -> SX:
+        """Theta^T (I~ sigma + h~), sigma by differentiating Theta nu + s."""
+        system = self.system
+        nu = system.tree.v[list(system.independent)]
+        held = SX.sym("nu", nu.shape[0])
+        sigma = system.tree.time_derivative(system.complement.speeds(held))
+        sigma = ca.substitute(sigma, held, nu)
+        return ca.densify(self.Theta.T @ (self.tree_inertia @ sigma + self._derivatives[1]))
+
+    def gravity(self) -> SX:
+        """-Theta^T N^T dV/dq."""
+        return ca.densify(self.Theta.T @ self._derivatives[2])
+
+    def tree_forces(self, v_dot: SX) -> SX:
+        """I~ v_dot + h~ minus gravity, springs and dampers."""
+        inertia, h, weight = self._derivatives
+        forces = self.system.forces
+        return inertia @ v_dot + h - weight - forces.elastic - forces.dissipative
+
+
+def rate_inverse(tree: Tree) -> SX:
+    r"""N^+ with N^+ N = 1 on unit quaternions: (N^T N)^{-1} N^T.
+
+    Columns of N are orthogonal: those of a quaternion have length one half, all others length one.
+    """
+    quaternion_rows = {i for four in tree.quaternions for i in four}
+    N = ca.sparsify(tree.N)
+    columns = range(N.shape[1])
+    scale = [4.0 if any(N.has_nz(i, j) for i in quaternion_rows) else 1.0 for j in columns]
+    return ca.diag(ca.DM(scale)) @ N.T

@@ -1,0 +1,113 @@
+"""Production default: recursions on the tree, projected by the complement."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import casadi as ca
+
+from axode.symbolic.dynamics import (
+    articulated_solve,
+    composite_inertia,
+    coriolis_matrix,
+    newton_euler,
+)
+from axode.symbolic.formulations.base import AbstractFormulation, projected
+from axode.symbolic.linear import Factor
+from axode.symbolic.spatial import SX
+
+ALWAYS_COMPOSITE = 5  # links; below this nobody need count
+
+
+class RecursiveFormulation(AbstractFormulation):
+    r"""Composite inertia and Newton-Euler recursion, both in link frames, projected.
+
+    .. math:: I_0 = \Theta_0^T \tilde I \Theta_0, \qquad
+              I_0 \dot\nu_0 = \Theta_0^T (B u + Q - \tilde I \sigma_0 - \tilde h), \qquad
+              \dot v = \Theta_0 \dot\nu_0 + \sigma_0,                             \tag{F4}
+
+    the recursion taking sigma_0 as its acceleration, so that I~ sigma_0 costs nothing extra. A tree
+    takes the articulated-body recursion instead where that counts fewer operations.
+    """
+
+    name: ClassVar[str] = "recursive"
+
+    @cached_property
+    def tree_inertia(self) -> SX:
+        """I~, rotors included."""
+        inertia = composite_inertia(self.system.tree, self.system.regrouped)
+        return inertia + ca.diag(self.system.forces.armature)
+
+    def tree_forces(self, v_dot: SX | None, gravity: bool = True) -> SX:
+        """What inputs and constraints must give for all accelerations v_dot."""
+        tree, forces = self.system.tree, self.system.forces
+        motion = tree.motion(tree.v, v_dot, gravity=gravity)
+        need = newton_euler(tree, self.system.regrouped, motion)
+        if v_dot is not None:
+            need += forces.armature * v_dot
+        return need - forces.dissipative - forces.elastic if gravity else need
+
+    def inertia(self) -> SX:
+        """I = Theta^T I~ Theta."""
+        return projected(self.Theta, self.tree_inertia)
+
+    def required_inertia(self) -> SX:
+        """I_0 on the base's speeds."""
+        return projected(self.system.complement.Theta_0, self.tree_inertia)
+
+    def coriolis(self) -> SX:
+        r"""C = Theta^T (I~ \dot Theta + C~ Theta), C~ by composite bodies.  (F5)"""
+        tree, Theta = self.system.tree, ca.densify(self.Theta)
+        C_tree = coriolis_matrix(tree, self.system.inertias, self.system.spreads)
+        Theta_dot = tree.time_derivative(Theta)
+        return Theta.T @ (self.tree_inertia @ Theta_dot + C_tree @ Theta)
+
+    def bias(self) -> SX:
+        """Theta^T (I~ sigma + h~), sigma the accelerations at zero nu_dot."""
+        sigma = self.accelerations(SX.zeros(len(self.system.independent)))
+        need = self.tree_forces(None if self.system.is_tree else sigma, gravity=False)
+        return ca.densify(self.Theta.T @ need)
+
+    def gravity(self) -> SX:
+        """Gravity alone, by the recursion at rest."""
+        tree = self.system.tree
+        at_rest = tree.motion(SX.zeros(tree.v.shape[0]), None)
+        force = newton_euler(tree, self.system.regrouped, at_rest)
+        return -ca.densify(self.Theta.T @ force)
+
+    def forward_dynamics(self) -> SX:
+        """Independent accelerations for the inputs u, (F4)."""
+        system, c = self.system, self.system.complement
+        applied = ca.densify(system.forces.B @ system.u)
+        if system.is_tree:
+            return self._tree_forward(applied - self.tree_forces(None))[list(system.independent)]
+        force = c.Theta_0.T @ (applied - self.tree_forces(c.sigma_0))
+        nu_0_dot = Factor.of(self.required_inertia()).solve(ca.densify(force))
+        v_dot = ca.densify(c.Theta_0 @ nu_0_dot) + c.sigma_0
+        return v_dot[list(system.independent)]
+
+    def _tree_forward(self, force: SX) -> SX:
+        """Whichever of composite inertia and articulated bodies takes fewer operations."""
+        system = self.system
+        if len(system.tree.links) <= ALWAYS_COMPOSITE:
+            return Factor.of(self.tree_inertia).solve(force)
+        articulated = articulated_solve(
+            system.tree, system.regrouped, system.forces.armature, force
+        )
+        # the composite way grows with the cube of the length: beyond this it never wins
+        if len(system.tree.links) > 40:
+            return articulated
+        composite = Factor.of(self.tree_inertia).solve(force)
+        return min((composite, articulated), key=self._operations)
+
+    def _operations(self, expression: SX) -> int:
+        system = self.system
+        inputs = [system.tree.q, system.tree.v, system.u, system.tree.t, system.tree.parameters]
+        return int(ca.Function("count", inputs, [expression]).n_instructions())
+
+    def required(self, nu_dot: SX) -> tuple[SX, SX]:
+        """On the base's speeds: Theta_0^T (I~ v_dot + h~ - Q) and Theta_0^T B."""
+        Theta_0 = self.system.complement.Theta_0
+        need = self.tree_forces(self.accelerations(nu_dot))
+        return ca.densify(Theta_0.T @ need), ca.densify(Theta_0.T @ self.system.forces.B)

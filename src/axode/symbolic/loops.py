@@ -1,0 +1,170 @@
+r"""Loop closures: any joint between two bodies that the tree holds already (C).
+
+A joint with k freedoms leaves 6 - k directions in which its two frames may not move apart. They are
+taken on the side deeper in the tree, where they are constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import casadi as ca
+
+from axode.mechanism.joints import (
+    AbstractJoint,
+    Cylindrical,
+    Fixed,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Spherical,
+    Universal,
+)
+from axode.mechanism.mechanism import Connection
+from axode.symbolic.constraints import LinkState, Row, UnitWrench, row_entries, state_at
+from axode.symbolic.frames import Pose, align, placement, symbolic_scalar, unit_vector
+from axode.symbolic.kinematics import Motion, Tree
+from axode.symbolic.spatial import SX, cross, dot
+
+
+class Closure:
+    """Geometry of one loop: both joint frames, seen from the side deeper in the tree."""
+
+    def __init__(self, tree: Tree, loop: Connection) -> None:
+        sides = [
+            (tree.body_link[body], tree.body_pose[body] @ placement(at, rotation, tree.values))
+            for body, at, rotation in (
+                (loop.parent, loop.at, loop.rotation),
+                (loop.child, loop.child_at, loop.child_rotation),
+            )
+        ]
+        depth = [len(list(tree.path(link))) for link, _ in sides]
+        self.parent_first = depth[0] > depth[1]
+        (self.first, frame_1), (self.second, frame_2) = sides if self.parent_first else sides[::-1]
+        self.tree, self.joint, self.name = tree, loop.joint, loop.name
+        axis = getattr(loop.joint, "axis", None)
+        second_axis = getattr(loop.joint, "second", None)
+        turn = SX.eye(3)
+        if axis is not None and second_axis is None:
+            turn = align(unit_vector(axis, tree.values))
+        self.frame_1 = Pose(frame_1.R @ turn, frame_1.p)  # in the first link's frame
+        self.frame_2 = Pose(frame_2.R @ turn, frame_2.p)  # in the second link's frame
+        if second_axis is not None:
+            axes = [unit_vector(axis, tree.values), unit_vector(second_axis, tree.values)]
+            mine, other = axes if self.parent_first else axes[::-1]
+            self.axis_1, self.axis_2 = frame_1.R @ mine, frame_2.R @ other
+
+    @property
+    def b(self) -> list[SX]:
+        """Directions x, y, z of the joint in the first link's axes."""
+        return [self.frame_1.R[:, i] for i in range(3)]
+
+    def relative_rotation(self) -> SX:
+        """The second joint frame's axes in the first joint frame's."""
+        carried = self.tree.carry(self.frame_2.R, self.second, self.first)
+        return self.frame_1.R.T @ carried
+
+    def gap(self) -> SX:
+        """From the first joint frame's origin to the second's, in the first joint frame's axes."""
+        there = self.tree.carry_point(self.frame_2.p, self.second, self.first)
+        return self.frame_1.R.T @ (there - self.frame_1.p)
+
+    def cross_axis(self) -> SX:
+        """Normal to both axes of a universal joint, in the first link's axes."""
+        return cross(self.axis_1, self.tree.carry(self.axis_2, self.second, self.first))
+
+
+def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iterator[Row]:
+    """The rows of one loop, in the order of the joint's `closure_names`."""
+    closure = Closure(tree, loop)
+    wrenches = dict(_wrenches(closure))
+    residuals = _residuals(closure)
+    states = (
+        state_at(tree, motion, u, closure.first, closure.frame_1.p, closure.first),
+        state_at(tree, motion, u, closure.second, closure.frame_2.p, closure.first),
+    )
+    coincident = isinstance(loop.joint, (Revolute, Universal, Spherical, Fixed))
+    for name, unit in zip(loop.joint.closure_names, loop.joint.closure_units, strict=True):
+        wrench = wrenches[name]
+        entries = row_entries(tree, closure.first, closure.second, wrench)
+        bias = _bias(closure, name, wrench, *states, coincident=coincident)
+        yield Row(f"{loop.name}.{name}", loop.name, "loop", unit, entries, bias,
+                  residual=residuals[name])  # fmt: skip
+
+
+def _wrenches(closure: Closure) -> Iterator[tuple[str, UnitWrench]]:
+    """Unit wrenches of the directions that the joint does not leave free, by row name.  (C2)"""
+    zero, p = SX.zeros(3), closure.frame_1.p
+    for i, axis in enumerate("xyz"):
+        yield f"r{axis}", UnitWrench(closure.b[i], zero)
+        yield axis, UnitWrench(cross(p, closure.b[i]), closure.b[i])
+    if isinstance(closure.joint, Universal):
+        yield "cross", UnitWrench(closure.cross_axis(), zero)
+    if isinstance(closure.joint, Screw):
+        z, pitch = closure.b[2], symbolic_scalar(closure.joint.pitch, closure.tree.values)
+        yield "advance", UnitWrench(cross(p, z) - pitch * z, z)
+
+
+def _bias(
+    closure: Closure, name: str, wrench: UnitWrench, one: LinkState, two: LinkState, *,
+    coincident: bool,
+) -> SX:  # fmt: skip
+    r"""What differentiating a row adds to A v_dot.
+
+    Directions b and the point turn with the first link, so that
+
+    .. math:: \dot b \cdot \Delta\omega + b \cdot \Delta\dot\omega
+                = b \cdot (\dot\omega_1 - \dot\omega_2 + \omega_1 \times \omega_2), \\
+              \frac{d}{dt}(b \cdot \Delta u)
+                = b \cdot (a_1 - a_2 - (\omega_1 + \omega_2) \times \Delta u).    \tag{C3}
+
+    :math:`\Delta u` vanishes where the joint holds the two points together.
+    """
+    angular = one.w_dot - two.w_dot + cross(one.w, two.w)
+    linear = one.acceleration - two.acceleration
+    if not coincident:
+        linear -= cross(one.w + two.w, one.velocity - two.velocity)  # (C3)
+    if name == "cross":
+        # its direction turns with both links: the exact derivative of n . (w1 - w2)
+        a1, a2 = closure.axis_1, closure.tree.carry(closure.axis_2, closure.second, closure.first)
+        n_dot = cross(cross(one.w, a1), a2) + cross(a1, cross(two.w, a2))
+        return dot(wrench.n, one.w_dot - two.w_dot) + dot(n_dot, one.w - two.w)
+    if name == "advance":
+        pitch = symbolic_scalar(closure.joint.pitch, closure.tree.values)  # type: ignore[attr-defined]
+        return dot(closure.b[2], linear - pitch * angular)
+    if name.startswith("r"):
+        return dot(wrench.n, angular)
+    return dot(wrench.f, linear)
+
+
+def _residuals(closure: Closure) -> dict[str, SX]:
+    r"""Position residuals whose rates are the rows once the loop is closed.  (C4)"""
+    gap = closure.gap()
+    residuals = {axis: -gap[i] for i, axis in enumerate("xyz")}
+    joint: AbstractJoint = closure.joint
+    if isinstance(joint, Universal):
+        a2 = closure.tree.carry(closure.axis_2, closure.second, closure.first)
+        values = closure.tree.values
+        across = dot(unit_vector(joint.axis, values), unit_vector(joint.second, values))
+        return residuals | {"cross": dot(closure.axis_1, a2) - across}
+    if isinstance(joint, Spherical):
+        return residuals
+    R = closure.relative_rotation()
+    if isinstance(joint, (Prismatic, Fixed)):  # all of the small rotation
+        residuals |= {"rx": (R[1, 2] - R[2, 1]) / 2, "ry": (R[2, 0] - R[0, 2]) / 2,
+                      "rz": (R[0, 1] - R[1, 0]) / 2}  # fmt: skip
+    elif isinstance(joint, (Revolute, Screw, Cylindrical, Planar)):  # only how z leans
+        residuals |= {"rx": R[1, 2], "ry": -R[0, 2]}
+    if isinstance(joint, Screw):
+        residuals["advance"] = _advance(closure, R, gap)
+    return residuals
+
+
+def _advance(closure: Closure, R: SX, gap: SX) -> SX:
+    """How far a screw's advance is from its pitch times its angle, whichever turn it is in."""
+    pitch = symbolic_scalar(closure.joint.pitch, closure.tree.values)  # type: ignore[attr-defined]
+    if pitch.is_zero():
+        return -gap[2]
+    turns = gap[2] / pitch
+    return -pitch * (ca.sin(turns) * R[0, 0] - ca.cos(turns) * R[1, 0])

@@ -1,0 +1,125 @@
+r"""Which rows hold something, which speeds may be chosen (C, N).
+
+Rows that vanish everywhere (an upright wheel on a planar base cannot leave the ground) and rows that
+follow from the others wherever the mechanism can be (the second wheel of an axle cannot slide
+sideways if the first cannot) are left out, and said to be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from axode.symbolic.constraints import Row
+
+RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
+WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
+VALID = 1e-6  # smallest singular value at which a choice still describes the motion
+
+
+@dataclass(frozen=True)
+class DroppedRow:
+    """A row that was left out, why, and the rows it follows from."""
+
+    name: str
+    follows_from: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if not self.follows_from:
+            return f"{self.name} (vanishes everywhere)"
+        return f"{self.name} (follows from {', '.join(self.follows_from)})"
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """What the rows amount to."""
+
+    kept: tuple[int, ...]
+    dropped: tuple[DroppedRow, ...]
+    indeterminate: tuple[str, ...]  # rows whose constraint forces statics cannot tell apart
+    null_bases: tuple[np.ndarray, ...]  # per sample: orthonormal, speeds x mobility
+    matrices: tuple[np.ndarray, ...]  # per sample: A of the kept rows
+    singular_samples: int = 0
+
+
+def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
+    """Judge rows by their values at several feasible configurations."""
+    size = matrices[0].shape[1]
+    scales = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices)
+                       for r in range(len(rows))])  # fmt: skip
+    kept: list[int] = []
+    dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
+    for r in range(len(rows)):
+        if scales[r] < RANK_TOLERANCE:
+            dropped.append((r, np.zeros(0)))
+            continue
+        fits = [_coefficients(A[kept], A[r]) for A in matrices]
+        if all(rest < RANK_TOLERANCE * scales[r] for _, rest in fits):
+            dropped.append((r, np.max([np.abs(c) for c, _ in fits], axis=0)))
+        else:
+            kept.append(r)
+    reports = tuple(
+        DroppedRow(rows[r].name, tuple(rows[kept[i]].name for i, c in enumerate(weights)
+                                       if abs(c) > 1e-6))
+        for r, weights in dropped
+    )  # fmt: skip
+    indeterminate = sorted(
+        {name for report in reports if report.follows_from
+         for name in (report.name, *report.follows_from)},
+        key=[row.name for row in rows].index,
+    )  # fmt: skip
+    kept_matrices = tuple(A[kept] for A in matrices)
+    bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
+    regular = tuple(basis for basis in bases if basis is not None)
+    return RankReport(tuple(kept), reports, tuple(indeterminate), regular, kept_matrices,
+                      len(bases) - len(regular))  # fmt: skip
+
+
+def _coefficients(basis: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, float]:
+    if basis.shape[0] == 0:
+        return np.zeros(0), float(np.abs(row).max())
+    c = np.linalg.lstsq(basis.T, row, rcond=1e-10)[0]
+    return c, float(np.abs(row - basis.T @ c).max())
+
+
+def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
+    """Orthonormal basis of what the rows leave free, or None where rank is lost."""
+    if A.shape[0] == 0:
+        return np.eye(A.shape[1])
+    scaled = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
+    _, s, Vt = np.linalg.svd(scaled)
+    if s[-1] < RANK_TOLERANCE * s[0]:
+        return None
+    basis: np.ndarray = Vt[A.shape[1] - dimension :].T
+    return basis
+
+
+def condition_of(report: RankReport, chosen: list[int]) -> float:
+    """Smallest singular value of a choice of independent speeds, at its best sample.
+
+    One generic configuration at which the choice works is enough for it to be valid.
+    """
+    n = report.null_bases[0].shape[1]
+    if len(chosen) != n:
+        return 0.0
+    return max((float(np.linalg.svd(Z[chosen], compute_uv=False)[-1]) if n else 1.0)
+               for Z in report.null_bases)  # fmt: skip
+
+
+def complete(report: RankReport, preferred: list[int]) -> list[int]:
+    """A valid choice of independent speeds, taking preferred ones in order where they do well."""
+    n = report.null_bases[0].shape[1]
+    for threshold in (WELL_CONDITIONED, 1e-3, VALID):
+        chosen: list[int] = []
+        for speed in preferred:
+            if len(chosen) == n:
+                break
+            trial = [*chosen, speed]
+            smallest = np.median([np.linalg.svd(Z[trial], compute_uv=False)[-1]
+                                  for Z in report.null_bases])  # fmt: skip
+            if smallest > threshold:
+                chosen = trial
+        if len(chosen) == n:
+            return chosen
+    raise AssertionError("a null basis always has n independent rows")

@@ -1,0 +1,239 @@
+"""A mechanism in symbols: its tree, its rows, what they leave free and what acts on it.
+
+This is what every formulation starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from axode.errors import Immobile, InvalidIndependent, UnknownName
+from axode.mechanism.joints import Floating, Planar
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.topology import parameters_of, speed_of, tree_order
+from axode.symbolic.assembly import Assembly
+from axode.symbolic.complement import Complement
+from axode.symbolic.constraints import Row, column_of, matrix_of, prescribed_rows
+from axode.symbolic.contacts import contact_rows
+from axode.symbolic.forces import AppliedForces, applied_forces
+from axode.symbolic.inertia import link_inertias, link_spreads, regrouped
+from axode.symbolic.kinematics import Tree, build_tree
+from axode.symbolic.loops import loop_rows
+from axode.symbolic.rank import VALID, RankReport, analyse, complete, condition_of
+from axode.symbolic.spatial import SX, RigidInertia
+
+FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
+SAMPLES = 5  # feasible configurations at which rank is judged
+
+
+@dataclass(frozen=True)
+class System:
+    """Symbols and structure of a mechanism, before any dynamics."""
+
+    mechanism: Mechanism
+    tree: Tree
+    rows: tuple[Row, ...]
+    report: RankReport
+    samples: tuple[np.ndarray, ...]
+    assembly: Assembly = field(repr=False)
+    forces: AppliedForces
+    independent: tuple[int, ...]
+    defaults: np.ndarray
+    parameter_names: tuple[str, ...]
+
+    @cached_property
+    def nu(self) -> SX:
+        """Symbols of the independent speeds."""
+        return ca.vertcat(*[SX.sym(self.tree.speed_names[j]) for j in self.independent])
+
+    @cached_property
+    def nu_dot(self) -> SX:
+        """Symbols of the independent accelerations."""
+        return ca.vertcat(*[SX.sym(f"d({self.tree.speed_names[j]})") for j in self.independent])
+
+    @cached_property
+    def u(self) -> SX:
+        """Symbols of the inputs."""
+        names = self.forces.input_names
+        return ca.vertcat(*[SX.sym(name) for name in names]) if names else SX.zeros(0)
+
+    @cached_property
+    def kept(self) -> list[Row]:
+        """Rows that hold something of their own."""
+        return [self.rows[r] for r in self.report.kept]
+
+    @cached_property
+    def A(self) -> SX:
+        """Constraint matrix of the kept rows: A v = b."""
+        return matrix_of(self.kept, self.tree.v.shape[0])
+
+    @cached_property
+    def b(self) -> SX:
+        """What explicit time asks of the rows."""
+        return column_of([row.rate for row in self.kept])
+
+    @cached_property
+    def complement(self) -> Complement:
+        """Theta and the solves behind it."""
+        bias = column_of([row.bias for row in self.kept])
+        return Complement.of(self.A, self.b, bias, self.report, list(self.independent))
+
+    @cached_property
+    def inertias(self) -> list[RigidInertia]:
+        """Of the links, as they are."""
+        return link_inertias(self.tree)
+
+    @cached_property
+    def spreads(self) -> list[SX]:
+        """Sum of m c^2 over each link's bodies."""
+        return link_spreads(self.tree)
+
+    @cached_property
+    def regrouped(self) -> list[RigidInertia]:
+        """Of the links, as few parameters as the motion can feel."""
+        return regrouped(self.tree, self.inertias)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether nothing constrains the speeds."""
+        return not self.kept
+
+    @property
+    def rheonomic(self) -> bool:
+        """Whether explicit time constrains the motion."""
+        return any(row.kind == "prescribed" for row in self.kept)
+
+    def at_speeds(self, expression: SX) -> SX:
+        """An expression of all speeds as one of the independent ones."""
+        if self.tree.v.shape[0] == 0:
+            return expression
+        return ca.substitute(expression, self.tree.v, self.complement.speeds(self.nu))
+
+
+def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> System:
+    """Symbols, rows, rank and independent speeds of a mechanism that `check` has passed."""
+    parameters = parameters_of(mechanism)
+    symbols = {name: SX.sym(name) for name in parameters}
+    t = SX.sym("t")
+    p = ca.vertcat(*symbols.values()) if symbols else SX.zeros(0)
+    defaults = np.array([parameter.default for parameter in parameters.values()])
+    tree = build_tree(mechanism, {**symbols, "t": t}, t, p)
+    rows = _all_rows(tree)
+    assembly = Assembly.of(tree, rows, defaults)
+    samples = assembly.samples(SAMPLES)
+    A = ca.Function("A", [tree.q, t, p], [matrix_of(rows, tree.v.shape[0])])
+    report = analyse(rows, [np.array(ca.DM(A(q, 0.0, defaults)).full()) for q in samples])
+    if not report.null_bases:
+        raise Immobile(
+            f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
+            "one with mechanism.home(...)"
+        )
+    if report.null_bases[0].shape[1] == 0:
+        raise _immobile(mechanism, tree, rows, report)
+    forces = applied_forces(tree)
+    chosen = _choose(mechanism, tree, report, independent)
+    return System(mechanism, tree, tuple(rows), report, tuple(samples), assembly, forces,
+                  tuple(chosen), defaults, tuple(parameters))  # fmt: skip
+
+
+def _all_rows(tree: Tree) -> list[Row]:
+    motion = tree.motion(tree.v, None, gravity=False)
+    _, u = tree.velocities(tree.v)
+    rows: list[Row] = []
+    for loop in tree.mechanism.loops:
+        rows += loop_rows(tree, loop, motion, u)
+    for contact in tree.mechanism.contacts:
+        rows += contact_rows(tree, contact, motion, u)
+    rows += prescribed_rows(tree)
+    return rows
+
+
+def _immobile(mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport) -> Immobile:
+    names = ", ".join(rows[r].name for r in report.kept)
+    return Immobile(
+        f"mechanism '{mechanism.name}' cannot move: {tree.v.shape[0]} speeds, {len(report.kept)} "
+        f"independent rows ({names}).\n  Remove a loop or a prescribed motion, give a joint more "
+        "freedom, or let a wheel slide with lateral='free'."
+    )
+
+
+def _choose(
+    mechanism: Mechanism, tree: Tree, report: RankReport, asked: Sequence[str] | None
+) -> list[int]:
+    """Independent speeds: the user's, else the motors', else well-conditioned and well named."""
+    n = report.null_bases[0].shape[1]
+    preferred = preference(mechanism, tree)
+    if asked is not None:
+        return _users_choice(mechanism, tree, report, asked, preferred)
+    driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
+    if len(driven) == n and condition_of(report, driven) > 1e-3:
+        return driven
+    return sorted(complete(report, preferred))
+
+
+def _driven(mechanism: Mechanism) -> list[str]:
+    speeds = [speed_of(mechanism, drive.coordinate) for drive in mechanism.drives]
+    return list(dict.fromkeys(s for s in speeds if s is not None))
+
+
+def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
+    """Speeds in the order in which they make good independent ones.
+
+    Those of a moving base or platform first, in the order surge, sway, yaw rate and their like in
+    space; then what motors drive; then the rest.
+    """
+    bases: list[int] = []
+    for connection in tree_order(mechanism):
+        if isinstance(connection.joint, (Planar, Floating)):
+            order = FLOATING_ORDER if isinstance(connection.joint, Floating) else range(3)
+            bases += [tree.speed_names.index(connection.speeds[k]) for k in order]
+    driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
+    wheels = {contact.body for contact in mechanism.contacts}
+    spins = [tree.speed_names.index(s) for c in tree_order(mechanism) if c.child in wheels
+             for s in c.speeds]  # fmt: skip
+    rest = [j for j in range(len(tree.speed_names)) if j not in spins]
+    order = [*bases, *(j for j in driven if j not in spins), *rest, *spins]
+    return list(dict.fromkeys(order))
+
+
+def _users_choice(
+    mechanism: Mechanism, tree: Tree, report: RankReport, asked: Sequence[str],
+    preferred: list[int],
+) -> list[int]:  # fmt: skip
+    n = report.null_bases[0].shape[1]
+    chosen: list[int] = []
+    for name in asked:
+        speed = speed_of(mechanism, name)
+        if speed is None:
+            raise UnknownName(f"mechanism '{mechanism.name}'", "speed", name, tree.speed_names)
+        chosen.append(tree.speed_names.index(speed))
+    if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
+        return chosen
+    names = [tree.speed_names[j] for j in chosen]
+    alternative = ", ".join(tree.speed_names[j] for j in complete(report, [*chosen, *preferred]))
+    if len(set(chosen)) != len(chosen):
+        reason = "a speed is named twice"
+    elif len(chosen) != n:
+        reason = f"the mechanism has {n} independent speeds, {len(chosen)} were named"
+    else:
+        reason = _relation(tree, report, chosen)
+    raise InvalidIndependent(
+        f"{', '.join(names)} cannot be the independent speeds: {reason}.\n"
+        f"  Valid instead: independent=[{', '.join(repr(s) for s in alternative.split(', '))}]"
+    )
+
+
+def _relation(tree: Tree, report: RankReport, chosen: list[int]) -> str:
+    """Words for the dependence among speeds that cannot be chosen together."""
+    Z = report.null_bases[0][chosen]
+    U, s, _ = np.linalg.svd(Z)
+    weights = U[:, -1]
+    involved = [tree.speed_names[j] for j, w in zip(chosen, weights, strict=True) if abs(w) > 1e-6]
+    if len(involved) == 1:
+        return f"the constraints make {involved[0]} zero"
+    return f"the constraints tie {', '.join(involved)} to each other"
