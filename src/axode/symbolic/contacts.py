@@ -120,15 +120,17 @@ def _directions(g: Rolling, n: SX) -> tuple[SX, dict[str, SX]]:
     directions = {"touch": n, "longitudinal": t1, "lateral": t2}
     if isinstance(g.contact.wheel, Mecanum):
         angle = symbolic_scalar(g.contact.wheel.roller_angle, g.tree.values)
-        directions["roller"] = _cos(angle) * t2 - _sin(angle) * t1  # (C6)
+        directions["roller"] = cosine(angle) * t2 - sine(angle) * t1  # (C6)
     return -across / length, directions
 
 
-def _cos(angle: SX) -> SX:
+def cosine(angle: SX) -> SX:
+    """Exact at multiples of a right angle."""
     return _snap(ca.cos(angle))
 
 
-def _sin(angle: SX) -> SX:
+def sine(angle: SX) -> SX:
+    """Exact at multiples of a right angle."""
     return _snap(ca.sin(angle))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from axode.errors import InvalidArgument, UnknownName, suggest
+from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.actuation import actuation_ranks, classify, solve_inputs
 from axode.symbolic.energy import energies
@@ -204,6 +204,11 @@ class Equations:
         return self._reduced(self._by.forward_dynamics())
 
     @cached_property
+    def accelerations(self) -> SX:
+        """All joint accelerations for independent ones nu_dot."""
+        return self._reduced(self._by.accelerations(self.nu_dot))
+
+    @cached_property
     def multipliers(self) -> SX:
         """Constraint force of every kept row, for the inputs u."""
         return self._reduced(self._by.multipliers())
@@ -237,6 +242,20 @@ class Equations:
             return u, SX.zeros(len(self.independent))
         balance = self.I @ self.nu_dot + self.bias - self.gamma - self.delta
         return u, balance - ca.substitute(self.tau, self.u, u) if self.inputs else balance
+
+    def hybrid_dynamics(
+        self, accelerations: Sequence[str], inputs: Sequence[str]
+    ) -> tuple[SX, SX]:
+        """All of nu_dot and u when some accelerations and the other inputs are known.
+
+        Args:
+            accelerations: Independent speeds whose accelerations are known (symbols in nu_dot).
+            inputs: Inputs that are known (symbols in u); as many are left to find as
+                accelerations are known.
+        """
+        from axode.symbolic.hybrid import hybrid_dynamics
+
+        return hybrid_dynamics(self, accelerations, inputs)
 
     @cached_property
     def energy(self) -> SX:
@@ -310,6 +329,3 @@ class Equations:
 
     def __repr__(self) -> str:
         return str(self.mobility)
-
-
-__all__ = ["Equations", "derive", "suggest"]

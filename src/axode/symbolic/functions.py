@@ -1,0 +1,110 @@
+"""The model's functions: which symbols each takes and what it gives.
+
+One table for every target: a function is a name, the arguments it needs, and an expression made
+when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import casadi as ca
+
+from axode.mechanism.wheels import Contact, Mecanum
+from axode.symbolic.contacts import cosine, sine
+from axode.symbolic.equations import Equations
+from axode.symbolic.frames import symbolic_scalar
+from axode.symbolic.spatial import SX
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FunctionRecipe:
+    """How to make one function of a model."""
+
+    arguments: tuple[str, ...]  # of q, nu, nu_dot, u, weights
+    expression: Callable[[Equations], SX]
+    shape: Callable[[Equations], Shape]
+
+
+def _n(e: Equations) -> Shape:
+    return (len(e.independent),)
+
+
+def _square(e: Equations) -> Shape:
+    return (len(e.independent),) * 2
+
+
+RECIPES: dict[str, FunctionRecipe] = {
+    "forward_dynamics": FunctionRecipe(("q", "nu", "u"), lambda e: e.forward_dynamics, _n),
+    "inverse_dynamics": FunctionRecipe(
+        ("q", "nu", "nu_dot", "u", "weights"), lambda e: e.inverse_dynamics,
+        lambda e: (len(e.inputs),)),
+    "inverse_residual": FunctionRecipe(
+        ("q", "nu", "nu_dot", "u", "weights"), lambda e: e.inverse_residual, _n),
+    "mass_matrix": FunctionRecipe(("q",), lambda e: e.I, _square),
+    "coriolis": FunctionRecipe(("q", "nu"), lambda e: e.C, _square),
+    "bias": FunctionRecipe(("q", "nu"), lambda e: e.bias, _n),
+    "gamma": FunctionRecipe(("q",), lambda e: e.gamma, _n),
+    "delta": FunctionRecipe(("q", "nu"), lambda e: e.delta, _n),
+    "tau": FunctionRecipe(("q", "u"), lambda e: e.tau, _n),
+    "speeds": FunctionRecipe(("q", "nu"), lambda e: e.v, lambda e: (len(e.speeds),)),
+    "rates": FunctionRecipe(("q", "nu"), lambda e: e.q_dot, lambda e: (len(e.coordinates),)),
+    "accelerations": FunctionRecipe(
+        ("q", "nu", "nu_dot"), lambda e: e.accelerations, lambda e: (len(e.speeds),)),
+    "multipliers": FunctionRecipe(
+        ("q", "nu", "u"), lambda e: e.multipliers, lambda e: (len(e.rows),)),
+    "contact_forces": FunctionRecipe(
+        ("q", "nu", "u"), lambda e: contact_forces(e),
+        lambda e: (len(e.system.mechanism.contacts), 3)),
+    "energy": FunctionRecipe(("q", "nu"), lambda e: e.energy, lambda e: (2,)),
+    "residual": FunctionRecipe(
+        ("q",), lambda e: ca.vertcat(*e.residuals.values()) if e.residuals else SX.zeros(0),
+        lambda e: (len(e.residuals),)),
+    "poses": FunctionRecipe(
+        ("q",), lambda e: poses(e), lambda e: (len(e.system.mechanism.bodies), 4, 4)),
+    "twists": FunctionRecipe(
+        ("q", "nu"), lambda e: ca.vertcat(*[t.T for t in e.twists.values()]),
+        lambda e: (len(e.system.mechanism.bodies), 6)),
+}  # fmt: skip
+
+
+def poses(equations: Equations) -> SX:
+    """Homogeneous matrices of all bodies, one under the other."""
+    last = SX([[0.0, 0.0, 0.0, 1.0]])
+    return ca.vertcat(*[ca.vertcat(ca.horzcat(pose.R, pose.p), last)
+                        for pose in equations.poses.values()])  # fmt: skip
+
+
+def contact_forces(equations: Equations) -> SX:
+    """Longitudinal, lateral and normal force of the ground on every wheel, one row each."""
+    forces = dict(zip(equations.rows, ca.vertsplit(equations.multipliers), strict=True))
+    rows = [_contact_force(equations, contact, forces)
+            for contact in equations.system.mechanism.contacts]  # fmt: skip
+    return ca.vertcat(*rows) if rows else SX.zeros(0, 3)
+
+
+def _contact_force(equations: Equations, contact: Contact, forces: dict[str, SX]) -> SX:
+    def of(row: str) -> SX:
+        return forces.get(f"{contact.name}.{row}", SX(0))
+
+    if isinstance(contact.wheel, Mecanum):
+        angle = symbolic_scalar(contact.wheel.roller_angle, equations.system.tree.values)
+        return ca.horzcat(-sine(angle) * of("roller"), cosine(angle) * of("roller"), of("touch"))
+    return ca.horzcat(of("longitudinal"), of("lateral"), of("touch"))
+
+
+def unknown_contact_forces(equations: Equations) -> list[tuple[int, int]]:
+    """Entries of `contact_forces` that statics cannot tell: (wheel, component)."""
+    unknown = set(equations.system.report.indeterminate)
+    unknown |= {row.name for row in equations.system.report.dropped}
+    found = []
+    for i, contact in enumerate(equations.system.mechanism.contacts):
+        for name in contact.row_names:
+            if name in unknown:
+                row = name.rsplit(".", 1)[1]
+                columns = {"longitudinal": [0], "lateral": [1], "touch": [2], "roller": [0, 1]}
+                found += [(i, column) for column in columns[row]]
+    return found
