@@ -1,0 +1,146 @@
+"""IR to running machine code on this computer, through the object cache."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from axode.codegen.cache import ObjectCache, cache_directory
+
+# LLVM contexts and the linker are not safe to enter from two threads.
+_LOCK = threading.RLock()
+
+# Code generation effort; 3 gives the same speed, 1 is slower code.
+EFFORT = 2
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor that code is generated for.
+
+    Attributes:
+        triple: LLVM's name of the platform.
+        cpu: LLVM's name of the processor.
+        features: Its instruction sets, LLVM's notation.
+        lanes: Doubles in one vector register.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    lanes: int
+
+
+@functools.cache
+def host() -> Host:
+    """This computer's processor."""
+    features = llvm.get_host_cpu_features()
+    # Measured: eight lanes beat four on AVX-512, four beat eight on AVX2.
+    lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    return Host(
+        triple=llvm.get_process_triple(),
+        cpu=llvm.get_host_cpu_name(),
+        features=features.flatten(),
+        lanes=lanes,
+    )
+
+
+@dataclass(frozen=True)
+class Native:
+    """Loaded machine code.
+
+    Attributes:
+        address: Where its entry starts.
+        seconds: Time to compile or load it.
+        cached: Whether it came from the disk cache.
+        size: Bytes of the object file.
+    """
+
+    address: int
+    seconds: float
+    cached: bool
+    size: int
+    _library: Any  # unloads the code when it is dropped
+
+
+def load(name: str, identity: str, entry: str, ir: Callable[[], str]) -> Native:
+    """Machine code for some IR, compiled unless the cache has it.
+
+    Args:
+        name: For LLVM's messages.
+        identity: Names the IR uniquely, so that it need not be written to find the object.
+        entry: Function to look up.
+        ir: Writes the IR; only called on a cache miss.
+    """
+    start = time.perf_counter()
+    cache = ObjectCache(cache_directory())
+    key = _key(identity)
+    with _LOCK:
+        code = cache.read(key)
+        cached = code is not None
+        if code is None:
+            code = _compiled(name, ir())
+            cache.write(key, code)
+        library = (
+            llvm.JITLibraryBuilder()
+            .add_object_img(code)
+            .export_symbol(entry)
+            .add_current_process()
+            .link(_linker(), f"{name}-{time.monotonic_ns()}")
+        )
+    seconds = time.perf_counter() - start
+    return Native(library[entry], seconds, cached, len(code), library)
+
+
+def _compiled(name: str, ir: str) -> bytes:
+    context = llvm.create_context()
+    module = llvm.parse_assembly(ir, context)
+    module.name = name
+    return bytes(_target_machine().emit_object(module))
+
+
+def _key(identity: str) -> str:
+    this = host()
+    parts = [identity, this.triple, this.cpu, this.features, _versions(), _generator_digest()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _versions() -> str:
+    return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} effort {EFFORT}"
+
+
+@functools.cache
+def _generator_digest() -> str:
+    """Hash of the code generator itself: after an edit nothing stale is loaded."""
+    digest = hashlib.sha256()
+    folder = resources.files("axode.codegen")
+    for file in sorted(folder.iterdir(), key=lambda item: item.name):
+        if file.name.endswith(".py"):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _target_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    this = host()
+    return llvm.Target.from_triple(this.triple).create_target_machine(
+        cpu=this.cpu, features=this.features, opt=EFFORT, reloc="pic", codemodel="jitdefault"
+    )
+
+
+@functools.cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(_target_machine(), use_jit_link=False)

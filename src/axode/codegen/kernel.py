@@ -1,0 +1,211 @@
+"""The loop over a batch around a tape: one IR module a target and a width.
+
+The exported function is ``void map(ptr table, i64 begin, i64 end)``. For every
+input, then every output, ``table`` holds the address of the first sample and
+the bytes from one sample to the next (0 repeats a sample); then comes the
+address of the work array. A SIMD loop reads and writes the user's row-major
+arrays through register transposes; lanes beyond the end repeat the last sample.
+"""
+
+from __future__ import annotations
+
+from axode.codegen.lowering import ChunkLowering, Plan, plan
+from axode.codegen.tape import Port, Tape
+
+ENTRY = "map"
+
+# Alignment of the work array; the widest vector of any CPU.
+WORK_ALIGNMENT = 64
+
+
+def work_size(tape: Tape, lanes: int) -> int:
+    """Bytes of the work array that ``map`` needs."""
+    buffers = 0 if lanes == 1 else sum(port.size for port in (*tape.inputs, *tape.outputs))
+    return (plan(tape).n_slots + buffers) * lanes * 8
+
+
+def module(tape: Tape, lanes: int) -> str:
+    """IR of the batch loop over a tape, ``lanes`` samples at a time."""
+    cut = plan(tape)
+    functions: list[str] = []
+    declarations: set[str] = set()
+    for number in range(len(cut.chunks)):
+        chunk = ChunkLowering(cut, number, lanes)
+        functions.append(chunk.text(f"chunk{number}"))
+        declarations |= chunk.w.declarations
+    loop = _ScalarLoop(cut) if lanes == 1 else _SimdLoop(cut, lanes)
+    # Without these a target that prefers narrow vectors would split ours.
+    width = max(128, 64 * lanes)
+    attributes = (
+        f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" '
+        f'"min-legal-vector-width"="{width}" }}\n'
+    )
+    return "\n".join([*sorted(declarations), *functions, loop.text(), attributes])
+
+
+class _ScalarLoop:
+    """One sample at a time, straight from and to the user's arrays."""
+
+    lanes = 1
+
+    def __init__(self, cut: Plan) -> None:
+        self.cut = cut
+        self.ports: tuple[Port, ...] = (*cut.tape.inputs, *cut.tape.outputs)
+        self.lines: list[str] = []
+        self._count = 0
+
+    def emit(self, text: str) -> str:
+        self._count += 1
+        self.lines.append(f"  %{self._count} = {text}")
+        return f"%{self._count}"
+
+    def text(self) -> str:
+        """The IR of the exported function."""
+        bases = self.emit(f"alloca ptr, i64 {max(1, len(self.ports))}")
+        entries = [self._entry(2 * k) for k in range(len(self.ports))]
+        work = self._item(2 * len(self.ports), "ptr")
+        self.prepare(bases, work)
+        self.lines += [
+            "  %last = sub i64 %end, 1",
+            "  br label %check",
+            "check:",
+            "  %i = phi i64 [ %begin, %entry ], [ %next, %sample ]",
+            "  %more = icmp slt i64 %i, %end",
+            "  br i1 %more, label %sample, label %done",
+            "sample:",
+        ]
+        self.read(bases, entries)
+        for number in range(len(self.cut.chunks)):
+            self.lines.append(f"  call void @chunk{number}(ptr {bases}, ptr {work})")
+        self.write(entries)
+        return "\n".join([
+            f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{",
+            "entry:",
+            *self.lines,
+            f"  %next = add i64 %i, {self.lanes}",
+            "  br label %check",
+            "done:",
+            "  ret void",
+            "}",
+        ])  # fmt: skip
+
+    def prepare(self, bases: str, work: str) -> None:
+        """Before the loop."""
+
+    def read(self, bases: str, entries: list[tuple[str, str]]) -> None:
+        """Before the arithmetic: where the samples are."""
+        for k, (address, stride) in enumerate(entries):
+            self.set_base(bases, k, self.sample(address, stride, "%i"))
+
+    def write(self, entries: list[tuple[str, str]]) -> None:
+        """After the arithmetic."""
+
+    def sample(self, address: str, stride: str, index: str) -> str:
+        offset = self.emit(f"mul i64 {index}, {stride}")
+        return self.emit(f"getelementptr i8, ptr {address}, i64 {offset}")
+
+    def set_base(self, bases: str, k: int, address: str) -> None:
+        place = self.emit(f"getelementptr ptr, ptr {bases}, i64 {k}")
+        self.lines.append(f"  store ptr {address}, ptr {place}")
+
+    def _entry(self, position: int) -> tuple[str, str]:
+        return self._item(position, "ptr"), self._item(position + 1, "i64")
+
+    def _item(self, position: int, kind: str) -> str:
+        place = self.emit(f"getelementptr i64, ptr %table, i64 {position}")
+        return self.emit(f"load {kind}, ptr {place}")
+
+
+class _SimdLoop(_ScalarLoop):
+    """``lanes`` samples at a time, through buffers of vectors in the work array."""
+
+    def __init__(self, cut: Plan, lanes: int) -> None:
+        super().__init__(cut)
+        self.lanes = lanes
+        self.vector = f"<{lanes} x double>"
+        self._buffers: list[str] = []
+        self._lane_numbers: list[str] = []
+
+    def prepare(self, bases: str, work: str) -> None:
+        first = self.cut.n_slots
+        for k, port in enumerate(self.ports):
+            buffer = self.emit(f"getelementptr {self.vector}, ptr {work}, i64 {first}")
+            self._buffers.append(buffer)
+            self.set_base(bases, k, buffer)
+            first += port.size
+
+    def read(self, bases: str, entries: list[tuple[str, str]]) -> None:
+        for lane in range(self.lanes):
+            number = self.emit(f"add i64 %i, {lane}")
+            beyond = self.emit(f"icmp sgt i64 {number}, %last")
+            number = self.emit(f"select i1 {beyond}, i64 %last, i64 {number}")
+            self._lane_numbers.append(number)
+        for k, port in enumerate(self.cut.tape.inputs):
+            rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
+            whole = port.size - port.size % self.lanes
+            for element in range(0, whole, self.lanes):
+                for column, value in enumerate(self._transposed(self._load_rows(rows, element))):
+                    self._store_vector(self._buffers[k], element + column, value)
+            for element in range(whole, port.size):
+                self._store_vector(self._buffers[k], element, self._gathered(rows, element))
+
+    def write(self, entries: list[tuple[str, str]]) -> None:
+        first = len(self.cut.tape.inputs)
+        for k, port in enumerate(self.cut.tape.outputs, start=first):
+            rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
+            whole = port.size - port.size % self.lanes
+            for element in range(0, whole, self.lanes):
+                columns = [
+                    self._load_vector(self._buffers[k], element + j) for j in range(self.lanes)
+                ]
+                for row, value in zip(rows, self._transposed(columns), strict=True):
+                    place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
+                    self.lines.append(f"  store {self.vector} {value}, ptr {place}, align 8")
+            for element in range(whole, port.size):
+                self._scatter(rows, element, self._load_vector(self._buffers[k], element))
+
+    def _load_rows(self, rows: list[str], element: int) -> list[str]:
+        places = [self.emit(f"getelementptr double, ptr {row}, i64 {element}") for row in rows]
+        return [self.emit(f"load {self.vector}, ptr {place}, align 8") for place in places]
+
+    def _gathered(self, rows: list[str], element: int) -> str:
+        value = "poison"
+        for lane, row in enumerate(rows):
+            place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
+            number = self.emit(f"load double, ptr {place}")
+            value = self.emit(f"insertelement {self.vector} {value}, double {number}, i64 {lane}")
+        return value
+
+    def _scatter(self, rows: list[str], element: int, value: str) -> None:
+        for lane, row in enumerate(rows):
+            place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
+            number = self.emit(f"extractelement {self.vector} {value}, i64 {lane}")
+            self.lines.append(f"  store double {number}, ptr {place}")
+
+    def _load_vector(self, buffer: str, element: int) -> str:
+        place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
+        return self.emit(f"load {self.vector}, ptr {place}, align {8 * self.lanes}")
+
+    def _store_vector(self, buffer: str, element: int, value: str) -> None:
+        place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
+        alignment = 8 * self.lanes
+        self.lines.append(f"  store {self.vector} {value}, ptr {place}, align {alignment}")
+
+    def _transposed(self, rows: list[str]) -> list[str]:
+        """Transposes a square of vectors by swapping ever larger off-diagonal blocks."""
+        n, rows, block = self.lanes, list(rows), 1
+        while block < n:
+            upper = [j if not j & block else n + j - block for j in range(n)]
+            lower = [j + block if not j & block else n + j for j in range(n)]
+            for i in range(n):
+                if not i & block:
+                    a, b = rows[i], rows[i + block]
+                    rows[i] = self._shuffle(a, b, upper)
+                    rows[i + block] = self._shuffle(a, b, lower)
+            block *= 2
+        return rows
+
+    def _shuffle(self, a: str, b: str, picks: list[int]) -> str:
+        mask = ", ".join(f"i32 {pick}" for pick in picks)
+        vector = self.vector
+        return self.emit(f"shufflevector {vector} {a}, {vector} {b}, <{self.lanes} x i32> <{mask}>")

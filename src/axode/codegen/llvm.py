@@ -1,0 +1,289 @@
+"""Tapes as functions of NumPy arrays: scalar, SIMD and threaded batches."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen import jit, kernel
+from axode.codegen.fastcall import fast_call
+from axode.codegen.operations import Array
+from axode.codegen.tape import Port, Shape, Tape
+from axode.errors import InvalidArgument
+
+# Below this many operations a second thread costs more than it saves.
+OPERATIONS_WORTH_A_THREAD = 1_000_000
+
+_KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=_cpu_count(), thread_name_prefix="axode")
+
+
+@functools.cache
+def _cpu_count() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Kernel:
+    """One compiled width of a tape, with its work arrays."""
+
+    def __init__(self, tape: Tape, lanes: int) -> None:
+        self.lanes = lanes
+        identity = f"{tape.digest} lanes {lanes}"
+        self.native = jit.load(
+            tape.name, identity, kernel.ENTRY, lambda: kernel.module(tape, lanes)
+        )
+        self._run = _KERNEL_TYPE(self.native.address)
+        self.work_size = kernel.work_size(tape, lanes)
+        self._spare: list[npt.NDArray[np.uint8]] = []
+
+    def _new_work(self) -> npt.NDArray[np.uint8]:
+        """An aligned work array of its own."""
+        raw = np.empty(self.work_size + kernel.WORK_ALIGNMENT, dtype=np.uint8)
+        return raw[-raw.ctypes.data % kernel.WORK_ALIGNMENT :]
+
+    def run(self, table: npt.NDArray[np.int64], begin: int, end: int) -> None:
+        """Samples begin to end; the interpreter lock is released meanwhile."""
+        try:
+            work = self._spare.pop()
+        except IndexError:
+            work = self._new_work()
+        table = table.copy()
+        table[-1] = work.ctypes.data
+        self._run(table.ctypes.data, begin, end)
+        self._spare.append(work)
+
+
+class CompiledFunction:
+    """A tape as machine code.
+
+    Called with one array an input, of the input's shape behind any leading batch
+    axes; batch axes are broadcast against each other. Returns an array, or a tuple
+    of arrays if there are several outputs. NaN and infinity pass through.
+
+    Code is compiled (or loaded from the disk cache) when first needed: for single
+    samples and for batches separately. `prepare` does it ahead of time.
+    """
+
+    def __init__(self, tape: Tape, *, lanes: int | None = None) -> None:
+        """Wraps a tape; compiles nothing yet.
+
+        Args:
+            tape: What to compute.
+            lanes: Samples a vector in batches: 1, 2, 4, 8; None for what the CPU does best.
+        """
+        if lanes not in (None, 1, 2, 4, 8):
+            raise InvalidArgument(f"lanes is {lanes}, expected 1, 2, 4, 8 or None.")
+        self.tape = tape
+        self.lanes = lanes or jit.host().lanes
+        self._kernels: dict[int, _Kernel] = {}
+        self._lock = threading.Lock()
+        self._shapes = tuple(port.shape for port in tape.outputs)
+        self._fast: Callable[..., int] = self._first_fast_call
+
+    def __repr__(self) -> str:
+        return f"CompiledFunction of {self.tape!r}, {self.lanes} lanes"
+
+    @property
+    def compile_seconds(self) -> dict[int, float]:
+        """Seconds to compile or load each width used so far, by lanes."""
+        return {lanes: k.native.seconds for lanes, k in self._kernels.items()}
+
+    @property
+    def from_cache(self) -> dict[int, bool]:
+        """Whether each width used so far came from the disk cache, by lanes."""
+        return {lanes: k.native.cached for lanes, k in self._kernels.items()}
+
+    @property
+    def code_bytes(self) -> dict[int, int]:
+        """Size of the object code of each width used so far, by lanes."""
+        return {lanes: k.native.size for lanes, k in self._kernels.items()}
+
+    def prepare(self, *, single: bool = True, batch: bool = True) -> CompiledFunction:
+        """Compiles now what calls would compile later."""
+        if single:
+            self._kernel(1)
+        if batch:
+            self._kernel(self.lanes)
+        return self
+
+    def __call__(
+        self,
+        *arrays: npt.ArrayLike,
+        out: Array | Sequence[Array] | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Evaluates the function.
+
+        Args:
+            *arrays: One an input; numbers, lists and other dtypes are converted.
+            out: Arrays to write to (one, or one an output): C-contiguous float64 of
+                the exact shape. Nothing else is allocated. May be an input.
+            threads: How many threads share a batch; None decides by its size.
+        """
+        if out is None:
+            results = [np.empty(shape) for shape in self._shapes]
+            if not self._fast(*arrays, *results):
+                return self._careful(arrays, None, threads)
+            if len(results) == 1:
+                return results[0] if self._shapes[0] else results[0][()]
+            return tuple([r if r.ndim else r[()] for r in results])
+        if len(self._shapes) == 1 and isinstance(out, np.ndarray):
+            handled = self._fast(*arrays, out)
+        else:
+            handled = self._fast(*arrays, *out)
+        return out if handled else self._careful(arrays, out, threads)
+
+    def _kernel(self, lanes: int) -> _Kernel:
+        known = self._kernels.get(lanes)
+        if known is None:
+            with self._lock:
+                known = self._kernels.get(lanes)
+                if known is None:
+                    known = self._kernels[lanes] = _Kernel(self.tape, lanes)
+        return known
+
+    def _first_fast_call(self, *arrays: Any) -> int:
+        """Compiles the single-sample code when the first single sample comes."""
+        inputs = arrays[: len(self.tape.inputs)]
+        single = len(arrays) == len(self.tape.inputs) + len(self.tape.outputs) and all(
+            np.shape(a) == port.shape for a, port in zip(inputs, self.tape.inputs, strict=True)
+        )
+        if not single:
+            return 0
+        scalar = self._kernel(1)
+        self._fast = fast_call(self.tape, scalar.native.address, scalar.work_size)
+        return self._fast(*arrays)
+
+    def _careful(
+        self,
+        arrays: tuple[npt.ArrayLike, ...],
+        out: Array | Sequence[Array] | None,
+        threads: int | None,
+    ) -> Any:
+        """Checks, converts and broadcasts; then runs the batch."""
+        inputs, batch = self._inputs(arrays)
+        outputs = self._outputs(out, batch)
+        count = int(np.prod(batch, dtype=np.int64))
+        table = self._table(inputs, outputs, batch)
+        if count:
+            self._run(table, count, threads)
+        if out is not None:
+            return out
+        results = tuple(a if a.ndim else a[()] for a in outputs)
+        return results[0] if len(results) == 1 else results
+
+    def _inputs(self, arrays: tuple[npt.ArrayLike, ...]) -> tuple[list[Array], Shape]:
+        ports = self.tape.inputs
+        if len(arrays) != len(ports):
+            names = ", ".join(port.name for port in ports)
+            raise InvalidArgument(
+                f"{self.tape.name} takes {len(ports)} arrays ({names}), got {len(arrays)}."
+            )
+        inputs = [self._converted(p, a) for p, a in zip(ports, arrays, strict=True)]
+        shapes = [a.shape[: a.ndim - len(p.shape)] for p, a in zip(ports, inputs, strict=True)]
+        try:
+            batch = np.broadcast_shapes(*shapes)
+        except ValueError:
+            listed = ", ".join(
+                f"'{p.name}' {shape}" for p, shape in zip(ports, shapes, strict=True)
+            )
+            raise InvalidArgument(
+                f"{self.tape.name}: the batch axes do not fit together: {listed}."
+            ) from None
+        return [self._expanded(p, a, batch) for p, a in zip(ports, inputs, strict=True)], batch
+
+    def _converted(self, port: Port, value: npt.ArrayLike) -> Array:
+        expected = "a number" if not port.shape else f"(..., {', '.join(map(str, port.shape))})"
+        try:
+            array = np.asarray(value)
+            if array.dtype.kind not in "fiub":
+                raise TypeError
+            array = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+        except (TypeError, ValueError):
+            held = getattr(value, "dtype", type(value).__name__)
+            raise InvalidArgument(
+                f"{self.tape.name}: '{port.name}' holds {held}, expected real numbers, "
+                f"shape {expected}."
+            ) from None
+        lead = array.ndim - len(port.shape)
+        if lead < 0 or array.shape[lead:] != port.shape:
+            raise InvalidArgument(
+                f"{self.tape.name}: '{port.name}' has shape {array.shape}, expected {expected}."
+            )
+        return array
+
+    @staticmethod
+    def _expanded(port: Port, array: Array, batch: Shape) -> Array:
+        """A whole batch in memory, or a single sample that is read again and again."""
+        if array.size == port.size or array.shape == (*batch, *port.shape):
+            return array
+        return np.ascontiguousarray(np.broadcast_to(array, (*batch, *port.shape)))
+
+    def _outputs(self, out: Array | Sequence[Array] | None, batch: Shape) -> list[Array]:
+        ports = self.tape.outputs
+        if out is None:
+            return [np.empty((*batch, *port.shape)) for port in ports]
+        given = [out] if isinstance(out, np.ndarray) else list(out)
+        if len(given) != len(ports):
+            raise InvalidArgument(
+                f"{self.tape.name}: out has {len(given)} arrays, expected {len(ports)}."
+            )
+        for port, array in zip(ports, given, strict=True):
+            shape = (*batch, *port.shape)
+            sound = (
+                isinstance(array, np.ndarray)
+                and array.shape == shape
+                and array.dtype == np.float64
+                and array.flags.carray
+            )
+            if not sound:
+                raise InvalidArgument(
+                    f"{self.tape.name}: out for '{port.name}' must be a writable C-contiguous "
+                    f"float64 array of shape {shape}."
+                )
+        return given
+
+    def _table(
+        self, inputs: list[Array], outputs: list[Array], batch: Shape
+    ) -> npt.NDArray[np.int64]:
+        words: list[int] = []
+        for port, array in zip(self.tape.inputs, inputs, strict=True):
+            repeated = array.size == port.size
+            words += (array.ctypes.data, 0 if repeated else 8 * port.size)
+        for port, array in zip(self.tape.outputs, outputs, strict=True):
+            words += (array.ctypes.data, 8 * port.size)
+        return np.array([*words, 0], dtype=np.int64)
+
+    def _run(self, table: npt.NDArray[np.int64], count: int, threads: int | None) -> None:
+        code = self._kernel(1 if count == 1 else self.lanes)
+        if threads is None:
+            work = count * max(1, self.tape.n_operations)
+            threads = min(_cpu_count(), 1 + work // OPERATIONS_WORTH_A_THREAD)
+        # Whole vectors a thread, so that only the last one meets a partial vector.
+        share = -(-count // max(1, threads))
+        share += -share % code.lanes
+        starts = range(0, count, share)
+        if len(starts) == 1:
+            code.run(table, 0, count)
+            return
+        futures = [
+            _pool().submit(code.run, table, start, min(start + share, count))
+            for start in starts[1:]
+        ]
+        code.run(table, 0, share)
+        for future in futures:
+            future.result()

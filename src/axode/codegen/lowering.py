@@ -1,0 +1,237 @@
+"""Tape instructions to IR, cut into functions of bounded length.
+
+LLVM's time grows faster than the length of a function, so a long tape becomes
+several functions; a value that a later one needs travels through a slot of a
+work array. All results are stored by the last function, so that an output may
+overwrite an input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from axode.codegen.ir import Writer
+from axode.codegen.math import COMPARISONS, RECIPES
+from axode.codegen.operations import ARITY, LEAVES, LOGICAL, Kind
+from axode.codegen.tape import Tape
+from axode.codegen.trigonometry import sin_cos
+
+# One function is fastest to run; beyond this length it takes too long to compile.
+LONGEST_FUNCTION = 8000
+# Operations a function of a longer tape: compile time then grows with the length only.
+CHUNK = 1500
+
+_PARTNER = {Kind.SIN: Kind.COS, Kind.COS: Kind.SIN}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a tape is cut: instructions of each chunk, slots of values that cross.
+
+    Attributes:
+        tape: What is compiled.
+        chunks: Instruction numbers of each chunk, in order of evaluation.
+        slots: Slot of each value that is used in a later chunk.
+        n_slots: Size of the work array, in values.
+    """
+
+    tape: Tape
+    chunks: tuple[tuple[int, ...], ...]
+    slots: dict[int, int]
+    n_slots: int
+
+    @cached_property
+    def rows(self) -> list[tuple[Kind, tuple[int, ...]]]:
+        """Kind and operands of every instruction, as plain Python."""
+        kinds = [Kind(k) for k in self.tape.kinds.tolist()]
+        return [
+            (kind, tuple(row[: ARITY[kind] or 2]))
+            for kind, row in zip(kinds, self.tape.operands.tolist(), strict=True)
+        ]
+
+
+def plan(tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK) -> Plan:
+    """Cuts a tape into chunks and gives slots to the values that cross."""
+    order = _order(tape)
+    count = 1 if len(order) <= longest else -(-len(order) // chunk)
+    size = max(1, -(-len(order) // count))
+    chunks = tuple(tuple(order[k * size : (k + 1) * size]) for k in range(count))
+    if count == 1:
+        return Plan(tape, chunks, {}, 0)
+    home = np.zeros(len(tape.kinds), dtype=np.int64)
+    for number, members in enumerate(chunks):
+        home[list(members)] = number
+    last = home.copy()
+    for column in range(3):
+        operand = tape.operands[:, column]
+        used = (tape.kinds > Kind.CONSTANT) & (operand >= 0)
+        np.maximum.at(last, operand[used], home[used])
+    last[tape.results] = count - 1
+    crossing = (last > home) & (tape.kinds > Kind.CONSTANT)
+    slots, total = _slots(chunks, crossing, last)
+    return Plan(tape, chunks, slots, total)
+
+
+def _order(tape: Tape) -> list[int]:
+    """Operations in tape order, sine and cosine of one angle next to each other."""
+    kinds, operands = tape.kinds.tolist(), tape.operands[:, 0].tolist()
+    turns = {
+        (kinds[i], operands[i]): i
+        for i in np.flatnonzero((tape.kinds == Kind.SIN) | (tape.kinds == Kind.COS)).tolist()
+    }
+    order: list[int] = []
+    placed: set[int] = set()
+    for number, kind in enumerate(kinds):
+        if kind in LEAVES or number in placed:
+            continue
+        order.append(number)
+        if kind in _PARTNER:
+            partner = turns.get((_PARTNER[Kind(kind)], operands[number]))
+            if partner is not None:
+                order.append(partner)
+                placed.add(partner)
+    return order
+
+
+def _slots(
+    chunks: tuple[tuple[int, ...], ...], crossing: np.ndarray, last: np.ndarray
+) -> tuple[dict[int, int], int]:
+    """Slots, reused once the last chunk that reads them has run."""
+    slots: dict[int, int] = {}
+    free: list[int] = []
+    released: dict[int, list[int]] = {}
+    total = 0
+    for number, members in enumerate(chunks):
+        free.extend(released.pop(number - 1, []))
+        for value in members:
+            if crossing[value]:
+                if free:
+                    slot = free.pop()
+                else:
+                    slot, total = total, total + 1
+                slots[value] = slot
+                released.setdefault(int(last[value]), []).append(slot)
+    return slots, total
+
+
+class ChunkLowering:
+    """Writes one chunk: ``void name(ptr bases, ptr work)``.
+
+    ``bases`` holds a pointer for each input, then for each output, to its first
+    element; elements are of the writer's type, one after the other.
+    """
+
+    def __init__(self, plan: Plan, number: int, lanes: int) -> None:
+        self.plan, self.number = plan, number
+        self.w = Writer(lanes)
+        self._alignment = 8 * lanes
+        self._values: dict[int, str] = {}
+        self._bits: dict[int, str] = {}
+        self._bases: dict[int, str] = {}
+
+    def text(self, name: str, linkage: str = "internal ") -> str:
+        """The IR of the function."""
+        for value in self.plan.chunks[self.number]:
+            self._lower(value)
+            slot = self.plan.slots.get(value)
+            if slot is not None:
+                # Volatile keeps LLVM from comparing every pair of stores: four times faster.
+                self._store(self._slot(slot), self._value(value), "volatile ")
+        if self.number == len(self.plan.chunks) - 1:
+            self._store_results()
+        body = "\n".join(self.w.lines)
+        return (
+            f"define {linkage}void @{name}(ptr %bases, ptr %work) #0 {{\n{body}\n  ret void\n}}\n"
+        )
+
+    def _lower(self, number: int) -> None:
+        kind, operands = self.plan.rows[number]
+        w = self.w
+        if kind in _PARTNER:
+            if number not in self._values:
+                self._turn(operands[0])
+        elif kind in COMPARISONS:
+            a, b = (self._value(v) for v in operands)
+            self._bits[number] = w.compare(COMPARISONS[kind], a, b)
+        elif kind in LOGICAL:
+            bits = [self._bit(v) for v in operands]
+            if kind == Kind.NOT:
+                self._bits[number] = w.negate(bits[0])
+            else:
+                self._bits[number] = w.combine(kind.label, bits[0], bits[1])
+        elif kind == Kind.SELECT:
+            condition, x, y = operands
+            self._values[number] = w.select(self._bit(condition), self._value(x), self._value(y))
+        else:
+            self._values[number] = RECIPES[kind](w, *(self._value(v) for v in operands))
+
+    def _turn(self, angle: int) -> None:
+        """Sine and cosine of one angle; whichever the tape has are recorded."""
+        sine, cosine = sin_cos(self.w, self._value(angle))
+        for number in self._turns.get(angle, ()):
+            is_sine = self.plan.rows[number][0] == Kind.SIN
+            self._values[number] = sine if is_sine else cosine
+
+    @cached_property
+    def _turns(self) -> dict[int, list[int]]:
+        turns: dict[int, list[int]] = {}
+        for number in self.plan.chunks[self.number]:
+            kind, operands = self.plan.rows[number]
+            if kind in _PARTNER:
+                turns.setdefault(operands[0], []).append(number)
+        return turns
+
+    def _value(self, number: int) -> str:
+        """A value as a real, fetched or made from a bit if need be."""
+        known = self._values.get(number)
+        if known is None:
+            known = self._values[number] = self._fetch(number)
+        return known
+
+    def _fetch(self, number: int) -> str:
+        kind, operands = self.plan.rows[number]
+        if kind == Kind.CONSTANT:
+            return self.w.constant(float(self.plan.tape.constants[operands[0]]))
+        if kind == Kind.INPUT:
+            argument, element = operands
+            return self._load(self._element(argument, element))
+        if number in self._bits:
+            w = self.w
+            return w.select(self._bits[number], w.constant(1.0), w.constant(0.0))
+        return self._load(self._slot(self.plan.slots[number]))
+
+    def _bit(self, number: int) -> str:
+        """C's truth of a value: not zero."""
+        known = self._bits.get(number)
+        if known is None:
+            known = self.w.compare("une", self._value(number), self.w.constant(0.0))
+            self._bits[number] = known
+        return known
+
+    def _store_results(self) -> None:
+        tape, first = self.plan.tape, 0
+        for k, port in enumerate(tape.outputs):
+            for element in range(port.size):
+                number = int(tape.results[first + element])
+                self._store(self._element(len(tape.inputs) + k, element), self._value(number))
+            first += port.size
+
+    def _slot(self, slot: int) -> str:
+        return self.w.emit(f"getelementptr {self.w.real}, ptr %work, i64 {slot}")
+
+    def _element(self, argument: int, element: int) -> str:
+        base = self._bases.get(argument)
+        if base is None:
+            place = self.w.emit(f"getelementptr ptr, ptr %bases, i64 {argument}")
+            base = self._bases[argument] = self.w.emit(f"load ptr, ptr {place}")
+        return self.w.emit(f"getelementptr {self.w.real}, ptr {base}, i64 {element}")
+
+    def _load(self, address: str) -> str:
+        return self.w.emit(f"load {self.w.real}, ptr {address}, align {self._alignment}")
+
+    def _store(self, address: str, value: str, flag: str = "") -> None:
+        typed = f"{flag}{self.w.real} {value}"
+        self.w.lines.append(f"  store {typed}, ptr {address}, align {self._alignment}")
