@@ -116,11 +116,17 @@ class Assembly:
         worst = int(np.argmax(np.abs(residual)))
         row = self.rows[worst]
         configuration = dict(zip(self.tree.coordinate_names, map(float, q), strict=True))
-        return LoopNotClosed(
-            row.name, abs(float(residual[worst])), row.unit, configuration,
-            "No configuration near home closes it: check the lengths, or name a configuration "
-            "near a closed one with mechanism.home(...).",
-        )  # fmt: skip
+        remedy = (
+            "No configuration near home closes it: check the lengths, or name a configuration near "
+            "a closed one with mechanism.home(...)."
+        )
+        if row.kind == "touch":
+            side = "above" if residual[worst] > 0 else "below"
+            remedy = (
+                f"The wheel's lowest point stays {side} the ground: put its centre one radius above "
+                "it, or let the base move up and down."
+            )
+        return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)
 
     def samples(self, count: int, seed: int = 0) -> list[np.ndarray]:
         """Random closed configurations about home."""

@@ -14,7 +14,7 @@ from axode.mechanism.bodies import Body
 from axode.mechanism.joints import Prismatic
 from axode.symbolic.frames import ROOT, Values, symbolic_scalar, symbolic_vector
 from axode.symbolic.kinematics import Tree
-from axode.symbolic.spatial import SX, RigidInertia, Rotation
+from axode.symbolic.spatial import SX, RigidInertia, Rotation, is_constant
 
 
 def body_tensor(body: Body, values: Values) -> SX:
@@ -36,7 +36,7 @@ def link_inertias(tree: Tree) -> list[RigidInertia]:
         )  # fmt: skip
         pose = tree.body_pose[body.name]
         links[link] = links[link] + own.moved(Rotation.from_matrix(pose.R), pose.p)
-    return links
+    return [link.cleaned() for link in links]
 
 
 def link_spreads(tree: Tree) -> list[SX]:
@@ -50,6 +50,14 @@ def link_spreads(tree: Tree) -> list[SX]:
     return spreads
 
 
+def _across(tensor: SX) -> SX:
+    """I_yy, or I_xx where the two are equal but for rounding: their difference then vanishes."""
+    x, y = tensor[0, 0], tensor[1, 1]
+    if is_constant(x) and is_constant(y) and abs(float(x) - float(y)) < 1e-14 * abs(float(y)):
+        return ca.diag(tensor)[0:2]
+    return ca.vertcat(y, y)
+
+
 def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
     r"""Inertias with everything moved inward that the link's own joint cannot feel.
 
@@ -61,9 +69,9 @@ def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
     for i in reversed(range(len(links))):
         link, own = tree.links[i], links[i]
         if link.turns_only:
-            across = own.tensor[1, 1]
+            across = _across(own.tensor)
             moved = RigidInertia(own.mass, ca.vertcat(0, 0, own.moment[2]),
-                                 ca.diag(ca.vertcat(across, across, 0)))  # fmt: skip
+                                 ca.diag(ca.vertcat(across, 0)))  # fmt: skip
             # the moved part is blind to the turn about z: leave that turn out
             rotation = Rotation(link.rotation.turns[:-1])
             assert not link.rotation.turns or link.rotation.turns[-1].axis == "z"

@@ -40,6 +40,7 @@ class RankReport:
     indeterminate: tuple[str, ...]  # rows whose constraint forces statics cannot tell apart
     null_bases: tuple[np.ndarray, ...]  # per sample: orthonormal, speeds x mobility
     matrices: tuple[np.ndarray, ...]  # per sample: A of the kept rows
+    all_matrices: tuple[np.ndarray, ...] = ()  # per sample: A of all rows
     singular_samples: int = 0
 
 
@@ -73,7 +74,7 @@ def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
     bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
     regular = tuple(basis for basis in bases if basis is not None)
     return RankReport(tuple(kept), reports, tuple(indeterminate), regular, kept_matrices,
-                      len(bases) - len(regular))  # fmt: skip
+                      tuple(matrices), len(bases) - len(regular))  # fmt: skip
 
 
 def _coefficients(basis: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, float]:
@@ -81,6 +82,15 @@ def _coefficients(basis: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, float
         return np.zeros(0), float(np.abs(row).max())
     c = np.linalg.lstsq(basis.T, row, rcond=1e-10)[0]
     return c, float(np.abs(row - basis.T @ c).max())
+
+
+def rank_of(A: np.ndarray) -> int:
+    """Numerical rank, rows scaled alike."""
+    if A.size == 0:
+        return 0
+    size = np.abs(A).max(axis=1)
+    scaled = A[size > RANK_TOLERANCE] / size[size > RANK_TOLERANCE, np.newaxis]
+    return int(np.linalg.matrix_rank(scaled, tol=RANK_TOLERANCE)) if scaled.size else 0
 
 
 def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
@@ -96,30 +106,39 @@ def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
 
 
 def condition_of(report: RankReport, chosen: list[int]) -> float:
-    """Smallest singular value of a choice of independent speeds, at its best sample.
+    """How far a choice of independent speeds is from dependence, 0 to 1, at its best sample.
 
-    One generic configuration at which the choice works is enough for it to be valid.
+    One generic configuration at which the choice works is enough for it to be valid. Speeds are
+    compared by direction only, so that units do not matter.
     """
     n = report.null_bases[0].shape[1]
     if len(chosen) != n:
         return 0.0
-    return max((float(np.linalg.svd(Z[chosen], compute_uv=False)[-1]) if n else 1.0)
-               for Z in report.null_bases)  # fmt: skip
+    smallest = [np.linalg.svd(_unit_rows(Z[chosen]), compute_uv=False)[-1]
+                for Z in report.null_bases]  # fmt: skip
+    return float(max(smallest))
 
 
 def complete(report: RankReport, preferred: list[int]) -> list[int]:
     """A valid choice of independent speeds, taking preferred ones in order where they do well."""
     n = report.null_bases[0].shape[1]
+    bases = [_unit_rows(Z) for Z in report.null_bases]
     for threshold in (WELL_CONDITIONED, 1e-3, VALID):
         chosen: list[int] = []
         for speed in preferred:
             if len(chosen) == n:
                 break
             trial = [*chosen, speed]
-            smallest = np.median([np.linalg.svd(Z[trial], compute_uv=False)[-1]
-                                  for Z in report.null_bases])  # fmt: skip
+            smallest = np.median([np.linalg.svd(Z[trial], compute_uv=False)[-1] for Z in bases])
             if smallest > threshold:
                 chosen = trial
         if len(chosen) == n:
             return chosen
     raise AssertionError("a null basis always has n independent rows")
+
+
+def _unit_rows(Z: np.ndarray) -> np.ndarray:
+    """Rows made unit length; those that vanish stay zero."""
+    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+    scaled: np.ndarray = np.where(lengths > VALID, Z / lengths.clip(1e-300), 0.0)
+    return scaled

@@ -191,6 +191,14 @@ class RigidInertia:
             self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor
         )
 
+    def cleaned(self) -> RigidInertia:
+        """Numbers that are only rounding made zero, so that they vanish from the code.
+
+        A wheel turned into its link's axes is symmetric to sixteen digits; exactly symmetric, it
+        does not feel its own spin angle.
+        """
+        return RigidInertia(self.mass, _without_rounding(self.moment), _without_rounding(self.tensor))
+
     def moved(self, rotation: Rotation, p: SX) -> RigidInertia:
         r"""As seen in an outer frame in which this one stands at p, turned.  (S6)
 
@@ -202,6 +210,13 @@ class RigidInertia:
         mixed = p @ h.T
         shift = 2 * dot(p, h) * SX.eye(3) - (mixed + mixed.T) + _parallel_axes(self.mass, p)
         return RigidInertia(self.mass, h + self.mass * p, symmetric(tensor + shift))  # (S6)
+
+
+def _without_rounding(x: SX) -> SX:
+    if not is_constant(x):
+        return x
+    values = np.array(ca.DM(x))
+    return SX(np.where(np.abs(values) < 1e-14 * np.abs(values).max(), 0.0, values))
 
 
 def _parallel_axes(mass: SX, c: SX) -> SX:

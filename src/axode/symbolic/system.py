@@ -106,7 +106,7 @@ class System:
     @property
     def rheonomic(self) -> bool:
         """Whether explicit time constrains the motion."""
-        return any(row.kind == "prescribed" for row in self.kept)
+        return not self.b.is_zero()
 
     def at_speeds(self, expression: SX) -> SX:
         """An expression of all speeds as one of the independent ones."""
@@ -190,7 +190,9 @@ def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
     bases: list[int] = []
     for connection in tree_order(mechanism):
         if isinstance(connection.joint, (Planar, Floating)):
-            order = FLOATING_ORDER if isinstance(connection.joint, Floating) else range(3)
+            rolls = any(contact.body == connection.child for contact in mechanism.contacts)
+            carries = isinstance(connection.joint, Floating) and not rolls
+            order = FLOATING_ORDER if carries else range(connection.joint.dof)
             bases += [tree.speed_names.index(connection.speeds[k]) for k in order]
     driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
     wheels = {contact.body for contact in mechanism.contacts}

@@ -1,0 +1,80 @@
+"""Wheels that get in each other's way: vehicles that their own wheels keep from turning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import casadi as ca
+import numpy as np
+from scipy.linalg import null_space
+
+from axode.mechanism.wheels import Contact
+from axode.symbolic.frames import ROOT
+from axode.symbolic.spatial import SX
+from axode.symbolic.system import System
+
+TURNS = 1e-7  # yaw rate of a unit motion below which nothing turns
+
+
+def turning_conflicts(system: System) -> Iterator[str]:
+    """Words for every vehicle whose rigid lateral rows keep it from turning, with the remedy."""
+    groups: dict[int, list[Contact]] = {}
+    for contact in system.mechanism.contacts:
+        if "lateral" in contact.wheel.rolling_rows and contact.wheel.has_axis:
+            groups.setdefault(_carrier(system, contact), []).append(contact)
+    for carrier, contacts in groups.items():
+        if carrier == ROOT or len(contacts) < 2 or _turns(system, carrier, contacts[0], set()):
+            continue
+        laterals = {f"{contact.name}.lateral" for contact in contacts}
+        if _turns(system, carrier, contacts[0], laterals):
+            yield _explanation(system, carrier, contacts)
+
+
+def _carrier(system: System, contact: Contact) -> int:
+    """The link a wheel is mounted on."""
+    link = system.tree.body_link[contact.body]
+    if link != ROOT and system.tree.links[link].turns_only:
+        return system.tree.links[link].parent
+    return link
+
+
+def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bool:
+    """Whether a link can turn about the ground's normal once some rows are taken away."""
+    tree, report = system.tree, system.report
+    yaw = _yaw_row(system, link, contact)
+    rows = [r for r, row in enumerate(system.rows) if row.name not in without]
+    for q, A in zip(system.samples, report.all_matrices, strict=True):
+        free = null_space(A[rows], rcond=1e-9) if rows else np.eye(tree.v.shape[0])
+        if free.shape[1] and np.abs(yaw(q) @ free).max() > TURNS:
+            return True
+    return False
+
+
+def _yaw_row(system: System, link: int, contact: Contact):  # type: ignore[no-untyped-def]
+    """Yaw rate of a link about the ground's normal, as a row on all speeds."""
+    tree = system.tree
+    w, _ = tree.velocities(tree.v)
+    ground = tree.body_link[contact.plane.on]
+    pose = tree.body_pose[contact.plane.on]
+    normal = tree.carry(pose.R @ SX(ca.DM([float(_number(x)) for x in contact.plane.normal])),
+                        ground, link)  # fmt: skip
+    relative = w[link] - (tree.carry(w[ground], ground, link) if ground != ROOT else SX.zeros(3))
+    row = ca.jacobian(ca.dot(normal, relative), tree.v)
+    function = ca.Function("yaw", [tree.q, tree.t, tree.parameters], [ca.densify(row)])
+    return lambda q: np.array(function(q, 0.0, system.defaults)).ravel()
+
+
+def _number(scalar: object) -> float:
+    from axode.mechanism.expressions import numeric
+
+    return numeric(scalar)  # type: ignore[arg-type]
+
+
+def _explanation(system: System, carrier: int, contacts: list[Contact]) -> str:
+    wheels = ", ".join(contact.name for contact in contacts)
+    bodies = [body for body, link in system.tree.body_link.items() if link == carrier]
+    return (
+        f"wheels {wheels} may not slide sideways and their axles do not meet, so '{bodies[0]}' "
+        "cannot turn; let one axle slide with lateral='free' (skid steering), steer it, or use "
+        "casters or omni wheels"
+    )
