@@ -79,6 +79,19 @@ def _record(entries: dict[int, SX], speeds: range, values: SX, sign: int) -> Non
             entries[speed] = values[k] if sign > 0 else -values[k]
 
 
+def cheaper_bias(tree: Tree, entries: dict[int, SX], closed_form: SX) -> SX:
+    """A row's bias by its closed form, or by differentiating its entries where that is shorter.
+
+    Entries that are numbers, as those of an upright wheel on its own base are, cost nothing then.
+    """
+    moving = {j: x for j, x in entries.items() if not x.is_constant()}
+    row = sum((x * tree.v[j] for j, x in moving.items()), SX(0))
+    if not moving:
+        return SX(0)
+    automatic = ca.jtimes(row, tree.q, tree.q_dot)
+    return min((closed_form, automatic), key=ca.n_nodes)
+
+
 @dataclass(frozen=True)
 class LinkState:
     """Velocity and acceleration of a link as another link's axes show them."""

@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 
 from axode.mechanism.wheels import Contact, Mecanum
-from axode.symbolic.constraints import Row, UnitWrench, row_entries
+from axode.symbolic.constraints import Row, UnitWrench, cheaper_bias, row_entries
 from axode.symbolic.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
 from axode.symbolic.kinematics import Link, Motion, Tree
 from axode.symbolic.spatial import SX, Rotation, cross, dot, is_constant
@@ -32,7 +32,8 @@ class Rolling:
     tree: Tree
     contact: Contact
     wheel: int  # the link that rolls
-    carrier: int  # the link whose axes are used: the wheel's own unless it spins on it
+    spins: tuple[tuple[int, float], ...]  # links that turn about the wheel's own axis, and which way
+    carrier: int  # the link whose axes are used: the last one before those
     ground: int
     centre: SX  # in the carrier's frame
     axis: SX | None
@@ -49,18 +50,19 @@ def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
     pose = tree.body_pose[contact.body]
     centre = pose.point(symbolic_vector(contact.at, values))
     axis = pose.R @ unit_vector(contact.axis, values) if contact.wheel.has_axis else None
-    carrier = wheel
-    if wheel != ROOT and _spins_on_axis(tree, wheel, centre, axis):
-        own = tree.links[wheel]
-        carrier = own.parent
+    carrier, spins = wheel, []
+    while carrier != ROOT and _spins_on_axis(tree, carrier, centre, axis):
+        own = tree.links[carrier]
+        spins.append((carrier, 1.0 if axis is None else float(axis[2])))
         centre = own.p + _on_axis(own, centre)
         axis = _on_axis(own, axis) if axis is not None else None
+        carrier = own.parent
     ground = tree.body_link[contact.plane.on]
     ground_pose = tree.body_pose[contact.plane.on]
     normal = ground_pose.R @ unit_vector(contact.plane.normal, values)
     point = ground_pose.point(symbolic_vector(contact.plane.point, values))
     return Rolling(
-        tree, contact, wheel, carrier, ground, centre, axis,
+        tree, contact, wheel, tuple(spins), carrier, ground, centre, axis,
         symbolic_scalar(contact.wheel.radius, values),
         tree.carry(normal, ground, carrier), tree.carry_point(point, ground, carrier),
         tree.carry(align(normal)[:, 0], ground, carrier) if axis is None else SX.zeros(3),
@@ -95,14 +97,14 @@ def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> I
     for name in names:
         t = directions[name]
         entries = row_entries(tree, g.carrier, g.ground, UnitWrench(cross(Q, t), t))
-        if g.wheel != g.carrier:
-            spin = tree.links[g.wheel]
-            S_w = spin.rotation.outward(spin.S_w) if g.axis is None else g.axis
+        for link, way in g.spins:
+            spin = tree.links[link]
+            S_w = spin.rotation.outward(spin.S_w) if g.axis is None else way * g.axis
             values = S_w.T @ (g.radius * cross(d, t))
             for k, speed in enumerate(spin.speeds):
                 if not values[k].is_zero():
-                    entries[speed] = entries.get(speed, SX(0)) + values[k]
-        bias = derivative.row_bias(name, t, sticks)
+                    entries[speed] = values[k]
+        bias = cheaper_bias(tree, entries, derivative.row_bias(name, t, sticks))
         yield Row(f"{contact.name}.{name}", contact.name, "touch" if name == "touch" else "rolling",
                   "m", entries, bias, residual=residual if name == "touch" else None)  # fmt: skip
 
@@ -185,11 +187,13 @@ class _Derivative:
     def _spinning(self, motion: Motion, w_c: SX) -> tuple[SX, SX]:
         """Angular velocity and acceleration of the wheel, without its spin angle."""
         g = self.g
-        if g.carrier == g.wheel:
-            return w_c, motion.w_dot[g.wheel]
-        spin = g.tree.links[g.wheel]
-        own = g.tree.v[spin.speeds.start : spin.speeds.stop]
-        relative = spin.rotation.outward(spin.S_w @ own) if g.axis is None else g.axis * own
+        relative = SX.zeros(3)
+        for link, way in g.spins:
+            spin = g.tree.links[link]
+            own = g.tree.v[spin.speeds.start : spin.speeds.stop]
+            relative += (
+                spin.rotation.outward(spin.S_w @ own) if g.axis is None else way * g.axis * own
+            )
         w_dot_c = motion.w_dot[g.carrier] if g.carrier != ROOT else SX.zeros(3)
         return w_c + relative, w_dot_c + cross(w_c, relative)
 

@@ -8,6 +8,8 @@ once, on constants.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 
 from axode.mechanism.bodies import Body
@@ -87,3 +89,34 @@ def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
             p = SX.zeros(3) if isinstance(link.joint, Prismatic) else link.p
             links[link.parent] = links[link.parent] + moved.moved(rotation, p)
     return links
+
+
+def without_spin(tree: Tree, regrouped_inertias: list[RigidInertia]) -> Tree:
+    r"""The tree with the spin angles of balanced wheels left out, for the recursions.
+
+    A leaf that turns about its own axis of symmetry has the same inertia in axes that do not spin
+    with it, so its vectors may be kept in those: the recursions then hold no angle of it.  (D12)
+    """
+    occupied = {link.parent for link in tree.links} | _attached(tree)
+    links = []
+    for i, link in enumerate(tree.links):
+        own = regrouped_inertias[i]
+        balanced = own.moment.is_zero() and own.mass.is_zero() and _only_axial(own.tensor)
+        if link.turns_only and i not in occupied and balanced:
+            link = replace(link, rotation=Rotation(link.rotation.turns[:-1]))
+        links.append(link)
+    return replace(tree, links=tuple(links), _poses={})
+
+
+def _only_axial(tensor: SX) -> bool:
+    return all(tensor[i, j].is_zero() for i in range(3) for j in range(3) if (i, j) != (2, 2))
+
+
+def _attached(tree: Tree) -> set[int]:
+    """Links to which something other than a joint of the tree is fastened off their axis."""
+    mechanism = tree.mechanism
+    bodies = {body for loop in mechanism.loops for body in (loop.parent, loop.child)}
+    bodies |= {body for strut in mechanism.struts for body in (strut.parent, strut.child)}
+    bodies |= {wrench.body for wrench in mechanism.wrenches}
+    bodies |= {contact.plane.on for contact in mechanism.contacts}
+    return {tree.body_link[body] for body in bodies}

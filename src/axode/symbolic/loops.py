@@ -22,7 +22,14 @@ from axode.mechanism.joints import (
     Universal,
 )
 from axode.mechanism.mechanism import Connection
-from axode.symbolic.constraints import LinkState, Row, UnitWrench, row_entries, state_at
+from axode.symbolic.constraints import (
+    LinkState,
+    Row,
+    UnitWrench,
+    cheaper_bias,
+    row_entries,
+    state_at,
+)
 from axode.symbolic.frames import Pose, align, placement, symbolic_scalar, unit_vector
 from axode.symbolic.kinematics import Motion, Tree
 from axode.symbolic.spatial import SX, cross, dot
@@ -88,7 +95,8 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
     for name, unit in zip(loop.joint.closure_names, loop.joint.closure_units, strict=True):
         wrench = wrenches[name]
         entries = row_entries(tree, closure.first, closure.second, wrench)
-        bias = _bias(closure, name, wrench, *states, coincident=coincident)
+        closed_form = _bias(closure, name, wrench, *states, coincident=coincident)
+        bias = cheaper_bias(tree, entries, closed_form)
         yield Row(f"{loop.name}.{name}", loop.name, "loop", unit, entries, bias,
                   residual=residuals[name])  # fmt: skip
 

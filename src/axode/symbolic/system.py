@@ -21,7 +21,7 @@ from axode.symbolic.complement import Complement
 from axode.symbolic.constraints import Row, column_of, matrix_of, prescribed_rows
 from axode.symbolic.contacts import contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
-from axode.symbolic.inertia import link_inertias, link_spreads, regrouped
+from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
 from axode.symbolic.kinematics import Tree, build_tree
 from axode.symbolic.loops import loop_rows
 from axode.symbolic.rank import VALID, RankReport, analyse, complete, condition_of
@@ -97,6 +97,11 @@ class System:
     def regrouped(self) -> list[RigidInertia]:
         """Of the links, as few parameters as the motion can feel."""
         return regrouped(self.tree, self.inertias)
+
+    @cached_property
+    def still_tree(self) -> Tree:
+        """The tree for the recursions: balanced wheels in axes that do not spin with them."""
+        return without_spin(self.tree, self.regrouped)
 
     @property
     def is_tree(self) -> bool:

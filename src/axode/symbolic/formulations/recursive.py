@@ -36,12 +36,12 @@ class RecursiveFormulation(AbstractFormulation):
     @cached_property
     def tree_inertia(self) -> SX:
         """I~, rotors included."""
-        inertia = composite_inertia(self.system.tree, self.system.regrouped)
+        inertia = composite_inertia(self.system.still_tree, self.system.regrouped)
         return inertia + ca.diag(self.system.forces.armature)
 
     def tree_forces(self, v_dot: SX | None, gravity: bool = True) -> SX:
         """What inputs and constraints must give for all accelerations v_dot."""
-        tree, forces = self.system.tree, self.system.forces
+        tree, forces = self.system.still_tree, self.system.forces
         motion = tree.motion(tree.v, v_dot, gravity=gravity)
         need = newton_euler(tree, self.system.regrouped, motion)
         if v_dot is not None:
@@ -71,7 +71,7 @@ class RecursiveFormulation(AbstractFormulation):
 
     def gravity(self) -> SX:
         """Gravity alone, by the recursion at rest."""
-        tree = self.system.tree
+        tree = self.system.still_tree
         at_rest = tree.motion(SX.zeros(tree.v.shape[0]), None)
         force = newton_euler(tree, self.system.regrouped, at_rest)
         return -ca.densify(self.Theta.T @ force)
@@ -93,7 +93,7 @@ class RecursiveFormulation(AbstractFormulation):
         if len(system.tree.links) <= ALWAYS_COMPOSITE:
             return Factor.of(self.tree_inertia).solve(force)
         articulated = articulated_solve(
-            system.tree, system.regrouped, system.forces.armature, force
+            system.still_tree, system.regrouped, system.forces.armature, force
         )
         # the composite way grows with the cube of the length: beyond this it never wins
         if len(system.tree.links) > 40:
