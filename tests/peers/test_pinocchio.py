@@ -1,0 +1,272 @@
+"""Trees and a closed platform against Pinocchio."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from benchmarks.mechanisms import platform, platform_coordinates, platform_twist
+from benchmarks.peers.pinocchio_model import pinocchio_peer
+from tests.peers.trees import (
+    GRAVITY,
+    GROUND,
+    HERE,
+    PINOCCHIO_KINDS,
+    Placed,
+    TreeLink,
+    random_coordinates,
+    random_tree,
+    relative_error,
+    to_axode,
+)
+
+# Both compute in float64 with condition numbers of the mass matrix around 1e3: rounding leaves
+# about 1e-13, and any wrong term is larger than 1e-3.
+TOLERANCE = 1e-9
+SEEDS = range(18)
+
+
+class PinocchioTree:
+    """The same tree in Pinocchio, with maps between the two libraries' vectors.
+
+    Pinocchio writes quaternions x, y, z, w and puts positions before them, linear speeds before
+    angular ones, and a planar angle as its cosine and sine. Speeds of floating, spherical and
+    planar joints are in the moving frame in both.
+    """
+
+    def __init__(self, links: list[TreeLink]) -> None:
+        self.links = links
+        self.model = pin.Model()
+        self.model.gravity.linear = GRAVITY
+        self.joint_of = {GROUND: 0}
+        self.body_in_joint: dict[str, Placed] = {GROUND: HERE}
+        for link in links:
+            self._add(link)
+        self.data = self.model.createData()
+
+    def _add(self, link: TreeLink) -> None:
+        parent = self.joint_of[link.parent]
+        at = self.body_in_joint[link.parent] @ link.in_parent
+        if link.kind == "fixed":
+            joint, body = parent, at @ link.body_in_joint
+        else:
+            joint = self.model.addJoint(parent, _joint_model(link), _se3(at), link.name)
+            body = link.body_in_joint
+        inertia = pin.Inertia(link.mass, link.com, link.inertia)
+        self.model.appendBodyToJoint(joint, inertia, _se3(body))
+        self.model.addFrame(pin.Frame(link.name, joint, 0, _se3(body), pin.FrameType.OP_FRAME))
+        self.joint_of[link.name], self.body_in_joint[link.name] = joint, body
+
+    def q(self, coordinates: list[np.ndarray]) -> np.ndarray:
+        """Pinocchio's configuration vector."""
+        q = np.zeros(self.model.nq)
+        for link, x in zip(self.links, coordinates, strict=True):
+            if link.kind == "spherical":
+                x = x[[1, 2, 3, 0]]
+            elif link.kind == "floating":
+                x = x[[4, 5, 6, 1, 2, 3, 0]]
+            elif link.kind == "planar":
+                x = np.array([x[0], x[1], np.cos(x[2]), np.sin(x[2])])
+            if link.kind != "fixed":
+                joint = self.model.joints[self.joint_of[link.name]]
+                q[joint.idx_q : joint.idx_q + joint.nq] = x
+        return q
+
+    @property
+    def order(self) -> np.ndarray:
+        """Where Pinocchio keeps each of Axode's speeds."""
+        found: list[int] = []
+        for link in self.links:
+            if link.kind != "fixed":
+                joint = self.model.joints[self.joint_of[link.name]]
+                own = list(range(joint.idx_v, joint.idx_v + joint.nv))
+                found += own[3:] + own[:3] if link.kind == "floating" else own
+        return np.array(found)
+
+    def vector(self, v: np.ndarray) -> np.ndarray:
+        """A vector of speeds, accelerations or forces in Pinocchio's order."""
+        ordered = np.zeros(self.model.nv)
+        ordered[self.order] = v
+        return ordered
+
+
+def _se3(pose: Placed) -> pin.SE3:
+    return pin.SE3(pose.R, pose.p)
+
+
+def _joint_model(link: TreeLink) -> object:
+    match link.kind:
+        case "revolute":
+            return pin.JointModelRevoluteUnaligned(link.axis)
+        case "prismatic":
+            return pin.JointModelPrismaticUnaligned(link.axis)
+        case "screw":
+            return pin.JointModelHelicalUnaligned(link.axis, link.pitch)
+        case "cylindrical":
+            both = pin.JointModelComposite()
+            both.addJoint(pin.JointModelRevoluteUnaligned(link.axis))
+            both.addJoint(pin.JointModelPrismaticUnaligned(link.axis))
+            return both
+        case "universal":
+            return pin.JointModelUniversal(link.axis, link.second)
+        case "spherical":
+            return pin.JointModelSpherical()
+        case "planar":
+            return pin.JointModelPlanar()
+    return pin.JointModelFreeFlyer()
+
+
+class Case:
+    """A random tree in both libraries at a random state."""
+
+    def __init__(self, seed: int) -> None:
+        links = random_tree(seed, PINOCCHIO_KINDS)
+        rng = np.random.default_rng(1000 + seed)
+        self.pinocchio = PinocchioTree(links)
+        self.model = to_axode(links).derive().compile()
+        coordinates = random_coordinates(links, rng)
+        self.q = np.concatenate(coordinates)
+        n = len(self.model.independent)
+        self.v, self.v_dot, self.u = rng.uniform(-2, 2, (3, n))
+        self.their_q = self.pinocchio.q(coordinates)
+        self.their_v = self.pinocchio.vector(self.v)
+
+    @property
+    def theirs(self) -> tuple[pin.Model, pin.Data]:
+        return self.pinocchio.model, self.pinocchio.data
+
+
+@pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed{seed}")
+def case(request: pytest.FixtureRequest) -> Case:
+    return Case(request.param)
+
+
+def test_every_kind_of_joint_occurs():
+    trees = [random_tree(seed, PINOCCHIO_KINDS) for seed in SEEDS]
+    assert {link.kind for tree in trees for link in tree} == set(PINOCCHIO_KINDS)
+    parents = [[link.parent for link in tree] for tree in trees]
+    assert any(len(set(p)) < len(p) for p in parents), "no tree branches"
+    assert any(p.count(GROUND) > 1 for p in parents), "no tree has two joints on the ground"
+
+
+def test_poses(case: Case):
+    model, data = case.theirs
+    pin.framesForwardKinematics(model, data, case.their_q)
+    wanted = [data.oMf[model.getFrameId(body)].homogeneous for body in case.model.bodies]
+    assert relative_error(case.model.poses(case.q), np.array(wanted)) < TOLERANCE
+
+
+def test_mass_matrix(case: Case):
+    model, data = case.theirs
+    M = pin.crba(model, data, case.their_q)
+    M = np.triu(M) + np.triu(M, 1).T  # it fills the upper triangle
+    order = case.pinocchio.order
+    assert relative_error(case.model.mass_matrix(case.q), M[np.ix_(order, order)]) < TOLERANCE
+
+
+def test_bias_and_gravity(case: Case):
+    wanted = pin.nonLinearEffects(*case.theirs, case.their_q, case.their_v)
+    found = case.model.bias(case.q, case.v) - case.model.gamma(case.q)
+    assert relative_error(found, wanted[case.pinocchio.order]) < TOLERANCE
+
+
+def test_inverse_dynamics(case: Case):
+    their_v_dot = case.pinocchio.vector(case.v_dot)
+    wanted = pin.rnea(*case.theirs, case.their_q, case.their_v, their_v_dot)
+    found = case.model.inverse_dynamics(case.q, case.v, case.v_dot)
+    assert relative_error(found, wanted[case.pinocchio.order]) < TOLERANCE
+
+
+def test_direct_dynamics(case: Case):
+    their_u = case.pinocchio.vector(case.u)
+    wanted = pin.aba(*case.theirs, case.their_q, case.their_v, their_u)
+    found = case.model.forward_dynamics(case.q, case.v, case.u)
+    assert relative_error(found, wanted[case.pinocchio.order]) < TOLERANCE
+
+
+def test_twists(case: Case):
+    model, data = case.theirs
+    pin.forwardKinematics(model, data, case.their_q, case.their_v)
+    pin.updateFramePlacements(model, data)
+    wanted = []
+    for link in case.pinocchio.links:
+        frame = model.getFrameId(link.name)
+        velocity = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
+        arm = data.oMf[frame].rotation @ link.com
+        at_com = velocity.linear + np.cross(velocity.angular, arm)
+        wanted.append(np.concatenate([velocity.angular, at_com]))
+    assert relative_error(case.model.twists(case.q, case.v), np.array(wanted)) < TOLERANCE
+
+
+# loops -----------------------------------------------------------------------------------------
+
+LEGS = 6
+CHOICES = {"platform twist": platform_twist(), "leg rates": [f"leg{k}.rate" for k in range(LEGS)]}
+
+
+class PlatformCase:
+    """A 6-UPS platform in both libraries, at states that close its loops and keep them closed.
+
+    `constraintDynamics` runs with zero Baumgarte gains and mu = 0, so that its proximal iteration
+    is one exact solve and does not limit the agreement.
+    """
+
+    def __init__(self, independent: list[str]) -> None:
+        mechanism = platform(LEGS)
+        self.peer = pinocchio_peer(mechanism)
+        self.model = mechanism.derive(independent=independent).compile()
+        rng = np.random.default_rng(7)
+        self.states = [self._state(rng) for _ in range(5)]
+
+    def _state(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        quaternion = np.array([1.0, *rng.uniform(-0.15, 0.15, 3)])
+        position = np.array([0.0, 0.0, 0.7]) + rng.uniform(-0.1, 0.1, 3)
+        named = platform_coordinates(LEGS, position, quaternion / np.linalg.norm(quaternion))
+        q = np.array([named[name] for name in self.model.coordinates])
+        return q, rng.uniform(-1, 1, 6), rng.uniform(-80, 80, LEGS)
+
+    def forces(self, u: np.ndarray) -> np.ndarray:
+        """Motor forces as forces on all speeds of the tree."""
+        force = np.zeros(len(self.model.speed_names))
+        for k, value in enumerate(u):
+            force[self.model.speed_names.index(f"leg{k}.rate")] = value
+        return force
+
+
+@pytest.fixture(scope="module", params=CHOICES, ids=lambda name: name.replace(" ", "_"))
+def platform_case(request: pytest.FixtureRequest) -> PlatformCase:
+    return PlatformCase(CHOICES[request.param])
+
+
+def test_platform_states_close_the_loops(platform_case: PlatformCase):
+    for q, _, _ in platform_case.states:
+        assert np.abs(platform_case.model.residual(q)).max() < 1e-14
+
+
+def test_platform_direct_dynamics(platform_case: PlatformCase):
+    model = platform_case.model
+    for q, nu, u in platform_case.states:
+        v = model.speeds(q, nu)
+        wanted, _ = platform_case.peer.direct_dynamics(q, v, platform_case.forces(u))
+        found = model.accelerations(q, nu, model.forward_dynamics(q, nu, u))
+        assert relative_error(found, wanted) < TOLERANCE
+
+
+def test_platform_constraint_forces(platform_case: PlatformCase):
+    model = platform_case.model
+    for q, nu, u in platform_case.states:
+        v = model.speeds(q, nu)
+        _, wanted = platform_case.peer.direct_dynamics(q, v, platform_case.forces(u))
+        found = model.multipliers(q, nu, u).reshape(LEGS, 3)  # in the rods' axes, as theirs
+        assert relative_error(found, wanted) < TOLERANCE
+
+
+def test_platform_inverse_dynamics(platform_case: PlatformCase):
+    """The forces Axode asks of the legs make Pinocchio's platform accelerate as asked."""
+    model = platform_case.model
+    for q, nu, wanted in platform_case.states:
+        nu_dot = 0.05 * wanted
+        u = model.inverse_dynamics(q, nu, nu_dot)
+        v_dot, _ = platform_case.peer.direct_dynamics(
+            q, model.speeds(q, nu), platform_case.forces(u))  # fmt: skip
+        independent = [model.speed_names.index(name) for name in model.independent]
+        assert relative_error(v_dot[independent], nu_dot) < TOLERANCE
