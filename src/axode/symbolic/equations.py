@@ -15,6 +15,7 @@ import numpy as np
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.actuation import actuation_ranks, classify, solve_inputs
+from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.complement import ComplementFormulation
@@ -36,7 +37,9 @@ def derive(
     if isinstance(independent, str):
         raise InvalidArgument(f"independent takes a list of names, got the text '{independent}'")
     mechanism.check()
-    return Equations(build_system(mechanism, independent), formulation)
+    system = build_system(mechanism, independent)
+    check_inertia(system)
+    return Equations(system, formulation)
 
 
 class Equations:
