@@ -77,6 +77,10 @@ class Closure:
         there = self.tree.carry_point(self.frame_2.p, self.second, self.first)
         return self.frame_1.R.T @ (there - self.frame_1.p)
 
+    def first_point_in_second(self) -> SX:
+        """The first joint frame's origin in the second link's frame: both move past it."""
+        return self.tree.carry_point(self.frame_1.p, self.first, self.second)
+
     def cross_axis(self) -> SX:
         """Normal to both axes of a universal joint, in the first link's axes."""
         return cross(self.axis_1, self.tree.carry(self.axis_2, self.second, self.first))
@@ -87,11 +91,12 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
     closure = Closure(tree, loop)
     wrenches = dict(_wrenches(closure))
     residuals = _residuals(closure)
+    coincident = isinstance(loop.joint, (Revolute, Universal, Spherical, Fixed))
+    met = closure.frame_2.p if coincident else closure.first_point_in_second()
     states = (
         state_at(tree, motion, u, closure.first, closure.frame_1.p, closure.first),
-        state_at(tree, motion, u, closure.second, closure.frame_2.p, closure.first),
+        state_at(tree, motion, u, closure.second, met, closure.first),
     )
-    coincident = isinstance(loop.joint, (Revolute, Universal, Spherical, Fixed))
     for name, unit in zip(loop.joint.closure_names, loop.joint.closure_units, strict=True):
         wrench = wrenches[name]
         entries = row_entries(tree, closure.first, closure.second, wrench)
@@ -127,7 +132,8 @@ def _bias(
               \frac{d}{dt}(b \cdot \Delta u)
                 = b \cdot (a_1 - a_2 - (\omega_1 + \omega_2) \times \Delta u).    \tag{C3}
 
-    :math:`\Delta u` vanishes where the joint holds the two points together.
+    Both velocities are those of the material points at the first joint frame's origin, which
+    slides along the second link; :math:`\Delta u` vanishes where the joint holds the two together.
     """
     angular = one.w_dot - two.w_dot + cross(one.w, two.w)
     linear = one.acceleration - two.acceleration
