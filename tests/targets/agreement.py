@@ -36,12 +36,14 @@ def interpreter(function: ca.Function, arrays: list[np.ndarray]) -> list[np.ndar
 
 
 def assert_agree(got, expected, tape: Tape, what: str, scale: float | np.ndarray = 1.0) -> None:
-    """Equal up to the ulp budget relative to the largest element of a result."""
+    """Equal up to the ulp budget of the largest term, given as a number or one a sample."""
     for port, a, b in zip(tape.outputs, got, expected, strict=True):
         np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=f"{what}.{port.name}")
         finite = np.isfinite(b)
         np.testing.assert_array_equal(a[~finite], b[~finite], err_msg=f"{what}.{port.name}")
-        largest = np.maximum(np.abs(b), scale)
-        error = np.abs(a - b)[finite] / np.spacing(largest)[finite]
+        terms = np.asarray(scale, dtype=float)
+        terms = terms.reshape(terms.shape + (1,) * (b.ndim - terms.ndim))
+        largest = np.maximum(np.abs(b), terms)[finite]
+        error = np.abs(a[finite] - b[finite]) / np.spacing(largest)
         worst = float(np.max(error, initial=0.0))
         assert worst <= ULP_OF_LARGEST_TERM, f"{what}.{port.name} differs by {worst:.1f} ulp"

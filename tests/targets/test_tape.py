@@ -35,7 +35,7 @@ def test_tape_evaluates_like_casadi(name):
     assert_agree(tape.evaluate(*arrays), interpreter(function, arrays), tape, name)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(functions.random_function())
 def test_random_tapes_evaluate_like_casadi(function):
     tape = Tape.from_casadi(function)
@@ -43,6 +43,16 @@ def test_random_tapes_evaluate_like_casadi(function):
     assert_agree(tape.evaluate(*arrays), interpreter(function, arrays), tape, "random")
     again = Tape.from_bytes(tape.to_bytes())
     assert again == tape and again.digest == tape.digest
+
+
+@settings(max_examples=150, deadline=None)
+@given(functions.random_function(whole=True))
+def test_random_tapes_of_integers_are_exact(function):
+    tape = Tape.from_casadi(function)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-9, 10, (20, *port.shape)).astype(float) for port in tape.inputs]
+    for got, expected in zip(tape.evaluate(*arrays), interpreter(function, arrays), strict=True):
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_common_subexpressions_appear_once():

@@ -53,7 +53,8 @@ def _quarter_expm1(w: Writer, x: str) -> str:
 
 
 def expm1(w: Writer, x: str) -> str:
-    return w.mul(_quarter_expm1(w, _clamp(w, x, -40.0, 710.0)), w.constant(4.0))
+    value = w.mul(_quarter_expm1(w, _clamp(w, x, -40.0, 710.0)), w.constant(4.0))
+    return w.copysign(value, x)
 
 
 def sinh(w: Writer, x: str) -> str:
@@ -161,7 +162,8 @@ def _double_log(w: Writer, x: str) -> tuple[str, str]:
     scale_low = w.fma(k, w.constant(LN2[0]), w.neg(scale))
     scale_low = w.fma(k, w.constant(LN2[1]), scale_low)
     total, lost = _two_sum(w, scale, high)
-    return total, w.add(lost, w.add(scale_low, low))
+    # The low part is not below the last digit of the high one yet: renormalise.
+    return _two_sum(w, total, w.add(lost, w.add(scale_low, low)))
 
 
 def power(w: Writer, x: str, y: str) -> str:
@@ -189,6 +191,8 @@ def power(w: Writer, x: str, y: str) -> str:
     value = w.select(edge, limit, value)
     value = w.select(w.compare("oeq", size, one), w.select(w.compare("ord", y, y), one, y), value)
     value = _with_sign_of_power(w, x, y, value)
+    # Taking the bits of x apart would hide that it is not a number.
+    value = w.select(w.compare("uno", x, y), w.add(x, y), value)
     trivial = w.combine("or", w.compare("oeq", y, zero), w.compare("oeq", x, one))
     return w.select(trivial, one, value)
 
@@ -246,4 +250,4 @@ def erf(w: Writer, x: str) -> str:
     decay = _scaled(w, w.add(p, w.constant(1.0)), n)
     outer = w.fma(w.neg(decay), w.polynomial(u, poly.ERFC), w.constant(1.0))
     small = w.compare("olt", a, w.constant(1.0))
-    return w.select(small, inner, w.copysign(outer, x))
+    return w.copysign(w.select(small, inner, outer), x)

@@ -212,11 +212,14 @@ class ChunkLowering:
         return known
 
     def _store_results(self) -> None:
-        tape, first = self.plan.tape, 0
+        tape = self.plan.tape
+        # All values first: a store may overwrite an input that is a result itself.
+        values = [self._value(int(number)) for number in tape.results]
+        first = 0
         for k, port in enumerate(tape.outputs):
             for element in range(port.size):
-                number = int(tape.results[first + element])
-                self._store(self._element(len(tape.inputs) + k, element), self._value(number))
+                place = self._element(len(tape.inputs) + k, element)
+                self._store(place, values[first + element])
             first += port.size
 
     def _slot(self, slot: int) -> str:

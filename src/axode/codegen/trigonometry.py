@@ -9,18 +9,18 @@ from axode.codegen.ir import Writer
 from axode.codegen.reduction import SIGN_BIT, minus_multiple, nearest
 
 # pi/2 in three parts of 53 bits. With fused steps x - n * (pi/2) keeps full relative
-# accuracy for |x| < 2**50: the first step is exact, the second rounds once.
+# accuracy for |x| < 2**40: the first step is exact, the second rounds once.
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
 PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
 QUARTER_PI, QUARTER_PI_LOW = HALF_PI[0] / 2, HALF_PI[1] / 2
 
-LARGEST_ANGLE = 2.0**50
+LARGEST_ANGLE = 2.0**40
 
 
 def sin_cos(w: Writer, x: str) -> tuple[str, str]:
     """Sine and cosine from one reduction to |r| <= pi/4.
 
-    Beyond 2**50 rad the reduction has no correct digits left; the answer is NaN.
+    Beyond 2**40 rad the reduction has no correct digits left; the answer is NaN.
     """
     known = w.compare("olt", w.fabs(x), w.constant(LARGEST_ANGLE))
     x = w.select(known, x, w.constant(math.nan))

@@ -1,0 +1,173 @@
+"""Measures the elementary functions against mpmath and writes the table in the docs.
+
+python -m tests.targets.accuracy            # prints the table
+python -m tests.targets.accuracy --write    # puts it into docs/guide/accuracy.md
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+
+from axode.codegen.builder import TapeBuilder
+from axode.codegen.llvm import CompiledFunction
+from axode.codegen.operations import ARITY, Kind
+from axode.codegen.tape import Port, Tape
+
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "accuracy.md"
+BEGIN, END = "<!-- table begins -->", "<!-- table ends -->"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Arguments of a function: an interval an argument, log-uniform or uniform."""
+
+    kind: Kind
+    low: float
+    high: float
+    budget: float  # ulp that the tests allow
+    spread: str = "uniform"
+    second: tuple[float, float] | None = None
+
+    @property
+    def label(self) -> str:
+        first = f"{_short(self.low)} ... {_short(self.high)}"
+        if self.second is None:
+            return first
+        return f"{first}; {_short(self.second[0])} ... {_short(self.second[1])}"
+
+    def arguments(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+        if self.spread == "log":
+            size = np.exp(rng.uniform(math.log(self.low), math.log(self.high), count))
+            first = size if self.kind in POSITIVE_ONLY else size * rng.choice((-1.0, 1.0), count)
+        elif self.spread == "near pi/2":
+            n = rng.integers(1, int(self.high / 1.6), count)
+            first = n * (math.pi / 2)
+            first += np.spacing(first) * rng.integers(-3, 4, count)
+        else:
+            first = rng.uniform(self.low, self.high, count)
+        if self.second is None:
+            return [first]
+        return [first, rng.uniform(*self.second, count)]
+
+
+POSITIVE_ONLY = (Kind.LOG, Kind.POW, Kind.SQRT, Kind.ACOSH, Kind.LOG1P)
+
+RANGES = (
+    Range(Kind.SIN, -math.pi, math.pi, 1.5),
+    Range(Kind.SIN, -1e6, 1e6, 1.5),
+    Range(Kind.SIN, 1.0, 1e6, 1.5, "near pi/2"),
+    Range(Kind.SIN, 1e6, 2.0**40, 1.5, "log"),
+    Range(Kind.COS, -math.pi, math.pi, 1.5),
+    Range(Kind.COS, -1e6, 1e6, 1.5),
+    Range(Kind.COS, 1.0, 1e6, 1.5, "near pi/2"),
+    Range(Kind.COS, 1e6, 2.0**40, 1.5, "log"),
+    Range(Kind.TAN, -1e6, 1e6, 4.0),
+    Range(Kind.TAN, 1.0, 1e6, 4.0, "near pi/2"),
+    Range(Kind.ASIN, -1.0, 1.0, 2.0),
+    Range(Kind.ASIN, 1e-300, 1.0, 2.0, "log"),
+    Range(Kind.ACOS, -1.0, 1.0, 2.0),
+    Range(Kind.ACOS, 0.999, 1.0, 2.0),
+    Range(Kind.ATAN, -10.0, 10.0, 2.0),
+    Range(Kind.ATAN, 1e-300, 1e300, 2.0, "log"),
+    Range(Kind.ATAN2, -10.0, 10.0, 3.0, second=(-10.0, 10.0)),
+    Range(Kind.ATAN2, 1e-300, 1e300, 3.0, "log", second=(-1e-3, 1e3)),
+    Range(Kind.EXP, -2.0, 2.0, 1.5),
+    Range(Kind.EXP, -708.0, 709.0, 1.5),
+    Range(Kind.EXPM1, -2.0, 2.0, 3.0),
+    Range(Kind.EXPM1, 1e-300, 700.0, 3.0, "log"),
+    Range(Kind.LOG, 0.5, 2.0, 1.5),
+    Range(Kind.LOG, 1e-320, 1e308, 1.5, "log"),
+    Range(Kind.LOG1P, -0.9, 2.0, 2.0),
+    Range(Kind.LOG1P, 1e-300, 1e300, 2.0, "log"),
+    Range(Kind.POW, 1e-3, 1e3, 2.0, "log", second=(-20.0, 20.0)),
+    Range(Kind.POW, 0.9, 1.1, 2.0, second=(-3000.0, 3000.0)),
+    Range(Kind.SINH, -2.0, 2.0, 4.0),
+    Range(Kind.SINH, 1e-300, 710.0, 4.0, "log"),
+    Range(Kind.COSH, -2.0, 2.0, 3.0),
+    Range(Kind.COSH, 1e-3, 710.0, 3.0, "log"),
+    Range(Kind.TANH, -3.0, 3.0, 4.0),
+    Range(Kind.TANH, 1e-300, 30.0, 4.0, "log"),
+    Range(Kind.ASINH, -3.0, 3.0, 4.0),
+    Range(Kind.ASINH, 1e-300, 1e300, 4.0, "log"),
+    Range(Kind.ACOSH, 1.0, 3.0, 4.0),
+    Range(Kind.ACOSH, 1.0, 1e300, 4.0, "log"),
+    Range(Kind.ATANH, -0.999, 0.999, 4.0),
+    Range(Kind.ATANH, 1e-300, 0.9, 4.0, "log"),
+    Range(Kind.ERF, -6.5, 6.5, 3.0),
+    Range(Kind.ERF, 1e-300, 1.0, 3.0, "log"),
+    Range(Kind.SQRT, 1e-300, 1e300, 0.51, "log"),
+    Range(Kind.HYPOT, 1e-300, 1e300, 2.0, "log", second=(-1e3, 1e3)),
+)
+
+
+def _short(value: float) -> str:
+    if value == 2.0**40:
+        return "2^40"
+    if abs(value) == math.pi:
+        return "pi" if value > 0 else "-pi"
+    return f"{value:g}"
+
+
+def single_operation(kind: Kind) -> CompiledFunction:
+    """A function of one operation."""
+    builder = TapeBuilder()
+    arity = ARITY[kind]
+    result = builder.apply(kind, *(builder.input(k, 0) for k in range(arity)))
+    inputs = tuple(Port(name, ()) for name in "xyz"[:arity])
+    tape = Tape.build(kind.label, inputs, (Port("result", ()),), builder, [result])
+    return CompiledFunction(tape)
+
+
+def exact(kind: Kind) -> Callable:
+    """mpmath's function of a kind."""
+    names = {Kind.POW: "power", Kind.LOG: "ln"}
+    return getattr(mp, names.get(kind, kind.label))
+
+
+def worst_error(test: Range, count: int, seed: int = 0) -> float:
+    """Largest error in units in the last place of the exact result."""
+    arguments = test.arguments(np.random.default_rng(seed), count)
+    computed = np.asarray(single_operation(test.kind)(*arguments))
+    worst = 0.0
+    with mp.workdps(50):
+        function = exact(test.kind)
+        for result, *numbers in zip(computed.tolist(), *(a.tolist() for a in arguments)):  # noqa: B905
+            truth = function(*(mp.mpf(x) for x in numbers))
+            rounded = float(truth)
+            if math.isinf(rounded) or abs(rounded) < 2.3e-308:
+                continue
+            unit = math.ulp(rounded)
+            worst = max(worst, float(abs(mp.mpf(result) - truth) / unit))
+    return worst
+
+
+def table(count: int) -> str:
+    """Markdown table of all measurements."""
+    lines = ["| function | arguments | sampling | max error, ulp |", "|---|---|---|---|"]
+    for test in RANGES:
+        spread = "near multiples of pi/2" if test.spread == "near pi/2" else test.spread
+        error = worst_error(test, count)
+        lines.append(f"| {test.kind.label} | {test.label} | {spread} | {error:.2f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    text = table(20_000)
+    if "--write" in sys.argv:
+        page = PAGE.read_text()
+        head, rest = page.split(BEGIN)
+        tail = rest.split(END)[1]
+        PAGE.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

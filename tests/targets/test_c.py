@@ -1,0 +1,140 @@
+"""C99 output: golden text, self-test, agreement with the tape, awkward names."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from axode.codegen.builder import TapeBuilder
+from axode.codegen.c import c_code
+from axode.codegen.operations import ARITY, LEAVES, Kind
+from axode.codegen.tape import Port, Tape
+from tests.targets import functions
+from tests.targets.agreement import assert_agree, samples
+
+GOLDEN = Path(__file__).parent / "golden"
+CC = shutil.which("cc")
+needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler")
+FLAGS = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1")
+
+EXAMPLES = {
+    "every_operation": functions.every_operation,
+    "planar": lambda: functions.planar_chain(3),
+    "arm": functions.spatial_arm,
+}
+
+
+def every_kind() -> Tape:
+    """Each kind of operation once, on the same two numbers."""
+    builder = TapeBuilder()
+    x, y = builder.input(0, 0), builder.input(1, 1)
+    results = [
+        builder.apply(kind, *(x, y, builder.constant(-0.5))[: ARITY[kind]])
+        for kind in Kind
+        if kind not in LEAVES
+    ]
+    results += [builder.constant(c) for c in (np.inf, -np.inf, np.nan, 0.1)]
+    inputs = (Port("x", ()), Port("left.torque", (2,)))
+    return Tape.build("every_kind", inputs, (Port("out", (len(results),)),), builder, results)
+
+
+def library(tape: Tape, folder: Path):
+    """The C function of a tape, loaded, called for a batch."""
+    code = c_code(tape)
+    _, source, _ = code.write(folder)
+    target = folder / "lib.so"
+    subprocess.run([CC, *FLAGS, "-shared", "-fPIC", source, "-o", target, "-lm"], check=True)
+    function = getattr(ctypes.CDLL(str(target)), code.name)
+    function.restype = None
+    function.argtypes = [ctypes.c_void_p] * (len(tape.inputs) + len(tape.outputs))
+
+    def call(*arrays):
+        count = len(arrays[0])
+        outputs = [np.empty((count, *port.shape)) for port in tape.outputs]
+        every = [*arrays, *outputs]
+        places = [(a.ctypes.data, a[0].nbytes) for a in every]
+        for k in range(count):
+            function(*(start + k * step for start, step in places))
+        return outputs
+
+    return call
+
+
+@pytest.mark.parametrize("suffix", [".h", ".c", "_test.c"])
+def test_golden(suffix, update):
+    code = c_code(every_kind())
+    text = {".h": code.header, ".c": code.source, "_test.c": code.self_test}[suffix]
+    path = GOLDEN / f"every_kind{suffix}"
+    if update:
+        path.write_text(text)
+    assert path.read_text() == text, "run: pytest tests/targets/test_c.py --update"
+
+
+@needs_cc
+@pytest.mark.parametrize("name", [*EXAMPLES, "every_kind"])
+def test_self_test_passes(name, tmp_path):
+    tape = every_kind() if name == "every_kind" else Tape.from_casadi(EXAMPLES[name]())
+    _, source, test = c_code(tape).write(tmp_path)
+    program = tmp_path / "test"
+    subprocess.run([CC, *FLAGS, source, test, "-o", program, "-lm"], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout == f"{tape.name}: 0 wrong\n"
+
+
+@needs_cc
+def test_self_test_finds_a_wrong_result(tmp_path):
+    tape = Tape.from_casadi(functions.planar_chain(2))
+    _, source, test = c_code(tape).write(tmp_path)
+    source.write_text(source.read_text().replace("sin(", "cos("))
+    program = tmp_path / "test"
+    subprocess.run([CC, *FLAGS, source, test, "-o", program, "-lm"], check=True)
+    assert subprocess.run([program], capture_output=True, check=False).returncode == 1
+
+
+@needs_cc
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_c_agrees_with_the_tape(name, tmp_path):
+    tape = Tape.from_casadi(EXAMPLES[name]())
+    arrays = samples(tape, 2000)
+    expected = tape.evaluate(*arrays)
+    assert_agree(library(tape, tmp_path)(*arrays), expected, tape, name)
+
+
+@needs_cc
+def test_output_may_be_an_input(tmp_path):
+    x = ca.SX.sym("x", 3)
+    tape = Tape.from_casadi(ca.Function("turn", [x], [ca.vertcat(x[1], x[2], x[0])]))
+    code = c_code(tape)
+    _, source, _ = code.write(tmp_path)
+    target = tmp_path / "lib.so"
+    subprocess.run([CC, *FLAGS, "-shared", "-fPIC", source, "-o", target], check=True)
+    array = np.array([1.0, 2.0, 3.0])
+    ctypes.CDLL(str(target)).turn(*[ctypes.c_void_p(array.ctypes.data)] * 2)
+    assert array.tolist() == [2.0, 3.0, 1.0]
+
+
+@needs_cc
+def test_awkward_names_become_c_names(tmp_path):
+    builder = TapeBuilder()
+    names = ("left.torque", "left_torque", "double", "v1", "2nd", "sin")
+    inputs = tuple(Port(name, ()) for name in names)
+    total = builder.input(0, 0)
+    for k in range(1, len(names)):
+        total = builder.apply(Kind.ADD, total, builder.input(k, 0))
+    total = builder.apply(Kind.ADD, total, builder.apply(Kind.SIN, builder.constant(0.0)))
+    tape = Tape.build("model 1*/", inputs, (Port("double", ()),), builder, [total])
+    code = c_code(tape)
+    assert code.name == "model_1__"
+    call = library(tape, tmp_path)
+    assert call(*(np.array([10.0**k]) for k in range(6)))[0] == 111111
+
+
+def test_header_tells_shapes_and_operations():
+    header = c_code(Tape.from_casadi(functions.planar_chain(2))).header
+    assert "q[2]" in header and "mass[2 x 2]" in header and "operations" in header
