@@ -53,6 +53,7 @@ _LAZY = {
     "Equations": "axode.symbolic.equations",
     "FORMULATIONS": "axode.symbolic.formulations",
     "Model": "axode.codegen.model",
+    "load_model": "axode.codegen.modelfile",
 }
 
 __all__ = [
@@ -61,7 +62,7 @@ __all__ = [
     "InvalidIndependent", "LoopNotClosed", "Mecanum", "Mechanism", "MechanismError", "Model",
     "Motor", "NotApplicable", "Omni", "Parameter", "Planar", "Plane", "Prismatic", "Revolute",
     "Rolling", "Screw", "SingularConfiguration", "Skate", "Sphere", "Spherical",
-    "UnderactuatedMotion", "Universal", "UnknownName", "chain_from_dh", "load", "schema",
+    "UnderactuatedMotion", "Universal", "UnknownName", "chain_from_dh", "load", "load_model", "schema",
 ]  # fmt: skip
 
 

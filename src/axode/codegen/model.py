@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.interpreter import InterpreterBackend
+from axode.codegen.facts import Facts
+from axode.codegen.library import AbstractLibrary, Entry
+from axode.codegen.tape import Tape
 from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
 
 if TYPE_CHECKING:
-    from axode.symbolic.equations import Equations
+    from axode.codegen.c import CCode
 
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 RESIDUAL_TOLERANCE = 1e-9  # of the force asked for: more than this the motors cannot give
+_NAMED = {"q": "coordinate", "u": "input", "weights": "motor", "p": "parameter"}
 
 
-def compile_model(
-    equations: Equations, target: str = "interpreter",
-    parameters: Literal["fixed", "free"] = "free",
-) -> Model:  # fmt: skip
-    """Make a model; see `Equations.compile`."""
-    if target != "interpreter":
-        raise UnknownName("this version of axode", "target", target, ["interpreter"])
-    if parameters not in ("fixed", "free"):
-        raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {parameters!r}")
-    return Model(equations, InterpreterBackend(equations, fixed=parameters == "fixed"))
+class Options(TypedDict, total=False):
+    """What every function takes besides its arguments.
+
+    Attributes:
+        t: Time [s], where it is explicit.
+        parameters: Values by name instead of the defaults, if the model's are free.
+        out: An array to write to.
+        threads: How many threads share a batch.
+    """
+
+    t: npt.ArrayLike
+    parameters: Mapping[str, npt.ArrayLike]
+    out: Array
+    threads: int
 
 
 class Model:
@@ -38,50 +45,57 @@ class Model:
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest). Any
-    leading axes are batch axes and broadcast.
+    leading axes are batch axes and broadcast. All functions take the keywords of `Options`.
     """
 
-    def __init__(self, equations: Equations, backend: InterpreterBackend) -> None:
-        self._equations = equations
-        self._backend = backend
-        self.name = equations.name
-        self.coordinates = equations.coordinates
-        self.speed_names = equations.speeds
-        self.independent = equations.independent
-        self.inputs = equations.inputs
-        self.rows = equations.rows
-        self.residual_rows = tuple(equations.residuals)
-        self.bodies = tuple(body.name for body in equations.system.mechanism.bodies)
-        self.contacts = tuple(contact.name for contact in equations.system.mechanism.contacts)
-        self.parameters = equations.parameters
-        self.actuation = equations.actuation
-        self.home: Array = equations.system.assembly.closed_home()
-        self._motors = equations.system.forces.motors
-        self._hybrid: dict[tuple[tuple[str, ...], ...], Callable[..., Array]] = {}
+    def __init__(self, facts: Facts, library: AbstractLibrary) -> None:
+        self.facts = facts
+        self._library = library
+        self._entries: dict[Any, Entry] = {}
+        self.name = facts.name
+        self.target = library.target
+        self.coordinates = facts.coordinates
+        self.speed_names = facts.speeds
+        self.independent = facts.independent
+        self.inputs = facts.inputs
+        self.rows = facts.rows
+        self.residual_rows = facts.residual_rows
+        self.bodies = facts.bodies
+        self.contacts = facts.contacts
+        self.parameters = dict(facts.parameters)
+        self.actuation = facts.actuation
+        n, motors = len(facts.independent), facts.inputs[: facts.motors]
+        self._names = {"q": facts.coordinates, "nu": facts.independent, "u": facts.inputs,
+                       "nu_dot": facts.independent, "weights": motors,
+                       "p": tuple(self.parameters)}  # fmt: skip
+        self._defaults = {
+            "q": np.array(facts.home), "nu": np.zeros(n), "nu_dot": np.zeros(n),
+            "u": np.zeros(len(facts.inputs)), "weights": np.ones(len(motors)),
+            "p": np.array(list(self.parameters.values()), dtype=float), "t": np.zeros(1),
+        }  # fmt: skip
+
+    @property
+    def home(self) -> Array:
+        """The closed configuration next to the mechanism's home."""
+        home: Array = self._defaults["q"].copy()
+        return home
 
     def __repr__(self) -> str:
         return (f"Model('{self.name}': {len(self.coordinates)} coordinates, "
                 f"{len(self.independent)} speeds, {len(self.inputs)} inputs, "
-                f"{self._backend.target})")  # fmt: skip
+                f"{self.target})")  # fmt: skip
 
     # functions of the state --------------------------------------------------------------------
 
     def forward_dynamics(
-        self, q: Values, nu: Values, u: Values | None = None, **more: Any
+        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
     ) -> Array:
-        """Independent accelerations nu_dot for inputs u (zero unless given).
-
-        Args:
-            q: Coordinates.
-            nu: Independent speeds.
-            u: Inputs.
-            more: `t` [s] where time is explicit, `parameters` by name.
-        """
-        return self._evaluate("forward_dynamics", {"q": q, "nu": nu, "u": u}, more)
+        """Independent accelerations nu_dot for inputs u (zero unless given)."""
+        return self._evaluate("forward_dynamics", {"q": q, "nu": nu, "u": u}, options)
 
     def inverse_dynamics(
         self, q: Values, nu: Values, nu_dot: Values, *, u: Values | None = None,
-        weights: Values | None = None, residual: bool = False, **more: Any,
+        weights: Values | None = None, residual: bool = False, **options: Unpack[Options],
     ) -> Any:  # fmt: skip
         """Inputs that give the accelerations nu_dot.
 
@@ -93,23 +107,22 @@ class Model:
             u: Known wrenches from outside, by name; entries of motors are ignored.
             weights: Of the motors' efforts, one unless given.
             residual: Return also the generalised force that the motors cannot give.
-            more: As for `forward_dynamics`.
+            options: See `Options`.
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
-        solved = self._evaluate("inverse_dynamics", values, more)
-        short_of_motors = self.actuation in ("underactuated", "unactuated")
-        if not (residual or short_of_motors):
+        solved = self._evaluate("inverse_dynamics", values, options)
+        if not residual and self.actuation not in ("underactuated", "unactuated"):
             return solved
-        missing = self._evaluate("inverse_residual", values, more)
+        missing = self._evaluate("inverse_residual", values, _without_out(options))
         if residual:
             return solved, missing
-        self._warn_if_short(values, missing, more)
+        self._warn_if_short(values, missing, _without_out(options))
         return solved
 
-    def _warn_if_short(self, values: dict[str, Any], missing: Array, more: dict[str, Any]) -> None:
+    def _warn_if_short(self, values: dict[str, Any], missing: Array, options: Options) -> None:
         state = {name: values[name] for name in ("q", "nu")}
-        size = np.abs(self._evaluate("bias", state, more)).max(initial=0.0)
-        size += np.abs(self._evaluate("gamma", {"q": values["q"]}, more)).max(initial=0.0)
+        size = np.abs(self._evaluate("bias", state, options)).max(initial=0.0)
+        size += np.abs(self._evaluate("gamma", {"q": values["q"]}, options)).max(initial=0.0)
         size += np.abs(self._vector("nu_dot", values["nu_dot"])).max(initial=0.0)
         worst = np.abs(missing).reshape(-1, missing.shape[-1]).max(axis=0, initial=0.0)
         if worst.max(initial=0.0) > RESIDUAL_TOLERANCE * max(float(size), 1e-12):
@@ -122,7 +135,7 @@ class Model:
 
     def hybrid_dynamics(
         self, q: Values, nu: Values, *, nu_dot: Mapping[str, npt.ArrayLike],
-        u: Mapping[str, npt.ArrayLike], **more: Any,
+        u: Mapping[str, npt.ArrayLike], **options: Unpack[Options],
     ) -> tuple[Array, Array]:  # fmt: skip
         """All accelerations and all inputs when some of each are known, by name.
 
@@ -130,152 +143,186 @@ class Model:
             q, nu: The state.
             nu_dot: Known accelerations by the speed's name.
             u: Known inputs; as many are left out as accelerations are known.
-            more: As for `forward_dynamics`.
+            options: See `Options`.
         """
-        key = (tuple(nu_dot), tuple(u))
-        if key not in self._hybrid:
-            self._hybrid[key] = self._backend.hybrid(*key)
+        key = ("hybrid", tuple(nu_dot), tuple(u))
+        if key not in self._entries:
+            self._entries[key] = self._library.hybrid(*key[1:])
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u}
-        both = self._call(self._hybrid[key], ("q", "nu", "nu_dot", "u"), values, more,
-                          (len(self.independent) + len(self.inputs),))  # fmt: skip
+        both = self._evaluate(key, values, options)
         return both[..., : len(self.independent)], both[..., len(self.independent) :]
 
-    def mass_matrix(self, q: Values, **more: Any) -> Array:
+    def mass_matrix(self, q: Values, **options: Unpack[Options]) -> Array:
         """Generalised inertia I, symmetric positive definite."""
-        return self._evaluate("mass_matrix", {"q": q}, more)
+        return self._evaluate("mass_matrix", {"q": q}, options)
 
-    def coriolis(self, q: Values, nu: Values, **more: Any) -> Array:
+    def coriolis(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """The matrix C with Idot - 2 C skew."""
-        return self._evaluate("coriolis", {"q": q, "nu": nu}, more)
+        return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
 
-    def bias(self, q: Values, nu: Values, **more: Any) -> Array:
+    def bias(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """C nu, and what explicit time adds."""
-        return self._evaluate("bias", {"q": q, "nu": nu}, more)
+        return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
-    def gamma(self, q: Values, **more: Any) -> Array:
+    def gamma(self, q: Values, **options: Unpack[Options]) -> Array:
         """Generalised force of gravity and springs."""
-        return self._evaluate("gamma", {"q": q}, more)
+        return self._evaluate("gamma", {"q": q}, options)
 
-    def delta(self, q: Values, nu: Values, **more: Any) -> Array:
+    def delta(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """Generalised force of dissipation."""
-        return self._evaluate("delta", {"q": q, "nu": nu}, more)
+        return self._evaluate("delta", {"q": q, "nu": nu}, options)
 
-    def tau(self, q: Values, u: Values, **more: Any) -> Array:
+    def tau(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
         """Generalised force of the inputs."""
-        return self._evaluate("tau", {"q": q, "u": u}, more)
+        return self._evaluate("tau", {"q": q, "u": u}, options)
 
-    def speeds(self, q: Values, nu: Values, **more: Any) -> Array:
+    def speeds(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """All joint speeds, in the order of `speed_names`."""
-        return self._evaluate("speeds", {"q": q, "nu": nu}, more)
+        return self._evaluate("speeds", {"q": q, "nu": nu}, options)
 
-    def rates(self, q: Values, nu: Values, **more: Any) -> Array:
+    def rates(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """Rates of the coordinates."""
-        return self._evaluate("rates", {"q": q, "nu": nu}, more)
+        return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
-    def accelerations(self, q: Values, nu: Values, nu_dot: Values, **more: Any) -> Array:
+    def accelerations(
+        self, q: Values, nu: Values, nu_dot: Values, **options: Unpack[Options]
+    ) -> Array:
         """All joint accelerations for independent ones."""
-        return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, more)
+        return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, options)
 
-    def multipliers(self, q: Values, nu: Values, u: Values | None = None, **more: Any) -> Array:
+    def multipliers(
+        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
         """Constraint force of every kept row, in the order of `rows` [N or N m]."""
-        return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, more)
+        return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, options)
 
-    def contact_forces(self, q: Values, nu: Values, u: Values | None = None, **more: Any) -> Array:
+    def contact_forces(
+        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
         """Longitudinal, lateral and normal force of the ground on each wheel [N].
 
         Shape (..., contacts, 3), in the order of `contacts`; NaN where the rows leave a force
         indeterminate (two wheels of one axle share their lateral force in a way statics cannot
         tell) or where the base itself carries it (normal forces on a Planar base).
         """
-        from axode.symbolic.functions import unknown_contact_forces
-
-        forces = self._evaluate("contact_forces", {"q": q, "nu": nu, "u": u}, more)
-        for wheel, component in unknown_contact_forces(self._equations):
+        forces = self._evaluate("contact_forces", {"q": q, "nu": nu, "u": u}, options)
+        for wheel, component in self.facts.unknown_forces:
             forces[..., wheel, component] = np.nan
         return forces
 
-    def energy(self, q: Values, nu: Values, **more: Any) -> Array:
+    def energy(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """Kinetic and potential energy [J], in this order along the last axis."""
-        return self._evaluate("energy", {"q": q, "nu": nu}, more)
+        return self._evaluate("energy", {"q": q, "nu": nu}, options)
 
-    def residual(self, q: Values, **more: Any) -> Array:
+    def residual(self, q: Values, **options: Unpack[Options]) -> Array:
         """Position residuals of all holonomic rows, in the order of `residual_rows`."""
-        return self._evaluate("residual", {"q": q}, more)
+        return self._evaluate("residual", {"q": q}, options)
 
-    def poses(self, q: Values, **more: Any) -> Array:
+    def poses(self, q: Values, **options: Unpack[Options]) -> Array:
         """Homogeneous matrices of all bodies in the world: (..., bodies, 4, 4)."""
-        return self._evaluate("poses", {"q": q}, more)
+        return self._evaluate("poses", {"q": q}, options)
 
-    def twists(self, q: Values, nu: Values, **more: Any) -> Array:
+    def twists(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """Angular velocity and mass centre's velocity of all bodies, world axes: (..., bodies, 6)."""
-        return self._evaluate("twists", {"q": q, "nu": nu}, more)
+        return self._evaluate("twists", {"q": q, "nu": nu}, options)
+
+    def jacobian(self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]) -> Array:  # fmt: skip
+        """Derivative of a function by one of its arguments.
+
+        Coordinates are taken as free of each other; along a motion multiply by admissible rates.
+
+        Args:
+            function: Its name, such as "forward_dynamics".
+            wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
+            arguments: Those of the function, in its own order.
+            options: See `Options`.
+        """
+        key = ("jacobian", function, wrt)
+        if key not in self._entries:
+            self._entries[key] = self._library.jacobian(function, wrt)
+        names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
+        return self._evaluate(key, dict(zip(names, arguments, strict=False)), options)
+
+    # machine code and files --------------------------------------------------------------------
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of everything it can evaluate."""
+        return self._library.names()
+
+    def tape(self, function: str) -> Tape:
+        """A function as a tape of scalar operations."""
+        return self._library.tape(function)
+
+    def c_code(self, function: str) -> CCode:
+        """A function as C99: header, source and a self-test."""
+        from axode.codegen.c import c_code
+
+        return c_code(self.tape(function))
+
+    def save(self, path: str | PathLike[str], functions: Iterable[str] | None = None) -> None:
+        """Write the model to a file that `axode.load_model` reads without the mechanism.
+
+        Args:
+            path: Usually `name.axm`.
+            functions: Which to write; all unless given.
+        """
+        from axode.codegen.modelfile import save_model
+
+        names = self.functions if functions is None else tuple(functions)
+        save_model(self.facts, {name: self.tape(name) for name in names}, path)
 
     # arguments ---------------------------------------------------------------------------------
 
-    def _evaluate(self, name: str, values: dict[str, Any], more: dict[str, Any]) -> Array:
-        function, arguments, shape = self._backend.function(name)
-        return self._call(function, arguments, values, more, shape)
+    def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array:
+        entry = self._entries.get(name)
+        if entry is None:
+            entry = self._entries[name] = self._library.entry(name)
+        arrays = [
+            value if type(value := values.get(argument)) is np.ndarray
+            else self._vector(argument, value)
+            for argument in entry.arguments
+        ]  # fmt: skip
+        if not options:
+            result: Array = entry.call(*arrays)
+            return result
+        return self._with_options(entry, arrays, options)
 
-    def _call(
-        self, function: Callable[..., Array], arguments: Sequence[str], values: dict[str, Any],
-        more: dict[str, Any], shape: tuple[int, ...],
-    ) -> Array:  # fmt: skip
-        unknown = set(more) - {"t", "parameters"}
+    def _with_options(self, entry: Entry, arrays: list[Any], options: Options) -> Array:
+        unknown = set(options) - {"t", "parameters", "out", "threads"}
         if unknown:
-            raise TypeError(f"unexpected argument '{unknown.pop()}' (t and parameters are known)")
-        vectors = [self._vector(name, values.get(name)) for name in arguments]
-        t = np.asarray(more.get("t", 0.0), dtype=float)[..., np.newaxis]
-        vectors += [t, self._parameter_vector(more.get("parameters"))]
-        batch = np.broadcast_shapes(*(v.shape[:-1] for v in vectors))
-        count = math.prod(batch)
-        flat = [np.broadcast_to(v, batch + v.shape[-1:]).reshape(count, v.shape[-1])
-                for v in vectors]  # fmt: skip
-        return function(*flat).reshape(batch + shape)
+            raise TypeError(f"unknown keyword '{unknown.pop()}' (t, parameters, out, threads)")
+        if "t" in options and "t" in entry.arguments:
+            t = np.asarray(options["t"], dtype=float)
+            arrays[entry.arguments.index("t")] = t[..., np.newaxis]
+        if "parameters" in options:
+            if self.facts.fixed:
+                raise InvalidArgument(
+                    "this model's parameters are fixed; compile(parameters='free') to change them"
+                )
+            given = self._vector("p", options["parameters"])
+            if "p" in entry.arguments:
+                arrays[entry.arguments.index("p")] = given
+        result: Array = entry.call(*arrays, out=options.get("out"), threads=options.get("threads"))
+        return result
 
-    def _names(self, argument: str) -> tuple[str, ...]:
-        return {"q": self.coordinates, "u": self.inputs,
-                "weights": self.inputs[: self._motors]}.get(argument, self.independent)  # fmt: skip
-
-    def _default(self, argument: str) -> Array:
-        if argument == "q":
-            return self.home
-        fill = 1.0 if argument == "weights" else 0.0
-        return np.full(len(self._names(argument)), fill)
-
-    def _vector(self, argument: str, value: Any) -> Array:
+    def _vector(self, argument: str, value: Any) -> Any:
         """An argument as an array whose last axis is the vector."""
         if value is None:
-            return self._default(argument)
+            return self._defaults[argument]
         if isinstance(value, Mapping):
-            return self._by_name(argument, value, self._names(argument), self._default(argument))
-        array = np.asarray(value, dtype=float)
-        size = len(self._names(argument))
-        if array.ndim == 0 or array.shape[-1] != size:
-            names = ", ".join(self._names(argument)[:12])
-            raise InvalidArgument(
-                f"{argument}: expected {size} numbers along the last axis ({names}), got an array "
-                f"of shape {array.shape}; values may also be given by name"
-            )
-        return array
+            return self._by_name(argument, value)
+        return np.asarray(value, dtype=float)
 
-    def _parameter_vector(self, value: Mapping[str, npt.ArrayLike] | None) -> Array:
-        names, defaults = tuple(self.parameters), np.array(list(self.parameters.values()), float)
-        if value is None:
-            return defaults
-        if self._backend.fixed:
-            raise InvalidArgument(
-                "this model's parameters are fixed; compile(parameters='free') to change them"
-            )
-        return self._by_name("parameters", value, names, defaults)
-
-    def _by_name(
-        self, argument: str, value: Mapping[str, npt.ArrayLike], names: tuple[str, ...],
-        default: Array,
-    ) -> Array:  # fmt: skip
-        kind = {"q": "coordinate", "u": "input", "parameters": "parameter"}.get(
-            argument, "independent speed")  # fmt: skip
+    def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:
+        names, default = self._names[argument], self._defaults[argument]
         for name in value:
             if name not in names:
+                kind = _NAMED.get(argument, "independent speed")
                 raise UnknownName(f"model '{self.name}'", kind, name, names)
         columns = [np.asarray(value.get(n, d), float) for n, d in zip(names, default, strict=True)]
         return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+
+
+def _without_out(options: Options) -> Options:
+    return {k: v for k, v in options.items() if k != "out"}  # type: ignore[return-value]

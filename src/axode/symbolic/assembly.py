@@ -128,10 +128,9 @@ class Assembly:
             )
         return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)
 
-    def samples(self, count: int, seed: int = 0) -> list[np.ndarray]:
+    def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
         """Random closed configurations about home."""
         generator = np.random.default_rng(seed)
-        home = self.closed_home()
         found: list[np.ndarray] = []
         for spread in SPREADS:
             for _ in range(3 * count):

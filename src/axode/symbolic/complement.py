@@ -102,6 +102,18 @@ def cheapest_partition(report: RankReport) -> Partition:
     return partition(report, [j for j in range(size) if j not in set(dependent)])
 
 
+def _holds(cheap: Partition, direct: Partition, report: RankReport) -> bool:
+    """Whether speeds of small blocks do nearly as well as those asked for, everywhere."""
+
+    def smallest(A: np.ndarray, chosen: Partition) -> float:
+        dependent = [j for _, columns in chosen.blocks for j in columns]
+        scaled = A[:, dependent] / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
+        return float(np.linalg.svd(scaled, compute_uv=False)[-1])
+
+    return all(smallest(A, cheap) >= PIVOT_TOLERANCE * smallest(A, direct)
+               for A in (*report.matrices, *report.home_matrix))  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Complement:
     """Theta, s and the solves behind them, for one choice of independent speeds."""
@@ -116,11 +128,15 @@ class Complement:
     def of(
         cls, A: SX, b: SX, bias: SX, report: RankReport, independent: list[int]
     ) -> Complement:
-        """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3)."""
+        """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
+
+        A detour has singular configurations of its own, so that it must be worth it, and hold
+        wherever the mechanism was looked at, its home included.
+        """
         direct = partition(report, independent)
         cheap = cheapest_partition(report)
-        n = len(independent)
-        base = direct if direct.cost <= cheap.cost + n**3 // 2 else cheap
+        worth = cheap.cost + len(independent) ** 3 // 2 < direct.cost
+        base = cheap if worth and _holds(cheap, direct, report) else direct
         return cls(A, b, bias, tuple(independent), base)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
 import numpy as np
@@ -318,17 +318,19 @@ class Equations:
 
         return to_sympy(self)
 
-    def compile(self, target: str = "interpreter", **options: Any) -> Model:
+    def compile(
+        self, target: str = "cpu", parameters: Literal["fixed", "free"] = "free"
+    ) -> Model:
         """A model for numbers.
 
         Args:
-            target: "interpreter" evaluates with CasADi, at once.
-            options: `parameters="fixed"` folds the parameters' defaults into the code, "free"
-                leaves them arguments.
+            target: "cpu" compiles each function to machine code when it is first used;
+                "interpreter" evaluates with CasADi, at once.
+            parameters: "free" leaves them arguments, "fixed" folds their defaults into the code.
         """
-        from axode.codegen.model import compile_model
+        from axode.codegen.compile import compile_model
 
-        return compile_model(self, target, **options)
+        return compile_model(self, target, parameters)
 
     def __repr__(self) -> str:
         return str(self.mobility)

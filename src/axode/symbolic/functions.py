@@ -6,11 +6,12 @@ when it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 
+from axode.errors import UnknownName
 from axode.mechanism.wheels import Contact, Mecanum
 from axode.symbolic.contacts import cosine, sine
 from axode.symbolic.equations import Equations
@@ -69,6 +70,71 @@ RECIPES: dict[str, FunctionRecipe] = {
         ("q", "nu"), lambda e: ca.vertcat(*[t.T for t in e.twists.values()]),
         lambda e: (len(e.system.mechanism.bodies), 6)),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FunctionGraph:
+    """A function of a model as an SX function, its result flattened row by row."""
+
+    name: str
+    arguments: tuple[str, ...]
+    sizes: tuple[int, ...]
+    shape: Shape
+    function: ca.Function
+
+
+def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionGraph:
+    """One of the model's functions, parameters folded in if they are fixed."""
+    if name not in RECIPES:
+        raise UnknownName(f"model '{equations.name}'", "function", name, RECIPES)
+    recipe = RECIPES[name]
+    expression, shape = recipe.expression(equations), recipe.shape(equations)
+    return _graph(equations, name, recipe.arguments, expression, shape, fixed)
+
+
+def jacobian_graph(equations: Equations, name: str, wrt: str, *, fixed: bool) -> FunctionGraph:
+    """Derivative of a function by one of its arguments, by sparse automatic differentiation."""
+    graph = function_graph(equations, name, fixed=False)
+    choices = [a for a in graph.arguments if a != "weights"]
+    if wrt not in choices:
+        raise UnknownName(f"function '{name}'", "argument", wrt, choices)
+    symbols = [getattr(equations, a) for a in graph.arguments]
+    value = graph.function(*symbols)
+    derivative = ca.jacobian(value, getattr(equations, wrt))
+    shape = (*graph.shape, derivative.shape[1])
+    arguments = tuple(a for a in graph.arguments if a not in ("t", "p"))
+    return _graph(equations, f"{name}_by_{wrt}", arguments, derivative, shape, fixed)
+
+
+def hybrid_graph(
+    equations: Equations, accelerations: Sequence[str], inputs: Sequence[str], *, fixed: bool
+) -> FunctionGraph:
+    """Hybrid dynamics for one choice of what is known: accelerations and inputs in one vector."""
+    solved = ca.vertcat(*equations.hybrid_dynamics(accelerations, inputs))
+    return _graph(equations, "hybrid_dynamics", ("q", "nu", "nu_dot", "u"), solved,
+                  (solved.shape[0],), fixed)  # fmt: skip
+
+
+def _graph(
+    equations: Equations, name: str, arguments: tuple[str, ...], expression: SX, shape: Shape,
+    fixed: bool,
+) -> FunctionGraph:  # fmt: skip
+    flat = ca.vec(ca.densify(expression).T)  # row by row, as NumPy reads it
+    if fixed and equations.p.shape[0]:
+        flat = ca.substitute(flat, equations.p, ca.DM(equations.system.defaults))
+    used = [a for a in arguments if a not in _idle_arguments(equations)]
+    if equations.system.rheonomic:
+        used.append("t")
+    if equations.parameters and not fixed:
+        used.append("p")
+    symbols = [getattr(equations, a) for a in used]
+    function = ca.Function(name, symbols, [flat], used, [name])
+    return FunctionGraph(name, tuple(used), tuple(x.shape[0] for x in symbols), shape, function)
+
+
+def _idle_arguments(equations: Equations) -> set[str]:
+    """Arguments without meaning for this mechanism."""
+    return set() if equations.actuation == "redundantly actuated" else {"weights"}
 
 
 def poses(equations: Equations) -> SX:

@@ -42,6 +42,7 @@ class RankReport:
     matrices: tuple[np.ndarray, ...]  # per sample: A of the kept rows
     all_matrices: tuple[np.ndarray, ...] = ()  # per sample: A of all rows
     singular_samples: int = 0
+    home_matrix: tuple[np.ndarray, ...] = ()  # A of the kept rows at home, where motions start
 
 
 def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:

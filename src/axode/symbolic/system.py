@@ -6,7 +6,7 @@ This is what every formulation starts from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import casadi as ca
@@ -40,6 +40,7 @@ class System:
     rows: tuple[Row, ...]
     report: RankReport
     samples: tuple[np.ndarray, ...]
+    home: np.ndarray
     assembly: Assembly = field(repr=False)
     forces: AppliedForces
     independent: tuple[int, ...]
@@ -130,9 +131,16 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     tree = build_tree(mechanism, {**symbols, "t": t}, t, p)
     rows = _all_rows(tree)
     assembly = Assembly.of(tree, rows, defaults)
-    samples = assembly.samples(SAMPLES)
-    A = ca.Function("A", [tree.q, t, p], [matrix_of(rows, tree.v.shape[0])])
-    report = analyse(rows, [np.array(ca.DM(A(q, 0.0, defaults)).full()) for q in samples])
+    home = assembly.closed_home()
+    samples = assembly.samples(home, SAMPLES)
+    function = ca.Function("A", [tree.q, t, p], [matrix_of(rows, tree.v.shape[0])])
+
+    def A(q: np.ndarray) -> np.ndarray:
+        return np.array(ca.DM(function(q, 0.0, defaults)).full())
+
+    report = analyse(rows, [A(q) for q in samples])
+    at_home = A(assembly.closed_home())[list(report.kept)]
+    report = replace(report, home_matrix=(at_home,))
     if not report.null_bases:
         raise Immobile(
             f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
@@ -142,7 +150,7 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         raise _immobile(mechanism, tree, rows, report)
     forces = applied_forces(tree)
     chosen = _choose(mechanism, tree, report, independent)
-    return System(mechanism, tree, tuple(rows), report, tuple(samples), assembly, forces,
+    return System(mechanism, tree, tuple(rows), report, tuple(samples), home, assembly, forces,
                   tuple(chosen), defaults, tuple(parameters))  # fmt: skip
 
 

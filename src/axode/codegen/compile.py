@@ -1,0 +1,27 @@
+"""Equations to models: the choice of target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from axode.codegen.facts import Facts
+from axode.codegen.library import SymbolicLibrary
+from axode.codegen.model import Model
+from axode.errors import InvalidArgument, UnknownName
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+TARGETS = ("cpu", "interpreter")
+
+
+def compile_model(
+    equations: Equations, target: str = "cpu", parameters: Literal["fixed", "free"] = "free"
+) -> Model:
+    """Make a model; see `Equations.compile`."""
+    if target not in TARGETS:
+        raise UnknownName("axode", "target", target, TARGETS)
+    if parameters not in ("fixed", "free"):
+        raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {parameters!r}")
+    fixed = parameters == "fixed"
+    return Model(Facts.of(equations, fixed=fixed), SymbolicLibrary(equations, target, fixed=fixed))

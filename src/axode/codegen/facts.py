@@ -1,0 +1,66 @@
+"""What a model knows about itself besides its functions: names, sizes, defaults. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and defaults of a model; survives a file unchanged."""
+
+    name: str
+    formulation: str
+    coordinates: tuple[str, ...]
+    speeds: tuple[str, ...]
+    independent: tuple[str, ...]
+    inputs: tuple[str, ...]
+    motors: int
+    rows: tuple[str, ...]
+    residual_rows: tuple[str, ...]
+    bodies: tuple[str, ...]
+    contacts: tuple[str, ...]
+    unknown_forces: tuple[tuple[int, int], ...]  # entries of contact_forces statics cannot tell
+    quaternions: tuple[tuple[int, ...], ...]
+    parameters: tuple[tuple[str, float], ...]
+    fixed: bool
+    actuation: str
+    home: tuple[float, ...]
+
+    @classmethod
+    def of(cls, equations: Equations, *, fixed: bool) -> Facts:
+        """Of a derived mechanism."""
+        from axode.symbolic.functions import unknown_contact_forces
+
+        system = equations.system
+        return cls(
+            name=equations.name, formulation=equations.formulation,
+            coordinates=equations.coordinates, speeds=equations.speeds,
+            independent=equations.independent, inputs=equations.inputs,
+            motors=system.forces.motors, rows=equations.rows,
+            residual_rows=tuple(equations.residuals),
+            bodies=tuple(body.name for body in system.mechanism.bodies),
+            contacts=tuple(contact.name for contact in system.mechanism.contacts),
+            unknown_forces=tuple(unknown_contact_forces(equations)),
+            quaternions=system.tree.quaternions, parameters=tuple(equations.parameters.items()),
+            fixed=fixed, actuation=equations.actuation,
+            home=tuple(float(x) for x in system.home),
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON's own types."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Facts:
+        """From what `to_json` gave."""
+        fields = {key: _tuples(value) for key, value in data.items()}
+        return cls(**fields)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list | tuple) else value

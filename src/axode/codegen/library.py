@@ -1,0 +1,135 @@
+"""Where a model's functions come from: equations, or tapes read from a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from axode.codegen.tape import Port, Tape
+from axode.errors import NotApplicable, UnknownName
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+    from axode.symbolic.functions import FunctionGraph
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function ready to be called: one array an argument, batch axes first."""
+
+    arguments: tuple[str, ...]
+    call: Callable[..., Any]
+
+
+class AbstractLibrary(ABC):
+    """Makes functions by name and keeps them."""
+
+    target: str
+
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Functions that can be had."""
+
+    @abstractmethod
+    def tape(self, name: str) -> Tape:
+        """A function as a tape."""
+
+    @abstractmethod
+    def entry(self, name: str) -> Entry:
+        """A function, ready."""
+
+    @abstractmethod
+    def jacobian(self, name: str, wrt: str) -> Entry:
+        """A function's derivative by one of its arguments."""
+
+    @abstractmethod
+    def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
+        """Hybrid dynamics for one choice of what is known."""
+
+
+class SymbolicLibrary(AbstractLibrary):
+    """Functions made from equations when they are first asked for."""
+
+    def __init__(self, equations: Equations, target: str, *, fixed: bool) -> None:
+        self._equations = equations
+        self._fixed = fixed
+        self.target = target
+
+    def names(self) -> tuple[str, ...]:
+        from axode.symbolic.functions import RECIPES
+
+        return tuple(RECIPES)
+
+    def tape(self, name: str) -> Tape:
+        return graph_tape(self._graph(name))
+
+    def entry(self, name: str) -> Entry:
+        return self._entry(self._graph(name))
+
+    def jacobian(self, name: str, wrt: str) -> Entry:
+        from axode.symbolic.functions import jacobian_graph
+
+        return self._entry(jacobian_graph(self._equations, name, wrt, fixed=self._fixed))
+
+    def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
+        from axode.symbolic.functions import hybrid_graph
+
+        graph = hybrid_graph(self._equations, accelerations, inputs, fixed=self._fixed)
+        return self._entry(graph)
+
+    def _graph(self, name: str) -> FunctionGraph:
+        from axode.symbolic.functions import function_graph
+
+        return function_graph(self._equations, name, fixed=self._fixed)
+
+    def _entry(self, graph: FunctionGraph) -> Entry:
+        if self.target == "interpreter":
+            from axode.codegen.interpreter import InterpretedFunction
+
+            return Entry(graph.arguments, InterpretedFunction(graph))
+        return tape_entry(graph_tape(graph))
+
+
+class TapeLibrary(AbstractLibrary):
+    """Functions that were saved; needs neither the mechanism nor CasADi."""
+
+    target = "cpu"
+
+    def __init__(self, tapes: Mapping[str, Tape]) -> None:
+        self._tapes = dict(tapes)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tapes)
+
+    def tape(self, name: str) -> Tape:
+        if name not in self._tapes:
+            raise UnknownName("this file", "function", name, self._tapes)
+        return self._tapes[name]
+
+    def entry(self, name: str) -> Entry:
+        return tape_entry(self.tape(name))
+
+    def jacobian(self, name: str, wrt: str) -> Entry:
+        return self.entry(f"{name}_by_{wrt}")
+
+    def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
+        raise NotApplicable(
+            "a model read from a file has no hybrid dynamics; compile it from the mechanism"
+        )
+
+
+def graph_tape(graph: FunctionGraph) -> Tape:
+    """The tape of a function, its ports shaped as the model's arrays are."""
+    tape = Tape.from_casadi(graph.function)
+    inputs = tuple(Port(name, (size,)) for name, size in
+                   zip(graph.arguments, graph.sizes, strict=True))  # fmt: skip
+    return replace(tape, inputs=inputs, outputs=(Port(graph.name, graph.shape),))
+
+
+def tape_entry(tape: Tape) -> Entry:
+    """Machine code of a tape, compiled when it is first called."""
+    from axode.codegen.llvm import CompiledFunction
+
+    return Entry(tuple(port.name for port in tape.inputs), CompiledFunction(tape))
