@@ -27,6 +27,7 @@ from axode.symbolic.rank import RankReport
 from axode.symbolic.spatial import SX, is_zero
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
+DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _holds(cheap: Partition, direct: Partition, report: RankReport) -> bool:
         scaled = A[:, dependent] / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
         return float(np.linalg.svd(scaled, compute_uv=False)[-1])
 
-    return all(smallest(A, cheap) >= PIVOT_TOLERANCE * smallest(A, direct)
+    return all(smallest(A, cheap) >= DETOUR_TOLERANCE * smallest(A, direct)
                for A in (*report.matrices, *report.home_matrix))  # fmt: skip
 
 

@@ -139,7 +139,7 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         return np.array(ca.DM(function(q, 0.0, defaults)).full())
 
     report = analyse(rows, [A(q) for q in samples])
-    at_home = A(assembly.closed_home())[list(report.kept)]
+    at_home = A(home)[list(report.kept)]
     report = replace(report, home_matrix=(at_home,))
     if not report.null_bases:
         raise Immobile(
