@@ -134,7 +134,7 @@ class Case:
         links = random_tree(seed, MUJOCO_KINDS)
         rng = np.random.default_rng(2000 + seed)
         self.mujoco = MujocoTree(links)
-        self.axode = to_axode(links).derive().compile()
+        self.axode = to_axode(links).derive().compile("interpreter")
         coordinates = random_coordinates(links, rng)
         self.q = np.concatenate(coordinates)
         n = len(self.axode.independent)

@@ -122,7 +122,7 @@ class Case:
         links = random_tree(seed, PINOCCHIO_KINDS)
         rng = np.random.default_rng(1000 + seed)
         self.pinocchio = PinocchioTree(links)
-        self.model = to_axode(links).derive().compile()
+        self.model = to_axode(links).derive().compile("interpreter")
         coordinates = random_coordinates(links, rng)
         self.q = np.concatenate(coordinates)
         n = len(self.model.independent)
@@ -213,7 +213,7 @@ class PlatformCase:
     def __init__(self, independent: list[str]) -> None:
         mechanism = platform(LEGS)
         self.peer = pinocchio_peer(mechanism)
-        self.model = mechanism.derive(independent=independent).compile()
+        self.model = mechanism.derive(independent=independent).compile("interpreter")
         rng = np.random.default_rng(7)
         self.states = [self._state(rng) for _ in range(5)]
 
