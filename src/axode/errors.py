@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,21 +24,25 @@ class UnknownName(AxodeError, KeyError):
         return str(self.args[0])
 
 
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # a name that a table of a file carries without quotes
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing wrong with a description: where it stands and what is wrong with it."""
 
-    kind: str  # "body", "joint", "wheel", ...: the table of a file it would stand in
+    kind: str  # "body", "joint", "wheel", ...: the table of a file it would stand in; "" for none
     name: str
     field: str
     message: str
     line: int | None = None
 
     def __str__(self) -> str:
-        place = f"[{self.kind}.{self.name}]" if self.name else f"[{self.kind}]"
-        label = f" {self.field}:" if self.field else ""
+        name = self.name if _BARE_KEY.fullmatch(self.name) else f'"{self.name}"'
+        place = f"[{self.kind}.{name}]" if self.name else f"[{self.kind}]" if self.kind else ""
+        label = f"{self.field}:" if self.field else ""
         prefix = "" if self.line is None else f"line {self.line:>3}  "
-        return f"{prefix}{place}{label} {self.message}"
+        return prefix + " ".join(part for part in (place, label, self.message) if part)
 
 
 class MechanismError(AxodeError):
@@ -81,7 +86,7 @@ class NotApplicable(AxodeError):
     """A formulation or target that cannot accept this mechanism, and why."""
 
 
-class InvalidArgument(AxodeError, ValueError):
+class InvalidArgument(AxodeError, ValueError, TypeError):
     """An argument of the wrong size, type or value, with what was expected."""
 
 

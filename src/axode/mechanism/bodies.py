@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from axode.mechanism.expressions import Scalar, as_scalar, numeric
-from axode.mechanism.geometry import AXES, ORIGIN, Vector, as_vector
+from axode.errors import InvalidArgument
+from axode.mechanism.expressions import Scalar, as_scalar, numeric, shown
+from axode.mechanism.geometry import AXES, ORIGIN, Vector, as_vector, axis_fault, unit
 
 TRIANGLE_TOLERANCE = 1e-9  # relative; a thin disk meets the triangle rule with equality
 
@@ -33,21 +34,27 @@ class Inertia:
     yz: Scalar = 0.0
     ideal: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("xx", "yy", "zz", "xy", "xz", "yz"):
+            object.__setattr__(self, name, as_scalar(getattr(self, name)))
+
     @classmethod
     def of(cls, value: Any) -> Inertia:
         """From three principal moments, a 3 x 3 tensor, or an `Inertia` itself."""
         if isinstance(value, Inertia):
             return value
-        rows = list(value)
-        if len(rows) == 3 and not hasattr(rows[0], "__len__"):
+        rows = list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
+        nested = [hasattr(row, "__len__") and not isinstance(row, str) for row in rows]
+        if len(rows) == 3 and not any(nested):
             return cls(*as_vector(rows))
-        if len(rows) == 3 and all(len(row) == 3 for row in rows):
+        if len(rows) == 3 and all(nested) and all(len(row) == 3 for row in rows):
             (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (as_vector(row) for row in rows)
             for upper, lower in ((xy, yx), (xz, zx), (yz, zy)):
                 if not math.isclose(numeric(upper), numeric(lower), rel_tol=1e-9, abs_tol=1e-15):
-                    raise TypeError("the inertia tensor must be symmetric")
+                    raise InvalidArgument("the inertia tensor must be symmetric")
             return cls(xx, yy, zz, xy, xz, yz)
-        raise TypeError("expected three principal moments, a 3 x 3 tensor or an Inertia")
+        expected = "three principal moments, a 3 x 3 tensor or an Inertia"
+        raise InvalidArgument(f"expected {expected}, got {value!r}")
 
     @classmethod
     def box(cls, mass: Scalar, size: Any) -> Inertia:
@@ -88,7 +95,7 @@ class Inertia:
         cls, along: Scalar, across: Scalar, axis: Any = "z", *, ideal: bool = False
     ) -> Inertia:
         """Symmetric about `axis`: `along` it and `across` it."""
-        x, y, z = as_vector(axis)
+        x, y, z = unit(as_vector(axis))
         d = as_scalar(along) - as_scalar(across)
         return cls(across + d * x * x, across + d * y * y, across + d * z * z,
                    d * x * y, d * x * z, d * y * z, ideal)  # fmt: skip
@@ -115,7 +122,7 @@ class Inertia:
         if moments[0] < -TRIANGLE_TOLERANCE * scale or (moments[0] <= 0 and not self.ideal):
             listed = ", ".join(f"{m:.6g}" for m in moments)
             remedy = "" if moments[0] < 0 else "; for a point mass or a thin rod say " \
-                "Inertia.point() or Inertia.rod(...)"  # fmt: skip
+                "Inertia.point() or Inertia.rod(...), in a file ideal = true"  # fmt: skip
             return f"must be positive definite, its principal moments are {listed}{remedy}"
         if moments[0] + moments[1] < moments[2] * (1 - TRIANGLE_TOLERANCE):
             return f"not physical, {self._broken_triangle(moments)}"
@@ -134,9 +141,18 @@ class Inertia:
 class Box:
     """A box centred on `at`, edges `size` [m]."""
 
-    size: Vector
-    at: Vector = ORIGIN
+    size: Any
+    at: Any = ORIGIN
     kind: ClassVar[str] = "box"
+
+    def __post_init__(self) -> None:
+        _convert(self, scalars=(), vectors=("size", "at"))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the picture."""
+        yield from _not_positive(
+            {f"size along {n}": s for n, s in zip("xyz", self.size, strict=True)}
+        )
 
     def inertia(self, mass: Scalar) -> Inertia:
         """Of a solid of this shape."""
@@ -149,9 +165,19 @@ class Cylinder:
 
     radius: Scalar
     length: Scalar
-    axis: Vector = AXES["z"]
-    at: Vector = ORIGIN
+    axis: Any = AXES["z"]
+    at: Any = ORIGIN
     kind: ClassVar[str] = "cylinder"
+
+    def __post_init__(self) -> None:
+        _convert(self, scalars=("radius", "length"), vectors=("axis", "at"))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the picture."""
+        yield from _not_positive({"radius": self.radius, "length": self.length})
+        fault = axis_fault(self.axis)
+        if fault:
+            yield f"axis {fault}"
 
     def inertia(self, mass: Scalar) -> Inertia:
         """Of a solid of this shape."""
@@ -163,8 +189,15 @@ class Sphere:
     """A sphere centred on `at` [m]."""
 
     radius: Scalar
-    at: Vector = ORIGIN
+    at: Any = ORIGIN
     kind: ClassVar[str] = "sphere"
+
+    def __post_init__(self) -> None:
+        _convert(self, scalars=("radius",), vectors=("at",))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the picture."""
+        yield from _not_positive({"radius": self.radius})
 
     def inertia(self, mass: Scalar) -> Inertia:
         """Of a solid of this shape."""
@@ -172,6 +205,20 @@ class Sphere:
 
 
 Shape = Box | Cylinder | Sphere
+SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (Box, Cylinder, Sphere)}
+
+
+def _convert(shape: Shape, scalars: tuple[str, ...], vectors: tuple[str, ...]) -> None:
+    for name in scalars:
+        object.__setattr__(shape, name, as_scalar(getattr(shape, name)))
+    for name in vectors:
+        object.__setattr__(shape, name, as_vector(getattr(shape, name)))
+
+
+def _not_positive(lengths: dict[str, Scalar]) -> Iterator[str]:
+    for name, length in lengths.items():
+        if not 0 < numeric(length) < math.inf:
+            yield f"{name} must be > 0 m, got {shown(length)}"
 
 
 @dataclass(frozen=True)
@@ -196,13 +243,26 @@ class Body:
         """Field and message of everything unphysical."""
         mass = numeric(self.mass)
         massless = mass == 0 and self.inertia.ideal
-        if not (mass > 0 or massless) or math.isinf(mass):
-            yield "mass", f"must be > 0 kg, got {mass:g}"
+        massive = 0 < mass < math.inf
+        if not (massive or massless):
+            remedy = "; a massless body has the inertia of a point" if mass == 0 else ""
+            yield "mass", f"must be > 0 kg, got {shown(self.mass)}{remedy}"
         if not all(math.isfinite(numeric(c)) for c in self.com):
             yield "com", "must be finite"
         fault = self.inertia.fault()
-        if fault:
+        if fault and (massive or massless or not self._inertia_follows(mass)):
             yield "inertia", fault
+        if self.shape is not None:
+            for message in self.shape.faults():
+                yield "shape", message
+            if not all(math.isfinite(numeric(c)) for c in self.shape.at):
+                yield "shape", "at must be finite"
+
+    def _inertia_follows(self, mass: float) -> bool:
+        """Whether the inertia is wrong just as the mass is, as when one was made from the other."""
+        moments = [numeric(entry) for entry in self.inertia.entries[:3]]
+        return all(math.copysign(1.0, m) == math.copysign(1.0, mass) and m <= 0 for m in moments) \
+            or not any(map(math.isfinite, (mass, *moments)))  # fmt: skip
 
 
 GROUND = Body("ground", 0.0, ORIGIN, Inertia.point())

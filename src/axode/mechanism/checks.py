@@ -1,4 +1,8 @@
-"""Everything that can be wrong with a description, found before anything is derived."""
+"""Everything that can be wrong with a description, found before anything is derived.
+
+Faults of two kinds: numbers that no part can have, whatever the others are, and relations between
+parts, such as names that nothing carries. A file that is partly unreadable still gets the first.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,34 @@ from collections.abc import Iterable, Iterator
 
 from axode.errors import Fault, suggest
 from axode.mechanism.bodies import GROUND
-from axode.mechanism.expressions import numeric
-from axode.mechanism.forces import negative_constants
+from axode.mechanism.expressions import Scalar, depends_on_time, numeric, shown
+from axode.mechanism.forces import JointDamper, JointSpring, Strut, negative_constants
 from axode.mechanism.geometry import axis_fault, rotation_fault, scalars
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
     conflicting_parameters,
     coordinate_names,
     coordinate_of,
+    formulas_in,
+    parameters_of,
     speed_names,
     speed_of,
     tree_order,
 )
+from axode.mechanism.wheels import Contact
 
 
 def faults(mechanism: Mechanism) -> list[Fault]:
     """All faults of a description, in the order its parts are usually written."""
+    return list(dict.fromkeys([*value_faults(mechanism), *relation_faults(mechanism)]))
+
+
+def value_faults(mechanism: Mechanism) -> list[Fault]:
+    """Numbers and names that are wrong by themselves."""
     found = [
         *_parameter_faults(mechanism),
-        *_duplicates(mechanism),
+        *_time_faults(mechanism),
+        *_name_faults(mechanism),
         *_body_faults(mechanism),
         *_connection_faults(mechanism),
         *_contact_faults(mechanism),
@@ -36,78 +49,108 @@ def faults(mechanism: Mechanism) -> list[Fault]:
     return list(dict.fromkeys(found))
 
 
+def relation_faults(mechanism: Mechanism) -> list[Fault]:
+    """Names used twice, names that nothing carries, bodies that nothing holds."""
+    found = [
+        *_duplicates(mechanism),
+        *_unheld_bodies(mechanism),
+        *_joint_relations(mechanism),
+        *_contact_relations(mechanism),
+        *_force_relations(mechanism),
+        *_motion_relations(mechanism),
+    ]
+    return list(dict.fromkeys(found))
+
+
+# values ------------------------------------------------------------------------------------------
+
+
 def _parameter_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    for parameter in parameters_of(mechanism).values():
+        if not math.isfinite(parameter.default):
+            yield Fault(
+                "parameters", "", parameter.name, f"must be finite, got {parameter.default}"
+            )
     for name, first, second in conflicting_parameters(mechanism):
         yield Fault("parameters", "", name, f"has two defaults, {first:g} and {second:g}; "
                     "make the Parameter once and use it in both places")  # fmt: skip
-    if not all(math.isfinite(numeric(g)) for g in mechanism.gravity):
+    if not _all_finite(mechanism.gravity):
         yield Fault("mechanism", "", "gravity", "must be three finite numbers")
+    if not mechanism.bodies:
+        yield Fault("mechanism", "", "", "has no body; add one and a joint that holds it")
 
 
-def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
-    groups: dict[str, Iterable[str]] = {
-        "body": [GROUND.name, *(b.name for b in mechanism.bodies)],
-        "joint": [c.name for c in [*mechanism.connections, *mechanism.loops]],
-        "contact": [c.name for c in mechanism.contacts],
-        "motor": [d.name for d in mechanism.drives],
-        "force": [f.name for f in [*mechanism.dampers, *mechanism.springs, *mechanism.struts]],
-        "wrench": [w.name for w in mechanism.wrenches],
-    }
-    for kind, names in groups.items():
-        for name, count in Counter(names).items():
-            if count > 1:
-                yield Fault(kind, name, "", f"the name is used {count} times; names are unique")
-    signals = Counter([*coordinate_names(mechanism), *speed_names(mechanism)])
-    for name, count in signals.items():
-        if count > 1:
-            yield Fault("joint", name, "", f"{count} coordinates or speeds have this name")
+def _named_records(mechanism: Mechanism) -> Iterator[tuple[str, object]]:
+    """Every part and the kind of thing a user calls it."""
+    yield from (("body", body) for body in mechanism.bodies)
+    yield from (("joint", connection) for connection in mechanism.connections)
+    yield from (("loop", connection) for connection in mechanism.loops)
+    yield from ((kind_of_contact(contact), contact) for contact in mechanism.contacts)
+    yield from (("motor", drive) for drive in mechanism.drives)
+    yield from (("damper", damper) for damper in mechanism.dampers)
+    yield from (("spring", spring) for spring in mechanism.springs)
+    yield from ((kind_of_strut(strut), strut) for strut in mechanism.struts)
+    yield from (("wrench", wrench) for wrench in mechanism.wrenches)
+
+
+def kind_of_contact(contact: Contact) -> str:
+    """What the user added: `add_wheel` gives body and contact one name."""
+    return "wheel" if contact.body == contact.name else "contact"
+
+
+def kind_of_strut(strut: Strut) -> str:
+    """What the user added: a dashpot has no stiffness."""
+    return "damper" if strut.stiffness == 0.0 and strut.rest == 0.0 else "spring"
+
+
+def _time_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    message = "time may stand only in a prescribed motion"
+    if any(map(depends_on_time, formulas_in(mechanism.gravity))):
+        yield Fault("mechanism", "", "gravity", message)
+    for kind, record in _named_records(mechanism):
+        for field in record.__dataclass_fields__:  # type: ignore[attr-defined]
+            if any(map(depends_on_time, formulas_in(getattr(record, field)))):
+                yield Fault(kind, record.name, field, message)  # type: ignore[attr-defined]
+
+
+def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    if not mechanism.name.isprintable():
+        yield Fault("mechanism", "", "name", f"must be printable text, got {mechanism.name!r}")
+    for kind, record in _named_records(mechanism):
+        name = record.name  # type: ignore[attr-defined]
+        for text in (name, *(getattr(record, "coordinate_names", ())),
+                     *(getattr(record, "speed_names", ()))):  # fmt: skip
+            if not text or not text.isprintable():
+                yield Fault(
+                    kind, repr(name)[1:-1], "", f"a name must be printable text, got {text!r}"
+                )
 
 
 def _body_faults(mechanism: Mechanism) -> Iterator[Fault]:
-    held = {c.child for c in mechanism.connections}
-    reached = {c.child for c in tree_order(mechanism)}
     for body in mechanism.bodies:
         for field, message in body.faults():
             yield Fault("body", body.name, field, message)
-        if body.name not in held:
-            yield Fault("body", body.name, "", "no joint holds it; add_joint(..., Floating(), "
-                        f"parent=ground, child='{body.name}') lets it move freely")  # fmt: skip
-        elif body.name not in reached:
-            yield Fault("body", body.name, "", "its joints never reach the ground; join one body "
-                        "of this chain to the ground, with Floating() if it is free")  # fmt: skip
-
-
-def _known_body(mechanism: Mechanism, kind: str, name: str, field: str, body: str) -> Iterator[Fault]:
-    known = [GROUND.name, *(b.name for b in mechanism.bodies)]
-    if body not in known:
-        message = f"unknown body '{body}'. {suggest('body', body, known)}"
-        yield Fault(kind, name, field, message)
 
 
 def _connection_faults(mechanism: Mechanism) -> Iterator[Fault]:
     for kind, group in (("joint", mechanism.connections), ("loop", mechanism.loops)):
         for connection in group:
-            yield from _placement_faults(mechanism, kind, connection)
-            if kind == "loop" and connection.joint.dof == 6:
-                yield Fault(kind, connection.name, "joint", "a floating loop closes nothing; leave "
-                            "it out or choose another joint")  # fmt: skip
+            yield from _placement_faults(kind, connection)
 
 
-def _placement_faults(mechanism: Mechanism, kind: str, connection: Connection) -> Iterator[Fault]:
-    name = connection.name
-    yield from _known_body(mechanism, kind, name, "parent", connection.parent)
-    yield from _known_body(mechanism, kind, name, "child", connection.child)
-    if connection.parent == connection.child:
-        yield Fault(kind, name, "child", "a joint needs two different bodies")
-    for field in connection.joint.directions:
-        fault = axis_fault(getattr(connection.joint, field))
+def _placement_faults(kind: str, connection: Connection) -> Iterator[Fault]:
+    name, joint = connection.name, connection.joint
+    for field in joint.directions:
+        fault = axis_fault(getattr(joint, field))
         if fault:
             yield Fault(kind, name, field, fault)
-    if connection.joint.directions == ("axis", "second"):
-        first, second = connection.joint.axis, connection.joint.second  # type: ignore[attr-defined]
-        product = sum(numeric(a) * numeric(b) for a, b in zip(first, second, strict=True))
-        if abs(product) > 1 - 1e-9:
+    if joint.directions == ("axis", "second"):
+        first, second = joint.axis, joint.second  # type: ignore[attr-defined]
+        cosine = sum(numeric(a) * numeric(b) for a, b in zip(first, second, strict=True))
+        if 1 - 1e-9 < abs(cosine) < 1 + 1e-5:
             yield Fault(kind, name, "second", "must not be parallel to the first axis")
+    if not math.isfinite(numeric(getattr(joint, "pitch", 0.0))):
+        yield Fault(kind, name, "pitch", "must be finite")
     for field in ("rotation", "child_rotation"):
         fault = rotation_fault(getattr(connection, field))
         if fault:
@@ -117,74 +160,215 @@ def _placement_faults(mechanism: Mechanism, kind: str, connection: Connection) -
 
 def _finite(kind: str, name: str, record: object, fields: tuple[str, ...]) -> Iterator[Fault]:
     for field in fields:
-        if not all(math.isfinite(numeric(s)) for s in scalars(getattr(record, field))):
+        if not _all_finite(getattr(record, field)):
             yield Fault(kind, name, field, "must be finite")
 
 
+def _all_finite(values: tuple[Scalar, ...]) -> bool:
+    return all(math.isfinite(numeric(s)) for s in scalars(values))
+
+
 def _contact_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    spins = {c.name: getattr(c.joint, "axis", None) for c in mechanism.connections}
     for contact in mechanism.contacts:
-        name = contact.name
+        kind, name = kind_of_contact(contact), contact.name
         for field, message in contact.wheel.faults():
-            yield Fault("wheel", name, field, message)
-        yield from _known_body(mechanism, "wheel", name, "body", contact.body)
-        yield from _known_body(mechanism, "wheel", name, "ground", contact.plane.on)
-        if contact.body == contact.plane.on:
-            yield Fault("wheel", name, "ground", "a wheel cannot roll on itself")
-        for field, axis in (("axis", contact.axis), ("ground", contact.plane.normal)):
-            fault = axis_fault(axis)
-            if fault:
-                yield Fault("wheel", name, field, fault)
-        yield from _finite("wheel", name, contact, ("at",))
+            yield Fault(kind, name, field, message)
+        fault = axis_fault(contact.axis)
+        if fault and spins.get(name) != contact.axis:  # else told of the joint already
+            yield Fault(kind, name, "axis", fault)
+        fault = axis_fault(contact.plane.normal)
+        if fault:
+            yield Fault(kind, name, "ground", f"normal {fault}")
+        if not _all_finite(contact.plane.point):
+            yield Fault(kind, name, "ground", "point must be finite")
+        yield from _finite(kind, name, contact, ("at",))
 
 
 def _force_faults(mechanism: Mechanism) -> Iterator[Fault]:
-    speeds = speed_names(mechanism)
     for drive in mechanism.drives:
-        yield from _known_speed(mechanism, "motor", drive.name, drive.coordinate, speeds)
         for field, message in drive.motor.faults():
             yield Fault("motor", drive.name, field, message)
-    for damper in mechanism.dampers:
-        yield from _known_speed(mechanism, "damper", damper.name, damper.coordinate, speeds)
-    for spring in mechanism.springs:
-        if coordinate_of(mechanism, spring.coordinate) is None:
-            known = coordinate_names(mechanism)
-            message = f"unknown joint or coordinate '{spring.coordinate}'. "
-            yield Fault("spring", spring.name, "joint",
-                        message + suggest("coordinate", spring.coordinate, known))  # fmt: skip
-    for strut in mechanism.struts:
-        yield from _known_body(mechanism, "spring", strut.name, "parent", strut.parent)
-        yield from _known_body(mechanism, "spring", strut.name, "child", strut.child)
-        yield from _finite("spring", strut.name, strut, ("at", "child_at"))
-    for element in (*mechanism.dampers, *mechanism.springs, *mechanism.struts):
+    elements: list[tuple[str, JointDamper | JointSpring | Strut]] = [
+        *(("damper", damper) for damper in mechanism.dampers),
+        *(("spring", spring) for spring in mechanism.springs),
+        *((kind_of_strut(strut), strut) for strut in mechanism.struts),
+    ]
+    for kind, element in elements:
         for field, message in negative_constants(element):
-            yield Fault("force", element.name, field, message)
+            dashpot = kind == "damper" and field == "damping"
+            yield Fault(kind, element.name, "coefficient" if dashpot else field, message)
+    for strut in mechanism.struts:
+        yield from _finite(kind_of_strut(strut), strut.name, strut, ("at", "child_at"))
     for wrench in mechanism.wrenches:
-        yield from _known_body(mechanism, "wrench", wrench.name, "body", wrench.body)
+        yield from _finite("wrench", wrench.name, wrench, ("at",))
         if wrench.frame not in ("world", "body"):
-            yield Fault("wrench", wrench.name, "frame", "must be 'world' or 'body'")
-
-
-def _known_speed(
-    mechanism: Mechanism, kind: str, name: str, coordinate: str, speeds: list[str]
-) -> Iterator[Fault]:
-    if speed_of(mechanism, coordinate) is None:
-        message = f"unknown joint or speed '{coordinate}'"
-        if any(c.name == coordinate for c in mechanism.connections):
-            message = f"joint '{coordinate}' has several speeds, name one of them"
-        yield Fault(kind, name, "joint", f"{message}. {suggest('speed', coordinate, speeds)}")
+            message = f"must be 'world' or 'body', got {wrench.frame!r}"
+            yield Fault("wrench", wrench.name, "frame", message)
 
 
 def _motion_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    for prescribed in mechanism.prescribed:
+        motion = prescribed.motion
+        if not depends_on_time(motion) and not math.isfinite(numeric(motion)):
+            message = f"must be finite, got {shown(motion)}"
+            yield Fault("prescribe", "", prescribed.coordinate, message)
+    for name, value in mechanism.home_coordinates.items():
+        if not math.isfinite(value):
+            yield Fault("home", "", name, "must be finite")
+
+
+# relations ---------------------------------------------------------------------------------------
+
+
+def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
+    groups: dict[str, Iterable[str]] = {
+        "body": [b.name for b in mechanism.bodies],
+        "joint": [c.name for c in [*mechanism.connections, *mechanism.loops]],
+        "contact": [c.name for c in mechanism.contacts],
+        "motor": [d.name for d in mechanism.drives],
+        "damper": [f.name for f in mechanism.dampers],
+        "wrench": [w.name for w in mechanism.wrenches],
+    }
+    groups["damper"] = [
+        *groups["damper"], *(s.name for s in mechanism.springs), *(s.name for s in mechanism.struts)
+    ]  # fmt: skip
+    for kind, names in groups.items():
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield Fault(kind, name, "", f"the name is used {count} times; names are unique")
+    if any(body.name == GROUND.name for body in mechanism.bodies):
+        yield Fault("body", GROUND.name, "", "'ground' is the world; choose another name")
+    signals = Counter([*coordinate_names(mechanism), *speed_names(mechanism)])
+    for name, count in signals.items():
+        if count > 1:
+            yield Fault("joint", name, "", f"{count} coordinates or speeds have this name")
+    yield from _duplicate_inputs(mechanism)
+
+
+def _duplicate_inputs(mechanism: Mechanism) -> Iterator[Fault]:
+    taken = Counter(name for wrench in mechanism.wrenches for name in wrench.input_names)
+    for drive in mechanism.drives:
+        usual = (f"{drive.name}.torque", f"{drive.name}.force")
+        taken.update((drive.input,) if drive.input else usual)
+    for drive in mechanism.drives:
+        if drive.input and taken[drive.input] > 1:
+            yield Fault("motor", drive.name, "input", f"another input is called '{drive.input}'")
+
+
+def _unheld_bodies(mechanism: Mechanism) -> Iterator[Fault]:
+    held = {c.child for c in mechanism.connections}
+    reached = {c.child for c in tree_order(mechanism)}
+    alone = "make it the child of a joint, of a Floating joint on the ground if it is free"
+    adrift = "join one body of this chain to the ground, by a Floating joint if it is free"
+    for body in mechanism.bodies:
+        if body.name == GROUND.name:
+            continue
+        if body.name not in held:
+            yield Fault("body", body.name, "", f"no joint holds it; {alone}")
+        elif body.name not in reached:
+            yield Fault("body", body.name, "", f"its joints never reach the ground; {adrift}")
+
+
+def _known_body(
+    mechanism: Mechanism, kind: str, name: str, field: str, body: str
+) -> Iterator[Fault]:
+    known = [GROUND.name, *(b.name for b in mechanism.bodies)]
+    if body not in known:
+        message = f"unknown body '{body}'. {suggest('body', body, known)}"
+        yield Fault(kind, name, field, message)
+
+
+def _joint_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    for kind, group in (("joint", mechanism.connections), ("loop", mechanism.loops)):
+        for connection in group:
+            name = connection.name
+            yield from _known_body(mechanism, kind, name, "parent", connection.parent)
+            yield from _known_body(mechanism, kind, name, "child", connection.child)
+            if connection.parent == connection.child:
+                yield Fault(kind, name, "child", "a joint needs two different bodies")
+    for loop in mechanism.loops:
+        if loop.joint.dof == 6:
+            yield Fault("loop", loop.name, "joint", "a floating loop closes nothing; leave it out "
+                        "or choose another joint")  # fmt: skip
+        for field in ("coordinate", "speed"):
+            if getattr(loop, f"{field}_names"):
+                yield Fault("loop", loop.name, f"{field}s", f"a joint that closes a loop has no "
+                            f"{field}s; name those of the joints in the tree")  # fmt: skip
+
+
+def _contact_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    for contact in mechanism.contacts:
+        kind, name = kind_of_contact(contact), contact.name
+        yield from _known_body(mechanism, kind, name, "body", contact.body)
+        yield from _known_body(mechanism, kind, name, "ground", contact.plane.on)
+        if contact.body == contact.plane.on:
+            yield Fault(kind, name, "ground", "a wheel cannot roll on itself")
+
+
+def _force_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    for drive in mechanism.drives:
+        yield from _known_speed(mechanism, "motor", drive.name, drive.coordinate)
+    for damper in mechanism.dampers:
+        yield from _known_speed(mechanism, "damper", damper.name, damper.coordinate)
+    for spring in mechanism.springs:
+        if coordinate_of(mechanism, spring.coordinate) is None:
+            message = _not_in_tree(mechanism, spring.coordinate, "coordinate")
+            yield Fault("spring", spring.name, "joint", message)
+    for strut in mechanism.struts:
+        kind = kind_of_strut(strut)
+        yield from _known_body(mechanism, kind, strut.name, "parent", strut.parent)
+        yield from _known_body(mechanism, kind, strut.name, "child", strut.child)
+        if strut.parent == strut.child:
+            yield Fault(kind, strut.name, "child", "it needs two different bodies")
+    for wrench in mechanism.wrenches:
+        yield from _known_body(mechanism, "wrench", wrench.name, "body", wrench.body)
+
+
+def _known_speed(mechanism: Mechanism, kind: str, name: str, joint: str) -> Iterator[Fault]:
+    if speed_of(mechanism, joint) is None:
+        yield Fault(kind, name, "joint", _not_in_tree(mechanism, joint, "speed"))
+
+
+def _not_in_tree(mechanism: Mechanism, name: str, what: str) -> str:
+    """Why a name does not mean one speed (or coordinate), with the ones there are."""
+    known = (speed_names if what == "speed" else coordinate_names)(mechanism)
+    for connection in mechanism.connections:
+        if connection.name == name:
+            own = connection.speeds if what == "speed" else connection.coordinates
+            if not own:
+                return f"joint '{name}' is fixed and has no {what}. {suggest(what, name, known)}"
+            listed = ", ".join(own)
+            return f"joint '{name}' has several {what}s, name one of them: {listed}"
+    if any(loop.name == name for loop in mechanism.loops):
+        return (f"joint '{name}' closes a loop and has no {what} of its own; add it before the "
+                "joints that close the loop, or name another one. "
+                + suggest(what, name, known))  # fmt: skip
+    return f"unknown joint or {what} '{name}'. {suggest(what, name, known)}"
+
+
+def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
     known = coordinate_names(mechanism)
-    named = [("prescribed", p.coordinate) for p in mechanism.prescribed]
+    named = [("prescribe", p.coordinate) for p in mechanism.prescribed]
+    for (kind, name), count in Counter(named).items():
+        if count > 1:
+            yield Fault(kind, "", name, f"prescribed {count} times; once is enough")
     named += [("home", name) for name in mechanism.home_coordinates]
     for kind, name in named:
         if name not in known:
             message = f"unknown coordinate '{name}'. {suggest('coordinate', name, known)}"
             yield Fault(kind, "", name, message)
-        elif kind == "prescribed" and name.rsplit(".", 1)[-1] in ("qw", "qx", "qy", "qz"):
+        elif kind == "prescribe" and name in _quaternion_components(mechanism):
             yield Fault(kind, "", name, "a quaternion's component cannot be prescribed alone; "
                         "use Revolute or Universal joints instead")  # fmt: skip
-    for name, value in mechanism.home_coordinates.items():
-        if not math.isfinite(value):
-            yield Fault("home", "", name, "must be finite")
+
+
+def _quaternion_components(mechanism: Mechanism) -> set[str]:
+    return {
+        name
+        for connection in mechanism.connections
+        for name, usual in zip(
+            connection.coordinates, connection.joint.coordinate_names, strict=True
+        )
+        if usual in ("qw", "qx", "qy", "qz")
+    }

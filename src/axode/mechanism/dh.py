@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
+from axode.errors import InvalidArgument, suggest
 from axode.mechanism.bodies import GROUND, Body
-from axode.mechanism.geometry import ORIGIN, as_rotation, as_vector
+from axode.mechanism.expressions import Scalar, apply, as_scalar
+from axode.mechanism.geometry import (
+    NO_ROTATION,
+    ORIGIN,
+    Matrix,
+    Vector,
+    added,
+    as_rotation,
+    as_vector,
+    product,
+    rotation_matrix,
+    snap,
+    transposed,
+    turned,
+)
 from axode.mechanism.joints import Prismatic, Revolute
-from axode.mechanism.mechanism import BodyLike, Mechanism
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.parts import BodyLike, convert
 
 Convention = Literal["standard", "modified"]
+_NUMBERS = ("a", "alpha", "d", "theta")
+_KEYS = (*_NUMBERS, "joint", "mass", "com", "inertia", "shape", "name", "link")
+
+
+class Placement(NamedTuple):
+    """A frame in another: its rotation and its origin."""
+
+    R: Matrix
+    p: Vector
+
+    def then(self, other: Placement) -> Placement:
+        """The frame that stands at `other` in this one."""
+        return Placement(product(self.R, other.R), added(self.p, turned(self.R, other.p)))
+
+    def inverse(self) -> Placement:
+        """The outer frame, as the inner one sees it."""
+        R = transposed(self.R)
+        x, y, z = (0.0 if x == 0.0 else -x for x in turned(R, self.p))
+        return Placement(R, (x, y, z))
 
 
 def chain_from_dh(
@@ -21,7 +55,8 @@ def chain_from_dh(
 
     Args:
         rows: One a joint: `(a, alpha, d, theta)` or a mapping with these keys plus `joint`
-            ("revolute" or "prismatic"), `mass`, `com`, `inertia` and `name`.
+            ("revolute" or "prismatic"), `mass`, `com`, `inertia`, `shape`, `name` (of the joint)
+            and `link` (of the body). The joint's coordinate adds to theta or to d.
         name: Of the mechanism.
         gravity: [m/s^2]
         options: `bodies` (a list of `{mass, com, inertia}`, one a row, in the row's own frame),
@@ -36,90 +71,88 @@ def chain_from_dh(
 def add_chain(
     mechanism: Mechanism, rows: Sequence[Any], *, bodies: Sequence[Any] | None = None,
     convention: Convention = "standard", prefix: str = "", on: BodyLike = GROUND, at: Any = ORIGIN,
-    rotation: Any = (0.0, 0.0, 0.0), motors: bool = False,
+    rotation: Any = NO_ROTATION, motors: bool = False,
 ) -> list[Body]:  # fmt: skip
     """Add the bodies and joints of a Denavit-Hartenberg table to a mechanism.
 
     Standard rows are `Rz(theta) Tz(d) Tx(a) Rx(alpha)`: the joint moves before the constant part,
     which therefore belongs to the child. Modified rows are `Rx(alpha) Tx(a) Rz(theta) Tz(d)`: the
-    constant part comes first and belongs to the parent.
+    constant part comes first and belongs to the parent. The base, `at` and `rotation` on the body
+    `on`, is the frame that the first row starts from.
     """
     if convention not in ("standard", "modified"):
-        raise ValueError(f"convention must be 'standard' or 'modified', got '{convention}'")
+        raise InvalidArgument(f"convention must be 'standard' or 'modified', got {convention!r}")
     if bodies is not None and len(bodies) != len(rows):
-        raise ValueError(f"{len(rows)} rows need {len(rows)} bodies, got {len(bodies)}")
+        raise InvalidArgument(f"{len(rows)} rows need {len(rows)} bodies, got {len(bodies)}")
+    base = Placement(rotation_matrix(convert("chain", "rotation", as_rotation, rotation)),
+                     convert("chain", "at", as_vector, at))  # fmt: skip
+    entries = [_entry(row, {} if bodies is None else bodies[k], k + 1, prefix)
+               for k, row in enumerate(rows)]  # fmt: skip
     parent: BodyLike = on
-    added = []
-    for number, row in enumerate(rows, start=1):
-        entry = _entry(row, {} if bodies is None else bodies[number - 1], number, prefix)
-        body = mechanism.add_body(entry["link"], mass=entry["mass"], com=entry["com"],
-                                  inertia=entry["inertia"])  # fmt: skip
-        base = {"at": as_vector(at), "rotation": as_rotation(rotation)} if number == 1 else {}
-        place = _placement(entry, convention)
-        if base and "at" in place and (at != ORIGIN or any(rotation)):
-            raise ValueError("a modified table on a moved base: put the base's pose on a body")
+    added_bodies = []
+    for entry in entries:
+        solid = {key: entry[key] for key in ("mass", "com", "inertia", "shape") if key in entry}
+        body = mechanism.add_body(entry["link"], **solid)
         joint = Prismatic("z") if entry["joint"] == "prismatic" else Revolute("z")
-        mechanism.add_joint(entry["name"], joint, parent=parent, child=body, **(base | place))
+        frames = _frames(base, _row(entry, convention), convention)
+        mechanism.add_joint(entry["name"], joint, parent=parent, child=body, **frames)
         if motors:
             mechanism.add_motor(entry["name"], entry["name"])
-        parent = body
-        added.append(body)
-    return added
+        parent, base = body, Placement(rotation_matrix(NO_ROTATION), ORIGIN)
+        added_bodies.append(body)
+    return added_bodies
+
+
+def _frames(base: Placement, row: Placement, convention: Convention) -> dict[str, Any]:
+    """Where the joint stands in its two bodies."""
+    if convention == "modified":
+        parent = base.then(row)
+        return {"at": parent.p, "rotation": parent.R}
+    # the child's frame is the row beyond the joint's: as the child sees it, the inverse of that
+    child = row.inverse()
+    return {"at": base.p, "rotation": base.R, "child_at": child.p, "child_rotation": child.R}
 
 
 def _entry(row: Any, body: Any, number: int, prefix: str) -> dict[str, Any]:
-    values = dict(row) if hasattr(row, "keys") else dict(zip(("a", "alpha", "d", "theta"), row,
-                                                              strict=True))  # fmt: skip
-    entry: dict[str, Any] = {"a": 0.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "joint": "revolute",
-                             "name": f"{prefix}joint{number}", "link": f"{prefix}link{number}",
-                             "com": ORIGIN, **values, **dict(body)}  # fmt: skip
+    """One row with its body's numbers, complete."""
+    if isinstance(row, Mapping):
+        values = dict(row)
+    elif len(row) == len(_NUMBERS):
+        values = dict(zip(_NUMBERS, row, strict=True))
+    else:
+        raise InvalidArgument(f"row {number}: expected a, alpha, d, theta, got {len(row)} values")
+    entry: dict[str, Any] = {"joint": "revolute", "name": f"{prefix}joint{number}",
+                             "link": f"{prefix}link{number}", **values, **dict(body)}  # fmt: skip
+    for key in entry:
+        if key not in _KEYS:
+            raise InvalidArgument(f"row {number} has no '{key}'. {suggest('key', key, _KEYS)}")
     if entry["joint"] not in ("revolute", "prismatic"):
-        raise ValueError(f"row {number}: joint must be 'revolute' or 'prismatic'")
-    missing = [key for key in ("mass", "inertia") if key not in entry]
+        kind = entry["joint"]
+        raise InvalidArgument(
+            f"row {number}: joint must be 'revolute' or 'prismatic', got {kind!r}"
+        )
+    shaped = "inertia" in entry or "shape" in entry
+    missing = [key for key, there in (("mass", "mass" in entry), ("inertia", shaped)) if not there]
     if missing:
-        raise ValueError(f"row {number} needs {' and '.join(missing)}: give them in `bodies`")
+        raise InvalidArgument(f"row {number} needs {' and '.join(missing)}: give them in `bodies`")
+    for key in _NUMBERS:
+        entry[key] = convert(f"row {number}", key, as_scalar, entry.get(key, 0.0))
     return entry
 
 
-def _placement(entry: dict[str, Any], convention: Convention) -> dict[str, Any]:
-    a, alpha, d, theta = (entry[key] for key in ("a", "alpha", "d", "theta"))
-    if convention == "modified":
-        # Rx(alpha) Tx(a) Rz(theta) Tz(d): z stays the joint's axis throughout
-        from axode.mechanism.expressions import apply
-
-        return {
-            "at": (a, -d * apply("sin", alpha), d * apply("cos", alpha)),
-            "rotation": _compose_x_z(alpha, theta),
-        }
-    # The child's frame is Rz(theta) Tz(d) Tx(a) Rx(alpha) beyond the joint's: where the joint
-    # stands as the child sees it is the inverse of that.
-    return {
-        "child_at": _inverse_position(a, alpha, d),
-        "child_rotation": _inverse_rotation(alpha, theta),
-    }
+def _row(entry: dict[str, Any], convention: Convention) -> Placement:
+    """The constant placement that a row stands for."""
+    a, alpha, d, theta = (entry[key] for key in _NUMBERS)
+    about_x = Placement(_turn_x(alpha), (a, 0.0, 0.0))  # Rx and Tx commute, as do Rz and Tz
+    about_z = Placement(_turn_z(theta), (0.0, 0.0, d))
+    return about_x.then(about_z) if convention == "modified" else about_z.then(about_x)
 
 
-def _compose_x_z(alpha: Any, theta: Any) -> Any:
-    ca, sa, ct, st = _cos_sin(alpha, theta)
-    return ((ct, -st, 0.0), (ca * st, ca * ct, -sa), (sa * st, sa * ct, ca))
+def _turn_x(angle: Scalar) -> Matrix:
+    c, s = snap(apply("cos", angle)), snap(apply("sin", angle))
+    return ((1.0, 0.0, 0.0), (0.0, c, -s), (0.0, s, c))
 
 
-def _inverse_rotation(alpha: Any, theta: Any) -> Any:
-    ca, sa, ct, st = _cos_sin(alpha, theta)
-    return ((ct, st, 0.0), (-ca * st, ca * ct, sa), (sa * st, -sa * ct, ca))
-
-
-def _inverse_position(a: Any, alpha: Any, d: Any) -> Any:
-    ca, sa, _, _ = _cos_sin(alpha, 0.0)
-    return (-a, -d * sa, -d * ca)
-
-
-def _cos_sin(alpha: Any, theta: Any) -> tuple[Any, Any, Any, Any]:
-    from axode.mechanism.expressions import apply
-    from axode.mechanism.geometry import snap
-
-    return (snap(apply("cos", alpha)), snap(apply("sin", alpha)),
-            snap(apply("cos", theta)), snap(apply("sin", theta)))  # fmt: skip
-
-
-__all__ = ["Convention", "add_chain", "chain_from_dh", "math"]
+def _turn_z(angle: Scalar) -> Matrix:
+    c, s = snap(apply("cos", angle)), snap(apply("sin", angle))
+    return ((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))

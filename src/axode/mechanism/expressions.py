@@ -8,20 +8,31 @@ back, so that `Parameter("l", 0.4) / 2` survives a file unchanged.
 from __future__ import annotations
 
 import ast
+import keyword
 import math
+import unicodedata
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from axode.errors import InvalidArgument, suggest
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos,
     "atan": math.atan, "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "tanh": math.tanh,
 }  # fmt: skip
-# The names NumPy gives the same functions when it meets an object.
+# The names NumPy gives the same things when it meets an object.
 _UFUNC_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
 _METHOD_NAMES = {name: method for method, name in _UFUNC_NAMES.items()}
+_UFUNC_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**"}
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "**": 4}
+_AST_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 TIME = "t"
+CONSTANTS = {"pi": math.pi}
+LONGEST_FORMULA = 10_000  # characters; more than this is not a formula but an accident
 
 
 class Expression:
@@ -68,22 +79,23 @@ class Expression:
 
     def __float__(self) -> float:
         raise TypeError(
-            f"the formula '{self}' is not a number yet; use functions such as numpy.sin or "
-            "axode.sin on it, not math.sin"
+            f"the formula '{self}' is not a number yet; use functions such as numpy.sin on it, not "
+            "those of math"
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Let `numpy.sin(expression)` and `numpy.float64(2) * expression` build formulas."""
-        operators = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**"}
+        """Let `numpy.sin(expression)` and `numpy.array(...) * expression` build formulas."""
         name = _UFUNC_NAMES.get(ufunc.__name__, ufunc.__name__)
-        if method == "__call__" and not kwargs:
-            if name in operators:
-                return _binary(operators[name], *inputs)
-            if name in FUNCTIONS:
-                return Operation(name, (as_scalar(inputs[0]),))
-            if name == "negative":
-                return -self
-        return NotImplemented
+        known = name in _UFUNC_OPERATORS or name in FUNCTIONS or name in ("negative", "positive")
+        if method != "__call__" or kwargs or not known:
+            raise TypeError(
+                f"numpy.{ufunc.__name__} cannot act on the formula '{self}'; available are "
+                f"+ - * / ** and {', '.join(FUNCTIONS)}"
+            )
+        if any(isinstance(item, np.ndarray) and item.ndim for item in inputs):
+            boxed = [np.array(item, dtype=object) for item in inputs]
+            return np.frompyfunc(lambda *items: _of_ufunc(name, *items), len(boxed), 1)(*boxed)
+        return _of_ufunc(name, *inputs)
 
 
 @dataclass(frozen=True, eq=True, repr=False, slots=True)
@@ -105,12 +117,28 @@ class Parameter(Expression):
     """A named physical number that may stay free until the model is compiled.
 
     Args:
-        name: Its name, unique in a mechanism.
+        name: Its name, unique in a mechanism: letters, digits and underscores.
         default: Its value unless another is given, in SI units.
     """
 
     name: str
     default: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidArgument(f"a Parameter's name is text, got {self.name!r}")
+        # formulas are read the way Python reads names, which takes the micro sign for a mu
+        name = unicodedata.normalize("NFKC", self.name)
+        reserved = name in FUNCTIONS or name in CONSTANTS or name == TIME
+        if reserved or not name.isidentifier() or keyword.iskeyword(name):
+            raise InvalidArgument(
+                f"'{self.name}' cannot name a Parameter: use letters, digits and underscores, and "
+                f"none of {', '.join([TIME, *CONSTANTS, *FUNCTIONS])} or of Python's own words"
+            )
+        object.__setattr__(self, "name", name)
+        if isinstance(self.default, Expression):
+            raise InvalidArgument(f"the default of Parameter '{name}' must be a number")
+        object.__setattr__(self, "default", as_scalar(self.default))
 
     def __str__(self) -> str:
         return self.name
@@ -134,17 +162,35 @@ def _binary(kind: str, left: Any, right: Any) -> Expression:
         return NotImplemented
 
 
+def _of_ufunc(name: str, *inputs: Any) -> Any:
+    """What a NumPy function makes of numbers and formulas."""
+    x = [as_scalar(item) for item in inputs]
+    if name in _UFUNC_OPERATORS:
+        mixed = any(isinstance(item, Expression) for item in x)
+        operation = Operation(_UFUNC_OPERATORS[name], tuple(x))
+        return operation if mixed else evaluate(operation, {})
+    if name in FUNCTIONS:
+        return apply(name, x[0])
+    return -x[0] if name == "negative" else x[0]
+
+
 def as_scalar(value: Any) -> Scalar:
     """A float, or the formula it is.
 
     Raises:
-        TypeError: if the value is neither a real number nor a formula.
+        InvalidArgument: if the value is neither a real number nor a formula.
     """
     if isinstance(value, Expression):
         return value
-    if isinstance(value, bool) or isinstance(value, (str, bytes, complex)):
-        raise TypeError(f"expected a number or a Parameter, got {value!r}")
-    return float(value)
+    not_numbers = bool, np.bool_, str, bytes, complex
+    if not isinstance(value, not_numbers) and not getattr(value, "ndim", 0):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    hint = "; formulas are written with Parameters, as in Parameter('l', 0.4) / 2"
+    hint = hint if isinstance(value, str) else ""
+    raise InvalidArgument(f"expected a number or a Parameter, got {value!r}{hint}")
 
 
 def apply(name: str, value: Any) -> Any:
@@ -184,11 +230,21 @@ def evaluate(scalar: Scalar, values: Mapping[str, Any]) -> Any:
 
 
 def numeric(scalar: Scalar) -> float:
-    """The value at the parameters' defaults (and time zero)."""
+    """The value at the parameters' defaults (and time zero); NaN where there is none."""
     if not isinstance(scalar, Expression):
         return scalar
     values: dict[str, float] = {p.name: p.default for p in parameters_in(scalar)}
-    return float(evaluate(scalar, values | {TIME: 0.0}))
+    try:
+        value = evaluate(scalar, values | {TIME: 0.0})
+    except (ArithmeticError, ValueError):  # 1 / 0, log(0), a power beyond the largest float
+        return math.nan
+    return float(value) if isinstance(value, (int, float)) else math.nan  # (-1) ** 0.5
+
+
+def shown(scalar: Scalar) -> str:
+    """A value as messages tell it: the number, and the formula it came from."""
+    origin = f" ('{scalar}')" if isinstance(scalar, Expression) else ""
+    return f"{numeric(scalar):g}{origin}"
 
 
 def parameters_in(scalar: Scalar) -> Iterator[Parameter]:
@@ -200,10 +256,18 @@ def parameters_in(scalar: Scalar) -> Iterator[Parameter]:
             yield from parameters_in(operand)
 
 
+def depends_on_time(scalar: Scalar) -> bool:
+    """Whether the formula mentions time."""
+    if isinstance(scalar, Operation):
+        return any(map(depends_on_time, scalar.operands))
+    return isinstance(scalar, Time)
+
+
 def format_scalar(scalar: Scalar, outer: int = 0) -> str:
     """Text that `parse_scalar` reads back to the same formula."""
     if not isinstance(scalar, Operation):
-        text = str(scalar) if isinstance(scalar, Expression) else repr(scalar)
+        text = str(scalar) if isinstance(scalar, Expression) else repr(float(scalar))
+        text = text.replace("inf", "1e999") if isinstance(scalar, float) else text
         return f"({text})" if text.startswith("-") and outer > 1 else text
     if scalar.kind not in _PRECEDENCE:
         return f"{scalar.kind}({format_scalar(scalar.operands[0])})"
@@ -225,39 +289,59 @@ def parse_scalar(text: str, parameters: Mapping[str, Parameter]) -> Scalar:
     Raises:
         ValueError: naming the part that is not understood.
     """
+    line = " ".join(text.split())
+    start = line if len(line) <= 60 else line[:57] + "..."
+    if len(line) > LONGEST_FORMULA:
+        raise ValueError(f"a formula of {len(line)} characters is too long")
     try:
-        tree = ast.parse(text, mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Python thinks of the style of "1if x"
+            tree = ast.parse(line, mode="eval").body
+        return _parse_node(tree, start, parameters)
+    except (RecursionError, MemoryError):
+        raise ValueError(f"'{start}' is nested too deeply") from None
     except SyntaxError:
-        raise ValueError(f"'{text}' is not a formula") from None
-    return _parse_node(tree, text, parameters)
+        raise ValueError(f"'{start}' is not a formula") from None
 
 
 def _parse_node(node: ast.expr, text: str, parameters: Mapping[str, Parameter]) -> Scalar:
-    operators = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
     match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return float(value)
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return float(number) if abs(number) < 1e308 else float(ast.unparse(node))
         case ast.Name(id=name) if name in parameters:
             return parameters[name]
-        case ast.Name(id="pi"):
-            return math.pi
+        case ast.Name(id=name) if name in CONSTANTS:
+            return CONSTANTS[name]
         case ast.Name(id="t"):
             return Time()
         case ast.Name(id=name):
-            known = ", ".join([*parameters, "pi", TIME])
-            raise ValueError(f"'{name}' in '{text}' is not a parameter (known: {known})")
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            known = [*parameters, *CONSTANTS, TIME]
+            hint = suggest("name", name, known)
+            raise ValueError(f"'{name}' in '{text}' is not a parameter. {hint}")
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             value = _parse_node(operand, text, parameters)
-            return -value
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in operators:
+            return -value if isinstance(node.op, ast.USub) else value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _AST_OPERATORS:
             a, b = (_parse_node(side, text, parameters) for side in (left, right))
-            kind = operators[type(op)]
-            if isinstance(a, float) and isinstance(b, float):
-                return float(evaluate(Operation(kind, (a, b)), {}))
-            return Operation(kind, (a, b))
+            operation = Operation(_AST_OPERATORS[type(op)], (a, b))
+            constant = isinstance(a, float) and isinstance(b, float)
+            return _constant(operation, node) if constant else operation
         case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in FUNCTIONS:
-            return apply(name, _parse_node(argument, text, parameters))  # type: ignore[no-any-return]
+            operation = Operation(name, (_parse_node(argument, text, parameters),))
+            constant = isinstance(operation.operands[0], float)
+            return _constant(operation, node) if constant else operation
         case _:
             part = ast.unparse(node)
-            functions = ", ".join(FUNCTIONS)
-            raise ValueError(f"'{part}' is not understood (numbers, + - * / **, {functions})")
+            power = (
+                "; write ** for powers" if isinstance(getattr(node, "op", 0), ast.BitXor) else ""
+            )
+            available = f"numbers, + - * / **, {', '.join(FUNCTIONS)}"
+            raise ValueError(f"'{part}' is not understood ({available}){power}")
+
+
+def _constant(operation: Operation, node: ast.expr) -> float:
+    """The value of an operation on numbers alone, which is a fault where there is none."""
+    value = numeric(operation)
+    if math.isnan(value):
+        raise ValueError(f"'{ast.unparse(node)}' has no value")
+    return value

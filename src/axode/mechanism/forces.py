@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from axode.mechanism.expressions import Expression, Scalar, as_scalar, numeric
+from axode.mechanism.expressions import Expression, Scalar, as_scalar, numeric, shown
 from axode.mechanism.geometry import Vector
 
 
@@ -34,11 +34,11 @@ class Motor:
     def faults(self) -> Iterator[tuple[str, str]]:
         """Field and message of everything wrong."""
         if self.limit is not None and not numeric(self.limit) > 0:
-            yield "limit", f"must be > 0, got {numeric(self.limit):g}"
+            yield "limit", f"must be > 0, got {shown(self.limit)}"
         if not (math.isfinite(numeric(self.gear)) and numeric(self.gear) != 0):
-            yield "gear", f"must be a number other than 0, got {numeric(self.gear):g}"
+            yield "gear", f"must be a number other than 0, got {shown(self.gear)}"
         if not 0 <= numeric(self.rotor_inertia) < math.inf:
-            yield "rotor_inertia", f"must be >= 0 kg m^2, got {numeric(self.rotor_inertia):g}"
+            yield "rotor_inertia", f"must be >= 0 kg m^2, got {shown(self.rotor_inertia)}"
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,9 @@ def negative_constants(element: JointDamper | JointSpring | Strut) -> Iterator[t
     """Field and message of every stiffness or damping below zero."""
     for entry in fields(element):
         if entry.name in ("coefficient", "stiffness", "damping", "rest"):
-            value = numeric(getattr(element, entry.name))
+            constant = getattr(element, entry.name)
+            value = numeric(constant)
             if not math.isfinite(value):
                 yield entry.name, "must be finite"
             elif value < 0 and entry.name != "rest":
-                yield entry.name, f"must be >= 0, got {value:g}"
+                yield entry.name, f"must be >= 0, got {shown(constant)}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
+from axode.errors import InvalidArgument
 from axode.mechanism.expressions import Scalar, apply, as_scalar, numeric
 
 Vector: TypeAlias = tuple[Scalar, Scalar, Scalar]
@@ -27,29 +28,36 @@ def as_vector(value: Any) -> Vector:
     if isinstance(value, str):
         if value in AXES:
             return AXES[value]
-        raise TypeError(f"expected three numbers or one of {', '.join(AXES)}, got '{value}'")
-    items = tuple(as_scalar(v) for v in value)
+        raise InvalidArgument(f"expected three numbers or one of {', '.join(AXES)}, got '{value}'")
+    items = tuple(as_scalar(v) for v in _items(value, "three numbers"))
     if len(items) != 3:
-        raise TypeError(f"expected three numbers, got {len(items)}")
+        raise InvalidArgument(f"expected three numbers, got {len(items)}")
     return items
 
 
+def _items(value: Any, expected: str) -> list[Any]:
+    """What an ordered collection holds."""
+    if not isinstance(value, str | bytes | Mapping | Set):
+        try:
+            return list(value)
+        except TypeError:
+            pass
+    raise InvalidArgument(f"expected {expected}, got {value!r}")
+
+
 def as_rotation(value: Any) -> Rotation:
-    """Roll-pitch-yaw, a quaternion or a matrix, told apart by their size."""
-    rows = tuple(value)
-    if len(rows) == 3 and isinstance(rows[0], Sequence | tuple) or _is_matrix(value):
+    """Roll-pitch-yaw, a quaternion or a matrix, told apart by their size.
+
+    SciPy's `Rotation` is understood as well.
+    """
+    expected = "roll, pitch, yaw (3 numbers), a quaternion w, x, y, z (4) or a 3 x 3 matrix"
+    rows = _items(value.as_matrix() if hasattr(value, "as_matrix") else value, expected)
+    if len(rows) == 3 and all(hasattr(row, "__len__") for row in rows):
         return tuple(as_vector(row) for row in rows)  # type: ignore[return-value]
     items = tuple(as_scalar(v) for v in rows)
     if len(items) not in (3, 4):
-        raise TypeError(
-            "expected roll, pitch, yaw (3 numbers), a quaternion w, x, y, z (4) or a 3 x 3 matrix, "
-            f"got {len(items)} numbers"
-        )
+        raise InvalidArgument(f"expected {expected}, got {len(items)} numbers")
     return items  # type: ignore[return-value]
-
-
-def _is_matrix(value: Any) -> bool:
-    return getattr(value, "shape", None) == (3, 3)
 
 
 def scalars(value: Any) -> Iterator[Scalar]:
@@ -100,9 +108,52 @@ def _from_quaternion(w: Scalar, x: Scalar, y: Scalar, z: Scalar) -> Matrix:
     )
 
 
+def product(A: Matrix, B: Matrix) -> Matrix:
+    """A B, without the terms that are zero, so that formulas stay short."""
+    columns = tuple(zip(*B, strict=True))
+    return tuple(tuple(_dot(row, column) for column in columns) for row in A)  # type: ignore[return-value]
+
+
+def turned(R: Matrix, x: Vector) -> Vector:
+    """R x"""
+    return tuple(_dot(row, x) for row in R)  # type: ignore[return-value]
+
+
+def added(x: Vector, y: Vector) -> Vector:
+    """x + y"""
+    return tuple(_sum(a, b) for a, b in zip(x, y, strict=True))  # type: ignore[return-value]
+
+
+def transposed(R: Matrix) -> Matrix:
+    """The inverse of a rotation."""
+    return tuple(zip(*R, strict=True))  # type: ignore[return-value]
+
+
+def _dot(x: Vector, y: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for a, b in zip(x, y, strict=True):
+        if a != 0.0 and b != 0.0:
+            total = _sum(total, b if a == 1.0 else a if b == 1.0 else a * b)
+    return total
+
+
+def _sum(a: Scalar, b: Scalar) -> Scalar:
+    return b if a == 0.0 else a if b == 0.0 else a + b
+
+
+def unit(axis: Vector) -> Vector:
+    """Along an axis that may be too long; zero for one that points nowhere."""
+    length = math.hypot(*(numeric(a) for a in axis))
+    if not 0.0 < length < math.inf:
+        return ORIGIN
+    if abs(length - 1.0) <= UNIT_TOLERANCE:
+        return axis
+    return tuple(a / length for a in axis)  # type: ignore[return-value]
+
+
 def axis_fault(axis: Vector) -> str | None:
     """Why an axis is not a unit axis, or None."""
-    length = math.sqrt(sum(numeric(a) ** 2 for a in axis))
+    length = math.hypot(*(numeric(a) for a in axis))
     if not math.isfinite(length):
         return "must be finite"
     if abs(length - 1.0) <= UNIT_TOLERANCE:
@@ -118,8 +169,8 @@ def rotation_fault(rotation: Rotation) -> str | None:
     values = [numeric(s) for s in scalars(rotation)]
     if not all(map(math.isfinite, values)):
         return "must be finite"
-    if len(values) == 4 and abs(math.fsum(v * v for v in values) - 1.0) > 2 * UNIT_TOLERANCE:
-        return "the quaternion w, x, y, z must have length 1"
+    if len(values) == 4 and abs(math.hypot(*values) - 1.0) > UNIT_TOLERANCE:
+        return f"the quaternion w, x, y, z must have length 1, got {math.hypot(*values):.6g}"
     if len(values) == 9:
         rows = [values[0:3], values[3:6], values[6:9]]
         for i in range(3):

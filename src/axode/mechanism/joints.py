@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from axode.mechanism.expressions import Scalar, as_scalar
-from axode.mechanism.geometry import AXES, Vector, as_vector
+from axode.mechanism.geometry import AXES, as_vector
 
 
 def _axis(default: str = "z") -> Any:
+    """A unit vector, given as three numbers or as "x", "-y", ...; kept as three numbers."""
     return field(default=AXES[default])
 
 
@@ -50,7 +51,7 @@ class AbstractJoint:
 class Revolute(AbstractJoint):
     """Turns about `axis` [rad]."""
 
-    axis: Vector = _axis()
+    axis: Any = _axis()
     coordinate_names: ClassVar = ("",)
     speed_names: ClassVar = ("rate",)
     coordinate_units: ClassVar = ("rad",)
@@ -62,7 +63,7 @@ class Revolute(AbstractJoint):
 class Prismatic(AbstractJoint):
     """Slides along `axis` [m]."""
 
-    axis: Vector = _axis()
+    axis: Any = _axis()
     coordinate_names: ClassVar = ("",)
     speed_names: ClassVar = ("rate",)
     coordinate_units: ClassVar = ("m",)
@@ -74,7 +75,7 @@ class Prismatic(AbstractJoint):
 class Screw(AbstractJoint):
     """Turns about `axis` [rad] and advances by `pitch` [m/rad] times the angle."""
 
-    axis: Vector = _axis()
+    axis: Any = _axis()
     pitch: Scalar = 0.0
     coordinate_names: ClassVar = ("",)
     speed_names: ClassVar = ("rate",)
@@ -91,7 +92,7 @@ class Screw(AbstractJoint):
 class Cylindrical(AbstractJoint):
     """Turns about and slides along `axis`."""
 
-    axis: Vector = _axis()
+    axis: Any = _axis()
     coordinate_names: ClassVar = ("angle", "slide")
     speed_names: ClassVar = ("angle_rate", "slide_rate")
     coordinate_units: ClassVar = ("rad", "m")
@@ -103,8 +104,8 @@ class Cylindrical(AbstractJoint):
 class Universal(AbstractJoint):
     """Turns about `axis` (fixed in the parent), then about `second` (fixed in the child)."""
 
-    axis: Vector = _axis("x")
-    second: Vector = _axis("y")
+    axis: Any = _axis("x")
+    second: Any = _axis("y")
     coordinate_names: ClassVar = ("first", "second")
     speed_names: ClassVar = ("first_rate", "second_rate")
     coordinate_units: ClassVar = ("rad", "rad")
@@ -130,7 +131,7 @@ class Planar(AbstractJoint):
     The speeds are those of the moving body in its own axes: surge, sway and yaw rate.
     """
 
-    axis: Vector = _axis()
+    axis: Any = _axis()
     coordinate_names: ClassVar = ("x", "y", "yaw")
     speed_names: ClassVar = ("surge", "sway", "yaw_rate")
     coordinate_units: ClassVar = ("m", "m", "rad")
@@ -160,6 +161,7 @@ class Fixed(AbstractJoint):
 
 JOINTS: dict[str, type[AbstractJoint]] = {
     joint.__name__.lower(): joint
-    for joint in (Revolute, Prismatic, Screw, Cylindrical, Universal, Spherical, Planar, Floating,
-                  Fixed)  # fmt: skip
-}
+    for joint in (
+        Revolute, Prismatic, Screw, Cylindrical, Universal, Spherical, Planar, Floating, Fixed,
+    )
+}  # fmt: skip

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from axode.errors import InvalidArgument, MechanismError
 from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
-from axode.mechanism.expressions import Expression, Scalar, Time, as_scalar
+from axode.mechanism.expressions import Scalar, as_scalar
 from axode.mechanism.forces import (
     Drive,
     JointDamper,
@@ -18,52 +19,28 @@ from axode.mechanism.forces import (
     Strut,
     Wrench,
 )
-from axode.mechanism.geometry import NO_ROTATION, ORIGIN, Rotation, Vector, as_rotation, as_vector
-from axode.mechanism.joints import AbstractJoint, Revolute, Spherical
+from axode.mechanism.geometry import NO_ROTATION, ORIGIN, as_vector
+from axode.mechanism.joints import AbstractJoint, Revolute
+from axode.mechanism.parts import (
+    BodyLike,
+    Connection,
+    MadeWheel,
+    as_home,
+    as_motion,
+    as_name,
+    body_name,
+    convert,
+    joint_name,
+    make_body,
+    make_connection,
+    make_contact,
+    make_motor,
+    make_wheel,
+)
 from axode.mechanism.wheels import AbstractWheel, Contact, Plane
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
-
-BodyLike = Body | str
-
-
-def _name(body: BodyLike) -> str:
-    return body if isinstance(body, str) else body.name
-
-
-@dataclass(frozen=True)
-class Connection:
-    """A joint placed on its two bodies.
-
-    The joint's frame stands at `at`, turned by `rotation`, in the parent, and at `child_at`, turned
-    by `child_rotation`, in the child; the two coincide at zero coordinates.
-    """
-
-    name: str
-    joint: AbstractJoint
-    parent: str
-    child: str
-    at: Vector = ORIGIN
-    rotation: Rotation = NO_ROTATION
-    child_at: Vector = ORIGIN
-    child_rotation: Rotation = NO_ROTATION
-    coordinate_names: tuple[str, ...] = ()  # instead of the joint's own
-    speed_names: tuple[str, ...] = ()
-
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        """Full names of its coordinates, such as `elbow` or `base.x`."""
-        if self.coordinate_names:
-            return self.coordinate_names
-        return tuple(f"{self.name}.{n}" if n else self.name for n in self.joint.coordinate_names)
-
-    @property
-    def speeds(self) -> tuple[str, ...]:
-        """Full names of its speeds, such as `elbow.rate` or `base.surge`."""
-        if self.speed_names:
-            return self.speed_names
-        return tuple(f"{self.name}.{n}" for n in self.joint.speed_names)
 
 
 @dataclass
@@ -94,7 +71,8 @@ class Mechanism:
     home_coordinates: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.gravity = as_vector(self.gravity)
+        owner = f"mechanism '{as_name('mechanism', self.name)}'"
+        self.gravity = convert(owner, "gravity", as_vector, self.gravity)
 
     @property
     def ground(self) -> Body:
@@ -117,14 +95,7 @@ class Mechanism:
                 3 x 3 tensor or an `Inertia`; left out, that of a solid of the given shape.
             shape: What pictures show.
         """
-        if inertia is None:
-            if shape is None:
-                raise TypeError(
-                    f"body '{name}' needs inertia=... (three principal moments, a 3 x 3 tensor, "
-                    "Inertia.point() for a point mass) or a shape to take it from"
-                )
-            inertia = shape.inertia(as_scalar(mass))
-        body = Body(name, as_scalar(mass), as_vector(com), Inertia.of(inertia), shape)
+        body = make_body(name, mass, com, inertia, shape)
         self.bodies.append(body)
         return body
 
@@ -144,8 +115,12 @@ class Mechanism:
             child_at, child_rotation: The joint's frame in the child.
             coordinates, speeds: Names instead of the usual ones (`name`, `name.rate`, ...).
         """
-        connection = self._connection(name, joint, parent, child, at, rotation, child_at,
-                                      child_rotation, coordinates, speeds)  # fmt: skip
+        connection = make_connection(name, joint, parent, child, at=at, rotation=rotation,
+                                     child_at=child_at, child_rotation=child_rotation,
+                                     coordinates=coordinates, speeds=speeds)  # fmt: skip
+        return self._join(connection)
+
+    def _join(self, connection: Connection) -> Connection:
         held = {c.child for c in self.connections} | {GROUND.name}
         (self.loops if connection.child in held else self.connections).append(connection)
         return connection
@@ -156,27 +131,11 @@ class Mechanism:
         child_rotation: Any = NO_ROTATION,
     ) -> Connection:  # fmt: skip
         """Close a loop: like `add_joint` between two bodies that other joints hold already."""
-        connection = self._connection(name, joint, parent, child, at, rotation, child_at,
-                                      child_rotation, (), ())  # fmt: skip
+        connection = make_connection(name, joint, parent, child, at=at, rotation=rotation,
+                                     child_at=child_at,
+                                     child_rotation=child_rotation)  # fmt: skip
         self.loops.append(connection)
         return connection
-
-    def _connection(
-        self, name: str, joint: AbstractJoint, parent: BodyLike, child: BodyLike, at: Any,
-        rotation: Any, child_at: Any, child_rotation: Any, coordinates: Sequence[str],
-        speeds: Sequence[str],
-    ) -> Connection:  # fmt: skip
-        if not isinstance(joint, AbstractJoint):
-            raise TypeError(f"joint '{name}': expected a joint such as Revolute('z'), got {joint!r}")
-        for given, expected, what in ((coordinates, joint.coordinate_names, "coordinate"),
-                                      (speeds, joint.speed_names, "speed")):  # fmt: skip
-            if given and len(given) != len(expected):
-                raise TypeError(
-                    f"joint '{name}': expected {len(expected)} {what} names, got {len(given)}"
-                )
-        return Connection(name, joint, _name(parent), _name(child), as_vector(at),
-                          as_rotation(rotation), as_vector(child_at), as_rotation(child_rotation),
-                          tuple(coordinates), tuple(speeds))  # fmt: skip
 
     # wheels ------------------------------------------------------------------------------------
 
@@ -201,19 +160,18 @@ class Mechanism:
             ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
             coordinate, speed: Names instead of `name` and `name.rate`.
         """
-        direction, mass = as_vector(axis), as_scalar(mass)
-        if inertia is None:
-            r = wheel.radius
-            inertia = Inertia.disk(mass, r, direction) if wheel.has_axis else Inertia.sphere(mass, r)
-        body = self.add_body(name, mass=mass, inertia=inertia, shape=shape)
-        spin = Revolute(direction) if wheel.has_axis else Spherical()
-        self.add_joint(name, spin, parent=on, child=body, at=at,
-                       coordinates=(coordinate,) if coordinate else (),
-                       speeds=(speed,) if speed else ())  # fmt: skip
-        self.add_contact(name, wheel, body=body, axis=direction, ground=ground)
-        if motor:
-            self.add_motor(name, name, motor=motor if isinstance(motor, Motor) else Motor())
-        return body
+        made = make_wheel(name, wheel, on=on, at=at, axis=axis, mass=mass, inertia=inertia,
+                          motor=motor, ground=ground, coordinate=coordinate, speed=speed,
+                          shape=shape)  # fmt: skip
+        return self._add_made(made)
+
+    def _add_made(self, made: MadeWheel) -> Body:
+        self.bodies.append(made.body)
+        self._join(made.connection)
+        self.contacts.append(made.contact)
+        if made.motor:
+            self.drives.append(Drive(made.body.name, made.motor, made.connection.name))
+        return made.body
 
     def add_contact(
         self, name: str, wheel: AbstractWheel, *, body: BodyLike, at: Any = ORIGIN,
@@ -228,10 +186,7 @@ class Mechanism:
             at, axis: Wheel centre [m] and spin axis in the body's frame.
             ground: As for `add_wheel`.
         """
-        if not isinstance(wheel, AbstractWheel):
-            raise TypeError(f"wheel '{name}': expected a wheel such as Rolling(0.1), got {wheel!r}")
-        plane = ground if isinstance(ground, Plane) else Plane(on=_name(ground or GROUND))
-        contact = Contact(name, wheel, _name(body), as_vector(at), as_vector(axis), plane)
+        contact = make_contact(name, wheel, body, at=at, axis=axis, ground=ground)
         self.contacts.append(contact)
         return contact
 
@@ -256,20 +211,28 @@ class Mechanism:
             pivot_axis: Swivel axis in the carrier's frame.
             ground: As for `add_wheel`.
         """
-        trail, drop = as_scalar(trail), as_scalar(drop)
-        bracket = self.add_body(
-            f"{name}_bracket", mass=bracket_mass,
-            com=(-trail / 2.0, 0.0, -drop / 2.0) if bracket_com is None else bracket_com,
-            inertia=Inertia.point() if bracket_inertia is None else bracket_inertia,
+        owner = f"caster '{as_name('caster', name)}'"
+        trail, drop = (
+            convert(owner, n, as_scalar, v) for n, v in (("trail", trail), ("drop", drop))
+        )
+        bracket = make_body(
+            f"{name}_bracket", bracket_mass,
+            (-trail / 2.0, 0.0, -drop / 2.0) if bracket_com is None else bracket_com,
+            Inertia.point() if bracket_inertia is None else bracket_inertia, None,
         )  # fmt: skip
-        self.add_joint(bracket.name, Revolute(pivot_axis), parent=on, child=bracket, at=at)
-        return self.add_wheel(name, wheel, on=bracket, at=(-trail, 0.0, -drop), mass=mass,
-                              inertia=inertia, ground=ground)  # fmt: skip
+        axis = convert(owner, "pivot_axis", as_vector, pivot_axis)
+        swivel = make_connection(bracket.name, Revolute(axis), body_name(owner, "on", on), bracket,
+                                 at=convert(owner, "at", as_vector, at))  # fmt: skip
+        made = make_wheel(name, wheel, on=bracket, at=(-trail, 0.0, -drop), mass=mass,
+                          inertia=inertia, ground=ground)  # fmt: skip
+        self.bodies.append(bracket)
+        self._join(swivel)
+        return self._add_made(made)
 
     # forces ------------------------------------------------------------------------------------
 
     def add_motor(
-        self, name: str, joint: str | Connection, *, motor: Motor | None = None,
+        self, name: str, joint: str | Connection | Body, *, motor: Motor | None = None,
         limit: Any = None, gear: Any = 1.0, rotor_inertia: Any = 0.0, input: str | None = None,
     ) -> Drive:  # fmt: skip
         """Drive a joint: torque on its child, reaction on its parent.
@@ -281,12 +244,14 @@ class Mechanism:
             limit, gear, rotor_inertia: As in `Motor`.
             input: A name for the input instead of the usual one.
         """
-        drive = Drive(name, motor or Motor(limit, gear, rotor_inertia), _joint_name(joint), input)
+        owner = f"motor '{as_name('motor', name)}'"
+        made = make_motor(owner, motor, limit, gear, rotor_inertia)
+        drive = Drive(name, made, joint_name(owner, joint, self.connections), input)
         self.drives.append(drive)
         return drive
 
     def add_damper(
-        self, name: str, joint: str | Connection | None = None, *, coefficient: Any,
+        self, name: str, joint: str | Connection | Body | None = None, *, coefficient: Any,
         parent: BodyLike | None = None, child: BodyLike | None = None, at: Any = ORIGIN,
         child_at: Any = ORIGIN,
     ) -> JointDamper | Strut:  # fmt: skip
@@ -298,16 +263,18 @@ class Mechanism:
             coefficient: [N m s/rad or N s/m]
             parent, child, at, child_at: The dashpot's two ends [m].
         """
+        owner = f"damper '{as_name('damper', name)}'"
+        strength = convert(owner, "coefficient", as_scalar, coefficient)
         if joint is not None:
-            damper = JointDamper(name, _joint_name(joint), as_scalar(coefficient))
+            damper = JointDamper(name, joint_name(owner, joint, self.connections), strength)
             self.dampers.append(damper)
             return damper
-        return self._strut(name, parent, child, at, child_at, 0.0, 0.0, coefficient)
+        return self._strut(owner, name, parent, child, at, child_at, 0.0, 0.0, strength)
 
     def add_spring(
-        self, name: str, joint: str | Connection | None = None, *, stiffness: Any, rest: Any = 0.0,
-        parent: BodyLike | None = None, child: BodyLike | None = None, at: Any = ORIGIN,
-        child_at: Any = ORIGIN, damping: Any = 0.0,
+        self, name: str, joint: str | Connection | Body | None = None, *, stiffness: Any,
+        rest: Any = 0.0, parent: BodyLike | None = None, child: BodyLike | None = None,
+        at: Any = ORIGIN, child_at: Any = ORIGIN, damping: Any = 0.0,
     ) -> JointSpring | Strut:  # fmt: skip
         """Add a spring to a joint, or one between points of two bodies.
 
@@ -319,20 +286,30 @@ class Mechanism:
             parent, child, at, child_at: The two ends of a spring between points [m].
             damping: Of a spring between points [N s/m].
         """
-        if joint is not None:
-            spring = JointSpring(name, _joint_name(joint), as_scalar(stiffness), as_scalar(rest))
-            self.springs.append(spring)
-            return spring
-        return self._strut(name, parent, child, at, child_at, stiffness, rest, damping)
+        owner = f"spring '{as_name('spring', name)}'"
+        strength = convert(owner, "stiffness", as_scalar, stiffness)
+        slack = convert(owner, "rest", as_scalar, rest)
+        friction = convert(owner, "damping", as_scalar, damping)
+        if joint is None:
+            return self._strut(owner, name, parent, child, at, child_at, strength, slack, friction)
+        if friction != 0.0:
+            raise InvalidArgument(
+                f"{owner}: friction of a joint is a damper of its own, add_damper"
+            )
+        spring = JointSpring(name, joint_name(owner, joint, self.connections), strength, slack)
+        self.springs.append(spring)
+        return spring
 
     def _strut(
-        self, name: str, parent: BodyLike | None, child: BodyLike | None, at: Any, child_at: Any,
-        stiffness: Any, rest: Any, damping: Any,
+        self, owner: str, name: str, parent: Any, child: Any, at: Any, child_at: Any,
+        stiffness: Scalar, rest: Scalar, damping: Scalar,
     ) -> Strut:  # fmt: skip
         if parent is None or child is None:
-            raise TypeError(f"'{name}': give the joint it acts on, or parent=... and child=...")
-        strut = Strut(name, _name(parent), _name(child), as_vector(at), as_vector(child_at),
-                      as_scalar(stiffness), as_scalar(rest), as_scalar(damping))  # fmt: skip
+            raise InvalidArgument(f"{owner}: give the joint it acts on, or parent and child")
+        strut = Strut(name, body_name(owner, "parent", parent), body_name(owner, "child", child),
+                      convert(owner, "at", as_vector, at),
+                      convert(owner, "child_at", as_vector, child_at),
+                      stiffness, rest, damping)  # fmt: skip
         self.struts.append(strut)
         return strut
 
@@ -348,23 +325,22 @@ class Mechanism:
             at: The point, in the body's frame [m].
             frame: Whose axes the numbers are in.
         """
-        wrench = Wrench(name, _name(body), as_vector(at), frame)
+        owner = f"wrench '{as_name('wrench', name)}'"
+        wrench = Wrench(name, body_name(owner, "body", body), convert(owner, "at", as_vector, at),
+                        frame)  # fmt: skip
         self.wrenches.append(wrench)
         return wrench
 
-    def prescribe(
-        self, coordinate: str, motion: Callable[[Any], Any] | Scalar
-    ) -> Prescribed:
+    def prescribe(self, coordinate: str, motion: Callable[[Any], Any] | Scalar) -> Prescribed:
         """Make a coordinate follow a function of time; the force that does it is an output.
 
         Args:
             coordinate: Its name.
-            motion: A function of time [s] written with `axode.sin` and the like (it is called
+            motion: A function of time [s] written with `numpy.sin` and the like (it is called
                 once with a symbol), a formula, or a number that holds the coordinate still.
         """
-        if callable(motion):
-            motion = motion(Time())
-        prescribed = Prescribed(coordinate, as_scalar(motion))
+        name = as_name("coordinate", coordinate)
+        prescribed = Prescribed(name, as_motion(name, motion))
         self.prescribed.append(prescribed)
         return prescribed
 
@@ -374,8 +350,7 @@ class Mechanism:
         Args:
             coordinates: Values by name, for names with dots; plain names may be keywords.
         """
-        for name, value in {**(coordinates or {}), **more}.items():
-            self.home_coordinates[name] = float(value)
+        self.home_coordinates.update(as_home(coordinates, more))
 
     def chain_from_dh(self, rows: Sequence[Any], **options: Any) -> list[Body]:
         """Add a serial chain given by Denavit-Hartenberg rows: see `axode.chain_from_dh`."""
@@ -391,7 +366,6 @@ class Mechanism:
         Raises:
             MechanismError: listing every fault with its remedy.
         """
-        from axode.errors import MechanismError
         from axode.mechanism.checks import faults
 
         found = faults(self)
@@ -440,8 +414,4 @@ _LISTS = ("bodies", "connections", "loops", "contacts", "drives", "dampers", "sp
           "wrenches", "prescribed")  # fmt: skip
 
 
-def _joint_name(joint: str | Connection) -> str:
-    return joint if isinstance(joint, str) else joint.name
-
-
-__all__ = ["Connection", "Expression", "Mechanism"]
+__all__ = ["BodyLike", "Connection", "Mechanism"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from axode.mechanism.bodies import GROUND
-from axode.mechanism.expressions import Expression, Parameter, Scalar, parameters_in
+from axode.mechanism.expressions import Expression, Parameter, parameters_in
 from axode.mechanism.joints import AbstractJoint
 from axode.mechanism.mechanism import Connection, Mechanism
 
@@ -68,8 +69,8 @@ def is_rate(joint: AbstractJoint) -> bool:
 def parameters_of(mechanism: Mechanism) -> dict[str, Parameter]:
     """Every parameter of a mechanism by name, in order of appearance."""
     found: dict[str, Parameter] = {}
-    for scalar in _scalars(mechanism):
-        for parameter in parameters_in(scalar):
+    for formula in formulas_in(mechanism):
+        for parameter in parameters_in(formula):
             found.setdefault(parameter.name, parameter)
     return found
 
@@ -77,20 +78,20 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Parameter]:
 def conflicting_parameters(mechanism: Mechanism) -> Iterator[tuple[str, float, float]]:
     """Name and two defaults of every parameter that was given twice with different defaults."""
     first: dict[str, float] = {}
-    for scalar in _scalars(mechanism):
-        for parameter in parameters_in(scalar):
+    for formula in formulas_in(mechanism):
+        for parameter in parameters_in(formula):
             default = first.setdefault(parameter.name, parameter.default)
-            if default != parameter.default:
+            if default != parameter.default and not math.isnan(default):
                 yield parameter.name, default, parameter.default
 
 
-def _scalars(value: object) -> Iterator[Scalar]:
-    """Every formula inside a description, however deep."""
+def formulas_in(value: object) -> Iterator[Expression]:
+    """Every formula inside a description or a part of one, however deep."""
     if isinstance(value, Expression):
         yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _scalars(item)
+            yield from formulas_in(item)
     elif hasattr(value, "__dataclass_fields__"):
         for name in value.__dataclass_fields__:
-            yield from _scalars(getattr(value, name))
+            yield from formulas_in(getattr(value, name))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from axode.mechanism.expressions import Scalar, as_scalar, numeric
+from axode.mechanism.expressions import Scalar, as_scalar, numeric, shown
 from axode.mechanism.geometry import AXES, ORIGIN, Vector, as_vector
 
 Slip = Literal["rigid", "free"]
@@ -38,7 +38,7 @@ class AbstractWheel:
         """Field and message of everything wrong with the wheel itself."""
         radius = numeric(self.radius)
         if not (radius > 0 or (radius == 0 and isinstance(self, Skate))) or math.isinf(radius):
-            yield "radius", f"must be > 0 m, got {radius:g}"
+            yield "radius", f"must be > 0 m, got {shown(self.radius)}"
         for name in ("longitudinal", "lateral"):
             value = getattr(self, name, "rigid")
             if value not in ("rigid", "free"):
@@ -100,10 +100,9 @@ class Mecanum(AbstractWheel):
         if not math.isfinite(angle):
             yield "roller_angle", "must be finite"
         elif abs(math.sin(angle)) < 1e-6:
-            yield "roller_angle", (
-                "rollers along the wheel's axis cannot drive; give an angle in radians such as "
-                "0.785 (45 degrees), or use Rolling(..., longitudinal='free')"
-            )
+            remedy = "give an angle in radians such as 0.785 (45 degrees), or use a rolling wheel "
+            remedy += "with longitudinal 'free'"
+            yield "roller_angle", f"rollers along the wheel's axis cannot drive; {remedy}"
 
 
 @dataclass(frozen=True)
@@ -120,9 +119,9 @@ class Omni(AbstractWheel):
 class Plane:
     """The ground: a plane through `point` with unit `normal`, fixed to the body `on`."""
 
-    normal: Vector = AXES["z"]
-    point: Vector = ORIGIN
-    on: str = "ground"
+    normal: Any = AXES["z"]
+    point: Any = ORIGIN
+    on: Any = "ground"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "normal", as_vector(self.normal))
