@@ -223,10 +223,12 @@ class Model:
         return self._evaluate("poses", {"q": q}, options)
 
     def twists(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
-        """Angular velocity and mass centre's velocity of all bodies, world axes: (..., bodies, 6)."""
+        """Angular velocity and mass centre's velocity of bodies, world axes: (..., bodies, 6)."""
         return self._evaluate("twists", {"q": q, "nu": nu}, options)
 
-    def jacobian(self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]) -> Array:  # fmt: skip
+    def jacobian(
+        self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]
+    ) -> Array:
         """Derivative of a function by one of its arguments.
 
         Coordinates are taken as free of each other; along a motion multiply by admissible rates.

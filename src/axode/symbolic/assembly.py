@@ -123,8 +123,8 @@ class Assembly:
         if row.kind == "touch":
             side = "above" if residual[worst] > 0 else "below"
             remedy = (
-                f"The wheel's lowest point stays {side} the ground: put its centre one radius above "
-                "it, or let the base move up and down."
+                f"The wheel's lowest point stays {side} the ground: put its centre one radius "
+                "above it, or let the base move up and down."
             )
         return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)
 

@@ -126,9 +126,7 @@ class Complement:
     base: Partition  # the ones the blocks are built on
 
     @classmethod
-    def of(
-        cls, A: SX, b: SX, bias: SX, report: RankReport, independent: list[int]
-    ) -> Complement:
+    def of(cls, A: SX, b: SX, bias: SX, report: RankReport, independent: list[int]) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
         A detour has singular configurations of its own, so that it must be worth it, and hold
@@ -190,7 +188,9 @@ class Complement:
             list(zip(self.blocks, self.base.blocks, strict=True))
         ):
             others = [r for r in range(self.A.shape[0]) if r not in rows]
-            rest = _rows(right, list(columns)) - _part(self.A, others, columns).T @ _rows(lam, others)
+            rest = _rows(right, list(columns)) - _part(self.A, others, columns).T @ _rows(
+                lam, others
+            )
             solved = block.solve_transposed(rest)
             for i, r in enumerate(rows):
                 lam[r] = solved[i]
@@ -242,7 +242,9 @@ class Complement:
 
 
 def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:
-    return x[list(rows), list(columns)] if len(rows) and len(columns) else SX(len(rows), len(columns))
+    return (
+        x[list(rows), list(columns)] if len(rows) and len(columns) else SX(len(rows), len(columns))
+    )
 
 
 def _rows(x: SX, rows: list[int]) -> SX:

@@ -102,7 +102,9 @@ class LinkState:
     acceleration: SX
 
 
-def state_at(tree: Tree, motion: Motion, u: list[SX], link: int, point: SX, shown_in: int) -> LinkState:
+def state_at(
+    tree: Tree, motion: Motion, u: list[SX], link: int, point: SX, shown_in: int
+) -> LinkState:
     """State of the material point of a link at a place given in the link's own frame."""
     if link == ROOT:
         zero = SX.zeros(3)

@@ -32,7 +32,7 @@ class Rolling:
     tree: Tree
     contact: Contact
     wheel: int  # the link that rolls
-    spins: tuple[tuple[int, float], ...]  # links that turn about the wheel's own axis, and which way
+    spins: tuple[tuple[int, float], ...]  # links that turn about the wheel's axis, and which way
     carrier: int  # the link whose axes are used: the last one before those
     ground: int
     centre: SX  # in the carrier's frame

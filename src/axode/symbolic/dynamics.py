@@ -107,9 +107,7 @@ def inward(tree: Tree, link: int, n: SX, f: SX) -> list[tuple[int, SX, SX]]:
     return felt
 
 
-def articulated_solve(
-    tree: Tree, inertias: list[RigidInertia], armature: SX, forces: SX
-) -> SX:
+def articulated_solve(tree: Tree, inertias: list[RigidInertia], armature: SX, forces: SX) -> SX:
     r"""v_dot with I~ v_dot = forces, by articulated bodies at rest, cost linear in the links.
 
     Velocity products are in `forces` already (from :func:`newton_euler` at zero acceleration), so

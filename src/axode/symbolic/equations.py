@@ -246,9 +246,7 @@ class Equations:
         balance = self.I @ self.nu_dot + self.bias - self.gamma - self.delta
         return u, balance - ca.substitute(self.tau, self.u, u) if self.inputs else balance
 
-    def hybrid_dynamics(
-        self, accelerations: Sequence[str], inputs: Sequence[str]
-    ) -> tuple[SX, SX]:
+    def hybrid_dynamics(self, accelerations: Sequence[str], inputs: Sequence[str]) -> tuple[SX, SX]:
         """All of nu_dot and u when some accelerations and the other inputs are known.
 
         Args:
@@ -318,9 +316,7 @@ class Equations:
 
         return to_sympy(self)
 
-    def compile(
-        self, target: str = "cpu", parameters: Literal["fixed", "free"] = "free"
-    ) -> Model:
+    def compile(self, target: str = "cpu", parameters: Literal["fixed", "free"] = "free") -> Model:
         """A model for numbers.
 
         Args:

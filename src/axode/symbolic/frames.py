@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import casadi as ca
 import numpy as np
@@ -20,13 +20,10 @@ from axode.mechanism.expressions import Scalar, evaluate
 from axode.mechanism.geometry import Vector, rotation_matrix
 from axode.mechanism.joints import (
     AbstractJoint,
-    Cylindrical,
     Fixed,
     Floating,
-    Planar,
     Prismatic,
     Revolute,
-    Screw,
     Spherical,
     Universal,
 )
@@ -78,7 +75,8 @@ class Frame:
     base: Pose
     angle_offset: float = 0.0
     slide_offset: float = 0.0
-    axis: SX | None = None  # of a sliding link, in the parent link's axes
+    # of a sliding link, in its parent's axes
+    axis: SX = field(default_factory=lambda: SX([0.0, 0.0, 1.0]))
 
 
 @dataclass(frozen=True)
@@ -125,9 +123,8 @@ def align(axis: SX) -> SX:
         v = np.array([-a[1], a[0], 0.0])
         K = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
         return SX(_clean(np.eye(3) + K + K @ K / (1 + a[2])))
-    v = ca.vertcat(-axis[1], axis[0], 0)
-    K = ca.skew(v)
-    return SX.eye(3) + K + K @ K / (1 + axis[2])
+    turn = ca.skew(ca.vertcat(-axis[1], axis[0], 0))
+    return SX.eye(3) + turn + turn @ turn / (1 + axis[2])
 
 
 def build_frames(mechanism: Mechanism, values: Values) -> Frames:
@@ -144,7 +141,7 @@ def build_frames(mechanism: Mechanism, values: Values) -> Frames:
             base = Pose(_clean_sx(base.R @ turn), base.p)
             if isinstance(joint, Fixed):
                 continue
-            links.append(_link(connection, joint, parent, first, base, in_child))
+            links.append(_link(connection, joint, parent, first, base))
             parent = len(links) - 1
             base = _after(joint, base)
         body_link[connection.child] = parent
@@ -153,7 +150,7 @@ def build_frames(mechanism: Mechanism, values: Values) -> Frames:
 
 
 def _link(
-    connection: Connection, joint: AbstractJoint, parent: int, first: int, base: Pose, _: Pose
+    connection: Connection, joint: AbstractJoint, parent: int, first: int, base: Pose
 ) -> Frame:
     if isinstance(joint, Prismatic):
         # A sliding link keeps its parent's axes and, at zero, its parent's origin.
@@ -167,9 +164,7 @@ def _after(joint: AbstractJoint, base: Pose) -> Pose:
     return base if isinstance(joint, Prismatic) else Pose.identity()
 
 
-def _elementary(
-    joint: AbstractJoint, values: Values
-) -> list[tuple[int, AbstractJoint, SX]]:
+def _elementary(joint: AbstractJoint, values: Values) -> list[tuple[int, AbstractJoint, SX]]:
     """A joint as moves whose directions are constant in their own link: (offset, move, turn).
 
     Each entry's turn takes the frame before it to one whose z is the move's axis; a closing Fixed
@@ -184,9 +179,7 @@ def _elementary(
     return [(0, joint, first), (1, Fixed(), first.T)]
 
 
-def _adjusted(
-    links: list[Frame], body_link: dict[str, int], body_pose: dict[str, Pose]
-) -> Frames:
+def _adjusted(links: list[Frame], body_link: dict[str, int], body_pose: dict[str, Pose]) -> Frames:
     """Turn and slide the frames of revolute links towards the next axis, as Denavit and Hartenberg
     do, wherever geometry is numeric.
 
@@ -199,7 +192,6 @@ def _adjusted(
     for i, link in enumerate(links):
         parent_shift = shift[link.parent] if link.parent != ROOT else Pose.identity()
         if isinstance(link.joint, Prismatic):
-            assert link.axis is not None
             # its frame follows the parent's wherever that went
             shift[i] = parent_shift
             adjusted.append(replace(link, axis=_clean_sx(parent_shift.R.T @ link.axis)))
@@ -212,8 +204,10 @@ def _adjusted(
             shift[i] = Pose(SX(_turn_z(angle)), SX([0.0, 0.0, slide]))
         adjusted.append(replace(link, base=base, angle_offset=angle, slide_offset=slide))
     poses = {
-        body: pose if body_link[body] == ROOT else _clean_pose(shift[body_link[body]].inverse() @ pose)
-        for body, pose in body_pose.items()
+        body: _clean_pose(shift[link].inverse() @ body_pose[body])
+        if link != ROOT
+        else body_pose[body]
+        for body, link in body_link.items()
     }
     return Frames(tuple(adjusted), body_link, poses)
 
@@ -264,6 +258,3 @@ def _map_constants(x: SX, function: Callable[[float], float]) -> SX:
     if x.is_constant():
         return SX(np.vectorize(function)(np.array(ca.DM(x))))
     return x
-
-
-MOVES = (Revolute, Prismatic, Screw, Cylindrical, Spherical, Planar, Floating)

@@ -183,7 +183,8 @@ class Tree:
         w_dot: list[SX] = []
         a: list[SX] = []
         U: list[SX] = []
-        ground = (SX.zeros(3), SX.zeros(3), -self.gravity if gravity else SX.zeros(3), SX.zeros(3, 3))
+        upward = -self.gravity if gravity else SX.zeros(3)
+        ground = (SX.zeros(3), SX.zeros(3), upward, SX.zeros(3, 3))
         for link in self.links:
             p = link.parent
             w_p, w_dot_p, a_p, U_p = ground if p == ROOT else (w[p], w_dot[p], a[p], U[p])
@@ -217,7 +218,8 @@ def acceleration_matrix(w: SX, w_dot: SX) -> SX:
 def build_tree(mechanism: Mechanism, values: Values, t: SX, parameters: SX) -> Tree:
     """Symbols and transforms for a mechanism's tree."""
     frames = build_frames(mechanism, values)
-    q_names, v_names = [], []
+    q_names: list[str] = []
+    v_names: list[str] = []
     start: dict[str, tuple[int, int]] = {}
     for connection in tree_order(mechanism):
         start[connection.name] = (len(q_names), len(v_names))

@@ -50,15 +50,13 @@ class Closure:
         self.parent_first = depth[0] > depth[1]
         (self.first, frame_1), (self.second, frame_2) = sides if self.parent_first else sides[::-1]
         self.tree, self.joint, self.name = tree, loop.joint, loop.name
-        axis = getattr(loop.joint, "axis", None)
-        second_axis = getattr(loop.joint, "second", None)
         turn = SX.eye(3)
-        if axis is not None and second_axis is None:
-            turn = align(unit_vector(axis, tree.values))
+        if loop.joint.directions == ("axis",):
+            turn = align(unit_vector(loop.joint.axis, tree.values))  # type: ignore[attr-defined]
         self.frame_1 = Pose(frame_1.R @ turn, frame_1.p)  # in the first link's frame
         self.frame_2 = Pose(frame_2.R @ turn, frame_2.p)  # in the second link's frame
-        if second_axis is not None:
-            axes = [unit_vector(axis, tree.values), unit_vector(second_axis, tree.values)]
+        if isinstance(loop.joint, Universal):
+            axes = [unit_vector(a, tree.values) for a in (loop.joint.axis, loop.joint.second)]
             mine, other = axes if self.parent_first else axes[::-1]
             self.axis_1, self.axis_2 = frame_1.R @ mine, frame_2.R @ other
 
@@ -165,11 +163,14 @@ def _residuals(closure: Closure) -> dict[str, SX]:
     if isinstance(joint, Spherical):
         return residuals
     R = closure.relative_rotation()
+    # tangents of half angles, because sines also vanish half a turn away
     if isinstance(joint, (Prismatic, Fixed)):  # all of the small rotation
-        residuals |= {"rx": (R[1, 2] - R[2, 1]) / 2, "ry": (R[2, 0] - R[0, 2]) / 2,
-                      "rz": (R[0, 1] - R[1, 0]) / 2}  # fmt: skip
+        half = 2 / (1 + ca.trace(R))
+        residuals |= {"rx": half * (R[1, 2] - R[2, 1]), "ry": half * (R[2, 0] - R[0, 2]),
+                      "rz": half * (R[0, 1] - R[1, 0])}  # fmt: skip
     elif isinstance(joint, (Revolute, Screw, Cylindrical, Planar)):  # only how z leans
-        residuals |= {"rx": R[1, 2], "ry": -R[0, 2]}
+        half = 2 / (1 + R[2, 2])
+        residuals |= {"rx": half * R[1, 2], "ry": -half * R[0, 2]}
     if isinstance(joint, Screw):
         residuals["advance"] = _advance(closure, R, gap)
     return residuals
@@ -181,4 +182,6 @@ def _advance(closure: Closure, R: SX, gap: SX) -> SX:
     if pitch.is_zero():
         return -gap[2]
     turns = gap[2] / pitch
-    return -pitch * (ca.sin(turns) * R[0, 0] - ca.cos(turns) * R[1, 0])
+    sine = ca.sin(turns) * R[0, 0] - ca.cos(turns) * R[1, 0]
+    cosine = ca.cos(turns) * R[0, 0] + ca.sin(turns) * R[1, 0]
+    return -2 * pitch * sine / (1 + cosine)

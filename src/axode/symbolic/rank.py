@@ -1,7 +1,7 @@
 r"""Which rows hold something, which speeds may be chosen (C, N).
 
-Rows that vanish everywhere (an upright wheel on a planar base cannot leave the ground) and rows that
-follow from the others wherever the mechanism can be (the second wheel of an axle cannot slide
+Rows that vanish everywhere (an upright wheel on a planar base cannot leave the ground) and rows
+that follow from the others wherever the mechanism can be (the second wheel of an axle cannot slide
 sideways if the first cannot) are left out, and said to be.
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -32,9 +33,10 @@ def dot(a: SX, b: SX) -> SX:
     return ca.dot(a, b)
 
 
-def vector(values: Iterable[object]) -> SX:
+def vector(values: Iterable[Any]) -> SX:
     """A column of numbers and symbols."""
-    return ca.vertcat(*[SX(v) if not isinstance(v, SX) else v for v in values])
+    column: SX = ca.vertcat(*[SX(value) for value in values])
+    return column
 
 
 def is_constant(x: SX) -> bool:
@@ -197,7 +199,9 @@ class RigidInertia:
         A wheel turned into its link's axes is symmetric to sixteen digits; exactly symmetric, it
         does not feel its own spin angle.
         """
-        return RigidInertia(self.mass, _without_rounding(self.moment), _without_rounding(self.tensor))
+        return RigidInertia(
+            self.mass, _without_rounding(self.moment), _without_rounding(self.tensor)
+        )
 
     def moved(self, rotation: Rotation, p: SX) -> RigidInertia:
         r"""As seen in an outer frame in which this one stands at p, turned.  (S6)

@@ -212,8 +212,7 @@ def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
     spins = [tree.speed_names.index(s) for c in tree_order(mechanism) if c.child in wheels
              for s in c.speeds]  # fmt: skip
     rest = [j for j in range(len(tree.speed_names)) if j not in spins]
-    order = [*bases, *(j for j in driven if j not in spins), *rest, *spins]
-    return list(dict.fromkeys(order))
+    return list(dict.fromkeys([*bases, *(j for j in driven if j not in spins), *rest, *spins]))
 
 
 def _users_choice(
@@ -246,8 +245,7 @@ def _users_choice(
 def _relation(tree: Tree, report: RankReport, chosen: list[int]) -> str:
     """Words for the dependence among speeds that cannot be chosen together."""
     Z = report.null_bases[0][chosen]
-    U, s, _ = np.linalg.svd(Z)
-    weights = U[:, -1]
+    weights = np.linalg.svd(Z)[0][:, -1]
     involved = [tree.speed_names[j] for j, w in zip(chosen, weights, strict=True) if abs(w) > 1e-6]
     if len(involved) == 1:
         return f"the constraints make {involved[0]} zero"
