@@ -14,7 +14,12 @@ import numpy as np
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.actuation import actuation_ranks, classify, solve_inputs
+from axode.symbolic.actuation import (
+    actuation_ranks,
+    classify,
+    independent_motors,
+    solve_inputs,
+)
 from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
@@ -236,10 +241,11 @@ class Equations:
     def _inverse(self) -> tuple[SX, SX]:
         need, G = self._by.required(self.nu_dot)
         motors = self.system.forces.motors
-        given = self.u[motors:]
+        given = self.u[motors:, :]
         need = need - ca.densify(G[:, motors:] @ given)
         inertia = self._by.required_inertia() if self.actuation == "underactuated" else SX()
-        u = solve_inputs(G[:, :motors], need, inertia, self.actuation, self.weights)
+        chosen = independent_motors(self._motor_maps)
+        u = solve_inputs(G[:, :motors], need, inertia, self.weights, chosen)
         u = self._reduced(ca.vertcat(u, given))
         if self.actuation not in ("underactuated", "unactuated"):
             return u, SX.zeros(len(self.independent))
@@ -290,12 +296,17 @@ class Equations:
     @cached_property
     def actuation(self) -> str:
         """Under-, fully or redundantly actuated, or not at all."""
+        motors = self.system.forces.motors
+        return classify(actuation_ranks(self._motor_maps), motors, len(self.independent))
+
+    @cached_property
+    def _motor_maps(self) -> list[np.ndarray]:
+        """Generalised force of unit motor inputs, at feasible configurations."""
         system = self.system
         motors = system.forces.motors
         G = ca.densify(self._by.Theta.T @ system.forces.B[:, :motors]) if motors else SX(0, 0)
         function = ca.Function("G", [self.q, self.t, self.p], [G])
-        values = [np.array(function(q, 0.0, system.defaults)) for q in system.samples]
-        return classify(actuation_ranks(values), motors, len(self.independent))
+        return [np.array(function(q, 0.0, system.defaults)) for q in system.samples]
 
     @cached_property
     def mobility(self) -> Mobility:
