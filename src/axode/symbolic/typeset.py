@@ -1,0 +1,158 @@
+"""Names as they are set: `left.rate`, `theta1_dot` and `m_pole` in LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+GREEK = frozenset((
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
+    "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega",
+))  # fmt: skip
+# What the library's own suffixes look like: letter and subscript.
+SUFFIXES = {
+    "x": ("x", ""), "y": ("y", ""), "z": ("z", ""), "yaw": (r"\psi", ""), "surge": ("v", "x"),
+    "sway": ("v", "y"), "angle": (r"\theta", ""), "slide": ("s", ""), "first": (r"\theta", "1"),
+    "second": (r"\theta", "2"), "torque": (r"\tau", ""), "force": ("f", ""),
+    **{f"q{a}": ("q", a) for a in "wxyz"}, **{f"w{a}": (r"\omega", a) for a in "xyz"},
+    **{f"v{a}": ("v", a) for a in "xyz"}, **{f"m{a}": ("m", a) for a in "xyz"},
+    **{f"f{a}": ("f", a) for a in "xyz"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Glyph:
+    """A symbol as it is set: a letter or word, its subscripts and its dots."""
+
+    head: str
+    subscripts: tuple[str, ...] = ()
+    dots: int = 0
+
+    @property
+    def tex(self) -> str:
+        """LaTeX."""
+        accent = ("", r"\dot", r"\ddot", r"\dddot")[min(self.dots, 3)]
+        head = f"{accent}{{{self.head}}}" if accent else self.head
+        return head + (f"_{{{','.join(self.subscripts)}}}" if self.subscripts else "")
+
+
+@dataclass(frozen=True)
+class Typeset:
+    """LaTeX of every symbol, in the order of the model's vectors."""
+
+    q: tuple[str, ...]
+    nu: tuple[str, ...]
+    u: tuple[str, ...]
+    p: tuple[str, ...]
+    term: str  # the letter for named terms, used by nothing else
+
+    @property
+    def vectors(self) -> tuple[tuple[str, ...], ...]:
+        """By argument of the tape."""
+        return self.q, self.nu, self.u, ("t",), self.p
+
+
+def typeset_names(equations: Equations) -> Typeset:
+    """LaTeX for the names of a model: short where that is clear, in full where it is not."""
+    units = _units(equations)
+    names = [
+        *equations.coordinates,
+        *equations.independent,
+        *equations.inputs,
+        *equations.parameters,
+    ]
+    short = [_glyph(name, units, owner=False).tex for name in names]
+    taken = Counter(short)
+    chosen = [s if taken[s] == 1 and s != "t" else _glyph(name, units, owner=True).tex
+              for name, s in zip(names, short, strict=True)]  # fmt: skip
+    again = Counter(chosen)
+    final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(names, chosen, strict=True)]
+    used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
+    term = next(letter for letter in ("z", "e", "w", "h", r"\kappa", r"\chi") if letter not in used)
+    symbols = iter(final)
+    q, nu, u, p = (
+        tuple(next(symbols) for _ in group)
+        for group in (
+            equations.coordinates, equations.independent, equations.inputs, equations.parameters,
+        )
+    )  # fmt: skip
+    return Typeset(q, nu, u, p, term)
+
+
+def _units(equations: Equations) -> dict[str, str]:
+    """Unit of every coordinate that carries a joint's own name."""
+    return {c.coordinates[0]: c.joint.coordinate_units[0]
+            for c in equations.system.mechanism.connections if c.joint.dof == 1}  # fmt: skip
+
+
+def _glyph(name: str, units: dict[str, str], *, owner: bool) -> Glyph:
+    """`left.rate` as theta-dot with a subscript, `base.x` as x, `m_pole` as m with a subscript."""
+    whole, _, suffix = name.rpartition(".")
+    if not whole:
+        return _joint_glyph(name, units) if name in units else _plain_glyph(name)
+    if suffix == "rate":
+        glyph = _joint_glyph(whole, units)
+        return replace(glyph, dots=glyph.dots + 1)
+    dots = 0
+    if suffix.endswith("_rate") and suffix.removesuffix("_rate") in SUFFIXES:
+        suffix, dots = suffix.removesuffix("_rate"), 1
+    if suffix not in SUFFIXES:
+        glyph = _plain_glyph(suffix)
+        return replace(glyph, subscripts=(*glyph.subscripts, *_subscripts(whole)))
+    head, subscript = SUFFIXES[suffix]
+    always = suffix in ("torque", "force")
+    subscripts = (*((subscript,) if subscript else ()),
+                  *(_subscripts(whole) if owner or always else ()))  # fmt: skip
+    return Glyph(head, subscripts, dots)
+
+
+def _joint_glyph(name: str, units: dict[str, str]) -> Glyph:
+    """The coordinate of a joint with one: its own symbol, or theta or s with its name below."""
+    glyph = _plain_glyph(name)
+    if not glyph.head.startswith(r"\mathrm"):
+        return glyph
+    letter = "s" if units.get(name) == "m" else r"\theta"
+    return Glyph(letter, _subscripts(name))
+
+
+def _plain_glyph(name: str) -> Glyph:
+    """A name by itself: Greek letters, numbers and underscores recognised."""
+    dots = 0
+    while match := re.fullmatch(r"(.+?)_?(d?dot)", name):
+        name, dots = match[1], dots + len(match[2]) - 2
+    match = re.fullmatch(r"([A-Za-z]+?)(\d*)((?:_[A-Za-z0-9]+)*)", name)
+    if match is None:
+        return Glyph(_verbatim(name), (), dots)
+    head, number, rest = match.groups()
+    below = [number] if number else []
+    below += [part for part in rest.split("_") if part]
+    letter = rf"\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
+    return Glyph(letter, tuple(_subscript(part) for part in below), dots)
+
+
+def _subscripts(name: str) -> tuple[str, ...]:
+    """The parts of a name; of `joint3` only the number."""
+    numbered = re.fullmatch(r"joint_?(\d+)", name)
+    if numbered:
+        return (numbered[1],)
+    return tuple(_subscript(part) for part in re.split(r"[._\s-]+", name) if part)
+
+
+def _subscript(part: str) -> str:
+    if part in GREEK:
+        return rf"\{part}"
+    return part if len(part) == 1 or part.isdigit() else _verbatim(part)
+
+
+def _verbatim(name: str) -> str:
+    """A name letter by letter."""
+    safe = re.sub(
+        r"[^A-Za-z0-9.,:+*/()=' -]", lambda m: rf"\{m[0]}" if m[0] in "_&%$#{}" else "?", name
+    )
+    return rf"\mathrm{{{safe}}}"
