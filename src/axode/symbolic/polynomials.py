@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MULTIPLIED_OUT = 4  # terms up to which a product of sums is expanded
 LONGEST_SUM = 8  # terms of a sum before a part of it becomes an atom
-SHARED_WEIGHT = 5  # symbols in a value used twice before it becomes an atom
+SHARED_WEIGHT = 4  # symbols in a value used twice before it becomes an atom
 ROUNDING = 1e-12  # of the terms that cancel: what is left of them is nothing
 
 Monomial = tuple[tuple[int, int], ...]  # atoms and their exponents; () is one

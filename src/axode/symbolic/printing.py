@@ -7,6 +7,7 @@ be computed; the rest is written out in place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from axode.symbolic.sympy_model import SympyModel
 
 LONGEST_TERM = 14  # symbols in a sum before it gets a name of its own
+SHARED_FUNCTION = 2  # symbols in a function used twice before it gets one
 MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is written as one
 MATRIX_ROWS = 12
 DIGITS = 6  # of numbers in LaTeX; SymPy gets all of them
@@ -119,7 +121,7 @@ class _Writer:
 
     @cached_property
     def terms(self) -> dict[int, str]:
-        """Names of the sums that are written once and referred to."""
+        """Names of the sums and functions that are written once and referred to."""
         named: dict[int, str] = {}
         size: dict[int, int] = {}
         uses = self.polynomials.reachable
@@ -127,7 +129,8 @@ class _Writer:
             atom = self.atoms[number]
             inner = [1 if a in named else size[a] for a in atom.members]
             size[number] = max(sum(inner), 1)
-            if atom.label == "sum" and (uses[number] > 1 or size[number] > LONGEST_TERM):
+            shared = uses[number] > 1 and (atom.label == "sum" or size[number] > SHARED_FUNCTION)
+            if shared or (atom.label == "sum" and size[number] > LONGEST_TERM):
                 named[number] = f"{self.names.term}_{{{len(named) + 1}}}"
         return named
 
@@ -162,8 +165,7 @@ class _Writer:
 
     def definitions(self) -> list[str]:
         """The named terms, each after those it is made of."""
-        return [f"{name} &= {self.sum(self.atoms[number].arguments[0])}"
-                for number, name in self.terms.items()]  # fmt: skip
+        return [f"{name} &= {self._opened(number)}" for number, name in self.terms.items()]
 
     # the expressions
 
@@ -200,7 +202,9 @@ class _Writer:
             above = [number_tex(abs(number)), *above]
         if not below:
             return sign + THIN.join(above)
-        return rf"{sign}\frac{{{THIN.join(above)}}}{{{THIN.join(below)}}}"
+        over, under = (_unwrapped(parts[0]) if len(parts) == 1 else THIN.join(parts)
+                       for parts in (above, below))  # fmt: skip
+        return rf"{sign}\frac{{{over}}}{{{under}}}"
 
     def _rank(self, atom: int) -> tuple[int, int]:
         """Parameters, then coordinates and their functions, then speeds, then sums."""
@@ -210,11 +214,13 @@ class _Writer:
 
     def _power(self, atom: int, exponent: int) -> str:
         text = self.atom(atom)
-        label = self.atoms[atom].label
+        label = "sum" if atom in self.terms else self.atoms[atom].label
         if label == "sum" and atom not in self.terms:
             text = rf"\left({text}\right)"
         if exponent == 1:
             return text
+        if label == "sqrt" and exponent == 2:
+            return text.removeprefix(r"\sqrt{").removesuffix("}").join((r"\left(", r"\right)"))
         if label in FUNCTION_TEX:  # \sin^{2} x
             return text.replace(FUNCTION_TEX[label], f"{FUNCTION_TEX[label]}^{{{exponent}}}", 1)
         simple = label in ("input", "sum", "fabs")
@@ -222,8 +228,9 @@ class _Writer:
 
     def atom(self, number: int) -> str:
         """An atom by its name or written out, without brackets."""
-        if number in self.terms:
-            return self.terms[number]
+        return self.terms[number] if number in self.terms else self._opened(number)
+
+    def _opened(self, number: int) -> str:
         atom = self.atoms[number]
         if atom.label == "input":
             return self.names.vectors[atom.place[0]][atom.place[1]]
@@ -250,6 +257,19 @@ class _Writer:
         if number != 1 or len(monomial) != 1 or monomial[0][1] != 1:
             return False
         return monomial[0][0] in self.terms or self.atoms[monomial[0][0]].label == "input"
+
+
+def _unwrapped(text: str) -> str:
+    """Without brackets, if one pair encloses all of it."""
+    if not (text.startswith(r"\left(") and text.endswith(r"\right)")):
+        return text
+    inner = text[len(r"\left(") : -len(r"\right)")]
+    depth = 0
+    for token in re.findall(r"\\(?:left|right)(?![a-z])", inner):
+        depth += 1 if token == r"\left" else -1
+        if depth < 0:
+            return text
+    return inner
 
 
 def _remark(symbol: str, zeros: bool, *, symmetric: bool) -> list[str]:
