@@ -261,6 +261,31 @@ def test_fast_path_is_taken(function):
     assert function._fast(x, p) == 0 and function._fast() == 0
 
 
+def test_fast_path_takes_small_batches(function):
+    function.prepare()
+    rng = np.random.default_rng(0)
+    x, p = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5))
+    expected = doubled().evaluate(x, p)
+    results = np.empty((2, 5, 3, 3)), np.empty((2, 5))
+    assert function._fast(x, p, *results) == 1
+    for got, value in zip(results, expected, strict=True):
+        np.testing.assert_allclose(got, value, rtol=1e-14)
+    assert function._fast(x, np.array(2.0), *results) == 1
+    np.testing.assert_allclose(results[0], doubled().evaluate(x, 2.0)[0], rtol=1e-14)
+    refused = [
+        (x.reshape(10, 3), p, *results),  # other batch axes
+        (x, p.reshape(5, 2), *results),
+        (x, p, results[0], np.empty(10)),
+        (x, p, results[0], np.empty(())),  # an output is never shared by samples
+        (x, p, np.empty((10, 3, 3)), results[1]),
+        (x, p, np.empty(3), results[1]),  # too few axes
+    ]
+    assert [function._fast(*arguments) for arguments in refused] == [0] * len(refused)
+    many = np.empty((10**6, 3))
+    large = np.empty((10**6, 3, 3)), np.empty(10**6)
+    assert function._fast(many, p[0, :1].reshape(()), *large) == 0  # left to threads
+
+
 def test_careful_path_serves_when_the_array_layout_is_unknown(monkeypatch):
     monkeypatch.setattr("axode.codegen.fastcall._layout_is_known", lambda: False)
     compiled = CompiledFunction(doubled())

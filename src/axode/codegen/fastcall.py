@@ -1,10 +1,11 @@
-"""Calls compiled code for one sample without any conversion in between.
+"""Calls compiled code without any conversion in between.
 
 Converting four NumPy arrays to pointers in Python costs more than the robot
 dynamics they carry. This makes a real CPython function (METH_FASTCALL) from
 generated code: it looks at the array objects directly, checks that each is a
-C-contiguous float64 array of the expected shape, runs the kernel and returns
-1. Anything else makes it return 0, and the careful path in Python takes over.
+C-contiguous float64 array of the expected shape, runs the kernel for a sample
+or a small batch and returns 1. Anything else makes it return 0, and the
+careful path in Python takes over.
 
 The layout of array objects is part of NumPy's binary interface. It is checked
 at run time before first use; if it is different, everything goes the careful way.
@@ -17,6 +18,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from axode.codegen import jit
 from axode.codegen.tape import Port, Tape
@@ -27,109 +29,152 @@ C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 METH_FASTCALL = 0x80
 
-# Words of the context: fixed ones, then four a port, the method definition, the work array.
-_KERNEL, _COUNT, _WORK, _ARRAY_TYPE, _FLOAT64, _FROM_LONG, _PORTS = range(7)
-_PORT_WORDS = 4  # required flags, ndim, first and second length
+# Words of the context: fixed ones, five a port, the method definition, the work array.
+_KERNEL, _WORK, _BATCH_KERNEL, _BATCH_WORK, _BATCH_LIMIT = range(5)
+_COUNT, _INPUTS, _ARRAY_TYPE, _FLOAT64, _FROM_LONG, _PORTS = range(5, 11)
+_PORT_WORDS = 5  # required flags, bytes, ndim, first and second length
 
 _NAME = ctypes.create_string_buffer(b"call")
+
+
+def _word(name: str, index: int | str, kind: str = "i64", base: str = "%context") -> str:
+    """IR that loads a word of the context under a name."""
+    return (
+        f"  %{name}.place = getelementptr i64, ptr {base}, i64 {index}\n"
+        f"  %{name} = load {kind}, ptr %{name}.place\n"
+    )
+
+
+def _field(name: str, item: str, offset: int, kind: str) -> str:
+    """IR that loads a field of an array object under a name, widened to 64 bits."""
+    place = f"  %{name}.field = getelementptr i8, ptr {item}, i64 {offset}\n"
+    if kind == "i32":
+        return (
+            f"{place}  %{name}.int = load i32, ptr %{name}.field\n"
+            f"  %{name} = zext i32 %{name}.int to i64\n"
+        )
+    return f"{place}  %{name} = load {kind}, ptr %{name}.field\n"
 
 
 def _trampoline() -> str:
     """IR of ``PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t count)``.
 
-    ``self`` is the int64 array with the context.
+    ``self`` is the int64 array with the context. The first output tells the batch axes;
+    the others must have the same ones, an input may have none.
     """
     return f"""
-define ptr @call(ptr %self, ptr %args, i64 %count) nounwind {{
+define ptr @call(ptr %self, ptr %args, i64 %given) nounwind {{
 entry:
-  %context.place = getelementptr i8, ptr %self, i64 {DATA}
-  %context = load ptr, ptr %context.place
-  %n.place = getelementptr i64, ptr %context, i64 {_COUNT}
-  %n = load i64, ptr %n.place
-  %array.place = getelementptr i64, ptr %context, i64 {_ARRAY_TYPE}
-  %array = load i64, ptr %array.place
-  %float64.place = getelementptr i64, ptr %context, i64 {_FLOAT64}
-  %float64 = load i64, ptr %float64.place
-  %from_long.place = getelementptr i64, ptr %context, i64 {_FROM_LONG}
-  %from_long = load ptr, ptr %from_long.place
+{_field("context", "%self", DATA, "ptr")}
+{_word("n", _COUNT)}{_word("inputs", _INPUTS)}{_word("array", _ARRAY_TYPE)}
+{_word("float64", _FLOAT64)}{_word("from_long", _FROM_LONG, "ptr")}{_word("limit", _BATCH_LIMIT)}
   %ports = getelementptr i64, ptr %context, i64 {_PORTS}
   %words = shl i64 %n, 1
   %words.all = add i64 %words, 1
   %table = alloca i64, i64 %words.all
-  %complete = icmp eq i64 %count, %n
-  br i1 %complete, label %next, label %refuse
+  %complete = icmp eq i64 %given, %n
+  %some = icmp slt i64 %inputs, %n
+  %sound = and i1 %complete, %some
+  br i1 %sound, label %reference, label %refuse
+reference:
+  %first.place = getelementptr ptr, ptr %args, i64 %inputs
+  %first = load ptr, ptr %first.place
+{_field("first.type", "%first", TYPE, "i64")}
+  %first.is.array = icmp eq i64 %first.type, %array
+  br i1 %first.is.array, label %axes, label %refuse
+axes:
+{_field("first.ndim", "%first", NDIM, "i32")}{_field("first.dims", "%first", DIMS, "ptr")}
+  %first.word = mul i64 %inputs, {_PORT_WORDS}
+  %first.port = getelementptr i64, ptr %ports, i64 %first.word
+{_word("first.need", 2, base="%first.port")}
+  %lead = sub i64 %first.ndim, %first.need
+  %possible = icmp sge i64 %lead, 0
+  br i1 %possible, label %product, label %refuse
+product:
+  %axis = phi i64 [ 0, %axes ], [ %axis.next, %multiply ]
+  %batch = phi i64 [ 1, %axes ], [ %batch.next, %multiply ]
+  %counted = icmp eq i64 %axis, %lead
+  br i1 %counted, label %next, label %multiply
+multiply:
+{_word("axis.length", "%axis", base="%first.dims")}
+  %batch.next = mul i64 %batch, %axis.length
+  %axis.next = add i64 %axis, 1
+  br label %product
 next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %accept ]
+  %k = phi i64 [ 0, %product ], [ %k.next, %accept ]
   %done = icmp eq i64 %k, %n
   br i1 %done, label %run, label %object
 object:
   %item.place = getelementptr ptr, ptr %args, i64 %k
   %item = load ptr, ptr %item.place
-  %type.place = getelementptr i8, ptr %item, i64 {TYPE}
-  %type = load i64, ptr %type.place
+{_field("type", "%item", TYPE, "i64")}
   %is.array = icmp eq i64 %type, %array
   br i1 %is.array, label %layout, label %refuse
 layout:
+{_field("descr", "%item", DESCR, "i64")}{_field("flags", "%item", FLAGS, "i32")}
+{_field("ndim", "%item", NDIM, "i32")}{_field("dims", "%item", DIMS, "ptr")}
   %port.word = mul i64 %k, {_PORT_WORDS}
   %port = getelementptr i64, ptr %ports, i64 %port.word
-  %descr.place = getelementptr i8, ptr %item, i64 {DESCR}
-  %descr = load i64, ptr %descr.place
+{_word("flags.need", 0, base="%port")}{_word("bytes", 1, base="%port")}
+{_word("ndim.need", 2, base="%port")}
   %is.float64 = icmp eq i64 %descr, %float64
-  %flags.place = getelementptr i8, ptr %item, i64 {FLAGS}
-  %flags.int = load i32, ptr %flags.place
-  %flags = zext i32 %flags.int to i64
-  %need = load i64, ptr %port
-  %have = and i64 %flags, %need
-  %is.plain = icmp eq i64 %have, %need
-  %ndim.place = getelementptr i8, ptr %item, i64 {NDIM}
-  %ndim.int = load i32, ptr %ndim.place
-  %ndim = zext i32 %ndim.int to i64
-  %ndim.port = getelementptr i64, ptr %port, i64 1
-  %ndim.need = load i64, ptr %ndim.port
-  %is.ndim = icmp eq i64 %ndim, %ndim.need
+  %flags.have = and i64 %flags, %flags.need
+  %is.plain = icmp eq i64 %flags.have, %flags.need
+  %own = sub i64 %ndim, %ndim.need
+  %is.batch = icmp eq i64 %own, %lead
+  %is.single = icmp eq i64 %own, 0
+  %is.input = icmp slt i64 %k, %inputs
+  %may.repeat = and i1 %is.single, %is.input
+  %is.ndim = or i1 %is.batch, %may.repeat
   %good.0 = and i1 %is.float64, %is.plain
   %good.1 = and i1 %good.0, %is.ndim
+  %stride = select i1 %is.single, i64 0, i64 %bytes
   br i1 %good.1, label %shape, label %refuse
 shape:
-  %dims.place = getelementptr i8, ptr %item, i64 {DIMS}
-  %dims = load ptr, ptr %dims.place
-  br label %axis
-axis:
-  %d = phi i64 [ 0, %shape ], [ %d.next, %length ]
+  %d = phi i64 [ 0, %layout ], [ %d.next, %length ]
   %all = icmp eq i64 %d, %ndim
   br i1 %all, label %accept, label %length
 length:
-  %dim.place = getelementptr i64, ptr %dims, i64 %d
-  %dim = load i64, ptr %dim.place
+{_word("dim", "%d", base="%dims")}
   %d.next = add i64 %d, 1
-  %need.word = add i64 %d, 2
-  %dim.port = getelementptr i64, ptr %port, i64 %need.word
-  %dim.need = load i64, ptr %dim.port
+  %inner = sub i64 %d, %own
+  %is.outer = icmp slt i64 %inner, 0
+  %inner.word = add i64 %inner, 3
+  %outer.address = getelementptr i64, ptr %first.dims, i64 %d
+  %inner.address = getelementptr i64, ptr %port, i64 %inner.word
+  %dim.address = select i1 %is.outer, ptr %outer.address, ptr %inner.address
+  %dim.need = load i64, ptr %dim.address
   %same = icmp eq i64 %dim, %dim.need
-  br i1 %same, label %axis, label %refuse
+  br i1 %same, label %shape, label %refuse
 accept:
-  %data.place = getelementptr i8, ptr %item, i64 {DATA}
-  %data = load i64, ptr %data.place
+{_field("data", "%item", DATA, "i64")}
   %slot = shl i64 %k, 1
   %table.address = getelementptr i64, ptr %table, i64 %slot
   store i64 %data, ptr %table.address
   %slot.stride = add i64 %slot, 1
   %table.stride = getelementptr i64, ptr %table, i64 %slot.stride
-  store i64 0, ptr %table.stride
+  store i64 %stride, ptr %table.stride
   %k.next = add i64 %k, 1
   br label %next
 run:
-  %work.place = getelementptr i64, ptr %context, i64 {_WORK}
-  %work = load i64, ptr %work.place
+  %one = icmp eq i64 %batch, 1
+  %small = icmp sle i64 %batch, %limit
+  %fits = or i1 %one, %small
+  %kernel.word = select i1 %one, i64 {_KERNEL}, i64 {_BATCH_KERNEL}
+  %work.word = select i1 %one, i64 {_WORK}, i64 {_BATCH_WORK}
+{_word("kernel", "%kernel.word", "ptr")}{_word("work", "%work.word")}
   %table.work = getelementptr i64, ptr %table, i64 %words
   store i64 %work, ptr %table.work
-  %kernel = load ptr, ptr %context
-  call void %kernel(ptr %table, i64 0, i64 1)
-  %one = call ptr %from_long(i64 1)
-  ret ptr %one
+  %ready = icmp ne ptr %kernel, null
+  %go = and i1 %fits, %ready
+  br i1 %go, label %compute, label %refuse
+compute:
+  call void %kernel(ptr %table, i64 0, i64 %batch)
+  %yes = call ptr %from_long(i64 1)
+  ret ptr %yes
 refuse:
-  %zero = call ptr %from_long(i64 0)
-  ret ptr %zero
+  %no = call ptr %from_long(i64 0)
+  ret ptr %no
 }}
 """
 
@@ -166,34 +211,43 @@ def _native_trampoline() -> jit.Native:
 
 def _port_words(port: Port, flags: int) -> list[int]:
     lengths = [*port.shape, 0, 0][:2]
-    return [C_CONTIGUOUS | ALIGNED | flags, len(port.shape), *lengths]
+    return [C_CONTIGUOUS | ALIGNED | flags, 8 * port.size, len(port.shape), *lengths]
 
 
-def fast_call(tape: Tape, kernel: int, work_size: int) -> Callable[..., int]:
-    """A function of (inputs..., outputs...) that returns 1 if it ran, 0 if it refused.
+class FastCall:
+    """Makes ``call``, a function of (inputs..., outputs...) that returns 1 if it ran, else 0.
 
-    Args:
-        tape: Gives the shapes.
-        kernel: Address of the scalar ``map``.
-        work_size: Bytes of its work array; calls hold the interpreter lock, so one is enough.
+    Calls hold the interpreter lock, so one work array a kernel is enough; batches are
+    therefore limited to what takes some tens of microseconds.
     """
-    if not _layout_is_known():
-        return lambda *arrays: 0
-    ports = [_port_words(port, 0) for port in tape.inputs]
-    ports += [_port_words(port, WRITEABLE) for port in tape.outputs]
-    python = ctypes.pythonapi
-    from_long = ctypes.cast(python.PyLong_FromLong, ctypes.c_void_p).value or 0
-    name = ctypes.cast(_NAME, ctypes.c_void_p).value or 0
-    fixed = [kernel, len(ports), 0, id(np.ndarray), id(np.dtype(np.float64)), from_long]
-    method = [name, _native_trampoline().address, METH_FASTCALL, 0]  # a PyMethodDef
-    head = [*fixed, *(word for words in ports for word in words), *method]
-    # The function owns this array as its `self`: whatever it needs lives in it.
-    context = np.zeros(len(head) + work_size // 8, dtype=np.int64)
-    context[: len(head)] = head
-    context[_WORK] = context.ctypes.data + 8 * len(head)
-    make = python.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    definition = context.ctypes.data + 8 * (len(head) - len(method))
-    function: Callable[..., int] = make(definition, context, None)
-    return function
+
+    def __init__(self, tape: Tape, batch_limit: int) -> None:
+        """A function that refuses everything until it is given kernels."""
+        self.call: Callable[..., int] = lambda *arrays: 0
+        self._works: list[npt.NDArray[np.uint8]] = []
+        if not _layout_is_known():
+            return
+        ports = [_port_words(port, 0) for port in tape.inputs]
+        ports += [_port_words(port, WRITEABLE) for port in tape.outputs]
+        python = ctypes.pythonapi
+        from_long = ctypes.cast(python.PyLong_FromLong, ctypes.c_void_p).value or 0
+        name = ctypes.cast(_NAME, ctypes.c_void_p).value or 0
+        types = (id(np.ndarray), id(np.dtype(np.float64)))
+        fixed = [0, 0, 0, 0, batch_limit, len(ports), len(tape.inputs), *types, from_long]
+        method = [name, _native_trampoline().address, METH_FASTCALL, 0]  # a PyMethodDef
+        words = [*fixed, *(word for port in ports for word in port), *method]
+        # The function owns this array as its `self`, with the method definition in it.
+        self._context = np.array(words, dtype=np.int64)
+        make = python.PyCFunction_NewEx
+        make.restype = ctypes.py_object
+        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        definition = self._context.ctypes.data + 8 * (len(words) - len(method))
+        self.call = make(definition, self._context, None)
+
+    def use(self, kernel: int, work: npt.NDArray[np.uint8], *, batch: bool) -> None:
+        """Serves single samples or batches with a kernel from now on."""
+        if not _layout_is_known():
+            return
+        self._works.append(work)
+        self._context[_BATCH_WORK if batch else _WORK] = work.ctypes.data
+        self._context[_BATCH_KERNEL if batch else _KERNEL] = kernel

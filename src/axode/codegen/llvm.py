@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen import jit, kernel
-from axode.codegen.fastcall import fast_call
+from axode.codegen.fastcall import FastCall
 from axode.codegen.operations import Array
 from axode.codegen.tape import Port, Shape, Tape
 from axode.errors import InvalidArgument
@@ -22,16 +23,25 @@ from axode.errors import InvalidArgument
 # Below this many operations a second thread costs more than it saves.
 OPERATIONS_WORTH_A_THREAD = 1_000_000
 
+# A batch up to this size is faster done at once than looked at: some tens of microseconds.
+OPERATIONS_OF_A_SMALL_BATCH = 200_000
+
+_FLOAT64 = np.dtype(np.float64)
 _KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=_cpu_count(), thread_name_prefix="axode")
+def _address(array: npt.NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]  # twice as fast as array.ctypes
+    return address
 
 
 @functools.cache
-def _cpu_count() -> int:
+def pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=cpu_count(), thread_name_prefix="axode")
+
+
+@functools.cache
+def cpu_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -46,25 +56,42 @@ class _Kernel:
         self.native = jit.load(
             tape.name, identity, kernel.ENTRY, lambda: kernel.module(tape, lanes)
         )
-        self._run = _KERNEL_TYPE(self.native.address)
         self.work_size = kernel.work_size(tape, lanes)
-        self._spare: list[npt.NDArray[np.uint8]] = []
+        self._run = _KERNEL_TYPE(self.native.address)
+        self._table_type = ctypes.c_int64 * (2 * len((*tape.inputs, *tape.outputs)) + 1)
+        self._spare: list[tuple[int, npt.NDArray[np.uint8]]] = []
 
-    def _new_work(self) -> npt.NDArray[np.uint8]:
-        """An aligned work array of its own."""
+    def new_work(self) -> tuple[int, npt.NDArray[np.uint8]]:
+        """An aligned work array of its own, behind its address."""
         raw = np.empty(self.work_size + kernel.WORK_ALIGNMENT, dtype=np.uint8)
-        return raw[-raw.ctypes.data % kernel.WORK_ALIGNMENT :]
+        aligned = raw[-_address(raw) % kernel.WORK_ALIGNMENT :]
+        return _address(aligned), aligned
 
-    def run(self, table: npt.NDArray[np.int64], begin: int, end: int) -> None:
-        """Samples begin to end; the interpreter lock is released meanwhile."""
+    def run(self, places: list[int], begin: int, end: int) -> None:
+        """Samples begin to end; the interpreter lock is released meanwhile.
+
+        Args:
+            places: Address and stride of every input, then of every output.
+            begin: First sample.
+            end: One past the last sample.
+        """
         try:
             work = self._spare.pop()
         except IndexError:
-            work = self._new_work()
-        table = table.copy()
-        table[-1] = work.ctypes.data
-        self._run(table.ctypes.data, begin, end)
+            work = self.new_work()
+        self._run(self._table_type(*places, work[0]), begin, end)
         self._spare.append(work)
+
+
+def _unwrapped(results: list[Array]) -> Any:
+    """What NumPy users expect: numbers instead of arrays without axes, no tuple of one."""
+    if len(results) == 1:
+        return results[0] if results[0].ndim else results[0][()]
+    return tuple([array if array.ndim else array[()] for array in results])
+
+
+def _expected(port: Port) -> str:
+    return f"(..., {', '.join(map(str, port.shape))})" if port.shape else "a number"
 
 
 class CompiledFunction:
@@ -92,7 +119,9 @@ class CompiledFunction:
         self._kernels: dict[int, _Kernel] = {}
         self._lock = threading.Lock()
         self._shapes = tuple(port.shape for port in tape.outputs)
-        self._fast: Callable[..., int] = self._first_fast_call
+        limit = OPERATIONS_OF_A_SMALL_BATCH // max(1, tape.n_operations)
+        self._fast_call = FastCall(tape, limit)
+        self._fast: Callable[..., int] = self._fast_call.call
 
     def __repr__(self) -> str:
         return f"CompiledFunction of {self.tape!r}, {self.lanes} lanes"
@@ -136,11 +165,9 @@ class CompiledFunction:
         """
         if out is None:
             results = [np.empty(shape) for shape in self._shapes]
-            if not self._fast(*arrays, *results):
-                return self._careful(arrays, None, threads)
-            if len(results) == 1:
-                return results[0] if self._shapes[0] else results[0][()]
-            return tuple([r if r.ndim else r[()] for r in results])
+            if self._fast(*arrays, *results):
+                return _unwrapped(results)
+            return self._careful(arrays, None, threads)
         if len(self._shapes) == 1 and isinstance(out, np.ndarray):
             handled = self._fast(*arrays, out)
         else:
@@ -153,20 +180,13 @@ class CompiledFunction:
             with self._lock:
                 known = self._kernels.get(lanes)
                 if known is None:
-                    known = self._kernels[lanes] = _Kernel(self.tape, lanes)
+                    known = _Kernel(self.tape, lanes)
+                    for batch, width in ((False, 1), (True, self.lanes)):
+                        if lanes == width:
+                            work = known.new_work()[1]
+                            self._fast_call.use(known.native.address, work, batch=batch)
+                    self._kernels[lanes] = known
         return known
-
-    def _first_fast_call(self, *arrays: Any) -> int:
-        """Compiles the single-sample code when the first single sample comes."""
-        inputs = arrays[: len(self.tape.inputs)]
-        single = len(arrays) == len(self.tape.inputs) + len(self.tape.outputs) and all(
-            np.shape(a) == port.shape for a, port in zip(inputs, self.tape.inputs, strict=True)
-        )
-        if not single:
-            return 0
-        scalar = self._kernel(1)
-        self._fast = fast_call(self.tape, scalar.native.address, scalar.work_size)
-        return self._fast(*arrays)
 
     def _careful(
         self,
@@ -175,16 +195,29 @@ class CompiledFunction:
         threads: int | None,
     ) -> Any:
         """Checks, converts and broadcasts; then runs the batch."""
+        if out is None and threads is None:
+            results = self._small_batch(arrays)
+            if results is not None:
+                return results
         inputs, batch = self._inputs(arrays)
         outputs = self._outputs(out, batch)
-        count = int(np.prod(batch, dtype=np.int64))
-        table = self._table(inputs, outputs, batch)
+        count = math.prod(batch)
         if count:
-            self._run(table, count, threads)
+            self._run(self._places(inputs, outputs), count, threads)
         if out is not None:
             return out
-        results = tuple(a if a.ndim else a[()] for a in outputs)
-        return results[0] if len(results) == 1 else results
+        return _unwrapped(outputs)
+
+    def _small_batch(self, arrays: tuple[npt.ArrayLike, ...]) -> Any:
+        """Results of a small batch of plain arrays with equal batch axes, else None."""
+        batch: Shape = ()
+        for port, array in zip(self.tape.inputs, arrays, strict=False):
+            if type(array) is np.ndarray and array.ndim - len(port.shape) > len(batch):
+                batch = array.shape[: array.ndim - len(port.shape)]
+        if not batch:
+            return None
+        results = [np.empty(batch + shape) for shape in self._shapes]
+        return _unwrapped(results) if self._fast(*arrays, *results) else None
 
     def _inputs(self, arrays: tuple[npt.ArrayLike, ...]) -> tuple[list[Array], Shape]:
         ports = self.tape.inputs
@@ -196,7 +229,8 @@ class CompiledFunction:
         inputs = [self._converted(p, a) for p, a in zip(ports, arrays, strict=True)]
         shapes = [a.shape[: a.ndim - len(p.shape)] for p, a in zip(ports, inputs, strict=True)]
         try:
-            batch = np.broadcast_shapes(*shapes)
+            same = all(shape == shapes[0] for shape in shapes[1:])
+            batch = shapes[0] if shapes and same else np.broadcast_shapes(*shapes)
         except ValueError:
             listed = ", ".join(
                 f"'{p.name}' {shape}" for p, shape in zip(ports, shapes, strict=True)
@@ -207,24 +241,32 @@ class CompiledFunction:
         return [self._expanded(p, a, batch) for p, a in zip(ports, inputs, strict=True)], batch
 
     def _converted(self, port: Port, value: npt.ArrayLike) -> Array:
-        expected = "a number" if not port.shape else f"(..., {', '.join(map(str, port.shape))})"
+        plain = type(value) is np.ndarray and value.dtype is _FLOAT64
+        if plain and value.flags.c_contiguous and value.flags.aligned:  # type: ignore[union-attr]
+            array: Array = value  # type: ignore[assignment]
+        else:
+            array = self._as_float64(port, value)
+        lead = array.ndim - len(port.shape)
+        if lead < 0 or array.shape[lead:] != port.shape:
+            raise InvalidArgument(
+                f"{self.tape.name}: '{port.name}' has shape {array.shape}, "
+                f"expected {_expected(port)}."
+            )
+        return array
+
+    def _as_float64(self, port: Port, value: npt.ArrayLike) -> Array:
         try:
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 raise TypeError
-            array = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+            # require alone would make a number an array of one element
+            return np.require(array, np.float64, ["C", "A"]).reshape(array.shape)
         except (TypeError, ValueError):
             held = getattr(value, "dtype", type(value).__name__)
             raise InvalidArgument(
                 f"{self.tape.name}: '{port.name}' holds {held}, expected real numbers, "
-                f"shape {expected}."
+                f"shape {_expected(port)}."
             ) from None
-        lead = array.ndim - len(port.shape)
-        if lead < 0 or array.shape[lead:] != port.shape:
-            raise InvalidArgument(
-                f"{self.tape.name}: '{port.name}' has shape {array.shape}, expected {expected}."
-            )
-        return array
 
     @staticmethod
     def _expanded(port: Port, array: Array, batch: Shape) -> Array:
@@ -257,33 +299,30 @@ class CompiledFunction:
                 )
         return given
 
-    def _table(
-        self, inputs: list[Array], outputs: list[Array], batch: Shape
-    ) -> npt.NDArray[np.int64]:
-        words: list[int] = []
+    def _places(self, inputs: list[Array], outputs: list[Array]) -> list[int]:
+        places: list[int] = []
         for port, array in zip(self.tape.inputs, inputs, strict=True):
-            repeated = array.size == port.size
-            words += (array.ctypes.data, 0 if repeated else 8 * port.size)
+            places += (_address(array), 0 if array.size == port.size else 8 * port.size)
         for port, array in zip(self.tape.outputs, outputs, strict=True):
-            words += (array.ctypes.data, 8 * port.size)
-        return np.array([*words, 0], dtype=np.int64)
+            places += (_address(array), 8 * port.size)
+        return places
 
-    def _run(self, table: npt.NDArray[np.int64], count: int, threads: int | None) -> None:
+    def _run(self, places: list[int], count: int, threads: int | None) -> None:
         code = self._kernel(1 if count == 1 else self.lanes)
         if threads is None:
             work = count * max(1, self.tape.n_operations)
-            threads = min(_cpu_count(), 1 + work // OPERATIONS_WORTH_A_THREAD)
+            threads = min(cpu_count(), 1 + work // OPERATIONS_WORTH_A_THREAD)
         # Whole vectors a thread, so that only the last one meets a partial vector.
         share = -(-count // max(1, threads))
         share += -share % code.lanes
         starts = range(0, count, share)
         if len(starts) == 1:
-            code.run(table, 0, count)
+            code.run(places, 0, count)
             return
         futures = [
-            _pool().submit(code.run, table, start, min(start + share, count))
+            pool().submit(code.run, places, start, min(start + share, count))
             for start in starts[1:]
         ]
-        code.run(table, 0, share)
+        code.run(places, 0, share)
         for future in futures:
             future.result()
