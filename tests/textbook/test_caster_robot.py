@@ -1,7 +1,7 @@
 """Robot with two driven wheels and a caster.
 
-Angeles, *Fundamentals of Robotic Mechanical Systems*, 4th ed., section 12.5.1: the closed form of I,
-C and D, with what its Coriolis matrix leaves out (the platform's term, present whenever the mass
+Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.5.1: the closed form of I, C and
+D, with what its Coriolis matrix leaves out (the platform's term, present whenever the mass
 centre is off the axle) and the barred entries in the bracket's term. Platform axes: x along the
 axle, y forward, z up; both driven wheels turn about -x.
 """
@@ -26,8 +26,9 @@ def caster_robot() -> ax.Mechanism:
     platform = mechanism.add_body("platform", mass=MP, com=(0, -A, 0.08), inertia=(0.4, 0.3, IP))
     mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=platform, at=(0, 0, R))
     for name, side in (("wheel1", L / 2), ("wheel2", -L / 2)):
+        inertia = ax.Inertia.axial(SPIN, TURN, "x")
         mechanism.add_wheel(name, ax.Rolling(radius=R), on=platform, at=(side, 0, 0), axis="-x",
-                            mass=MW, inertia=ax.Inertia.axial(SPIN, TURN, "x"), motor=True)  # fmt: skip
+                            mass=MW, inertia=inertia, motor=True)  # fmt: skip
     mechanism.add_caster("caster", ax.Rolling(radius=R), on=platform, at=(0, -A - B, 0.07), trail=D,
                          drop=0.07, mass=MC, bracket_mass=MB,
                          bracket_inertia=(0.0005, 0.0006, IB))  # fmt: skip

@@ -1,6 +1,6 @@
 """Platforms on Mecanum wheels with rollers at any angle.
 
-After Angeles, *Fundamentals of Robotic Mechanical Systems*, 4th ed., section 12.5.2, for n wheels:
+After Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.5.2, for n wheels:
 hub i at p_i, axis e_i, roller axis g_i = cos(alpha_i) e_i + sin(alpha_i) k x e_i. With
 u = (omega, v) in platform axes, theta_dot = G u and
 M_u = [J, (k x S)^T; k x S, m 1] + I G^T G, where S is the wheels' first moment of mass.

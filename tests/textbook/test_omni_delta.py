@@ -1,6 +1,6 @@
 """Three omni wheels in a Delta array.
 
-Angeles, *Fundamentals of Robotic Mechanical Systems*, 4th ed., section 12.5.2 and exercises 12.6 to
+Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.5.2 and exercises 12.6 to
 12.11: constant inertia, a Coriolis matrix proportional to the yaw rate, and one constraint that
 integrates. Wheel i stands at r e_i and turns about e_i; the rollers are massless.
 """
