@@ -5,10 +5,12 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from axode.codegen.tape import Tape
+from axode.codegen.operations import Kind
+from axode.codegen.tape import Port, Tape
 
 # Different roundings of the same sums; the largest intermediate term sets the scale.
 ULP_OF_LARGEST_TERM = 16
+MANY = 100_000
 
 
 def samples(tape: Tape, count: int, seed: int = 0) -> list[np.ndarray]:
@@ -33,6 +35,18 @@ def interpreter(function: ca.Function, arrays: list[np.ndarray]) -> list[np.ndar
         shape = (rows, width) if width > 1 else (() if rows == 1 else (rows,))
         outputs.append(full.reshape(count, *shape))
     return outputs
+
+
+def largest_terms(tape: Tape, arrays: list[np.ndarray]) -> np.ndarray:
+    """Largest sum or product of each sample: what rounding is relative to."""
+    sums = np.flatnonzero(np.isin(tape.kinds, (Kind.ADD, Kind.SUB, Kind.MUL)))
+    probe = Tape(
+        tape.name, tape.inputs, (Port("terms", (len(sums),)),), tape.kinds.copy(),
+        tape.operands.copy(), tape.constants.copy(), sums.astype(np.int32),
+    )  # fmt: skip
+    blocks = range(0, len(arrays[0]), 2000)
+    terms = (probe.evaluate(*(a[k : k + 2000] for a in arrays))[0] for k in blocks)
+    return np.concatenate([np.max(np.abs(t), axis=-1) for t in terms])
 
 
 def assert_agree(got, expected, tape: Tape, what: str, scale: float | np.ndarray = 1.0) -> None:

@@ -93,6 +93,24 @@ def spatial_arm(links: int = 7) -> ca.Function:
     return ca.Function("arm", [q, v, a], [ca.vertcat(*torque)], ["q", "v", "a"], ["torque"])
 
 
+def factored_solve(size: int = 6) -> ca.Function:
+    """Solution of a symmetric system by LDL' without pivoting: many divisions."""
+    A, b = ca.SX.sym("A", size, size), ca.SX.sym("b", size)
+    M = ca.mtimes(A, A.T) + 3 * ca.SX.eye(size)
+    L, D = ca.SX.eye(size), []
+    for j in range(size):
+        D.append(M[j, j] - sum(L[j, k] ** 2 * D[k] for k in range(j)))
+        for i in range(j + 1, size):
+            L[i, j] = (M[i, j] - sum(L[i, k] * L[j, k] * D[k] for k in range(j))) / D[j]
+    x = [b[i] for i in range(size)]
+    for i in range(size):
+        x[i] -= sum(L[i, k] * x[k] for k in range(i))
+    x = [x[i] / D[i] for i in range(size)]
+    for i in reversed(range(size)):
+        x[i] -= sum(L[k, i] * x[k] for k in range(i + 1, size))
+    return ca.Function("solve", [A, b], [ca.vertcat(*x)], ["A", "b"], ["x"])
+
+
 def long_function(operations: int) -> ca.Function:
     """Straight-line code of about the given length, with distant dependencies."""
     rng = np.random.default_rng(operations)

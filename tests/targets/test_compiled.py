@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import warnings
 
 import casadi as ca
 import numpy as np
@@ -13,17 +16,17 @@ from axode.codegen import llvm, lowering
 from axode.codegen.fastcall import _layout_is_known
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.operations import Kind
-from axode.codegen.tape import Port, Tape
+from axode.codegen.tape import Tape
 from axode.errors import InvalidArgument
 from tests.targets import accuracy, functions
-from tests.targets.agreement import assert_agree, interpreter, samples
+from tests.targets.agreement import MANY, assert_agree, interpreter, largest_terms, samples
 
 EXAMPLES = {
     "every_operation": functions.every_operation,
     "planar": lambda: functions.planar_chain(3),
     "arm": functions.spatial_arm,
+    "solve": functions.factored_solve,
 }
-MANY = 100_000
 
 
 def doubled() -> Tape:
@@ -42,8 +45,7 @@ def function() -> CompiledFunction:
 def test_all_widths_agree_with_the_interpreter(name):
     source = EXAMPLES[name]()
     tape = Tape.from_casadi(source)
-    count = MANY if name == "arm" else MANY // 10
-    arrays = samples(tape, count)
+    arrays = samples(tape, MANY)
     expected = interpreter(source, arrays)
     scale = largest_terms(tape, arrays)
     for lanes in (1, 2, 4, 8):
@@ -53,18 +55,6 @@ def test_all_widths_agree_with_the_interpreter(name):
     few = [e[:2000] for e in expected]
     numpy = tape.evaluate(*(a[:2000] for a in arrays))
     assert_agree(numpy, few, tape, f"{name}, NumPy", scale[:2000])
-
-
-def largest_terms(tape: Tape, arrays: list[np.ndarray]) -> np.ndarray:
-    """Largest sum or product of each sample: what rounding is relative to."""
-    sums = np.flatnonzero(np.isin(tape.kinds, (Kind.ADD, Kind.SUB, Kind.MUL)))
-    probe = Tape(
-        tape.name, tape.inputs, (Port("terms", (len(sums),)),), tape.kinds.copy(),
-        tape.operands.copy(), tape.constants.copy(), sums.astype(np.int32),
-    )  # fmt: skip
-    blocks = range(0, len(arrays[0]), 2000)
-    terms = (probe.evaluate(*(a[k : k + 2000] for a in arrays))[0] for k in blocks)
-    return np.concatenate([np.max(np.abs(t), axis=-1) for t in terms])
 
 
 @settings(max_examples=60, deadline=None)
@@ -238,6 +228,30 @@ def test_long_tapes_are_cut_without_changing_the_result(monkeypatch):
     assert plan(tape, 100, 50).n_slots > 0
 
 
+def test_a_very_long_tape_compiles():
+    tape = Tape.from_casadi(functions.long_function(50_000))
+    arrays = [samples(tape, 8)[0] * 0.3]
+    compiled = CompiledFunction(tape, lanes=4)
+    assert_agree(compiled(*arrays), tape.evaluate(*arrays), tape, "long")
+    seconds = compiled.compile_seconds[4]
+    assert seconds < 20, f"{tape.n_operations} operations took {seconds:.1f} s"  # about 2 s
+
+
+def test_a_child_process_has_its_own_threads():
+    tape = doubled()
+    compiled = CompiledFunction(tape)
+    arrays = samples(tape, 1000)
+    compiled(*arrays, threads=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons: fork with threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        compiled(*(np.tile(a, (20,) + (1,) * (a.ndim - 1)) for a in arrays), threads=2)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_comparisons_survive_being_cut(monkeypatch):
     source = functions.every_operation()
     tape = Tape.from_casadi(source)
@@ -314,5 +328,5 @@ def test_report_and_repr(function):
 
 
 def test_small_batches_do_not_start_threads(monkeypatch):
-    monkeypatch.setattr(llvm, "_pool", lambda: pytest.fail("a thread for ten samples"))
+    monkeypatch.setattr(llvm, "pool", lambda: pytest.fail("a thread for ten samples"))
     CompiledFunction(doubled())(np.ones((10, 3)), 1.0)

@@ -20,6 +20,7 @@ EXAMPLES = {
     "every_operation": functions.every_operation,
     "planar": lambda: functions.planar_chain(3),
     "arm": functions.spatial_arm,
+    "solve": functions.factored_solve,
 }
 
 

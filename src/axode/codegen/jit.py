@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import threading
 import time
@@ -19,6 +20,9 @@ from axode.codegen.cache import ObjectCache, cache_directory
 
 # LLVM contexts and the linker are not safe to enter from two threads.
 _LOCK = threading.RLock()
+
+# The linker wants every library to have a name of its own.
+_LIBRARIES = itertools.count()
 
 # Code generation effort; 3 gives the same speed, 1 is slower code.
 EFFORT = 2
@@ -96,7 +100,7 @@ def load(name: str, identity: str, entry: str, ir: Callable[[], str]) -> Native:
             .add_object_img(code)
             .export_symbol(entry)
             .add_current_process()
-            .link(_linker(), f"{name}-{time.monotonic_ns()}")
+            .link(_linker(), f"{name}-{next(_LIBRARIES)}")
         )
     seconds = time.perf_counter() - start
     return Native(library[entry], seconds, cached, len(code), library)

@@ -37,11 +37,17 @@ def _address(array: npt.NDArray[Any]) -> int:
 
 @functools.cache
 def pool() -> ThreadPoolExecutor:
+    """Threads that share batches, started when first needed."""
     return ThreadPoolExecutor(max_workers=cpu_count(), thread_name_prefix="axode")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)  # threads do not survive a fork
 
 
 @functools.cache
 def cpu_count() -> int:
+    """Processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -8,6 +8,7 @@ overwrite an input.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,9 @@ from axode.codegen.trigonometry import sin_cos
 LONGEST_FUNCTION = 8000
 # Operations a function of a longer tape: compile time then grows with the length only.
 CHUNK = 1500
+
+# From so many divisions by one value on, they are multiplications by its reciprocal.
+SHARED_DIVISIONS = 3
 
 _PARTNER = {Kind.SIN: Kind.COS, Kind.COS: Kind.SIN}
 
@@ -131,6 +135,7 @@ class ChunkLowering:
         self._values: dict[int, str] = {}
         self._bits: dict[int, str] = {}
         self._bases: dict[int, str] = {}
+        self._reciprocals: dict[int, str] = {}
 
     def text(self, name: str, linkage: str = "internal ") -> str:
         """The IR of the function."""
@@ -165,8 +170,24 @@ class ChunkLowering:
         elif kind == Kind.SELECT:
             condition, x, y = operands
             self._values[number] = w.select(self._bit(condition), self._value(x), self._value(y))
+        elif kind == Kind.DIV and self._divisions.get(operands[1], 0) >= SHARED_DIVISIONS:
+            a, reciprocal = self._value(operands[0]), self._reciprocal(operands[1])
+            self._values[number] = w.model("fmul", a, reciprocal)
         else:
             self._values[number] = RECIPES[kind](w, *(self._value(v) for v in operands))
+
+    @cached_property
+    def _divisions(self) -> Counter[int]:
+        """How often each value divides another in this chunk."""
+        rows = (self.plan.rows[number] for number in self.plan.chunks[self.number])
+        return Counter(operands[1] for kind, operands in rows if kind == Kind.DIV)
+
+    def _reciprocal(self, number: int) -> str:
+        known = self._reciprocals.get(number)
+        if known is None:
+            known = self.w.model("fdiv", self.w.constant(1.0), self._value(number))
+            self._reciprocals[number] = known
+        return known
 
     def _turn(self, angle: int) -> None:
         """Sine and cosine of one angle; whichever the tape has are recorded."""
