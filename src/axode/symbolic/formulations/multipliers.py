@@ -6,11 +6,17 @@ from functools import cached_property
 from typing import ClassVar
 
 import casadi as ca
+import numpy as np
 
+from axode.errors import NotApplicable
 from axode.symbolic.formulations.base import projected
 from axode.symbolic.formulations.complement import ComplementFormulation
+from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.linear import Factor
 from axode.symbolic.spatial import SX
+from axode.symbolic.system import System
+
+SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one
 
 
 class MultiplierFormulation(ComplementFormulation):
@@ -24,6 +30,16 @@ class MultiplierFormulation(ComplementFormulation):
     """
 
     name: ClassVar[str] = "multipliers"
+
+    def __init__(self, system: System) -> None:
+        super().__init__(system)
+        ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
+        if ideal and not _regular(system):
+            raise NotApplicable(
+                f"formulation '{self.name}' inverts the inertia of the tree before its loops close, "
+                f"and nothing resists some motion of it: look at {', '.join(ideal)}.\n"
+                "  Give these bodies an inertia, or use another formulation."
+            )
 
     @cached_property
     def tree_inertia(self) -> SX:
@@ -57,3 +73,16 @@ class MultiplierFormulation(ComplementFormulation):
     def multipliers(self) -> SX:
         """Constraint forces of the kept rows."""
         return self._solution[1]
+
+
+def _regular(system: System) -> bool:
+    """Whether the tree has inertia in every direction, somewhere."""
+    tree = system.tree
+    inertia = RecursiveFormulation(system).tree_inertia
+    function = ca.Function("I", [tree.q, tree.t, tree.parameters], [inertia])
+    for q in system.samples:
+        matrix = np.array(function(q, 0.0, system.defaults))
+        scale = np.sqrt(np.diag(matrix).clip(1e-300))
+        if np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > SINGULAR:
+            return True
+    return False
