@@ -13,12 +13,15 @@ import casadi as ca
 
 from axode.errors import UnknownName
 from axode.mechanism.wheels import Contact, Mecanum
+from axode.symbolic.constraints import column_of, matrix_of
 from axode.symbolic.contacts import cosine, sine
 from axode.symbolic.equations import Equations
 from axode.symbolic.frames import symbolic_scalar
+from axode.symbolic.linear import Factor
 from axode.symbolic.spatial import SX
 
 Shape = tuple[int, ...]
+PROJECTION_DAMPING = 1e-12  # of the mean squared row length
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ RECIPES: dict[str, FunctionRecipe] = {
     "rates": FunctionRecipe(("q", "nu"), lambda e: e.q_dot, lambda e: (len(e.coordinates),)),
     "accelerations": FunctionRecipe(
         ("q", "nu", "nu_dot"), lambda e: e.accelerations, lambda e: (len(e.speeds),)),
+    "state_rate": FunctionRecipe(
+        ("q", "nu", "u"), lambda e: state_rate(e),
+        lambda e: (len(e.coordinates) + len(e.independent) + 2,)),
+    "projection": FunctionRecipe(("q",), lambda e: projection(e), lambda e: (len(e.coordinates),)),
+    "pivots": FunctionRecipe(("q",), lambda e: pivots(e), lambda e: (pivots(e).shape[0],)),
     "multipliers": FunctionRecipe(
         ("q", "nu", "u"), lambda e: e.multipliers, lambda e: (len(e.rows),)),
     "contact_forces": FunctionRecipe(
@@ -135,6 +143,45 @@ def _graph(
 def _idle_arguments(equations: Equations) -> set[str]:
     """Arguments without meaning for this mechanism."""
     return set() if equations.actuation == "redundantly actuated" else {"weights"}
+
+
+def state_rate(equations: Equations) -> SX:
+    """Rates of q and nu, the power that is supplied and the power that is dissipated."""
+    system = equations.system
+    B, v = system.forces.B, equations.v
+    supplied = ca.dot(ca.densify(B @ equations.u), v) if equations.inputs else SX(0)
+    if system.rheonomic:  # what moves by the clock does work too
+        supplied += ca.dot(equations.multipliers, system.b)
+    lost = -ca.dot(system.forces.dissipative, system.tree.v)
+    return ca.vertcat(equations.q_dot, equations.forward_dynamics, supplied, system.at_speeds(lost))
+
+
+def projection(equations: Equations) -> SX:
+    r"""One Newton step back onto the holonomic rows, shortest in the joint speeds, and unit
+    quaternions.
+
+    .. math:: q' = q - N A^T (A A^T + \epsilon 1)^{-1} r                           \tag{N5}
+
+    The small term keeps it finite where rows lose rank.
+    """
+    system, tree = equations.system, equations.system.tree
+    rows = [row for row in system.kept if row.residual is not None]
+    q = SX(tree.q)
+    if rows:
+        A = ca.densify(matrix_of(rows, tree.v.shape[0]))
+        r = column_of([row.residual for row in rows if row.residual is not None])
+        gram = A @ A.T
+        gram += PROJECTION_DAMPING * ca.trace(gram) / len(rows) * SX.eye(len(rows))
+        q = q - tree.N @ (A.T @ Factor.of(gram).solve(r))  # (N5)
+    for four in map(list, tree.quaternions):
+        q[four] = q[four] / ca.norm_2(q[four])
+    return q
+
+
+def pivots(equations: Equations) -> SX:
+    """Pivots of the solves behind Theta that change with the configuration."""
+    moving = [x for x in ca.vertsplit(equations.system.complement.pivots) if not x.is_constant()]
+    return ca.vertcat(*moving) if moving else SX.zeros(0)
 
 
 def poses(equations: Equations) -> SX:

@@ -58,7 +58,10 @@ class Factor:
 
 @dataclass(frozen=True)
 class Block:
-    """A square system that can be solved, also transposed, and its pivot for watching rank."""
+    """A square system that can be solved, also transposed, and its pivot for watching rank.
+
+    The pivot does not depend on units: one for orthogonal rows, zero where rank is lost.
+    """
 
     size: int
     pivot: SX
@@ -72,9 +75,12 @@ class Block:
         n = matrix.shape[0]
         if n <= CLOSED_FORM:
             adjugate, determinant = _cofactors(matrix)
-            return cls(n, determinant, inverse=adjugate * (1 / determinant))
+            lengths = [ca.norm_2(matrix[i, :].T) for i in range(n)]
+            pivot = determinant / ca.fmax(_product(lengths), 1e-300)
+            return cls(n, pivot, inverse=adjugate * (1 / determinant))
         Q, R = householder(matrix)
-        return cls(n, ca.mmin(ca.fabs(ca.diag(R))), Q=Q, R=R)
+        shares = [ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), 1e-300) for i in range(n)]
+        return cls(n, ca.mmin(ca.vertcat(*shares)), Q=Q, R=R)
 
     def solve(self, b: SX) -> SX:
         """x with matrix x = b."""
@@ -89,6 +95,13 @@ class Block:
             return self.inverse.T @ b
         assert self.Q is not None and self.R is not None
         return self.Q @ _forward_substitute(self.R.T, b)
+
+
+def _product(values: list[SX]) -> SX:
+    product = SX(1)
+    for value in values:
+        product = product * value
+    return product
 
 
 def _cofactors(m: SX) -> tuple[SX, SX]:

@@ -1,0 +1,1 @@
+"""Solve: one file, one verb."""
