@@ -101,5 +101,5 @@ def suggest(kind: str, name: str, known: Sequence[str]) -> str:
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"   Did you mean '{close[0]}'?" if close else ""
-    plural = kind[:-1] + "ies" if kind.endswith("y") else kind + "s"
+    plural = kind[:-1] + "ies" if re.search("[^aeiou]y$", kind) else kind + "s"
     return f"{plural.capitalize()}: {shown}.{hint}"

@@ -11,7 +11,17 @@ import numpy as np
 
 from axode.errors import InvalidArgument
 from axode.mechanism.expressions import Scalar, as_scalar, numeric, shown
-from axode.mechanism.geometry import AXES, ORIGIN, Vector, as_vector, axis_fault, unit
+from axode.mechanism.geometry import (
+    AXES,
+    ORIGIN,
+    Vector,
+    as_vector,
+    axis_fault,
+    minus,
+    plus,
+    times,
+    unit,
+)
 
 TRIANGLE_TOLERANCE = 1e-9  # relative; a thin disk meets the triangle rule with equality
 
@@ -95,10 +105,17 @@ class Inertia:
         cls, along: Scalar, across: Scalar, axis: Any = "z", *, ideal: bool = False
     ) -> Inertia:
         """Symmetric about `axis`: `along` it and `across` it."""
-        x, y, z = unit(as_vector(axis))
-        d = as_scalar(along) - as_scalar(across)
-        return cls(across + d * x * x, across + d * y * y, across + d * z * z,
-                   d * x * y, d * x * z, d * y * z, ideal)  # fmt: skip
+        direction = unit(as_vector(axis))
+        x, y, z = direction
+        xx, yy, zz = (times(n, n) for n in direction)
+        along, across = as_scalar(along), as_scalar(across)
+        d = plus(along, minus(across))
+        return cls(
+            plus(times(along, xx), times(across, plus(yy, zz))),
+            plus(times(along, yy), times(across, plus(xx, zz))),
+            plus(times(along, zz), times(across, plus(xx, yy))),
+            times(d, times(x, y)), times(d, times(x, z)), times(d, times(y, z)), ideal,
+        )  # fmt: skip
 
     def moved(self, mass: Scalar, offset: Any) -> Inertia:
         """About a point displaced by `offset` [m] from the mass centre (parallel axes)."""

@@ -16,6 +16,7 @@ from axode.mechanism.geometry import (
     added,
     as_rotation,
     as_vector,
+    minus,
     product,
     rotation_matrix,
     snap,
@@ -44,7 +45,7 @@ class Placement(NamedTuple):
     def inverse(self) -> Placement:
         """The outer frame, as the inner one sees it."""
         R = transposed(self.R)
-        x, y, z = (0.0 if x == 0.0 else -x for x in turned(R, self.p))
+        x, y, z = map(minus, turned(R, self.p))
         return Placement(R, (x, y, z))
 
 

@@ -121,7 +121,7 @@ def turned(R: Matrix, x: Vector) -> Vector:
 
 def added(x: Vector, y: Vector) -> Vector:
     """x + y"""
-    return tuple(_sum(a, b) for a, b in zip(x, y, strict=True))  # type: ignore[return-value]
+    return tuple(plus(a, b) for a, b in zip(x, y, strict=True))  # type: ignore[return-value]
 
 
 def transposed(R: Matrix) -> Matrix:
@@ -132,13 +132,25 @@ def transposed(R: Matrix) -> Matrix:
 def _dot(x: Vector, y: Vector) -> Scalar:
     total: Scalar = 0.0
     for a, b in zip(x, y, strict=True):
-        if a != 0.0 and b != 0.0:
-            total = _sum(total, b if a == 1.0 else a if b == 1.0 else a * b)
+        total = plus(total, times(a, b))
     return total
 
 
-def _sum(a: Scalar, b: Scalar) -> Scalar:
+def plus(a: Scalar, b: Scalar) -> Scalar:
+    """a + b, just the other one where one is zero."""
     return b if a == 0.0 else a if b == 0.0 else a + b
+
+
+def times(a: Scalar, b: Scalar) -> Scalar:
+    """a b, without formulas that are zero or multiplied by one."""
+    if a == 0.0 or b == 0.0:
+        return 0.0
+    return b if a == 1.0 else a if b == 1.0 else a * b
+
+
+def minus(a: Scalar) -> Scalar:
+    """-a, and no negative zero."""
+    return 0.0 if a == 0.0 else -a
 
 
 def unit(axis: Vector) -> Vector:

@@ -19,7 +19,7 @@ from axode.mechanism.forces import (
     Strut,
     Wrench,
 )
-from axode.mechanism.geometry import NO_ROTATION, ORIGIN, as_vector
+from axode.mechanism.geometry import NO_ROTATION, ORIGIN, as_vector, minus
 from axode.mechanism.joints import AbstractJoint, Revolute
 from axode.mechanism.parts import (
     BodyLike,
@@ -217,13 +217,13 @@ class Mechanism:
         )
         bracket = make_body(
             f"{name}_bracket", bracket_mass,
-            (-trail / 2.0, 0.0, -drop / 2.0) if bracket_com is None else bracket_com,
+            (minus(trail / 2.0), 0.0, minus(drop / 2.0)) if bracket_com is None else bracket_com,
             Inertia.point() if bracket_inertia is None else bracket_inertia, None,
         )  # fmt: skip
         axis = convert(owner, "pivot_axis", as_vector, pivot_axis)
         swivel = make_connection(bracket.name, Revolute(axis), body_name(owner, "on", on), bracket,
                                  at=convert(owner, "at", as_vector, at))  # fmt: skip
-        made = make_wheel(name, wheel, on=bracket, at=(-trail, 0.0, -drop), mass=mass,
+        made = make_wheel(name, wheel, on=bracket, at=(minus(trail), 0.0, minus(drop)), mass=mass,
                           inertia=inertia, ground=ground)  # fmt: skip
         self.bodies.append(bracket)
         self._join(swivel)

@@ -1,0 +1,156 @@
+"""Mechanisms in TOML files.
+
+A file is read completely or refused with everything wrong with it; it is replaced completely or
+left as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from axode.errors import FileError
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.positions import key_lines
+
+
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    """Read a mechanism from a TOML file.
+
+    Args:
+        path: The file; `Mechanism.save` writes such files and docs/start/from-toml.md explains
+            how to write one by hand.
+
+    Raises:
+        FileError: if the file cannot be read or is not TOML.
+        MechanismError: listing everything wrong with what it describes, line by line.
+    """
+    # pydantic takes a moment to import: only those who read files wait for it
+    from axode.mechanism.reading import mechanism_from
+
+    place = _as_path(path)
+    text = _text(place)
+    try:
+        data = tomllib.loads(text)
+        lines = key_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(_syntax(place, text, str(error))) from None
+    except RecursionError:
+        raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
+    return mechanism_from(data, lines, str(place), place.stem)
+
+
+def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a mechanism to a TOML file that `load` reads back exactly.
+
+    Raises:
+        MechanismError: if the description is wrong: it could not be read back.
+        FileError: if the file cannot be written; a file that was there is left as it was.
+    """
+    from axode.mechanism.writing import text_of
+
+    place = _as_path(path)
+    mechanism.check()
+    data = text_of(mechanism).encode()
+    target = Path(os.path.realpath(place))  # through a link, not over it
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+        with open(draft, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, draft)
+        os.replace(draft, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise FileError(_cannot("write", place, error)) from None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of mechanism files, for editors that complete and check TOML."""
+    from axode.mechanism.tables import Document
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Document.model_json_schema(),
+    }
+
+
+def _as_path(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise FileError(f"expected the path of a file, got {path!r}.") from None
+
+
+def _text(path: Path) -> str:
+    """The text of a file, or an error that says why there is none."""
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        raise FileError(_cannot("read", path, error)) from None
+    if b"\0" in data:
+        raise FileError(
+            f"{path} is not a text file.\n  A mechanism file is TOML, as UTF-8 text; "
+            "mechanism.save(path) writes one."
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{path}, line {line}: the byte 0x{data[error.start]:02x} is not UTF-8.\n"
+            "  Save the file as UTF-8 in your editor."
+        ) from None
+    if text.lstrip().startswith("<"):
+        raise FileError(f"{path} is XML, and mechanism files are TOML.")
+    return text
+
+
+def _cannot(verb: str, path: Path, error: Exception) -> str:
+    """Why a file cannot be read or written, and what to do about it."""
+    reason = getattr(error, "strerror", None) or str(error)
+    message = f"cannot {verb} {path}: {reason}."
+    if isinstance(error, FileNotFoundError):
+        folder = path.parent
+        if not folder.is_dir():
+            return f"{message}\n  There is no folder {folder}; create it first."
+        names = sorted(item.name for item in folder.iterdir() if item.suffix == ".toml")
+        close = difflib.get_close_matches(path.name, names, n=1)
+        if close:
+            return f"{message}\n  Did you mean {folder / close[0]}?"
+        listed = ", ".join(names[:10]) or "none"
+        return f"{message}\n  TOML files in {folder.resolve()}: {listed}."
+    if isinstance(error, IsADirectoryError):
+        return f"{message}\n  Name a file in it, such as {path / 'robot.toml'}."
+    if isinstance(error, PermissionError):
+        return f"{message}\n  Ask for the right to {verb} it, or choose another place."
+    return message + ("\n  Nothing was changed." if verb == "write" else "")
+
+
+def _syntax(path: Path, text: str, message: str) -> str:
+    """A syntax error with its line, the line itself, and the usual remedies."""
+    found = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", message)
+    what, number = (found[1], found[2]) if found else (message, None)
+    rows = text.replace("\r\n", "\n").split("\n")
+    line = int(number) if number else max(len(text.rstrip().split("\n")), 1)
+    shown = rows[line - 1].strip() if line <= len(rows) else ""
+    declared = re.fullmatch(r"Cannot declare \((.*?),?\) twice", what)
+    if declared:
+        keys = ".".join(key.strip().strip("'\"") for key in declared[1].split(","))
+        what = f"[{keys}] stands there twice, and names are unique"
+    elif what == "Cannot overwrite a value":
+        what = "this key was given before"
+    elif what.startswith("Invalid value"):
+        what += '; text and formulas stand in quotes, as in "l / 2"'
+    return f"{path}, line {line}: not valid TOML. {what}.\n  {shown}"
