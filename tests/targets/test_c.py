@@ -103,7 +103,7 @@ def test_self_test_finds_a_wrong_result(tmp_path):
 def test_c_agrees_with_the_interpreter(name, tmp_path):
     source = EXAMPLES[name]()
     tape = Tape.from_casadi(source)
-    arrays = samples(tape, MANY)
+    arrays = samples(tape, MANY[name])
     expected = interpreter(source, arrays)
     got = library(tape, tmp_path)(*arrays)
     assert_agree(got, expected, tape, name, largest_terms(tape, arrays))

@@ -45,7 +45,7 @@ def function() -> CompiledFunction:
 def test_all_widths_agree_with_the_interpreter(name):
     source = EXAMPLES[name]()
     tape = Tape.from_casadi(source)
-    arrays = samples(tape, MANY)
+    arrays = samples(tape, MANY[name])
     expected = interpreter(source, arrays)
     scale = largest_terms(tape, arrays)
     for lanes in (1, 2, 4, 8):
@@ -127,6 +127,7 @@ def test_out_is_filled_and_returned(function):
         (np.empty((3, 3)), np.empty((), dtype=np.float32)),
         (np.empty((3, 3)).T[:, :2], np.empty(())),
         (np.empty((3, 3)),),
+        np.empty(()),
     )
     for bad in wrong:
         with pytest.raises(InvalidArgument, match="out"):
@@ -229,12 +230,12 @@ def test_long_tapes_are_cut_without_changing_the_result(monkeypatch):
 
 
 def test_a_very_long_tape_compiles():
-    tape = Tape.from_casadi(functions.long_function(50_000))
+    tape = Tape.from_casadi(functions.long_function(30_000))
     arrays = [samples(tape, 8)[0] * 0.3]
     compiled = CompiledFunction(tape, lanes=4)
     assert_agree(compiled(*arrays), tape.evaluate(*arrays), tape, "long")
     seconds = compiled.compile_seconds[4]
-    assert seconds < 20, f"{tape.n_operations} operations took {seconds:.1f} s"  # about 2 s
+    assert seconds < 20, f"{tape.n_operations} operations took {seconds:.1f} s"  # about 1 s
 
 
 def test_a_child_process_has_its_own_threads():

@@ -72,6 +72,8 @@ def test_common_subexpressions_appear_once():
         (lambda x, y: ca.cos(-x) * y, {"mul": 1, "cos": 1}),
         (lambda x, y: ca.if_else(x < y, x, y), {"lt": 1, "select": 1}),
         (lambda x, y: (x / 4) * y, {"mul": 2}),
+        (lambda x, y: (2 * (x * y)) * 0.3, {"mul": 2}),
+        (lambda x, y: 3 * (-x) + y, {"mul": 1, "sub": 1}),
         (lambda x, y: x**4 + y, {"mul": 2, "add": 1}),
         (lambda x, y: x + y + (y + x), {"add": 1, "mul": 1}),
         (lambda x, y: ca.sin(ca.SX(1)) * x * y, {"mul": 2}),

@@ -24,6 +24,15 @@ NONE = -1
 LARGEST_MULTIPLIED_POWER = 32
 
 
+# Products of constants in this range cannot make an intermediate result over- or underflow
+# that did not before, for any quantity of a machine.
+MERGED_FACTORS = (2.0**-100, 2.0**100)
+
+
+def _is_power_of_two(number: float) -> bool:
+    return abs(math.frexp(number)[0]) == 0.5
+
+
 class TapeBuilder:
     """Append-only list of instructions with value numbering."""
 
@@ -150,6 +159,8 @@ class TapeBuilder:
                 return self.apply(Kind.NEG, other)
             if number == 0:  # CasADi drops such terms when it can see them; so do we
                 return self.constant(0.0)
+            if number is not None:
+                return self._merged_factor(number, other)
         minus_a, minus_b = self._negated(a), self._negated(b)
         if minus_a >= 0 or minus_b >= 0:
             product = self._absorbed_product(a, b, minus_a, minus_b)
@@ -157,22 +168,33 @@ class TapeBuilder:
                 return product
         return None
 
+    def _merged_factor(self, factor: float, other: int) -> int | None:
+        """c (d x) and c (-x) as one product, the former where a power of two keeps it exact."""
+        kind, a, b, _ = self.instructions[other]
+        if kind == Kind.NEG:
+            return self.apply(Kind.MUL, a, self.constant(-factor))
+        if kind != Kind.MUL:
+            return None
+        for inner, rest in ((a, b), (b, a)):
+            number = self.value(inner)
+            if number is not None and (_is_power_of_two(factor) or _is_power_of_two(number)):
+                product = factor * number
+                if MERGED_FACTORS[0] <= abs(product) <= MERGED_FACTORS[1]:
+                    return self.apply(Kind.MUL, rest, self.constant(product))
+        return None
+
     def _absorbed_product(self, a: int, b: int, minus_a: int, minus_b: int) -> int | None:
-        """Signs out of products, where sums absorb them; into constants for free."""
+        """Signs out of products, where sums absorb them."""
         if minus_a >= 0 and minus_b >= 0:
             return self.apply(Kind.MUL, minus_a, minus_b)
         negated, other = (minus_a, b) if minus_a >= 0 else (minus_b, a)
-        number = self.value(other)
-        if number is not None:
-            return self.apply(Kind.MUL, negated, self.constant(-number))
         return self.apply(Kind.NEG, self.apply(Kind.MUL, negated, other))
 
     def _div(self, _: Kind, a: int, b: int, __: int) -> int | None:
         number = self.value(b)
         if number is not None and number != 0 and math.isfinite(number):
-            mantissa, _exponent = math.frexp(number)
             reciprocal = 1.0 / number
-            if abs(mantissa) == 0.5 and math.isfinite(reciprocal) and reciprocal != 0:
+            if _is_power_of_two(number) and math.isfinite(reciprocal) and reciprocal != 0:
                 return self.apply(Kind.MUL, a, self.constant(reciprocal))
         minus_a, minus_b = self._negated(a), self._negated(b)
         if minus_a >= 0 and minus_b >= 0:

@@ -174,7 +174,7 @@ class CompiledFunction:
             if self._fast(*arrays, *results):
                 return _unwrapped(results)
             return self._careful(arrays, None, threads)
-        if len(self._shapes) == 1 and isinstance(out, np.ndarray):
+        if isinstance(out, np.ndarray):
             handled = self._fast(*arrays, out)
         else:
             handled = self._fast(*arrays, *out)
