@@ -62,6 +62,11 @@ def _trampoline() -> str:
     ``self`` is the int64 array with the context. The first output tells the batch axes;
     the others must have the same ones, an input may have none.
     """
+    return _batch_axes() + _layout_checks() + _shape_checks() + _computation()
+
+
+def _batch_axes() -> str:
+    """Counts the arguments and reads the batch axes off the first output."""
     return f"""
 define ptr @call(ptr %self, ptr %args, i64 %given) nounwind {{
 entry:
@@ -100,6 +105,12 @@ multiply:
   %batch.next = mul i64 %batch, %axis.length
   %axis.next = add i64 %axis, 1
   br label %product
+"""
+
+
+def _layout_checks() -> str:
+    """Goes through the arguments: is it an array, of doubles, contiguous, with enough axes?"""
+    return f"""
 next:
   %k = phi i64 [ 0, %product ], [ %k.next, %accept ]
   %done = icmp eq i64 %k, %n
@@ -130,6 +141,12 @@ layout:
   %good.1 = and i1 %good.0, %is.ndim
   %stride = select i1 %is.single, i64 0, i64 %bytes
   br i1 %good.1, label %shape, label %refuse
+"""
+
+
+def _shape_checks() -> str:
+    """Compares every axis, then enters address and stride into the table."""
+    return f"""
 shape:
   %d = phi i64 [ 0, %layout ], [ %d.next, %length ]
   %all = icmp eq i64 %d, %ndim
@@ -156,6 +173,12 @@ accept:
   store i64 %stride, ptr %table.stride
   %k.next = add i64 %k, 1
   br label %next
+"""
+
+
+def _computation() -> str:
+    """Calls the kernel for a sample or a batch; every refusal ends here as well."""
+    return f"""
 run:
   %one = icmp eq i64 %batch, 1
   %small = icmp sle i64 %batch, %limit
