@@ -23,7 +23,7 @@ def kinetic_energy(system: System) -> SX:
 
 
 def potential_energy(system: System, *, springs: bool = True) -> SX:
-    r"""Of gravity, and of the springs unless left out; zero with all link origins at the world's.
+    r"""Of gravity (zero with all mass centres at the origin), and of springs unless left out.
 
     .. math:: -\sum g \cdot (m p + R h)                                           \tag{D9}
     """
