@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from axode.mechanism.expressions import numeric
+from axode.mechanism.topology import tree_order
+
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
@@ -25,6 +28,9 @@ class Facts:
     bodies: tuple[str, ...]
     contacts: tuple[str, ...]
     unknown_forces: tuple[tuple[int, int], ...]  # entries of contact_forces statics cannot tell
+    limits: tuple[float | None, ...]  # of the motors, at the parameters' defaults
+    measures: tuple[tuple[str, str, bool], ...]  # name, unit, whether it needs speeds
+    coordinate_units: tuple[str, ...]
     quaternions: tuple[tuple[int, ...], ...]
     parameters: tuple[tuple[str, float], ...]
     fixed: bool
@@ -46,6 +52,10 @@ class Facts:
             bodies=tuple(body.name for body in system.mechanism.bodies),
             contacts=tuple(contact.name for contact in system.mechanism.contacts),
             unknown_forces=tuple(unknown_contact_forces(equations)),
+            limits=_limits(equations),
+            measures=tuple((m.name, m.unit, m.needs_speeds) for m in equations.measures.values()),
+            coordinate_units=tuple(u for c in tree_order(system.mechanism)
+                                   for u in c.joint.coordinate_units),
             quaternions=system.tree.quaternions, parameters=tuple(equations.parameters.items()),
             fixed=fixed, actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
@@ -60,6 +70,11 @@ class Facts:
         """From what `to_json` gave."""
         fields = {key: _tuples(value) for key, value in data.items()}
         return cls(**fields)
+
+
+def _limits(equations: Equations) -> tuple[float | None, ...]:
+    drives = equations.system.mechanism.drives
+    return tuple(None if d.motor.limit is None else numeric(d.motor.limit) for d in drives)
 
 
 def _tuples(value: Any) -> Any:

@@ -15,6 +15,7 @@ from axode.mechanism.bodies import GROUND
 from axode.mechanism.expressions import Scalar, depends_on_time, numeric, shown
 from axode.mechanism.forces import JointDamper, JointSpring, Strut, negative_constants
 from axode.mechanism.geometry import axis_fault, rotation_fault, scalars
+from axode.mechanism.measures import KINDS
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
     conflicting_parameters,
@@ -45,6 +46,7 @@ def value_faults(mechanism: Mechanism) -> list[Fault]:
         *_contact_faults(mechanism),
         *_force_faults(mechanism),
         *_motion_faults(mechanism),
+        *_measure_faults(mechanism),
     ]
     return list(dict.fromkeys(found))
 
@@ -205,6 +207,17 @@ def _force_faults(mechanism: Mechanism) -> Iterator[Fault]:
         if wrench.frame not in ("world", "body"):
             message = f"must be 'world' or 'body', got {wrench.frame!r}"
             yield Fault("wrench", wrench.name, "frame", message)
+
+
+def _measure_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    for measure in mechanism.measures:
+        if measure.kind == "function":
+            continue
+        if measure.kind not in KINDS:
+            message = f"unknown kind '{measure.kind}'. {suggest('kind', measure.kind, [*KINDS])}"
+            yield Fault("measure", measure.name, "kind", message)
+        yield from _known_body(mechanism, "measure", measure.name, "body", measure.body)
+        yield from _known_body(mechanism, "measure", measure.name, "other", measure.other)
 
 
 def _motion_faults(mechanism: Mechanism) -> Iterator[Fault]:

@@ -21,6 +21,7 @@ from axode.mechanism.forces import (
 )
 from axode.mechanism.geometry import NO_ROTATION, ORIGIN, as_vector, minus
 from axode.mechanism.joints import AbstractJoint, Revolute
+from axode.mechanism.measures import Measure
 from axode.mechanism.parts import (
     BodyLike,
     Connection,
@@ -68,6 +69,7 @@ class Mechanism:
     struts: list[Strut] = field(default_factory=list)
     wrenches: list[Wrench] = field(default_factory=list)
     prescribed: list[Prescribed] = field(default_factory=list)
+    measures: list[Measure] = field(default_factory=list)
     home_coordinates: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -344,6 +346,32 @@ class Mechanism:
         self.prescribed.append(prescribed)
         return prescribed
 
+    def measure(
+        self, name: str, kind: str | Callable[[Any], Any], *, body: BodyLike = "",
+        at: Any = ORIGIN, other: BodyLike = GROUND, other_at: Any = ORIGIN, unit: str = "",
+    ) -> Measure:  # fmt: skip
+        """Name a quantity of the state, to be recorded, plotted, started from or waited for.
+
+        Args:
+            name: What to call it; "position" gives `name.x`, `name.y`, `name.z`.
+            kind: "position", "velocity", "distance", "roll", "pitch", "yaw", their rates
+                ("pitch_rate"), "surge", "sway", "heave"; or a function of the state's symbols,
+                called once: `lambda s: s["left"] - s["right"]`.
+            body, at: The body and the point of it that is meant [m].
+            other, other_at: The far end of a distance.
+            unit: Of a function's value.
+        """
+        owner = f"measure '{name}'"
+        function = kind if callable(kind) else None
+        measure = Measure(
+            as_name("measure", name), "function" if function else str(kind),
+            body_name(owner, "body", body) if body else "",
+            convert(owner, "at", as_vector, at), body_name(owner, "other", other),
+            convert(owner, "other_at", as_vector, other_at), function, unit,
+        )  # fmt: skip
+        self.measures.append(measure)
+        return measure
+
     def home(self, coordinates: Mapping[str, float] | None = None, /, **more: float) -> None:
         """Name a configuration near which loops close; it picks the branch (elbow up or down).
 
@@ -411,7 +439,7 @@ class Mechanism:
 
 
 _LISTS = ("bodies", "connections", "loops", "contacts", "drives", "dampers", "springs", "struts",
-          "wrenches", "prescribed")  # fmt: skip
+          "wrenches", "prescribed", "measures")  # fmt: skip
 
 
 __all__ = ["BodyLike", "Connection", "Mechanism"]

@@ -85,6 +85,13 @@ def _on_axis(link: Link, x: SX) -> SX:
     return x[2] * Rotation(link.rotation.turns[:-1]).outward(SX([0.0, 0.0, 1.0]))
 
 
+def contact_point(tree: Tree, contact: Contact) -> SX:
+    """Where a wheel touches the ground, in the world."""
+    g = rolling_geometry(tree, contact)
+    d, _ = _directions(g, g.normal)
+    return tree.pose(g.carrier).point(g.centre + g.radius * d)
+
+
 def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> Iterator[Row]:
     """Touch row, then the velocities that vanish."""
     g = rolling_geometry(tree, contact)

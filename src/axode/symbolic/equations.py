@@ -30,6 +30,7 @@ from axode.symbolic.system import System, build_system
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
+    from axode.symbolic.measures import SymbolicMeasure
     from axode.symbolic.mobility import Mobility
 
 
@@ -268,6 +269,13 @@ class Equations:
     def energy(self) -> SX:
         """Kinetic and potential energy [J]."""
         return self._reduced(energies(self.system))
+
+    @cached_property
+    def measures(self) -> dict[str, SymbolicMeasure]:
+        """Named quantities of the state: the user's, and the usual ones of bases and wheels."""
+        from axode.symbolic.measures import measures_of
+
+        return measures_of(self)
 
     @cached_property
     def residuals(self) -> dict[str, SX]:

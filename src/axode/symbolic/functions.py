@@ -72,6 +72,19 @@ RECIPES: dict[str, FunctionRecipe] = {
     "residual": FunctionRecipe(
         ("q",), lambda e: ca.vertcat(*e.residuals.values()) if e.residuals else SX.zeros(0),
         lambda e: (len(e.residuals),)),
+    "residual_jacobian": FunctionRecipe(
+        ("q",), lambda e: ca.jacobian(ca.vertcat(SX(0, 1), *e.residuals.values()), e.q),
+        lambda e: (len(e.residuals), len(e.coordinates))),
+    "measures": FunctionRecipe(
+        ("q", "nu"), lambda e: ca.vertcat(SX(0, 1), *[m.expression for m in e.measures.values()]),
+        lambda e: (len(e.measures),)),
+    "measures_jacobian": FunctionRecipe(
+        ("q", "nu"), lambda e: ca.jacobian(
+            ca.vertcat(SX(0, 1), *[m.expression for m in e.measures.values()]),
+            ca.vertcat(e.q, e.nu)),
+        lambda e: (len(e.measures), len(e.coordinates) + len(e.independent))),
+    "speed_map": FunctionRecipe(
+        ("q",), lambda e: e.Theta, lambda e: (len(e.speeds), len(e.independent))),
     "poses": FunctionRecipe(
         ("q",), lambda e: poses(e), lambda e: (len(e.system.mechanism.bodies), 4, 4)),
     "twists": FunctionRecipe(
