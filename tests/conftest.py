@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# The same examples every time, and a blob to make a failing one again by hand.
+settings.register_profile("axode", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("axode")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from kinematics_by_hand import joint_motion, numbers, pose, poses_by_hand
 
 import axode as ax
 from axode.mechanism.joints import AbstractJoint
 from axode.mechanism.topology import tree_order
+from kinematics_by_hand import joint_motion, numbers, pose, poses_by_hand
 
 Rng = np.random.Generator
 Build = Callable[[], ax.Mechanism]
@@ -250,6 +250,9 @@ def reversed_values(joint: AbstractJoint, q: np.ndarray) -> np.ndarray:
     """Its coordinates then."""
     if isinstance(joint, ax.Spherical):
         return q * [1.0, -1.0, -1.0, -1.0]
+    if isinstance(joint, ax.Planar):
+        c, s = math.cos(q[2]), math.sin(q[2])
+        return np.array([-c * q[0] - s * q[1], s * q[0] - c * q[1], -q[2]])
     return -q[::-1] if isinstance(joint, ax.Universal) else -q
 
 
@@ -383,6 +386,21 @@ def four_bar() -> ax.Mechanism:
                  child_at=(0.4, 0, 0))  # fmt: skip
     bot.add_motor("crank", "a")
     bot.home(a=-1.0, b=0.7, d=-1.5)
+    return bot
+
+
+def massless_coupler() -> ax.Mechanism:
+    """A slider-crank whose rod weighs nothing: singular as a tree, regular once closed."""
+    bot = ax.Mechanism("massless coupler")
+    bot.add_body("crank", mass=1.0, com=(0.05, 0, 0), inertia=(0.01, 0.02, 0.02))
+    bot.add_body("slider", mass=2.0, inertia=(0.02, 0.02, 0.02))
+    bot.add_body("rod", mass=0.0, inertia=ax.Inertia.point())
+    bot.add_joint("turn", ax.Revolute("y"), parent="ground", child="crank")
+    bot.add_joint("slide", ax.Prismatic("x"), parent="ground", child="slider")
+    bot.add_joint("pin", ax.Revolute("y"), parent="crank", child="rod", at=(0.2, 0, 0))
+    bot.add_loop("wrist", ax.Spherical(), parent="rod", child="slider", at=(0.6, 0, 0))
+    bot.add_motor("turn", "turn")
+    bot.home(turn=-1.0, pin=1.3, slide=0.7)
     return bot
 
 
@@ -540,13 +558,13 @@ def ballbot() -> ax.Mechanism:
 
 
 def fixed_wheel() -> ax.Mechanism:
-    """A wheel on an axle in the world drives a plate that slides under it; a fixed ball holds it."""
+    """A wheel on an axle in the world drives a plate that slides under it and under a ball."""
     bot = ax.Mechanism("fixed wheel")
     plate = bot.add_body("plate", mass=4.0, com=(0.1, 0.05, 0), inertia=(0.4, 0.4, 0.7))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=plate)
     under = ax.Plane(normal=(0, 0, 1), point=(0, 0, 0.05), on=plate)
-    bot.add_wheel("drive", ax.Rolling(0.1, lateral="free"), on=bot.ground, at=(0, 0, 0.15), mass=0.5,
-                  motor=True, ground=under)  # fmt: skip
+    bot.add_wheel("drive", ax.Rolling(0.1, lateral="free"), on=bot.ground, at=(0, 0, 0.15),
+                  mass=0.5, motor=True, ground=under)  # fmt: skip
     bot.add_contact("knob", ax.Ball(0.1, longitudinal="free", lateral="free"), body=bot.ground,
                     at=(0.4, 0.2, 0.15), ground=under)  # fmt: skip
     bot.add_contact("edge", ax.Rolling(0.2, lateral="free"), body=bot.ground, at=(-0.4, 0.1, 0.25),
@@ -635,15 +653,16 @@ def parametric_arm() -> ax.Mechanism:
         bot.add_motor(f"joint{i}", f"joint{i}", gear=ax.Parameter("gear", 2.0))
         parent = body
     tip = bot.add_body("tip", mass=0.5, com=(0, 0, 0.1), inertia=(0.01, 0.01, 0.01))
-    bot.add_joint("screw", ax.Screw("x", pitch=ax.Parameter("pitch", 0.05)), parent=parent, child=tip,
-                  at=(a, 0, 0), child_rotation=(0, lean, 0))  # fmt: skip
+    bot.add_joint("screw", ax.Screw("x", pitch=ax.Parameter("pitch", 0.05)), parent=parent,
+                  child=tip, at=(a, 0, 0), child_rotation=(0, lean, 0))  # fmt: skip
     bot.add_spring("coil", "screw", stiffness=ax.Parameter("k", 5.0), rest=lean)
     return bot
 
 
 NAMED: dict[str, Build] = {
     "all_joints_tree": all_joints_tree, "arm": arm, "parametric_arm": parametric_arm,
-    "four_bar": four_bar, "platform": platform, "rolling_disk": rolling_disk,
+    "four_bar": four_bar, "massless_coupler": massless_coupler, "platform": platform,
+    "rolling_disk": rolling_disk,
     "rolling_ball": rolling_ball, "balancer": balancer, "car": car, "mecanum_base": mecanum_base,
     "disk_on_plate": disk_on_plate, "caster_robot": caster_robot, "snakeboard": snakeboard,
     "ballbot": ballbot, "fixed_wheel": fixed_wheel, "shaken_pendulum": shaken_pendulum,

@@ -9,10 +9,10 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from random_mechanisms import MECHANISMS
 
 import axode as ax
 from axode.symbolic.equations import Equations
+from random_mechanisms import MECHANISMS
 
 Array = np.ndarray
 
@@ -22,7 +22,7 @@ ROUNDING = 1e-10
 SOLVED = 1e-9
 SPREAD = 0.15  # of the coordinates about home [rad, m]: generic, yet on the same branch
 STATES = 2
-WELL_POSED = 30.0  # largest speed a unit independent speed may cause: away from singularities
+WELL_POSED = 60.0  # largest speed a unit independent speed may cause: away from singularities
 WELL_CONDITIONED = 1e5  # of the inertia: else rounding alone breaks the tolerances
 
 
@@ -49,13 +49,16 @@ class Case:
         self.equations = mechanism.derive(independent=independent)
         self.system = self.equations.system
         self.tree = self.system.tree
+        self._last: tuple[Any, ...] = ()
 
     @cache  # noqa: B019  (a case lives as long as its tests)
     def by(self, formulation: str) -> Equations:
         """The same system by another formulation."""
         if formulation == self.equations.formulation:
             return self.equations
-        return Equations(self.system, formulation)
+        rival = Equations(self.system, formulation)
+        rival.__dict__["weights"] = self.equations.weights  # one set of symbols for all
+        return rival
 
     @property
     def symbols(self) -> list[Any]:
@@ -65,9 +68,14 @@ class Case:
 
     def at(self, state: State, *expressions: Any) -> list[Array]:
         """Values of expressions at a state."""
-        function = ca.Function("f", self.symbols, [ca.densify(ca.SX(x)) for x in expressions])
+        if len(expressions) != len(self._last) or any(
+            x is not y for x, y in zip(expressions, self._last, strict=True)
+        ):
+            self._last = expressions  # the same ones usually come again with another state
+            self._function = ca.Function("f", self.symbols, [ca.densify(ca.SX(x))
+                                                             for x in expressions])  # fmt: skip
         weights = np.ones(self.equations.weights.shape[0])
-        results = function.call([ca.DM(x) for x in (state.q, state.nu, state.nu_dot, state.u,
+        results = self._function.call([ca.DM(x) for x in (state.q, state.nu, state.nu_dot, state.u,
                                  state.t, state.p, state.v, weights)])  # fmt: skip
         return [np.array(x) for x in results]
 

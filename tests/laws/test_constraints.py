@@ -3,6 +3,11 @@
 import casadi as ca
 import numpy as np
 import pytest
+
+from axode.mechanism.expressions import numeric
+from axode.symbolic import contacts, loops
+from axode.symbolic.constraints import column_of, matrix_of
+from axode.symbolic.rank import RANK_TOLERANCE
 from kinematics_by_hand import (
     coordinates_by_hand,
     joint_motion,
@@ -13,11 +18,6 @@ from kinematics_by_hand import (
 )
 from laws.cases import ROUNDING, SOLVED, Case, agree, case_of
 from random_mechanisms import MECHANISMS
-
-from axode.mechanism.expressions import numeric
-from axode.symbolic import contacts, loops
-from axode.symbolic.constraints import column_of, matrix_of
-from axode.symbolic.rank import RANK_TOLERANCE
 
 CLOSED = 1e-9  # Newton stops at 1e-13 in the residuals; poses go through a dozen transforms
 
@@ -53,7 +53,7 @@ def test_the_complement_spans_all_that_the_rows_leave_free(name):
 
 @pytest.mark.parametrize("name", CONSTRAINED)
 def test_holonomic_rows_are_the_rates_of_their_residuals(name):
-    """For any speeds at all: rows of one chord may be mixed among themselves, by one-to-one maps."""
+    """For any speeds at all; rows of one loop may be mixed among themselves, one to one."""
     case = case_of(name)
     chords = dict.fromkeys(row.chord for row in case.system.rows if row.holonomic)
     for chord in chords:

@@ -36,8 +36,8 @@ class MultiplierFormulation(ComplementFormulation):
         ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
         if ideal and not _regular(system):
             raise NotApplicable(
-                f"formulation '{self.name}' inverts the inertia of the tree before its loops close, "
-                f"and nothing resists some motion of it: look at {', '.join(ideal)}.\n"
+                f"formulation '{self.name}' inverts the inertia of the tree before its loops "
+                f"close, and nothing resists some motion of it: look at {', '.join(ideal)}.\n"
                 "  Give these bodies an inertia, or use another formulation."
             )
 
