@@ -11,6 +11,8 @@ from axode.codegen.tape import Port, Tape
 from axode.errors import NotApplicable, UnknownName
 
 if TYPE_CHECKING:
+    import casadi
+
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
@@ -53,7 +55,7 @@ class SymbolicLibrary(AbstractLibrary):
     """Functions made from equations when they are first asked for."""
 
     def __init__(self, equations: Equations, target: str, *, fixed: bool) -> None:
-        self._equations = equations
+        self.equations = equations
         self._fixed = fixed
         self.target = target
 
@@ -71,18 +73,18 @@ class SymbolicLibrary(AbstractLibrary):
     def jacobian(self, name: str, wrt: str) -> Entry:
         from axode.symbolic.functions import jacobian_graph
 
-        return self._entry(jacobian_graph(self._equations, name, wrt, fixed=self._fixed))
+        return self._entry(jacobian_graph(self.equations, name, wrt, fixed=self._fixed))
 
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         from axode.symbolic.functions import hybrid_graph
 
-        graph = hybrid_graph(self._equations, accelerations, inputs, fixed=self._fixed)
+        graph = hybrid_graph(self.equations, accelerations, inputs, fixed=self._fixed)
         return self._entry(graph)
 
     def _graph(self, name: str) -> FunctionGraph:
         from axode.symbolic.functions import function_graph
 
-        return function_graph(self._equations, name, fixed=self._fixed)
+        return function_graph(self.equations, name, fixed=self._fixed)
 
     def _entry(self, graph: FunctionGraph) -> Entry:
         if self.target == "interpreter":
@@ -121,11 +123,18 @@ class TapeLibrary(AbstractLibrary):
 
 
 def graph_tape(graph: FunctionGraph) -> Tape:
-    """The tape of a function, its ports shaped as the model's arrays are."""
-    tape = Tape.from_casadi(graph.function)
-    inputs = tuple(Port(name, (size,)) for name, size in
-                   zip(graph.arguments, graph.sizes, strict=True))  # fmt: skip
-    return replace(tape, inputs=inputs, outputs=(Port(graph.name, graph.shape),))
+    """The tape of one of the model's functions."""
+    sizes = dict(zip(graph.arguments, graph.sizes, strict=True))
+    return shaped_tape(graph.function, sizes, graph.name, graph.shape)
+
+
+def shaped_tape(
+    function: casadi.Function, sizes: Mapping[str, int], name: str, shape: tuple[int, ...]
+) -> Tape:
+    """A tape whose ports are shaped as the model's arrays are, single numbers too."""
+    tape = Tape.from_casadi(function)
+    inputs = tuple(Port(argument, (size,)) for argument, size in sizes.items())
+    return replace(tape, inputs=inputs, outputs=(Port(name, shape),))
 
 
 def tape_entry(tape: Tape) -> Entry:

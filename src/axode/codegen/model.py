@@ -50,7 +50,7 @@ class Model:
 
     def __init__(self, facts: Facts, library: AbstractLibrary) -> None:
         self.facts = facts
-        self._library = library
+        self.library = library
         self._entries: dict[Any, Entry] = {}
         self.name = facts.name
         self.target = library.target
@@ -62,6 +62,7 @@ class Model:
         self.residual_rows = facts.residual_rows
         self.bodies = facts.bodies
         self.contacts = facts.contacts
+        self.measure_names = tuple(name for name, _, _ in facts.measures)
         self.parameters = dict(facts.parameters)
         self.actuation = facts.actuation
         n, motors = len(facts.independent), facts.inputs[: facts.motors]
@@ -147,7 +148,7 @@ class Model:
         """
         key = ("hybrid", tuple(nu_dot), tuple(u))
         if key not in self._entries:
-            self._entries[key] = self._library.hybrid(*key[1:])
+            self._entries[key] = self.library.hybrid(*key[1:])
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u}
         both = self._evaluate(key, values, options)
         return both[..., : len(self.independent)], both[..., len(self.independent) :]
@@ -218,6 +219,22 @@ class Model:
         """Position residuals of all holonomic rows, in the order of `residual_rows`."""
         return self._evaluate("residual", {"q": q}, options)
 
+    def residual_jacobian(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Their derivatives by the coordinates."""
+        return self._evaluate("residual_jacobian", {"q": q}, options)
+
+    def speed_map(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Theta: all joint speeds for unit independent ones."""
+        return self._evaluate("speed_map", {"q": q}, options)
+
+    def measures(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """All measures, in the order of `measure_names`."""
+        return self._evaluate("measures", {"q": q, "nu": nu}, options)
+
+    def measures_jacobian(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """Their derivatives by the coordinates, then by the independent speeds."""
+        return self._evaluate("measures_jacobian", {"q": q, "nu": nu}, options)
+
     def poses(self, q: Values, **options: Unpack[Options]) -> Array:
         """Homogeneous matrices of all bodies in the world: (..., bodies, 4, 4)."""
         return self._evaluate("poses", {"q": q}, options)
@@ -241,7 +258,7 @@ class Model:
         """
         key = ("jacobian", function, wrt)
         if key not in self._entries:
-            self._entries[key] = self._library.jacobian(function, wrt)
+            self._entries[key] = self.library.jacobian(function, wrt)
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
         return self._evaluate(key, dict(zip(names, arguments, strict=False)), options)
 
@@ -250,11 +267,11 @@ class Model:
     @property
     def functions(self) -> tuple[str, ...]:
         """Names of everything it can evaluate."""
-        return self._library.names()
+        return self.library.names()
 
     def tape(self, function: str) -> Tape:
         """A function as a tape of scalar operations."""
-        return self._library.tape(function)
+        return self.library.tape(function)
 
     def c_code(self, function: str) -> CCode:
         """A function as C99: header, source and a self-test."""
@@ -279,7 +296,7 @@ class Model:
     def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array:
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._entries[name] = self._library.entry(name)
+            entry = self._entries[name] = self.library.entry(name)
         arrays = [
             value if type(value := values.get(argument)) is np.ndarray
             else self._vector(argument, value)

@@ -199,6 +199,8 @@ def apply(name: str, value: Any) -> Any:
         return Operation(name, (value,))
     if isinstance(value, (int, float)):
         return FUNCTIONS[name](value)
+    if hasattr(value, "function"):
+        return value.function(name)
     return getattr(value, _METHOD_NAMES.get(name, name))()
 
 
