@@ -9,6 +9,8 @@ arrays through register transposes; lanes beyond the end repeat the last sample.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from axode.codegen.lowering import ChunkLowering, Plan, plan
 from axode.codegen.tape import Port, Tape
 
@@ -142,45 +144,70 @@ class _SimdLoop(_ScalarLoop):
             self._lane_numbers.append(number)
         for k, port in enumerate(self.cut.tape.inputs):
             rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
-            whole = port.size - port.size % self.lanes
-            for element in range(0, whole, self.lanes):
-                for column, value in enumerate(self._transposed(self._load_rows(rows, element))):
+            for element, width in self._blocks(port.size):
+                stacked = self._load_rows(rows, element, width)
+                for column, value in enumerate(self._transposed(stacked)):
                     self._store_vector(self._buffers[k], element + column, value)
-            for element in range(whole, port.size):
-                self._store_vector(self._buffers[k], element, self._gathered(rows, element))
 
     def write(self, entries: list[tuple[str, str]]) -> None:
         first = len(self.cut.tape.inputs)
         for k, port in enumerate(self.cut.tape.outputs, start=first):
             rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
-            whole = port.size - port.size % self.lanes
-            for element in range(0, whole, self.lanes):
-                columns = [
-                    self._load_vector(self._buffers[k], element + j) for j in range(self.lanes)
-                ]
-                for row, value in zip(rows, self._transposed(columns), strict=True):
-                    place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
-                    self.lines.append(f"  store {self.vector} {value}, ptr {place}, align 8")
-            for element in range(whole, port.size):
-                self._scatter(rows, element, self._load_vector(self._buffers[k], element))
+            for element, width in self._blocks(port.size):
+                columns = [self._load_vector(self._buffers[k], element + j) for j in range(width)]
+                self._store_rows(rows, element, self._transposed(columns))
 
-    def _load_rows(self, rows: list[str], element: int) -> list[str]:
-        places = [self.emit(f"getelementptr double, ptr {row}, i64 {element}") for row in rows]
-        return [self.emit(f"load {self.vector}, ptr {place}, align 8") for place in places]
+    def _blocks(self, size: int) -> Iterator[tuple[int, int]]:
+        """First element and width of blocks that cover a sample; widths are powers of two."""
+        element, width = 0, self.lanes
+        while element < size:
+            while width > size - element:
+                width //= 2
+            yield element, width
+            element += width
 
-    def _gathered(self, rows: list[str], element: int) -> str:
-        value = "poison"
-        for lane, row in enumerate(rows):
+    def _load_rows(self, rows: list[str], element: int, width: int) -> list[str]:
+        """``width`` elements of every sample; vector i holds samples i, i + width, ..."""
+        kind = _vector(width)
+        pieces = []
+        for row in rows:
             place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
-            number = self.emit(f"load double, ptr {place}")
-            value = self.emit(f"insertelement {self.vector} {value}, double {number}, i64 {lane}")
-        return value
+            pieces.append(self.emit(f"load {kind}, ptr {place}, align 8"))
+        return [self._joined(pieces[i::width], width) for i in range(width)]
 
-    def _scatter(self, rows: list[str], element: int, value: str) -> None:
+    def _store_rows(self, rows: list[str], element: int, stacked: list[str]) -> None:
+        """The reverse of ``_load_rows``."""
+        width = len(stacked)
+        kind = _vector(width)
         for lane, row in enumerate(rows):
+            value = self._part(stacked[lane % width], lane // width, width)
             place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
-            number = self.emit(f"extractelement {self.vector} {value}, i64 {lane}")
-            self.lines.append(f"  store double {number}, ptr {place}")
+            self.lines.append(f"  store {kind} {value}, ptr {place}, align 8")
+
+    def _joined(self, pieces: list[str], width: int) -> str:
+        """Pieces of one width behind each other in one vector."""
+        if width == 1:
+            value = "poison"
+            for lane, piece in enumerate(pieces):
+                value = self.emit(
+                    f"insertelement {self.vector} {value}, double {piece}, i64 {lane}"
+                )
+            return value
+        while len(pieces) > 1:
+            every = range(2 * width)
+            pairs = zip(pieces[::2], pieces[1::2], strict=True)
+            pieces = [self._shuffle(a, b, every, width) for a, b in pairs]
+            width *= 2
+        return pieces[0]
+
+    def _part(self, value: str, number: int, width: int) -> str:
+        """A piece of a vector."""
+        if width == self.lanes:
+            return value
+        if width == 1:
+            return self.emit(f"extractelement {self.vector} {value}, i64 {number}")
+        picks = range(number * width, (number + 1) * width)
+        return self._shuffle(value, "poison", picks, self.lanes)
 
     def _load_vector(self, buffer: str, element: int) -> str:
         place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
@@ -191,21 +218,29 @@ class _SimdLoop(_ScalarLoop):
         alignment = 8 * self.lanes
         self.lines.append(f"  store {self.vector} {value}, ptr {place}, align {alignment}")
 
-    def _transposed(self, rows: list[str]) -> list[str]:
-        """Transposes a square of vectors by swapping ever larger off-diagonal blocks."""
-        n, rows, block = self.lanes, list(rows), 1
-        while block < n:
-            upper = [j if not j & block else n + j - block for j in range(n)]
-            lower = [j + block if not j & block else n + j for j in range(n)]
-            for i in range(n):
-                if not i & block:
-                    a, b = rows[i], rows[i + block]
-                    rows[i] = self._shuffle(a, b, upper)
-                    rows[i + block] = self._shuffle(a, b, lower)
-            block *= 2
-        return rows
+    def _transposed(self, vectors: list[str]) -> list[str]:
+        """Transposes squares of numbers, side by side in as many vectors as a side has.
 
-    def _shuffle(self, a: str, b: str, picks: list[int]) -> str:
+        Swaps ever larger off-diagonal blocks.
+        """
+        vectors, block = list(vectors), 1
+        lanes = range(self.lanes)
+        while block < len(vectors):
+            upper = [j if not j & block else self.lanes + j - block for j in lanes]
+            lower = [j + block if not j & block else self.lanes + j for j in lanes]
+            for i in range(len(vectors)):
+                if not i & block:
+                    a, b = vectors[i], vectors[i + block]
+                    vectors[i] = self._shuffle(a, b, upper, self.lanes)
+                    vectors[i + block] = self._shuffle(a, b, lower, self.lanes)
+            block *= 2
+        return vectors
+
+    def _shuffle(self, a: str, b: str, picks: Sequence[int], width: int) -> str:
         mask = ", ".join(f"i32 {pick}" for pick in picks)
-        vector = self.vector
-        return self.emit(f"shufflevector {vector} {a}, {vector} {b}, <{self.lanes} x i32> <{mask}>")
+        kind = _vector(width)
+        return self.emit(f"shufflevector {kind} {a}, {kind} {b}, <{len(picks)} x i32> <{mask}>")
+
+
+def _vector(width: int) -> str:
+    return "double" if width == 1 else f"<{width} x double>"
