@@ -110,6 +110,7 @@ def _compiled(name: str, ir: str) -> bytes:
     context = llvm.create_context()
     module = llvm.parse_assembly(ir, context)
     module.name = name
+    module.verify()  # a mistake in the IR is an exception here and a crash later
     return bytes(_target_machine().emit_object(module))
 
 
