@@ -12,6 +12,7 @@ import sympy as sm
 import sympy.physics.mechanics as me
 
 import axode as ax
+from benchmarks.peers.kane_disk import kane_disk
 from tests.peers.trees import relative_error
 
 # Both evaluate exact equations in float64; a wrong term is larger than 1e-3.
@@ -50,36 +51,10 @@ DISK_STATES = [
 
 
 class KaneDisk:
-    """Kane's equations of a disk that rolls: three speeds, the contact at rest."""
+    """Accelerations of the disk by Kane's equations: three speeds, the contact at rest."""
 
     def __init__(self) -> None:
-        q = self.q = me.dynamicsymbols("q1:4")
-        u = self.u = me.dynamicsymbols("u1:4")
-        N = me.ReferenceFrame("N")
-        Y = N.orientnew("Y", "Axis", [q[0], N.z])
-        L = Y.orientnew("L", "Axis", [q[1], Y.x])
-        R = L.orientnew("R", "Axis", [q[2], L.y])
-        w = R.ang_vel_in(N)
-        kinematic = [w.dot(axis) - rate for axis, rate in zip((L.x, L.y, L.z), u, strict=True)]
-        rates = sm.solve(kinematic, [x.diff() for x in q])
-        # the leaning axes turn too, at the rates of yaw and lean
-        w_L = L.ang_vel_in(N).subs(rates).simplify()
-        L.set_ang_vel(N, w_L)
-        R.set_ang_vel(N, u[0] * L.x + u[1] * L.y + u[2] * L.z)
-        contact = me.Point("contact")
-        contact.set_vel(N, 0)
-        centre = contact.locatenew("centre", RADIUS * L.z)
-        centre.v2pt_theory(contact, N, R)
-        inertia = me.inertia(L, ACROSS, ALONG, ACROSS)
-        disk = me.RigidBody("disk", centre, R, MASS, (inertia, centre))
-        method = me.KanesMethod(N, q_ind=q, u_ind=u, kd_eqs=kinematic)
-        method.kanes_equations([disk], [(centre, -MASS * GRAVITY * N.z)])
-        # the acceleration is of the centre, not of a point held at rest: it moves with the contact
-        velocity = centre.vel(N)
-        acceleration = velocity.dt(N).subs(rates)
-        columns = [method.mass_matrix, method.forcing, acceleration.to_matrix(N),
-                   w_L.to_matrix(L)]  # fmt: skip
-        self._evaluate = sm.lambdify([q, u, [x.diff() for x in u]], columns, cse=True)
+        self._evaluate = kane_disk(MASS, RADIUS, ACROSS, ALONG, GRAVITY)
 
     def accelerations(self, state: DiskState) -> tuple[np.ndarray, np.ndarray]:
         """Angular acceleration and the centre's acceleration, in the world."""
@@ -92,7 +67,7 @@ class KaneDisk:
 
 
 @pytest.fixture(scope="module")
-def kane_disk() -> KaneDisk:
+def kane() -> KaneDisk:
     return KaneDisk()
 
 
@@ -127,9 +102,9 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("state", DISK_STATES, ids=lambda s: f"lean{s.lean}")
-def test_rolling_disk(kane_disk: KaneDisk, axode_disk: ax.Model, state: DiskState):
+def test_rolling_disk(kane: KaneDisk, axode_disk: ax.Model, state: DiskState):
     """Angular acceleration and contact force of a free body with one rolling contact."""
-    angular, acceleration = kane_disk.accelerations(state)
+    angular, acceleration = kane.accelerations(state)
     q, R = disk_coordinates(state)
     nu = R.T @ state.R_lean @ np.array(state.rates)
     assert abs(axode_disk.residual(q)).max() < 1e-15, "the disk does not touch the ground"
