@@ -18,6 +18,8 @@ from axode.symbolic.spatial import SX
 
 CLOSED = 1e-10  # [m or rad]: a residual below this is closed
 STEPS = 60
+WALK = 8  # steps from home to a sample
+JUMP = 2.0  # a step that closing makes longer than this leaves the branch
 SPREADS = (0.5, 0.25, 0.1, 0.03, 0.005)  # of random starts about home, tried in turn
 
 
@@ -129,17 +131,31 @@ class Assembly:
         return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)
 
     def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
-        """Random closed configurations about home."""
+        """Random closed configurations on home's branch."""
         generator = np.random.default_rng(seed)
         found: list[np.ndarray] = []
         for spread in SPREADS:
             for _ in range(3 * count):
                 if len(found) == count:
                     return found
-                q, error = self.close(home + generator.normal(0, spread, home.size))
-                if error <= CLOSED:
+                q = self._walked(home, generator.normal(0, spread, home.size))
+                if q is not None:
                     found.append(q)
         return found or [home]
+
+    def _walked(self, q: np.ndarray, way: np.ndarray) -> np.ndarray | None:
+        """Where a way leads from a closed configuration, closed again after every short step.
+
+        One long step often closes on another branch: elbow down, or a vehicle upside down, where
+        other rows and speeds depend on each other than about home.
+        """
+        step = way / WALK
+        for _ in range(WALK):
+            closed, error = self.close(q + step)
+            if error > CLOSED or np.linalg.norm(closed - q) > JUMP * np.linalg.norm(step):
+                return None
+            q = closed
+        return q
 
 
 def numbers(expressions: list[SX], tree: Tree, name: str = "f") -> ca.Function:
