@@ -32,6 +32,8 @@ FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-march=native", "-w", "-DWITH_LCABA")
 # What Pinocchio's variants of joints and loops need of Boost.
 DEFINITIONS = ("-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
                "-DBOOST_FUSION_INVOKE_MAX_ARITY=12")  # fmt: skip
+TOLERANCE = 1e-10  # of results from C++ against results from Python: other instructions, rounding
+LCABA_TOLERANCE = 1e-6  # it iterates with mu > 0
 State = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, v, and v_dot or forces
 
 
@@ -77,7 +79,7 @@ def build() -> Path:
     program = BUILT / f"pinocchio_loop_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     if not program.exists():
         BUILT.mkdir(parents=True, exist_ok=True)
-        print("building the C++ loop around Pinocchio (a minute or two, once)", file=sys.stderr)
+        print("building the C++ loop around Pinocchio (a few minutes, once)", file=sys.stderr)
         done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True)
         if done.returncode:
             raise Skipped(f"{compiler} refused:\n{done.stderr[:2000]}")
@@ -121,9 +123,22 @@ def native_times(peer: PinocchioPeer, states: Sequence[State]) -> dict[str, Time
         name, *times = lines[0].split()
         rows = np.array([line.split() for line in lines[1 : 1 + len(states)]], dtype=float)
         answers = np.array([peer.back(row) for row in rows])
+        _compare(name, answers, peer, states)
         found[name] = Timed(tuple(map(float, times)), answers)
         lines = lines[1 + len(states) :]
     return found
+
+
+def _compare(name: str, answers: np.ndarray, peer: PinocchioPeer, states: Sequence[State]) -> None:
+    """The loop computes what the same library computes from Python."""
+    for answer, (q, v, x) in zip(answers, states, strict=True):
+        if name == "rnea":
+            wanted = peer.inverse_dynamics(q, v, x)
+        else:
+            wanted, _ = peer.direct_dynamics(q, v, x)
+        error = np.abs(answer - wanted).max() / np.abs(wanted).max()
+        limit = LCABA_TOLERANCE if name == "lcaba" else TOLERANCE
+        assert error < limit, f"{name} from C++ and from Python differ by {error:.3g}"
 
 
 def _problem(peer: PinocchioPeer, states: Sequence[State]) -> Iterator[str]:
