@@ -1,0 +1,1 @@
+"""Show: what a run leaves behind, by name and unit."""

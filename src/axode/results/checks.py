@@ -1,0 +1,137 @@
+"""What a trajectory is made of, checked and put into its plainest form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+
+KINDS = ("coordinate", "speed", "independent", "input", "energy", "residual", "measure", "force")
+
+
+def check_shapes(trajectory: Trajectory) -> None:
+    """Times, values, names and units that fit each other."""
+    time, shape, names = trajectory.time, trajectory.values.shape, trajectory.names
+    if time.ndim != 1 or not len(time):
+        raise InvalidArgument(f"time: one or more samples are needed, not shape {time.shape}")
+    steps = np.diff(time)
+    if not np.isfinite(time).all() or not ((steps > 0).all() or (steps < 0).all()):
+        raise InvalidArgument("time: it has to be finite, and to go one way from sample to sample")
+    if shape[-2:] != (len(time), len(names)):
+        raise InvalidArgument(
+            f"values have shape {shape}; (*batch, T, columns) would end in "
+            f"({len(time)}, {len(names)})"
+        )
+    if 0 in shape[:-2]:
+        raise InvalidArgument(f"values have shape {shape}: a batch of no runs")
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InvalidArgument(f"two columns have the name '{twice[0]}'")
+    if len(trajectory.units) != len(names):
+        raise InvalidArgument(f"{len(trajectory.units)} units for {count(len(names), 'column')}")
+
+
+def check_kinds(trajectory: Trajectory) -> None:
+    """A known kind for every column."""
+    for name in trajectory.names:
+        if name not in trajectory.kinds:
+            raise InvalidArgument(f"kinds: '{name}' has none; one of {', '.join(KINDS)}")
+        if trajectory.kinds[name] not in KINDS:
+            raise UnknownName("a trajectory", "kind of column", trajectory.kinds[name], KINDS)
+
+
+def checked_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:
+    """Samples of each run, as given or up to the NaN at its end."""
+    values, batch, samples = trajectory.values, trajectory.batch, len(trajectory.time)
+    if trajectory.lengths is not None:
+        lengths = np.array(trajectory.lengths, dtype=np.intp)
+        if lengths.shape != batch or (lengths < 0).any() or (lengths > samples).any():
+            raise InvalidArgument(f"lengths: 0 to {samples} for each run, in shape {batch}")
+    elif not trajectory.names or not np.isnan(values[..., -1, :]).all(axis=-1).any():
+        lengths = np.full(batch, samples, dtype=np.intp)
+    else:
+        there = ~np.isnan(values).all(axis=-1)
+        from_end = there[..., ::-1].argmax(axis=-1)
+        lengths = np.where(there.any(axis=-1), samples - from_end, 0).astype(np.intp)
+    lengths.flags.writeable = False
+    return lengths
+
+
+def checked_quaternions(trajectory: Trajectory) -> tuple[tuple[str, ...], ...]:
+    """Groups of four columns, as given or by their endings."""
+    names = trajectory.names
+    if trajectory.quaternions is None:
+        return quaternions_by_ending(names)
+    groups = [tuple(group) for group in trajectory.quaternions]
+    for group in groups:
+        for name in group:
+            if name not in names:
+                raise UnknownName("a quaternion", "column", name, names)
+        if len(group) != 4:
+            raise InvalidArgument(f"quaternions: {len(group)} columns are no quaternion: {group}")
+    return tuple(groups)
+
+
+def quaternions_by_ending(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Names that differ in .qw .qx .qy .qz alone, four a group."""
+    names = tuple(names)
+    stems = [name.removesuffix(".qw") for name in names if name.endswith(".qw")]
+    groups = [tuple(f"{stem}.q{part}" for part in "wxyz") for stem in stems]
+    return tuple(group for group in groups if set(group) <= set(names))
+
+
+def checked_statuses(trajectory: Trajectory) -> tuple[str, ...]:
+    """A status for each run."""
+    runs = int(np.prod(trajectory.batch, dtype=int))
+    statuses = tuple(map(str, trajectory.statuses)) or (trajectory.status or "finished",) * runs
+    if len(statuses) != runs:
+        raise InvalidArgument(f"{len(statuses)} statuses for {count(runs, 'run')}")
+    return statuses
+
+
+def read_only(values: npt.ArrayLike) -> Array:
+    """A view that cannot be written to."""
+    view = np.asarray(values, dtype=np.float64).view()
+    view.flags.writeable = False
+    return view
+
+
+def number(value: Array) -> Any:
+    """A float for one run, an array for a batch."""
+    return float(value) if np.ndim(value) == 0 else value
+
+
+def count(amount: int, noun: str) -> str:
+    """A number with its noun: 1 run, 2 runs."""
+    return f"{amount} {noun}" + ("s" if amount != 1 else "")
+
+
+def summary(statuses: Iterable[str]) -> str:
+    """The status all share, or how many have which."""
+    counts = Counter(statuses)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{runs} {status}" for status, runs in counts.most_common())
+
+
+def plain(key: str, value: Any) -> Any:
+    """As JSON's own types."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): plain(f"{key}.{k}", v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(key, v) for v in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise InvalidArgument(f"info: '{key}' is {type(value).__name__}, not of JSON's own types")

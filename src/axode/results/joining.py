@@ -1,0 +1,119 @@
+"""Trajectories joined end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from axode.errors import InvalidArgument
+from axode.results.trajectory import ROUNDING, Trajectory
+
+ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
+
+
+def joined(pieces: Sequence[Trajectory], *, shift: bool) -> Trajectory:
+    """One trajectory of several; see `Trajectory.concatenate`."""
+    if not pieces:
+        raise InvalidArgument("concatenate: one or more trajectories are needed")
+    result = pieces[0]
+    for number, piece in enumerate(pieces[1:], start=2):
+        try:
+            result = _pair(result, piece, shift)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"trajectory {number} cannot follow: {error}") from None
+    return result
+
+
+def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
+    _check_columns(first, second)
+    second = second[first.names]
+    if shift:
+        second = _moved(second, float(first.time[-1] - second.time[0]))
+    shared = _check_times(first, second)
+    values = second.values
+    if shared:
+        values = _counted_on(first, second)[..., 1:, :]
+    lengths = _check_ends(first, second, shared)
+    statuses = tuple(
+        later if length == len(first) else earlier
+        for earlier, later, length in zip(
+            first.statuses, second.statuses, first.lengths.reshape(-1), strict=True
+        )
+    )
+    status = second.status if statuses == second.statuses else ""
+    return replace(
+        first, time=np.concatenate([first.time, second.time[shared:]]),
+        values=np.concatenate([first.values, values], axis=-2),
+        events=(*first.events, *second.events), status=status, statuses=statuses,
+        info=_info(first.info, second.info), lengths=lengths,
+    )  # fmt: skip
+
+
+def _check_columns(first: Trajectory, second: Trajectory) -> None:
+    lacking = [name for name in first.names if name not in second]
+    besides = [name for name in second.names if name not in first]
+    if lacking or besides:
+        faults = (("it lacks", lacking), ("it alone has", besides))
+        told = (f"{verb} {', '.join(map(repr, names))}" for verb, names in faults if names)
+        raise InvalidArgument("; ".join(told))
+    for name in first.names:
+        if first.unit(name) != second.unit(name):
+            raise InvalidArgument(
+                f"'{name}' is in '{second.unit(name)}' here and in '{first.unit(name)}' before"
+            )
+        if first.kinds[name] != second.kinds[name]:
+            raise InvalidArgument(
+                f"'{name}' is of kind '{second.kinds[name]}' here and '{first.kinds[name]}' before"
+            )
+    if first.batch != second.batch:
+        raise InvalidArgument(f"its batch is {second.batch}, and before it was {first.batch}")
+
+
+def _moved(piece: Trajectory, by: float) -> Trajectory:
+    events = tuple(replace(event, time=event.time + by) for event in piece.events)
+    return replace(piece, time=piece.time + by, events=events)
+
+
+def _check_times(first: Trajectory, second: Trajectory) -> bool:
+    """Whether the end of one is the start of the other."""
+    ways = {float(np.sign(piece.time[-1] - piece.time[0])) for piece in (first, second)} - {0.0}
+    if len(ways) > 1:
+        raise InvalidArgument("its time goes the other way")
+    end, start, forward = first.time[-1], second.time[0], max(ways, default=1.0)
+    shared = bool(abs(start - end) <= ROUNDING * max(abs(end), abs(start)))
+    if not shared and forward * (start - end) < 0:
+        raise InvalidArgument(
+            f"it starts at {start:g} s, before the end at {end:g} s.\n"
+            "  Remedy: Trajectory.concatenate(..., shift=True), or .between(t0, t1) of either"
+        )
+    return shared
+
+
+def _check_ends(first: Trajectory, second: Trajectory, shared: bool) -> Any:
+    goes_on = (first.lengths < len(first)) & (second.lengths > shared)
+    if goes_on.any():
+        run = int(np.flatnonzero(goes_on.reshape(-1))[0])
+        ended = np.reshape(first.ended, -1)[run]
+        raise InvalidArgument(f"run {run} had ended at {ended:g} s and goes on here")
+    return first.lengths + np.maximum(second.lengths - shared, 0)
+
+
+def _counted_on(first: Trajectory, second: Trajectory) -> Any:
+    """Values of the second, energies counted from the start of the first."""
+    values = second.values
+    for name in first.columns("energy"):
+        if name.rpartition(".")[2] in ACCUMULATED:
+            before = first[name][..., -1] - second[name][..., 0]
+            if np.any(before != 0):
+                values = values.copy() if values is second.values else values
+                values[..., first.names.index(name)] += before[..., np.newaxis]
+    return values
+
+
+def _info(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    shared = {key: value for key, value in first.items() if second.get(key, ...) == value}
+    pieces = [one for info in (first, second) for one in info.get("pieces", [dict(info)])]
+    return {**shared, "pieces": pieces}

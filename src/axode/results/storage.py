@@ -1,0 +1,262 @@
+"""Trajectories in files, NumPy's and Parquet, and as tables of pandas. Data only, never code."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+import zipfile
+import zlib
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.modelfile import write_atomically
+from axode.errors import AxodeError, FileError, NotApplicable
+from axode.results.trajectory import Event, Trajectory
+
+FORMAT = 1
+KEY = "axode.trajectory"
+DIGEST = "axode.sha256"
+# What NumPy and zipfile raise at a file that is not whole.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, KeyError, EOFError,
+               RuntimeError, OSError, OverflowError)  # fmt: skip
+_FIELDS = ("names", "units", "status", "statuses", "info", "quaternions")
+
+Array = npt.NDArray[np.float64]
+
+
+def save(trajectory: Trajectory, path: str | PathLike[str]) -> None:
+    """Write a trajectory in the format that the ending of the path names."""
+    encode, _ = _format(path)
+    write_atomically(Path(path), encode(trajectory))
+
+
+def load(path: str | PathLike[str]) -> Trajectory:
+    """Read a trajectory in the format that the ending of the path names."""
+    _, decode = _format(path)
+    try:
+        with open(path, "rb") as file:
+            start = file.read(4)
+            file.seek(0)
+            return cast(Trajectory, decode(file, start))
+    except _Foreign as error:
+        raise FileError(
+            f"'{path}' is not a trajectory of Axode; write one with trajectory.save(...)."
+        ) from error
+    except _OtherFormat as error:
+        raise FileError(
+            f"'{path}' has format {error}; this Axode reads format {FORMAT}.\n"
+            "  Remedy: read it with the version of Axode that wrote it, or a newer one"
+        ) from error
+    except _Damaged as error:
+        raise FileError(
+            f"'{path}' is truncated or damaged: {error}.\n  Remedy: save the trajectory again"
+        ) from error
+    except OSError as error:
+        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+
+
+class _Foreign(Exception):
+    """A file that something else wrote."""
+
+
+class _OtherFormat(Exception):
+    """A trajectory in a format of another version."""
+
+
+class _Damaged(Exception):
+    """A trajectory that is not whole."""
+
+
+def _format(path: str | PathLike[str]) -> Any:
+    formats = {".npz": (_to_npz, _from_npz), ".parquet": (_to_parquet, _from_parquet)}
+    suffix = Path(path).suffix.lower()
+    if suffix not in formats:
+        raise FileError(
+            f"'{path}': a trajectory's file ends in .npz or .parquet.\n"
+            "  For other formats: trajectory.to_pandas().to_csv(...) and the like"
+        )
+    return formats[suffix]
+
+
+# what is not a number ----------------------------------------------------------------------------
+
+
+def _check_start(start: bytes, magic: bytes) -> None:
+    if start != magic:
+        raise _Damaged("it breaks off at once") if magic.startswith(start) else _Foreign
+
+
+def _header(trajectory: Trajectory) -> str:
+    header = {name: getattr(trajectory, name) for name in _FIELDS}
+    header["kinds"] = [trajectory.kinds[name] for name in trajectory.names]
+    header["events"] = [asdict(event) for event in trajectory.events]
+    header["shape"] = trajectory.values.shape
+    header["lengths"] = trajectory.lengths.tolist()
+    return json.dumps({"format": FORMAT, **header})
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+        version = header["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _Damaged("its description cannot be read") from error
+    if version != FORMAT:
+        raise _OtherFormat(version)
+    return cast(dict[str, Any], header)
+
+
+def _trajectory(header: dict[str, Any], time: Array, values: Array) -> Trajectory:
+    try:
+        fields = {name: header[name] for name in _FIELDS}
+        events = tuple(Event(**event) for event in header["events"])
+        kinds = dict(zip(header["names"], header["kinds"], strict=True))
+        lengths = np.array(header["lengths"], dtype=np.intp)
+        return Trajectory(
+            time=time, values=values.reshape(header["shape"]), kinds=kinds, events=events,
+            lengths=lengths, **fields,
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, AxodeError) as error:
+        raise _Damaged(str(error)) from error
+
+
+# NumPy -------------------------------------------------------------------------------------------
+
+
+def _to_npz(trajectory: Trajectory) -> bytes:
+    file = io.BytesIO()
+    header = {KEY: np.array(_header(trajectory))}
+    np.savez(file, time=trajectory.time, values=trajectory.values, **header)  # type: ignore[arg-type]
+    return cast(bytes, file.getbuffer())  # what can be written; getvalue() would copy it all
+
+
+def _from_npz(file: IO[bytes], start: bytes) -> Trajectory:
+    _check_start(start, b"PK\x03\x04")
+    try:
+        with np.load(file, allow_pickle=False) as data:
+            if KEY not in data:
+                raise _Foreign
+            header = _parsed(str(data[KEY]))
+            return _trajectory(header, data["time"], data["values"])
+    except _UNREADABLE as error:
+        raise _Damaged(str(error).rstrip(".") or "it breaks off") from error
+
+
+# Parquet -----------------------------------------------------------------------------------------
+
+
+def _to_parquet(trajectory: Trajectory) -> bytes:
+    pa, pq = _pyarrow("write")
+    *batch, samples, width = trajectory.values.shape
+    values = trajectory.values.reshape(len(trajectory.statuses) * samples, width)
+    indices = np.indices((*batch, samples)).reshape(-1, len(values))
+    axes = [_free(name, trajectory.names) for name in (*_levels(trajectory), "time")]
+    columns = [*indices[:-1], trajectory.time[indices[-1]], *values.T]
+    units = (*("" for _ in indices[:-1]), "s", *trajectory.units)
+    arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
+    fields = [
+        pa.field(name, array.type, nullable=False, metadata={"unit": unit})
+        for name, array, unit in zip((*axes, *trajectory.names), arrays, units, strict=True)
+    ]
+    header = _header(trajectory)
+    digest = _digest(header.encode(), trajectory.time, trajectory.values)
+    schema = pa.schema(fields, metadata={KEY: header, DIGEST: digest})
+    file = io.BytesIO()
+    # A dictionary would take one NaN for another.
+    pq.write_table(
+        pa.Table.from_arrays(arrays, schema=schema), file, compression="zstd",
+        use_dictionary=False,
+    )  # fmt: skip
+    return cast(bytes, file.getbuffer())
+
+
+def _from_parquet(file: IO[bytes], start: bytes) -> Trajectory:
+    pa, pq = _pyarrow("read")
+    _check_start(start, b"PAR1")
+    try:
+        table = pq.ParquetFile(file)
+        metadata = table.schema_arrow.metadata or {}
+        if KEY.encode() not in metadata:
+            raise _Foreign
+        header = _parsed(metadata[KEY.encode()])
+        columns = [column.to_numpy() for column in table.read().columns]
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise _Damaged(str(error).partition("\n")[0].rstrip(".")) from error
+    try:
+        *batch, samples, width = header["shape"]
+        time, values = columns[len(batch)][:samples], columns[len(batch) + 1 :]
+        if len(values) != width:
+            raise _Damaged(f"{len(values)} columns instead of {width}")
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise _Damaged("its columns do not fit its description") from error
+    stacked = np.stack(values, axis=-1) if values else np.empty((len(columns[0]), 0))
+    result = _trajectory(header, time, stacked)
+    if metadata.get(DIGEST.encode()) != _digest(metadata[KEY.encode()], time, stacked):
+        raise _Damaged("its checksum does not match")
+    return result
+
+
+def _digest(header: bytes, time: Array, values: Array) -> bytes:
+    """Of all that is read back: Parquet has checksums of its pages and none of its footer."""
+    digest = hashlib.sha256(header)
+    for array in (time, values):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest().encode()
+
+
+def _pyarrow(verb: str) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError as missing:
+        raise NotApplicable(
+            f"to {verb} .parquet needs pyarrow, which is not installed.\n"
+            "  Remedy: pip install 'axode[data]', or a file that ends in .npz"
+        ) from missing
+    return pyarrow, pyarrow.parquet
+
+
+def _free(name: str, taken: tuple[str, ...]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _levels(trajectory: Trajectory) -> list[str]:
+    axes = len(trajectory.batch)
+    return ["run"] if axes == 1 else [f"run_{axis}" for axis in range(axes)]
+
+
+# pandas ------------------------------------------------------------------------------------------
+
+
+def data_frame(trajectory: Trajectory) -> Any:
+    """A DataFrame; see `Trajectory.to_pandas`."""
+    try:
+        import pandas
+    except ModuleNotFoundError as missing:
+        raise NotApplicable(
+            "to_pandas needs pandas, which is not installed.\n  Remedy: pip install 'axode[data]'"
+        ) from missing
+    there = np.arange(len(trajectory)) < trajectory.lengths[..., np.newaxis]
+    *runs, samples = np.nonzero(there)
+    times = trajectory.time[samples]
+    if runs:
+        names = [*_levels(trajectory), "time"]
+        index = pandas.MultiIndex.from_arrays([*runs, times], names=names)
+    else:
+        index = pandas.Index(times, name="time")
+    frame = pandas.DataFrame(trajectory.values[there], index=index, columns=list(trajectory.names))
+    frame.attrs = {
+        "units": dict(zip(trajectory.names, trajectory.units, strict=True)),
+        "kinds": dict(trajectory.kinds), "status": trajectory.status,
+        "info": dict(trajectory.info),
+    }  # fmt: skip
+    return frame

@@ -1,0 +1,413 @@
+"""The result of a simulation: named columns with units over one time, for one run or many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName
+from axode.results.checks import (
+    KINDS,
+    check_kinds,
+    check_shapes,
+    checked_lengths,
+    checked_quaternions,
+    checked_statuses,
+    count,
+    number,
+    plain,
+    quaternions_by_ending,
+    read_only,
+    summary,
+)
+from axode.results.interpolation import interpolated
+
+Array = npt.NDArray[np.float64]
+
+# What may jump from one sample to the next is interpolated by straight lines.
+MAY_JUMP = ("input", "residual", "force")
+ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
+ROUNDING = 1e-12  # of the largest time: nearer than this, two times are the same
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened in a run: a zero crossing, the end of a range.
+
+    Attributes:
+        name: What happened.
+        time: When [s].
+        index_of_run: In which run of a batch, counted through all its axes; None if there is one.
+        state: Values by name at that time.
+    """
+
+    name: str
+    time: float
+    index_of_run: int | None = None
+    state: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        run = None if self.index_of_run is None else int(self.index_of_run)
+        object.__setattr__(self, "time", float(self.time))
+        object.__setattr__(self, "index_of_run", run)
+        object.__setattr__(self, "state", {str(k): float(v) for k, v in self.state.items()})
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Trajectory:
+    """Named columns with units over one time, for one run or a batch of runs.
+
+    Arrays are kept as given, without a copy, and handed out read-only. A run of a batch that ended
+    before the others is NaN beyond its end.
+
+    Attributes:
+        time: Times of the samples [s], shape (T,), strictly ascending or strictly descending.
+        values: Shape (*batch, T, columns).
+        names: Of the columns; signals of one thing share a prefix, `left.torque`.
+        units: Of the columns: SI, "" for none.
+        kinds: The group of each column, one of `KINDS`. Independent speeds are speeds as well.
+            Energies are named after `ENERGIES`, alone or after a dot (`energy.kinetic`), and the
+            error of their balance `error`.
+        events: What happened, in the order of time.
+        status: How it ended; that of `statuses` unless given.
+        statuses: How each run ended, counted through all axes of the batch.
+        info: What else is known of it, in JSON's own types: model, method, steps, parameters.
+        lengths: How many samples each run has; found from the NaN at its end unless given.
+        quaternions: Names of the columns that form unit quaternions, four a group; found from the
+            endings .qw .qx .qy .qz unless given.
+    """
+
+    time: Array
+    values: Array
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    kinds: Mapping[str, str]
+    events: tuple[Event, ...] = ()
+    status: str = ""
+    statuses: tuple[str, ...] = ()
+    info: Mapping[str, Any] = field(default_factory=dict)
+    lengths: npt.NDArray[np.intp] = None  # type: ignore[assignment]
+    quaternions: tuple[tuple[str, ...], ...] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        def keep(**values: Any) -> None:
+            for name, value in values.items():
+                object.__setattr__(self, name, value)
+
+        keep(time=read_only(self.time), values=read_only(self.values))
+        keep(names=tuple(self.names), units=tuple(self.units), events=tuple(self.events))
+        check_shapes(self)
+        check_kinds(self)
+        keep(kinds={name: self.kinds[name] for name in self.names})
+        keep(info={str(key): plain(str(key), value) for key, value in self.info.items()})
+        keep(lengths=checked_lengths(self), quaternions=checked_quaternions(self))
+        keep(statuses=checked_statuses(self))
+        keep(status=self.status or summary(self.statuses))
+
+    # what it holds -----------------------------------------------------------------------------
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch of runs; () for one run."""
+        return self.values.shape[:-2]
+
+    @property
+    def name(self) -> str:
+        """Of the model, if `info` says so."""
+        return str(self.info.get("model", ""))
+
+    @property
+    def ended(self) -> Any:
+        """Time of each run's last sample [s]; NaN if it has none."""
+        times = np.where(self.lengths > 0, self.time[self.lengths - 1], np.nan)
+        return number(times)
+
+    @property
+    def final(self) -> dict[str, Any]:
+        """Last sample of each run by name."""
+        index = np.maximum(self.lengths - 1, 0)[..., np.newaxis, np.newaxis]
+        last = np.take_along_axis(self.values, index, axis=-2)[..., 0, :]
+        return {name: number(last[..., k]) for k, name in enumerate(self.names)}
+
+    @property
+    def energy_error(self) -> Any:
+        """Largest error of each run's energy balance.
+
+        Relative to the largest of its kinetic, potential, supplied and dissipated energies.
+        """
+        error = np.fmax.reduce(np.abs(self._energy("error")), axis=-1)
+        size = np.zeros(self.batch)
+        for word in ENERGIES:
+            size = np.fmax(size, np.fmax.reduce(np.abs(self._energy(word)), axis=-1))
+        return number(np.divide(error, size, out=np.array(error), where=size > 0))
+
+    def _energy(self, word: str) -> Array:
+        names = self.columns("energy")
+        for name in names:
+            if name.rpartition(".")[2] == word:
+                return self[name]
+        raise UnknownName(self._owner, "energy", word, names)
+
+    def columns(self, kind: str) -> tuple[str, ...]:
+        """Names of one kind, all joint speeds for "speed"; `run[run.columns(kind)]` has them."""
+        if kind not in KINDS:
+            raise UnknownName("a trajectory", "kind of column", kind, KINDS)
+        wanted = ("speed", "independent") if kind == "speed" else (kind,)
+        return tuple(name for name in self.names if self.kinds[name] in wanted)
+
+    def unit(self, name: str) -> str:
+        """Unit of a column."""
+        return self.units[self._position(name)]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __repr__(self) -> str:
+        runs, samples, columns = len(self.statuses), len(self.time), len(self.names)
+        status = "" if self.status == "finished" else f", {self.status}"
+        label = f"'{self.name}': " if self.name else ""
+        return (f"Trajectory({label}{count(runs, 'run')}, {count(samples, 'sample')}, "
+                f"{abs(self.time[-1] - self.time[0]):.6g} s, "
+                f"{count(columns, 'column')}{status})")  # fmt: skip
+
+    @property
+    def _owner(self) -> str:
+        return f"trajectory of '{self.name}'" if self.name else "the trajectory"
+
+    # parts of it -------------------------------------------------------------------------------
+
+    @overload
+    def __getitem__(self, key: str) -> Array: ...
+    @overload
+    def __getitem__(self, key: list[str] | tuple[str, ...]) -> Trajectory: ...
+    def __getitem__(self, key: str | list[str] | tuple[str, ...]) -> Array | Trajectory:
+        if isinstance(key, str):
+            column: Array = self.values[..., self._position(key)]
+            return column
+        if not isinstance(key, list | tuple):
+            raise InvalidArgument(
+                f"a trajectory is indexed by a column's name or a list of names, not by {key!r}.\n"
+                "  Remedy: .run(i) for one run, .between(t0, t1) or .at(t) for times"
+            )
+        positions = [self._position(name) for name in key]
+        groups = tuple(group for group in self.quaternions if set(group) <= set(key))
+        return replace(
+            self, values=self.values[..., positions], names=tuple(key),
+            units=tuple(self.units[k] for k in positions), quaternions=groups,
+        )  # fmt: skip
+
+    def _position(self, name: str) -> int:
+        if name not in self.names:
+            raise UnknownName(self._owner, "column", str(name), self.names)
+        return self.names.index(name)
+
+    def run(self, index: int | tuple[int, ...]) -> Trajectory:
+        """One run of a batch, up to its end.
+
+        Args:
+            index: Counted through all axes of the batch, or one index an axis.
+        """
+        chosen = self._number_of_run(index)
+        length = int(self.lengths.reshape(-1)[chosen])
+        shown = max(length, 1)
+        events = (e for e in self.events if e.index_of_run in (None, chosen))
+        return replace(
+            self, time=self.time[:shown],
+            values=self._by_run()[chosen, :shown],
+            events=tuple(replace(e, index_of_run=None) for e in events),
+            status=self.status if not self.batch else "", statuses=(self.statuses[chosen],),
+            lengths=np.array(length),
+        )  # fmt: skip
+
+    def _by_run(self) -> Array:
+        return self.values.reshape(len(self.statuses), len(self.time), len(self.names))
+
+    def _number_of_run(self, index: int | tuple[int, ...]) -> int:
+        shape = self.batch if isinstance(index, tuple) else (len(self.statuses),)
+        asked = index if isinstance(index, tuple) else (index,)
+        fits = len(asked) == len(shape) and all(
+            -n <= i < n for i, n in zip(asked, shape, strict=True)
+        )
+        if not fits:
+            raise InvalidArgument(
+                f"there is no run {index}: the batch has shape {self.batch}, "
+                f"{count(len(self.statuses), 'run')} counted from 0"
+            )
+        inside = [i % n for i, n in zip(asked, shape, strict=True)]
+        return int(np.ravel_multi_index(inside, shape)) if inside else 0
+
+    def between(self, t0: float, t1: float) -> Trajectory:
+        """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
+        low, high = min(t0, t1) - self._rounding, max(t0, t1) + self._rounding
+        kept = np.flatnonzero((self.time >= low) & (self.time <= high))
+        if not len(kept):
+            raise InvalidArgument(
+                f"{self._owner} has no sample from {t0:g} s to {t1:g} s; {self._range()}.\n"
+                "  Remedy: .at(t) interpolates"
+            )
+        first, last = int(kept[0]), int(kept[-1]) + 1
+        return replace(
+            self, time=self.time[first:last], values=self.values[..., first:last, :],
+            events=tuple(e for e in self.events if low <= e.time <= high),
+            lengths=np.clip(self.lengths - first, 0, last - first),
+        )  # fmt: skip
+
+    # other times -------------------------------------------------------------------------------
+
+    def at(self, t: float, *, method: str | None = None) -> dict[str, Any]:
+        """Values by name at one time [s], interpolated as `resample` does."""
+        there = self.resample([float(t)], method=method).values[..., 0, :]
+        return {name: number(there[..., k]) for k, name in enumerate(self.names)}
+
+    def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
+        """The same motion at other times.
+
+        Coordinates, speeds, energies and measures are joined by cubic splines with not-a-knot ends;
+        inputs, residuals and forces, which may jump, by straight lines, and so is a column with NaN
+        in it. Quaternions are made unit again. A sample asked for is given back to the bit.
+
+        Args:
+            times: In the direction of `time`, and within it [s].
+            method: "cubic" or "linear" for all columns alike.
+
+        Raises:
+            InvalidArgument: if a time lies outside.
+        """
+        if method not in (None, "cubic", "linear"):
+            raise InvalidArgument(f"method: '{method}' is neither 'cubic' nor 'linear'")
+        asked = np.array(times, dtype=float)
+        if asked.ndim != 1 or not len(asked):
+            raise InvalidArgument(f"times: a list of times is needed, not shape {asked.shape}")
+        low, high = sorted((self.time[0], self.time[-1]))
+        outside = asked[~((asked >= low - self._rounding) & (asked <= high + self._rounding))]
+        if len(outside):
+            raise InvalidArgument(f"{outside[0]:g} s lies outside {self._owner}; {self._range()}.")
+        at, forward = np.clip(asked, low, high), self._direction
+        if (forward * np.diff(asked) <= 0).any():
+            raise InvalidArgument(f"times: they have to go one way; {self._range()}.")
+        smooth = [method == "cubic" or (method is None and self.kinds[name] not in MAY_JUMP)
+                  for name in self.names]  # fmt: skip
+        values = interpolated(
+            forward * self.time, self._by_run(), self.lengths.reshape(-1), forward * at,
+            smooth=np.array(smooth, dtype=bool),
+            quaternions=[tuple(map(self.names.index, group)) for group in self.quaternions],
+        )  # fmt: skip
+        ends = forward * np.asarray(self.ended)
+        lengths = np.array((forward * at <= ends[..., np.newaxis]).sum(axis=-1))
+        return replace(
+            self, time=asked, lengths=lengths,
+            values=values.reshape(*self.batch, len(asked), len(self.names)),
+        )  # fmt: skip
+
+    @property
+    def _direction(self) -> float:
+        return -1.0 if self.time[-1] < self.time[0] else 1.0
+
+    @property
+    def _rounding(self) -> float:
+        return float(ROUNDING * max(abs(self.time[0]), abs(self.time[-1])))
+
+    def _range(self) -> str:
+        return f"its time goes from {self.time[0]:g} s to {self.time[-1]:g} s"
+
+    # more of it --------------------------------------------------------------------------------
+
+    def with_columns(
+        self, columns: Mapping[str, npt.ArrayLike], *, units: Mapping[str, str] | None = None,
+        kind: str = "measure",
+    ) -> Trajectory:  # fmt: skip
+        """The same with more columns.
+
+        Args:
+            columns: Values by name, of shape (*batch, T) or what broadcasts to it.
+            units: By name; "" for those left out.
+            kind: Of all these columns, one of `KINDS`.
+        """
+        units, shape = units or {}, self.values.shape[:-1]
+        for name in units:
+            if name not in columns:
+                raise UnknownName("what is added", "column", name, tuple(columns))
+        added = np.empty((*shape, len(columns)))
+        for k, (name, column) in enumerate(columns.items()):
+            try:
+                added[..., k] = column
+            except ValueError as error:
+                raise InvalidArgument(
+                    f"'{name}' has shape {np.shape(column)}; (*batch, T) is {shape}"
+                ) from error
+        added[np.arange(len(self)) >= self.lengths[..., np.newaxis]] = np.nan
+        return replace(
+            self, values=np.concatenate([self.values, added], axis=-1),
+            names=(*self.names, *columns),
+            units=(*self.units, *(units.get(name, "") for name in columns)),
+            kinds={**self.kinds, **dict.fromkeys(columns, kind)},
+            quaternions=(*self.quaternions, *quaternions_by_ending(columns)),
+        )  # fmt: skip
+
+    @staticmethod
+    def concatenate(*pieces: Trajectory, shift: bool = False) -> Trajectory:
+        """One after the other, as one trajectory.
+
+        A sample that ends one piece and starts the next is kept once, the earlier one, and what
+        energy was supplied, dissipated and lost is then counted on. Entries of `info` that all
+        share are kept; `info["pieces"]` has them all.
+
+        Args:
+            pieces: With the same columns, in any order, and the same batch.
+            shift: Move each in time so that it starts where the last one ends.
+        """
+        from axode.results.joining import joined
+
+        return joined(pieces, shift=shift)
+
+    def __add__(self, other: Trajectory) -> Trajectory:
+        if not isinstance(other, Trajectory):
+            return NotImplemented
+        return Trajectory.concatenate(self, other)
+
+    # elsewhere ---------------------------------------------------------------------------------
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with the time as its index, below the run for a batch.
+
+        What lies beyond the end of a run is left out. `.attrs` has units, kinds, status and info.
+        Needs pandas, from the extra `data`.
+        """
+        from axode.results.storage import data_frame
+
+        return data_frame(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to a file, exactly; an interrupted write leaves the old file as it was.
+
+        Args:
+            path: Ends in `.npz` (NumPy) or `.parquet` (needs pyarrow, from the extra `data`).
+
+        Raises:
+            FileError: if it cannot be written.
+        """
+        from axode.results.storage import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Trajectory:
+        """Read what `save` wrote.
+
+        Raises:
+            FileError: if it cannot be read, is damaged, or is something else.
+        """
+        from axode.results.storage import load
+
+        return load(path)
