@@ -13,19 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from axode.errors import (
-    AxodeError,
-    FileError,
-    Immobile,
-    InvalidArgument,
-    InvalidIndependent,
-    LoopNotClosed,
-    MechanismError,
-    NotApplicable,
-    SingularConfiguration,
-    UnderactuatedMotion,
-    UnknownName,
-)
+from axode import errors
+from axode.errors import AxodeError
 from axode.mechanism.bodies import Box, Cylinder, Inertia, Sphere
 from axode.mechanism.dh import chain_from_dh
 from axode.mechanism.expressions import Parameter
@@ -52,17 +41,22 @@ _LAZY = {
     "schema": "axode.mechanism.files",
     "Equations": "axode.symbolic.equations",
     "FORMULATIONS": "axode.symbolic.formulations",
+    "assemble": "axode.problems.assemble",
+    "simulate": "axode.problems.simulate",
+    "Sampled": "axode.problems.inputs",
+    "Callback": "axode.problems.inputs",
+    "Watch": "axode.problems.watches",
+    "Trajectory": "axode.results.trajectory",
     "Model": "axode.codegen.model",
     "load_model": "axode.codegen.modelfile",
 }
 
 __all__ = [
-    "FORMULATIONS", "AxodeError", "Ball", "Box", "Cylinder", "Cylindrical", "Equations",
-    "FileError", "Fixed", "Floating", "Immobile", "Inertia", "InvalidArgument",
-    "InvalidIndependent", "LoopNotClosed", "Mecanum", "Mechanism", "MechanismError", "Model",
-    "Motor", "NotApplicable", "Omni", "Parameter", "Planar", "Plane", "Prismatic", "Revolute",
-    "Rolling", "Screw", "SingularConfiguration", "Skate", "Sphere", "Spherical",
-    "UnderactuatedMotion", "Universal", "UnknownName", "chain_from_dh", "load", "load_model", "schema",
+    "AxodeError", "Ball", "Box", "Callback", "Cylinder", "Cylindrical", "Equations", "Fixed",
+    "Floating", "Inertia", "Mecanum", "Mechanism", "Model", "Motor", "Omni", "Parameter", "Planar",
+    "Plane", "Prismatic", "Revolute", "Rolling", "Sampled", "Screw", "Skate", "Sphere", "Spherical",
+    "Trajectory", "Universal", "Watch", "assemble", "chain_from_dh", "errors", "load", "load_model",
+    "schema", "simulate",
 ]  # fmt: skip
 
 
@@ -71,6 +65,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(_LAZY[name]), name)
+    if hasattr(errors, name):
+        return getattr(errors, name)
     raise AttributeError(f"module 'axode' has no attribute '{name}'")
 
 

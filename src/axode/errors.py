@@ -70,7 +70,16 @@ class LoopNotClosed(AxodeError):
         super().__init__(f"'{row}' is open by {residual:.3g} {unit}.\n  {remedy}")
 
 
-class SingularConfiguration(AxodeError):
+class SimulationFailed(AxodeError):
+    """A run that could not go on; it carries what was computed until then."""
+
+    def __init__(self, message: str, trajectory: object = None, time: float = 0.0) -> None:
+        self.trajectory = trajectory
+        self.time = time
+        super().__init__(message)
+
+
+class SingularConfiguration(SimulationFailed):
     """A configuration at which the equations lose rank."""
 
 

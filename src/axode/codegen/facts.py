@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from axode.mechanism.expressions import numeric
+from axode.mechanism.mechanism import Connection
 from axode.mechanism.topology import tree_order
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ class Facts:
     limits: tuple[float | None, ...]  # of the motors, at the parameters' defaults
     measures: tuple[tuple[str, str, bool], ...]  # name, unit, whether it needs speeds
     coordinate_units: tuple[str, ...]
+    speed_units: tuple[str, ...]
+    input_units: tuple[str, ...]
+    row_units: tuple[str, ...]  # "m" or "rad": what the row's force works on
     quaternions: tuple[tuple[int, ...], ...]
     parameters: tuple[tuple[str, float], ...]
     fixed: bool
@@ -56,6 +60,11 @@ class Facts:
             measures=tuple((m.name, m.unit, m.needs_speeds) for m in equations.measures.values()),
             coordinate_units=tuple(u for c in tree_order(system.mechanism)
                                    for u in c.joint.coordinate_units),
+            speed_units=tuple(_speed_unit(n) for c in tree_order(system.mechanism)
+                              for n in _speed_kinds(c)),
+            input_units=tuple("N" if n.endswith((".force", ".fx", ".fy", ".fz")) else "N m"
+                              for n in equations.inputs),
+            row_units=tuple(row.unit for row in system.kept),
             quaternions=system.tree.quaternions, parameters=tuple(equations.parameters.items()),
             fixed=fixed, actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
@@ -70,6 +79,17 @@ class Facts:
         """From what `to_json` gave."""
         fields = {key: _tuples(value) for key, value in data.items()}
         return cls(**fields)
+
+
+def _speed_kinds(connection: Connection) -> tuple[str, ...]:
+    """Names of a joint's speeds in its own words, a slider's told apart from a hinge's."""
+    slides = connection.joint.coordinate_units == ("m",)
+    return tuple("slide_rate" if slides else name for name in connection.joint.speed_names)
+
+
+def _speed_unit(name: str) -> str:
+    linear = name in ("slide_rate", "surge", "sway", "vx", "vy", "vz")
+    return "m/s" if linear else "rad/s"
 
 
 def _limits(equations: Equations) -> tuple[float | None, ...]:

@@ -144,5 +144,7 @@ def select_tape(name: str, size: int) -> Tape:
     """Vectors chosen by a flag: `yes` where it is not zero, else `no`."""
     return formula_tape(
         name, {"flag": 1, "yes": size, "no": size},
-        lambda flag, yes, no: {"chosen": [flag[0].then(a, b) for a, b in zip(yes, no, strict=True)]},
+        lambda flag, yes, no: {
+            "chosen": [flag[0].then(a, b) for a, b in zip(yes, no, strict=True)]
+        },
     )  # fmt: skip

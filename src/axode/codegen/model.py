@@ -293,6 +293,17 @@ class Model:
 
     # arguments ---------------------------------------------------------------------------------
 
+    def evaluate(
+        self, function: str, arguments: Mapping[str, Any], options: Options | None = None
+    ) -> Array:
+        """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
+        return self._evaluate(function, arguments, options or {})
+
+    def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | None = None) -> Array:
+        """All parameters in order, defaults where none is given."""
+        vector: Array = self._vector("p", values)
+        return vector
+
     def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array:
         entry = self._entries.get(name)
         if entry is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from concurrent.futures import wait
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,7 @@ class Rollout:
             return
         edges = [lanes * (groups * k // workers) for k in range(workers)] + [runs]
         jobs = [pool().submit(self._run, table, lanes, a, b)
-                for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]  # fmt: skip
+                for a, b in pairwise(edges) if a < b]  # fmt: skip
         wait(jobs)
         for job in jobs:
             job.result()

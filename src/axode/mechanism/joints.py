@@ -1,7 +1,7 @@
 """Joints: which relative motions of two bodies are free, and what they are called.
 
 A joint carries no placement: `Mechanism.add_joint` puts it on its two bodies. Its symbolic
-behaviour stands in `axode.symbolic.joints`.
+behaviour stands in `axode.symbolic.kinematics`.
 """
 
 from __future__ import annotations

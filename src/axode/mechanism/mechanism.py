@@ -406,7 +406,8 @@ class Mechanism:
         """Derive the equations of motion.
 
         Args:
-            formulation: One of `axode.FORMULATIONS`; all give the same motion.
+            formulation: "recursive", "complement", "multipliers" or "lagrange"; all give the
+                same motion.
             independent: Names of the speeds to keep; chosen for you when left out.
 
         Raises:

@@ -140,7 +140,7 @@ class _Closure:
 
     def residual(self, q: Array) -> Array:
         """Everything that must vanish, rows first."""
-        parts = [self.model.residual(q, **self.options)]
+        parts: list[Any] = [self.model.residual(q, **self.options)]
         if self.measures:
             nu = np.zeros(len(self.model.independent))
             values = self.model.measures(q, nu, **self.options)[self.measures]

@@ -112,6 +112,20 @@ def limited(model: Model, u: Array) -> Array:
     return np.clip(u, -bounds, bounds)
 
 
+def _as_array(model: Model, made: Any) -> Array:
+    """Inputs that a callback gave, by name or all of them."""
+    if isinstance(made, Mapping):
+        _known(model, made)
+        return np.array([float(made.get(name, 0.0)) for name in model.inputs])
+    array = np.asarray(made, dtype=float).reshape(-1)
+    if array.size != len(model.inputs):
+        raise InvalidArgument(
+            f"callback: expected {len(model.inputs)} inputs ({', '.join(model.inputs)}), got "
+            f"{array.size}"
+        )
+    return array
+
+
 def _known(model: Model, given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in model.inputs:

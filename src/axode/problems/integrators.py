@@ -31,10 +31,12 @@ STAGES: tuple[tuple[Fraction | int, ...], ...] = (
     (Fraction(35, 384), 0, Fraction(500, 1113), Fraction(125, 192), Fraction(-2187, 6784),
      Fraction(11, 84)),
 )  # fmt: skip
-ERROR = (Fraction(71, 57600), 0, Fraction(-71, 16695), Fraction(71, 1920),
-         Fraction(-17253, 339200), Fraction(22, 525), Fraction(-1, 40))  # fmt: skip
+ERROR: tuple[Fraction | int, ...] = (
+    Fraction(71, 57600), 0, Fraction(-71, 16695), Fraction(71, 1920),
+    Fraction(-17253, 339200), Fraction(22, 525), Fraction(-1, 40),
+)  # fmt: skip
 # Shampine's interpolant of order 4: weights of the stages as polynomials, powers 1 to 4.
-DENSE = (
+DENSE: tuple[tuple[Fraction | int, ...], ...] = (
     (1, Fraction(-8048581381, 2820520608), Fraction(8663915743, 2820520608),
      Fraction(-12715105075, 11282082432)),
     (0, 0, 0, 0),
@@ -193,7 +195,7 @@ def rk4_program(d: Dynamics) -> Program:
 
 
 def dopri5_program(d: Dynamics) -> Program:
-    """Steps as long as rtol and atol allow; states at the times of the table `times` go to `out`."""
+    """Steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
     clip = formula_tape(
         "clip", {"t": 1, "h": 1, "t_end": 1, "way": 1, "longest": 1},
         lambda t, h, t_end, way, longest:
@@ -205,8 +207,8 @@ def dopri5_program(d: Dynamics) -> Program:
         body += _stage(d, number, weights, float(NODES[number - 1]), "h_s")
     ks = [f"k{i}" for i in range(1, 8)]
     body.append(Evaluate(_dopri_finish(d), (
-        "q", "nu", "w", "t", "h", "h_s", "t_end", "way", "rtol", "atol", "status", *ks, "q_s", "nu_s",
-        "q_n", "nu_n", "w_n", "t_n", "h_n", "accepted", "status")))  # fmt: skip
+        "q", "nu", "w", "t", "h", "h_s", "t_end", "way", "rtol", "atol", "status", *ks, "q_s",
+        "nu_s", "q_n", "nu_n", "w_n", "t_n", "h_n", "accepted", "status")))  # fmt: skip
     body += _closing(d)
     if d.projection is not None:
         body += d.rate_at("q_n", "nu_n", "t_n", "k_n")
@@ -224,7 +226,8 @@ def dopri5_program(d: Dynamics) -> Program:
     )  # fmt: skip
     look = Evaluate(active, ("status", "t", "t_end", "way", "status", "active"))
     return Program(
-        "dopri5", state=_state(d) | {"h": 1, "steps": 1, "rejected": 1}, tables=_tables(d) | {"times": 1},
+        "dopri5", state=_state(d) | {"h": 1, "steps": 1, "rejected": 1},
+        tables=_tables(d) | {"times": 1},
         given=dict.fromkeys(("t_end", "way", "longest", "rtol", "atol", "rows"), 1) | _given(d),
         operations=(*d.rate_at("q", "nu", "t", "k1"), *_watched(d, "q", "nu", "t", "g"), look,
                     While("active", (*body, look), counted=True)),

@@ -49,8 +49,8 @@ def partition(report: RankReport, independent: list[int]) -> Partition:
     dependent = [j for j in range(size) if j not in set(independent)]
     pattern = sum(np.abs(A[:, dependent]) for A in report.matrices) > 1e-12
     order = _block_order(pattern)
-    return Partition(tuple(independent), tuple(
-        (tuple(rows), tuple(dependent[c] for c in columns)) for rows, columns in order))  # fmt: skip
+    blocks = [(tuple(rows), tuple(dependent[c] for c in columns)) for rows, columns in order]
+    return Partition(tuple(independent), tuple(blocks))
 
 
 def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:

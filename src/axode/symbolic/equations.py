@@ -323,11 +323,16 @@ class Equations:
 
         return mobility_of(self)
 
-    def latex(self) -> str:
-        """The model as LaTeX: named symbols, repeated terms given names once."""
+    def latex(self, parts: Sequence[str] | None = None) -> str:
+        """The model as LaTeX: named symbols, repeated terms given names once.
+
+        Args:
+            parts: Which matrices to write out, such as `("I", "gamma")`; the model's terms unless
+                given.
+        """
         from axode.symbolic.printing import latex
 
-        return latex(self)
+        return latex(self, parts)
 
     def to_sympy(self) -> Any:
         """The model as SymPy expressions (needs the `sym` extra)."""

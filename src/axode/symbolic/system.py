@@ -11,6 +11,7 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
+from scipy.linalg import qr
 
 from axode.errors import Immobile, InvalidIndependent, UnknownName
 from axode.mechanism.joints import Floating, Planar
@@ -28,6 +29,7 @@ from axode.symbolic.rank import VALID, RankReport, analyse, complete, condition_
 from axode.symbolic.spatial import SX, RigidInertia
 
 FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
+LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice of speeds helps
 SAMPLES = 5  # feasible configurations at which rank is judged
 
 
@@ -152,6 +154,27 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     chosen = _choose(mechanism, tree, report, independent)
     return System(mechanism, tree, tuple(rows), report, tuple(samples), home, assembly, forces,
                   tuple(chosen), defaults, tuple(parameters))  # fmt: skip
+
+
+def repartitioned(system: System, q: np.ndarray, t: float) -> System | None:
+    """The same system on the independent speeds that do best at one configuration.
+
+    None where the rows themselves lose rank, so that no choice would do.
+    """
+    tree = system.tree
+    function = ca.Function("A", [tree.q, tree.t, tree.parameters],
+                           [matrix_of(list(system.rows), tree.v.shape[0])])  # fmt: skip
+    A = np.array(ca.DM(function(q, t, system.defaults)).full())
+    kept = A[list(system.report.kept)]
+    scaled = kept / np.abs(kept).max(axis=1, keepdims=True).clip(1e-300)
+    _, s, Vt = np.linalg.svd(scaled)
+    if s[-1] < LOST_RANK * s[0]:
+        return None
+    Z = Vt[len(kept) :].T
+    # column-pivoted QR: the speeds whose directions are farthest apart
+    pivots = qr(Z.T, pivoting=True, mode="economic")[2][: Z.shape[1]]
+    report = replace(system.report, matrices=(kept,), null_bases=(Z,), home_matrix=(kept,))
+    return replace(system, report=report, independent=tuple(sorted(int(j) for j in pivots)))
 
 
 def _all_rows(tree: Tree) -> list[Row]:

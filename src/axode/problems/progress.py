@@ -1,0 +1,52 @@
+"""A progress bar for work that takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+PATIENCE = 1.0  # [s] before a bar appears
+
+
+class Progress:
+    """Shows how far the work is, with the time that remains, once it takes long.
+
+    Args:
+        label: What is being done.
+        wanted: True shows it in any case, False never, None on a terminal only.
+    """
+
+    def __init__(self, label: str, wanted: bool | None = None) -> None:
+        self._label = label
+        self._wanted = sys.stderr.isatty() if wanted is None else wanted
+        self._started = time.perf_counter()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def update(self, share: float) -> None:
+        """Tell the share of the work that is done, 0 to 1."""
+        if not self._wanted or time.perf_counter() - self._started < PATIENCE:
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            columns = (TextColumn("{task.description}"), BarColumn(),
+                       TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())  # fmt: skip
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(self._label, total=1.0)
+        self._bar.update(self._task, completed=min(share, 1.0))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if self._bar is not None:
+            self._bar.stop()
