@@ -112,18 +112,28 @@ def factored_solve(size: int = 6) -> ca.Function:
 
 
 def long_function(operations: int) -> ca.Function:
-    """Straight-line code of about the given length, with distant dependencies."""
+    """Straight-line code of about the given length, with distant dependencies.
+
+    Every step turns two earlier values by a random angle: results neither die out nor
+    blow up, so a value lost or mixed up on the way shows in them.
+    """
     rng = np.random.default_rng(operations)
     x = ca.SX.sym("x", 6)
-    values = [x[i] for i in range(6)]
-    values += [f(x[i]) for f in (ca.sin, ca.cos) for i in range(6)]
-    picks = rng.random((operations // 3, 3)) ** 4
-    for near, middle, far in picks:
-        n = len(values)
-        a, b, c = (values[n - 1 - int(u * n)] for u in (near, middle, far))
-        values.append((a * b + c) * 0.5)  # stays bounded
-    total = ca.sum1(ca.vertcat(*values[-6:]))
-    return ca.Function("long", [x], [total, ca.vertcat(*values[-4:])], ["x"], ["total", "last"])
+    values = [f(x[i]) for f in (ca.sin, ca.cos) for i in range(6)]
+    for _ in range(min(400, operations // 20)):  # many values alive at a time
+        i, j = rng.choice(len(values), 2, replace=False)
+        values.append(0.8 * values[i] - 0.6 * values[j])
+    for k in range(operations // 6):
+        i = len(values) - 1 - int(rng.random() ** 4 * len(values))
+        j = k % len(values)  # every value is used, most of them long after they were made
+        j = j if j != i else (i + 1) % len(values)
+        c, s = np.cos(angle := rng.uniform(0, 2 * np.pi)), np.sin(angle)
+        a, b = values[i], values[j]
+        values[i], values[j] = c * a - s * b, s * a + c * b
+        if k % 500 == 499:  # something that is not linear
+            values.append(ca.sin(3 * values[i]))
+    total = ca.sum1(ca.vertcat(*values))
+    return ca.Function("long", [x], [total, ca.vertcat(*values[:4])], ["x"], ["total", "last"])
 
 
 @st.composite
