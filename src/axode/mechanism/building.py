@@ -20,6 +20,7 @@ from axode.mechanism.tables import (
     GroundTable,
     JointTable,
     LoopTable,
+    MeasureTable,
     MotorNumbers,
     MotorTable,
     RollTable,
@@ -76,7 +77,7 @@ class Builder:
             ("body", self.body), ("joint", self.joint), ("loop", self.loop),
             ("wheel", self.wheel), ("caster", self.caster), ("contact", self.contact),
             ("motor", self.motor), ("damper", self.damper), ("spring", self.spring),
-            ("wrench", self.wrench),
+            ("wrench", self.wrench), ("measure", self.measure),
         )  # fmt: skip
         for kind, step in steps:
             for part, table in getattr(document, kind).items():
@@ -167,6 +168,10 @@ class Builder:
     def wrench(self, name: str, table: WrenchTable) -> None:
         self.mechanism.add_wrench(name, table.body, at=table.at, frame=table.frame)
         self.came(("wrench",), Origin("wrench", name), name)
+
+    def measure(self, name: str, table: MeasureTable) -> None:
+        self.mechanism.measure(name, table.kind, **_given(table, "body", "at", "other", "other_at"))
+        self.came(("measure",), Origin("measure", name), name)
 
     # pieces of tables ----------------------------------------------------------------------------
 

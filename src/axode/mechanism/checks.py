@@ -59,6 +59,7 @@ def relation_faults(mechanism: Mechanism) -> list[Fault]:
         *_joint_relations(mechanism),
         *_contact_relations(mechanism),
         *_force_relations(mechanism),
+        *_measure_relations(mechanism),
         *_motion_relations(mechanism),
     ]
     return list(dict.fromkeys(found))
@@ -93,6 +94,7 @@ def _named_records(mechanism: Mechanism) -> Iterator[tuple[str, object]]:
     yield from (("spring", spring) for spring in mechanism.springs)
     yield from ((kind_of_strut(strut), strut) for strut in mechanism.struts)
     yield from (("wrench", wrench) for wrench in mechanism.wrenches)
+    yield from (("measure", measure) for measure in mechanism.measures)
 
 
 def kind_of_contact(contact: Contact) -> str:
@@ -211,13 +213,10 @@ def _force_faults(mechanism: Mechanism) -> Iterator[Fault]:
 
 def _measure_faults(mechanism: Mechanism) -> Iterator[Fault]:
     for measure in mechanism.measures:
-        if measure.kind == "function":
-            continue
-        if measure.kind not in KINDS:
+        if measure.kind not in (*KINDS, "function"):
             message = f"unknown kind '{measure.kind}'. {suggest('kind', measure.kind, [*KINDS])}"
             yield Fault("measure", measure.name, "kind", message)
-        yield from _known_body(mechanism, "measure", measure.name, "body", measure.body)
-        yield from _known_body(mechanism, "measure", measure.name, "other", measure.other)
+        yield from _finite("measure", measure.name, measure, ("at", "other_at"))
 
 
 def _motion_faults(mechanism: Mechanism) -> Iterator[Fault]:
@@ -242,6 +241,7 @@ def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
         "motor": [d.name for d in mechanism.drives],
         "damper": [f.name for f in mechanism.dampers],
         "wrench": [w.name for w in mechanism.wrenches],
+        "measure": [m.name for m in mechanism.measures],
     }
     groups["damper"] = [
         *groups["damper"], *(s.name for s in mechanism.springs), *(s.name for s in mechanism.struts)
@@ -336,6 +336,13 @@ def _force_relations(mechanism: Mechanism) -> Iterator[Fault]:
             yield Fault(kind, strut.name, "child", "it needs two different bodies")
     for wrench in mechanism.wrenches:
         yield from _known_body(mechanism, "wrench", wrench.name, "body", wrench.body)
+
+
+def _measure_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    for measure in mechanism.measures:
+        if measure.kind != "function":
+            yield from _known_body(mechanism, "measure", measure.name, "body", measure.body)
+            yield from _known_body(mechanism, "measure", measure.name, "other", measure.other)
 
 
 def _known_speed(mechanism: Mechanism, kind: str, name: str, joint: str) -> Iterator[Fault]:

@@ -224,7 +224,8 @@ def evaluate(scalar: Scalar, values: Mapping[str, Any]) -> Any:
         case "/":
             return x[0] / x[1]
         case "**":
-            return x[0] ** x[1]
+            power = x[0] ** x[1]
+            return math.nan if isinstance(power, complex) else power
         case "neg":
             return -x[0]
         case name:
@@ -240,7 +241,7 @@ def numeric(scalar: Scalar) -> float:
         value = evaluate(scalar, values | {TIME: 0.0})
     except (ArithmeticError, ValueError):  # 1 / 0, log(0), a power beyond the largest float
         return math.nan
-    return float(value) if isinstance(value, (int, float)) else math.nan  # (-1) ** 0.5
+    return float(value)
 
 
 def shown(scalar: Scalar) -> str:

@@ -31,7 +31,7 @@ _STRUCTURE = {"type", "parent", "child", "on", "body", "joint", "coordinates", "
 # What stands in for a required key that is missing or wrong while other faults are looked for.
 _STAND_INS: dict[str, Any] = {
     "mass": 1.0, "trail": 1.0, "coefficient": 1.0, "stiffness": 1.0, "at": [0.0, 0.0, 0.0],
-    "parent": "ground", "child": "", "on": "ground", "body": "", "joint": "",
+    "parent": "ground", "child": "", "on": "ground", "body": "", "joint": "", "kind": "position",
 }  # fmt: skip
 _MESSAGES = {
     "string_type": "expected text",
@@ -215,8 +215,8 @@ def _message(item: Any, place: list[str]) -> str:
         return f"is missing ({about[0].lower()}{about[1:].rstrip('.')})" if about else "is missing"
     if kind == "literal_error":
         options = re.findall(r"'([^']*)'", item["ctx"]["expected"])
-        if place[-1] == "type" and isinstance(value, str):
-            return f"unknown type '{value}'. {suggest('type', value, options)}"
+        if place[-1] in ("type", "kind") and isinstance(value, str):
+            return f"unknown {place[-1]} '{value}'. {suggest(place[-1], value, options)}"
         return f"must be {item['ctx']['expected']}, got {told(value)}"
     if kind == "dict_type":
         example = f"[{place[0]}.NAME]" if place[0] in TABLES else f"[{place[0]}]"

@@ -24,6 +24,7 @@ from axode.mechanism.bodies import SHAPES, Inertia
 from axode.mechanism.expressions import Expression, Scalar, as_scalar, parse_scalar
 from axode.mechanism.geometry import AXES, NO_ROTATION, ORIGIN, as_rotation, as_vector
 from axode.mechanism.joints import JOINTS
+from axode.mechanism.measures import KINDS
 from axode.mechanism.wheels import WHEELS
 
 # values ------------------------------------------------------------------------------------------
@@ -344,6 +345,16 @@ class WrenchTable(Table):
     frame: Literal["world", "body"] = Field("world", description="Whose axes the numbers are in.")
 
 
+class MeasureTable(Table):
+    """A named quantity of the state, worth looking at."""
+
+    kind: Literal[tuple(KINDS)] = Field(description="What is measured.")  # type: ignore[valid-type]
+    body: StrictStr = Field(description="The body that is meant.")
+    at: Vector = Field(ORIGIN, description="The point of it that is meant [m].")
+    other: StrictStr = Field("ground", description="The far end of a distance.")
+    other_at: Vector = Field(ORIGIN, description="The point there [m].")
+
+
 class Document(Table):
     """A mechanism. Wherever a number may stand, a formula of the parameters may stand too."""
 
@@ -362,6 +373,7 @@ class Document(Table):
     damper: dict[str, DamperTable] = {}
     spring: dict[str, SpringTable] = {}
     wrench: dict[str, WrenchTable] = {}
+    measure: dict[str, MeasureTable] = {}
     prescribe: Annotated[dict[str, Number], BeforeValidator(_flat)] = Field(
         {}, description="Coordinates that follow a formula of the time t."
     )
@@ -373,7 +385,7 @@ class Document(Table):
 TABLES: dict[str, type[Table]] = {
     "body": BodyTable, "joint": JointTable, "loop": LoopTable, "wheel": WheelTable,
     "caster": CasterTable, "contact": ContactTable, "motor": MotorTable, "damper": DamperTable,
-    "spring": SpringTable, "wrench": WrenchTable,
+    "spring": SpringTable, "wrench": WrenchTable, "measure": MeasureTable,
 }  # fmt: skip
 TABLES_IN_TABLES: dict[str, type[Table]] = {
     "inertia": InertiaTable, "bracket_inertia": InertiaTable, "shape": ShapeTable,

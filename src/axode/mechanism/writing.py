@@ -18,6 +18,7 @@ from axode.mechanism.expressions import Expression, format_scalar
 from axode.mechanism.forces import Drive, JointDamper, JointSpring, Motor, Strut, Wrench
 from axode.mechanism.geometry import AXES, ORIGIN
 from axode.mechanism.joints import JOINTS
+from axode.mechanism.measures import KINDS, Measure
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.wheels import WHEELS, Contact, Plane
@@ -49,6 +50,7 @@ def _document(mechanism: Mechanism) -> dict[str, Any]:
             **{strut.name: _strut(strut) for strut in mechanism.struts},
         },
         "wrench": {wrench.name: _wrench(wrench) for wrench in mechanism.wrenches},
+        "measure": {measure.name: _measure(measure) for measure in mechanism.measures},
         "prescribe": {p.coordinate: _plain(p.motion) for p in mechanism.prescribed},
         "home": dict(mechanism.home_coordinates),
     }
@@ -150,6 +152,16 @@ def _strut(strut: Strut) -> dict[str, Any]:
     return {"parent": strut.parent, "child": strut.child,
             **_entries(strut, at=ORIGIN, child_at=ORIGIN), "stiffness": _plain(strut.stiffness),
             **_entries(strut, rest=0.0, damping=0.0)}  # fmt: skip
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    if measure.kind == "function":
+        raise InvalidArgument(
+            f"measure '{measure.name}' is a Python function, which a file cannot hold; remove it "
+            "from mechanism.measures, or measure a " + ", ".join(KINDS)
+        )
+    return {"kind": measure.kind, "body": measure.body,
+            **_entries(measure, at=ORIGIN, other="ground", other_at=ORIGIN)}  # fmt: skip
 
 
 def _wrench(wrench: Wrench) -> dict[str, Any]:

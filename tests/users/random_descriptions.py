@@ -1,0 +1,231 @@
+"""Random descriptions that are valid and use everything a description may hold.
+
+Built from a seed rather than drawn number by number: a mechanism holds hundreds of numbers.
+"""
+
+import math
+import random
+
+import numpy as np
+
+import axode as ax
+from axode.mechanism.expressions import FUNCTIONS, Expression, Operation, Time, numeric
+from axode.mechanism.measures import KINDS
+
+NAMES = [
+    "arm", "left.front", 'the "big" one', "bras été", "µ", "a'b", "x\\y", "#1", "[a]", "= 3", "{",
+    "机器人", "'''", '"""', "t", "pi",
+]  # fmt: skip
+PARAMETERS = [ax.Parameter("l", 0.4), ax.Parameter("mass_1", 3.0), ax.Parameter("kappa", -0.25)]
+SPECIAL = [0.0, -0.0, 1 / 3, 5e-324, 1e300, -1e-300, float(np.nextafter(1.0, 2.0)), 0.1 + 0.2]
+AXES = [
+    (1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, -0.0, 1.0), (0.6, 0.0, -0.8), (2 / 3, -2 / 3, 1 / 3),
+]  # fmt: skip
+JOINTS = [
+    lambda d: ax.Revolute(d.axis()), lambda d: ax.Prismatic(d.axis()),
+    lambda d: ax.Screw(d.axis(), d.scalar()), lambda d: ax.Cylindrical(d.axis()),
+    lambda d: ax.Universal(), lambda d: ax.Universal((0.6, 0.0, -0.8), "y"),
+    lambda d: ax.Spherical(), lambda d: ax.Planar(d.axis()), lambda d: ax.Fixed(),
+]  # fmt: skip
+WHEELS = [
+    lambda d: ax.Rolling(d.positive(), d.slip(), d.slip()),
+    lambda d: ax.Ball(d.positive(), d.slip(), d.slip()),
+    lambda d: ax.Mecanum(d.positive(), d.among([0.3, 1.2, PARAMETERS[0]])),
+    lambda d: ax.Omni(d.positive()), lambda d: ax.Skate(d.among([0.0, d.positive()])),
+]  # fmt: skip
+
+
+class Dice:
+    """Random numbers, formulas and the small things made of them."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.among = self.random.choice
+
+    def number(self):
+        return self.among(
+            [self.among(SPECIAL), self.random.gauss(0, 10), round(self.random.random(), 2)]
+        )
+
+    def formula(self, depth=3, leaves=()):
+        """A formula of any form."""
+        if depth == 0 or self.random.random() < 0.2:
+            return self.among([*PARAMETERS, *leaves])
+        inner = self.formula(depth - 1, leaves)
+        if self.random.random() < 0.3:
+            return Operation(self.among(["neg", *FUNCTIONS]), (inner,))
+        pair = [inner, self.among([self.number(), self.formula(depth - 1, leaves)])]
+        self.random.shuffle(pair)
+        return Operation(self.among(["+", "-", "*", "/", "**"]), tuple(pair))
+
+    def scalar(self):
+        """A number or a formula with a finite value."""
+        if self.random.random() < 0.7:
+            return self.number()
+        formula = self.formula()
+        return formula if abs(numeric(formula)) < 1e100 else PARAMETERS[0]
+
+    def positive(self):
+        """A number or a formula of moderate size."""
+        formula = self.formula()
+        size = abs(numeric(formula))
+        number = self.random.uniform(0.01, 100.0)
+        return self.among(
+            [number, number, formula * formula + 0.5 if size < 1e3 else PARAMETERS[0]]
+        )
+
+    def vector(self):
+        return (self.scalar(), self.scalar(), self.scalar())
+
+    def axis(self):
+        return self.among(AXES)
+
+    def slip(self):
+        return self.among(["rigid", "free"])
+
+    def rotation(self):
+        angles = [self.random.uniform(-3, 3) for _ in range(3)]
+        q = np.array([1.0, *angles]) / math.hypot(1.0, *angles)
+        c, s = math.cos(angles[0]), math.sin(angles[0])
+        l, _, kappa = PARAMETERS
+        matrix = ((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))
+        return self.among([(0.0, 0.0, 0.0), tuple(angles), (l, l / 2.0, -kappa), tuple(q), matrix])
+
+    def inertia(self):
+        a, b = self.random.uniform(0.1, 10.0), self.random.uniform(0.1, 10.0)
+        return self.among([
+            (a, b, max(a, b)),
+            ax.Inertia.rod(self.positive(), b, self.axis()),
+            ax.Inertia.disk(self.positive(), b, self.axis()),
+            ax.Inertia(a, a * 1.5, a * 1.25, a * 0.1, -a * 0.1, 0.0),
+            ax.Inertia.point(),
+        ])  # fmt: skip
+
+    def shape(self):
+        return self.among([
+            None,
+            ax.Box((self.positive(), 1.0, 2.0), self.vector()),
+            ax.Cylinder(self.positive(), 1.0, self.axis(), self.vector()),
+            ax.Sphere(self.positive(), self.vector()),
+        ])  # fmt: skip
+
+    def motor(self):
+        limit = self.among([None, self.positive(), math.inf])
+        return ax.Motor(limit, self.positive(), self.positive())
+
+
+class Growing:
+    """A mechanism under construction; each step adds one random thing."""
+
+    def __init__(self, seed):
+        self.dice = Dice(seed)
+        self.mechanism = ax.Mechanism(self.dice.among(NAMES), self.dice.vector())
+        self.count = 0
+
+    def name(self):
+        self.count += 1
+        return f"{self.dice.among(NAMES)}{self.count}"
+
+    def carrier(self):
+        return self.dice.among(["ground", *(b.name for b in self.mechanism.bodies)])
+
+    def place(self):
+        dice = self.dice
+        return {"at": dice.vector(), "rotation": dice.rotation(), "child_at": dice.vector(),
+                "child_rotation": dice.rotation()}  # fmt: skip
+
+    def body(self):
+        dice, parent, name = self.dice, self.carrier(), self.name()
+        joint = dice.among([*JOINTS, lambda d: ax.Floating()])(dice)
+        self.mechanism.add_body(name, mass=dice.positive(), com=dice.vector(),
+                                inertia=dice.inertia(), shape=dice.shape())  # fmt: skip
+        names = {
+            "coordinates": [f"{name} q{k}" for k in range(len(joint.coordinate_names))],
+            "speeds": [f"{name} v{k}" for k in range(joint.dof)],
+        }
+        self.mechanism.add_joint(name, joint, parent=parent, child=name, **self.place(),
+                                 **dice.among([names, {}]))  # fmt: skip
+
+    def wheel(self):
+        dice, on = self.dice, self.carrier()
+        wheel = dice.among(WHEELS)(dice)
+        self.mechanism.add_wheel(
+            self.name(), wheel, on=on, at=dice.vector(), axis=dice.axis(), mass=dice.positive(),
+            motor=dice.among([dice.motor(), True, None]) if wheel.has_axis else None,
+            inertia=(1.0, 1.0, 1.0),
+            ground=dice.among([None, on, ax.Plane(dice.axis(), dice.vector(), on)]),
+        )  # fmt: skip
+
+    def caster(self):
+        dice = self.dice
+        self.mechanism.add_caster(self.name(), ax.Rolling(0.1), on=self.carrier(), mass=1.0,
+                                  at=dice.vector(), trail=dice.scalar(),
+                                  drop=dice.scalar())  # fmt: skip
+
+    def contact(self):
+        dice = self.dice
+        self.mechanism.add_contact(self.name(), dice.among(WHEELS)(dice), at=dice.vector(),
+                                   body=self.mechanism.bodies[-1], axis=dice.axis())  # fmt: skip
+
+    def loop(self):
+        first, last = self.mechanism.bodies[0], self.mechanism.bodies[-1]
+        parent = "ground" if first == last else first
+        add = self.dice.among([self.mechanism.add_loop, self.mechanism.add_joint])
+        joint = self.dice.among(JOINTS)(self.dice)
+        add(self.name(), joint, parent=parent, child=last, **self.place())
+
+    def force(self):
+        dice, name, mechanism = self.dice, self.name(), self.mechanism
+        speeds = [speed for c in mechanism.connections for speed in c.speeds]
+        coordinates = [name for c in mechanism.connections for name in c.coordinates]
+        ends = {"parent": "ground", "child": mechanism.bodies[-1], "at": dice.vector(),
+                "child_at": dice.vector()}  # fmt: skip
+        kind = dice.among(["motor", "damper", "spring", "strut", "dashpot", "wrench"])
+        if kind == "motor" and speeds:
+            mechanism.add_motor(name, dice.among(speeds), motor=dice.motor(),
+                                input=dice.among([None, f"{name} input"]))  # fmt: skip
+        elif kind == "damper" and speeds:
+            mechanism.add_damper(name, dice.among(speeds), coefficient=dice.positive())
+        elif kind == "spring" and coordinates:
+            mechanism.add_spring(name, dice.among(coordinates), stiffness=dice.positive(),
+                                 rest=dice.scalar())  # fmt: skip
+        elif kind == "strut":
+            mechanism.add_spring(name, stiffness=dice.positive(), rest=dice.scalar(),
+                                 damping=dice.positive(), **ends)  # fmt: skip
+        elif kind == "dashpot":
+            mechanism.add_damper(name, coefficient=dice.positive(), **ends)
+        else:
+            mechanism.add_wrench(name, ends["child"], at=ends["at"],
+                                 frame=dice.among(["world", "body"]))  # fmt: skip
+
+    def measure(self):
+        dice, body = self.dice, self.mechanism.bodies[-1]
+        self.mechanism.measure(self.name(), dice.among(list(KINDS)), body=body, at=dice.vector(),
+                               other=self.carrier(), other_at=dice.vector())  # fmt: skip
+
+    def motion(self):
+        named = [
+            name
+            for c in self.mechanism.connections
+            for name, own in zip(c.coordinates, c.joint.coordinate_names, strict=True)
+            if not own.startswith("q")
+        ]
+        taken = {p.coordinate for p in self.mechanism.prescribed}
+        free = [name for name in named if name not in taken]
+        if free:
+            motion = self.dice.among([self.dice.number(), self.dice.formula(3, [Time()]) + Time()])
+            assert isinstance(motion, float | Expression)
+            self.mechanism.prescribe(self.dice.among(free), motion)
+            self.mechanism.home({self.dice.among(named): self.dice.number()})
+
+
+def random_description(seed):
+    """A valid mechanism of a few parts of every kind."""
+    growing = Growing(seed)
+    growing.body()
+    steps = [growing.body, growing.body, growing.wheel, growing.caster, growing.contact,
+             growing.loop, growing.force, growing.force, growing.motion,
+             growing.measure]  # fmt: skip
+    for _ in range(growing.dice.random.randrange(10)):
+        growing.dice.among(steps)()
+    return growing.mechanism
