@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
@@ -18,3 +21,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def update(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten."""
     return bool(request.config.getoption("--update"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep all tests of one mechanism in one process, which then derives it only once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    from random_mechanisms import MECHANISMS
+
+    class ByMechanism(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            arguments = re.findall(r"\w+", nodeid.partition("[")[2])
+            return next((name for name in arguments if name in MECHANISMS), nodeid)
+
+    return ByMechanism(config, log) if config.getvalue("dist") == "load" else None

@@ -67,7 +67,7 @@ def test_energy_changes_by_inputs_dissipation_and_prescribed_motions_only(name):
 def test_a_wheel_at_rest_carries_its_weight():
     """Normal forces of a balanced car's wheels add up to its weight."""
     case = case_of("car")
-    model = case.equations.compile()
+    model = case.equations.compile("interpreter")
     q = model.home
     m = sum(body.mass for body in case.mechanism.bodies)
     touch = [i for i, row in enumerate(model.rows) if row.endswith(".touch")]

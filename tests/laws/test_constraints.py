@@ -14,10 +14,11 @@ from kinematics_by_hand import (
     numbers,
     pose,
     poses_by_hand,
+    quaternion_turn,
     turn,
 )
 from laws.cases import ROUNDING, SOLVED, Case, agree, case_of
-from random_mechanisms import MECHANISMS
+from random_mechanisms import MECHANISMS, random_vehicle
 
 CLOSED = 1e-9  # Newton stops at 1e-13 in the residuals; poses go through a dozen transforms
 
@@ -161,3 +162,14 @@ def material_velocity(mechanism, body, poses, twists, point):
     centre = (poses[body] @ [*com, 1.0])[:3]
     twist = twists[body].ravel()
     return twist[3:] + np.cross(twist[:3], point - centre)
+
+
+@pytest.mark.parametrize("seed", [103, 124, 128])
+def test_rank_is_judged_on_the_branch_of_home(seed):
+    """Upside down, wheels touch the ground too; but other speeds are free there."""
+    mechanism = random_vehicle(np.random.default_rng(seed))
+    system = mechanism.derive().system
+    base = next(c for c in mechanism.connections if c.name == "base")
+    for q in system.samples:
+        quaternion = [q[system.tree.coordinate_names.index(n)] for n in base.coordinates[:4]]
+        assert quaternion_turn(np.array(quaternion))[2, 2] > 0.5, "the vehicle is on its back"

@@ -1,0 +1,54 @@
+"""Reports of known mechanisms: rows, rank, what is dropped and what is left free."""
+
+import pytest
+
+from laws.cases import case_of
+
+# speeds, rows, rank, dof of configuration, mobility, what motion reaches
+KNOWN = {
+    "rolling_disk": (6, 3, 3, 5, 3, 5),
+    "rolling_ball": (6, 3, 3, 5, 3, 5),
+    "balancer": (8, 6, 5, 6, 3, 5),  # heading follows from the two wheels' angles
+    "car": (10, 10, 8, 7, 2, 4),
+    "mecanum_base": (7, 8, 4, 7, 3, 5),
+    "disk_on_plate": (9, 3, 3, 8, 6, 8),
+    "four_bar": (3, 5, 2, 1, 1, 1),
+    "platform": (24, 18, 18, 6, 6, 6),
+    "caster_robot": (7, 9, 5, 7, 2, 6),
+    "snakeboard": (6, 4, 2, 6, 4, 6),
+    "ballbot": (9, 3, 3, 8, 6, 8),
+}
+DROPPED = {
+    "balancer": ["right.lateral (follows from left.lateral)"],
+    "car": ["rr.lateral (follows from rl.lateral)",
+            "fr.touch (follows from rl.touch, rr.touch, fl.touch)"],
+    "four_bar": ["c.rx (vanishes everywhere)", "c.ry (vanishes everywhere)",
+                 "c.z (vanishes everywhere)"],
+    "platform": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_mechanisms_are_counted_right(name):
+    m = case_of(name).equations.mobility
+    found = (len(m.speeds), m.rows, m.rank, m.configuration_dof, m.mobility, m.reachable)
+    assert found == KNOWN[name]
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_dropped_rows_are_told_with_their_reason(name):
+    assert list(case_of(name).equations.mobility.dropped) == DROPPED[name]
+
+
+def test_loops_by_the_formula_of_euler():
+    assert case_of("four_bar").equations.mobility.loops == 1
+    assert case_of("platform").equations.mobility.loops == 5
+    assert case_of("all_joints_tree").equations.mobility.loops == 0
+
+
+@pytest.mark.parametrize(("name", "rheonomic", "holonomic"), [
+    ("four_bar", False, True), ("balancer", False, False), ("shaken_pendulum", True, True),
+    ("driven_five_bar", True, False), ("snakeboard", False, False)])  # fmt: skip
+def test_kinds_of_constraints_are_told_apart(name, rheonomic, holonomic):
+    m = case_of(name).equations.mobility
+    assert (m.rheonomic, m.holonomic, m.catastatic) == (rheonomic, holonomic, not rheonomic)
