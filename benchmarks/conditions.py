@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("axode", "casadi", "numpy", "llvmlite", "pin", "mujoco", "sympy")
+import axode as ax
+
+PACKAGES = ("casadi", "numpy", "llvmlite", "pin", "mujoco", "sympy")
 ROOT = Path(__file__).parent.parent
 
 
@@ -21,6 +23,7 @@ def conditions() -> dict[str, str]:
         "processor": f"{_processor()}, {os.cpu_count()} logical",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
+    found["axode"] = ax.__version__
     for package in PACKAGES:
         try:
             found[package] = version(package)

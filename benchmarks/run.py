@@ -29,7 +29,7 @@ from benchmarks.correctness import check_rolling, check_with_kane, check_with_pi
 from benchmarks.peers.kane_disk import kane_disk
 
 RESULTS = Path(__file__).parent / "results"
-WIDTH = 150  # of the tables, where the output is not a terminal
+WIDTH = 160  # of the tables, where the output is not a terminal
 
 
 @dataclass(frozen=True)
