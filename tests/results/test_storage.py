@@ -42,6 +42,18 @@ def test_any_trajectory_survives_to_the_bit(tmp_path_factory, ending, run):
 
 
 @ended
+def test_one_nan_is_not_taken_for_another(tmp_path, ending):
+    quiet, signalling, negative = 0x7FF8 << 48, (0x7FF0 << 48) + 1, 1 << 63
+    bits = [quiet, quiet + 1, quiet + negative, signalling, 0, negative]
+    values = np.array(bits * 2, dtype=np.uint64).view(np.float64)[:, np.newaxis]
+    run = Trajectory(
+        time=np.arange(12), values=values, names=["a"], units=[""], kinds={"a": "measure"}
+    )
+    run.save(tmp_path / f"run{ending}")
+    assert runs.same(Trajectory.load(tmp_path / f"run{ending}"), run)
+
+
+@ended
 def test_a_batch_survives(tmp_path, ending):
     path = tmp_path / f"RUN{ending.upper()}"
     full().save(str(path))

@@ -200,10 +200,19 @@ def test_runs_that_ended_early():
 
 
 def test_a_force_that_nobody_knows_is_no_end():
-    values = runs.one().values.copy()
-    values[..., 0] = np.nan
-    run = runs.one(values=values)
-    assert run.lengths == 41 and run[["pitch"]].lengths == 41
+    run = runs.one().with_columns({"left.normal": np.nan}, kind="force")
+    again = runs.one(values=run.values, names=run.names, units=run.units, kinds=run.kinds)
+    for one in (run, again, again[["left.normal"]]):
+        assert one.lengths == 41
+
+
+def test_coordinates_tell_the_end():
+    many = runs.batch((2,), lengths=[41, 11])
+    values = many.values.copy()
+    values[..., many.names.index("left.torque")] = 1.0  # an input is known at any time
+    np.testing.assert_array_equal(runs.one(values=values).lengths, [41, 11])
+    only = runs.one(values=values[..., :1], names=["a"], units=[""], kinds={"a": "measure"})
+    np.testing.assert_array_equal(only.lengths, [41, 11])
 
 
 def test_one_run_of_a_batch():

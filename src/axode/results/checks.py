@@ -51,16 +51,18 @@ def check_kinds(trajectory: Trajectory) -> None:
 
 
 def checked_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:
-    """Samples of each run, as given or up to the NaN at its end."""
+    """Samples of each run, as given or up to the NaN of its coordinates."""
     values, batch, samples = trajectory.values, trajectory.batch, len(trajectory.time)
+    kinds = [trajectory.kinds[name] for name in trajectory.names]
     if trajectory.lengths is not None:
         lengths = np.array(trajectory.lengths, dtype=np.intp)
         if lengths.shape != batch or (lengths < 0).any() or (lengths > samples).any():
             raise InvalidArgument(f"lengths: 0 to {samples} for each run, in shape {batch}")
-    elif not trajectory.names or not np.isnan(values[..., -1, :]).all(axis=-1).any():
+    elif not kinds or not np.isnan(values[..., -1, :]).any():
         lengths = np.full(batch, samples, dtype=np.intp)
     else:
-        there = ~np.isnan(values).all(axis=-1)
+        telling = np.array([kind == "coordinate" for kind in kinds])  # a force may be unknown
+        there = ~np.isnan(values[..., telling] if telling.any() else values).all(axis=-1)
         from_end = there[..., ::-1].argmax(axis=-1)
         lengths = np.where(there.any(axis=-1), samples - from_end, 0).astype(np.intp)
     lengths.flags.writeable = False

@@ -169,7 +169,7 @@ def _to_parquet(trajectory: Trajectory) -> bytes:
     digest = _digest(header.encode(), trajectory.time, trajectory.values)
     schema = pa.schema(fields, metadata={KEY: header, DIGEST: digest})
     file = io.BytesIO()
-    # A dictionary would take one NaN for another.
+    # Numbers of a motion hardly repeat: a dictionary of them would save nothing.
     pq.write_table(
         pa.Table.from_arrays(arrays, schema=schema), file, compression="zstd",
         use_dictionary=False,

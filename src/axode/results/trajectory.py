@@ -77,7 +77,8 @@ class Trajectory:
         status: How it ended; that of `statuses` unless given.
         statuses: How each run ended, counted through all axes of the batch.
         info: What else is known of it, in JSON's own types: model, method, steps, parameters.
-        lengths: How many samples each run has; found from the NaN at its end unless given.
+        lengths: How many samples each run has; unless given, found from the NaN at the end of its
+            coordinates, or of all columns if there are none.
         quaternions: Names of the columns that form unit quaternions, four a group; found from the
             endings .qw .qx .qy .qz unless given.
     """
