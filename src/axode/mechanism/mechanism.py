@@ -431,11 +431,10 @@ class Mechanism:
                          **lists)  # fmt: skip
 
     def __repr__(self) -> str:
-        parts = [f"{len(self.bodies)} bodies", f"{len(self.connections)} joints"]
-        for count, what in ((len(self.loops), "loops"), (len(self.contacts), "contacts"),
-                            (len(self.drives), "motors")):  # fmt: skip
-            if count:
-                parts.append(f"{count} {what if count > 1 else what[:-1]}")
+        counted = [(len(self.bodies), "body", "bodies"), (len(self.connections), "joint", "joints")]
+        others = (("loop", self.loops), ("contact", self.contacts), ("motor", self.drives))
+        counted += [(len(group), what, what + "s") for what, group in others if group]
+        parts = [f"{count} {one if count == 1 else many}" for count, one, many in counted]
         return f"Mechanism('{self.name}': {', '.join(parts)})"
 
 

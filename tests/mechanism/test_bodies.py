@@ -1,0 +1,164 @@
+"""Inertia of solids against integrals over them, and of shapes against their solids."""
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.mechanism.expressions import numeric
+
+MASS = 2.5
+INTEGRAL = 2e-3  # relative; the midpoint rule on 60 cells a side
+CELLS = 60
+
+
+def tensor(inertia):
+    xx, yy, zz, xy, xz, yz = (numeric(entry) for entry in inertia.entries)
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def integrated(points, mass=MASS):
+    """Of equal point masses: sum of m (r.r 1 - r r')."""
+    m = mass / len(points)
+    return m * (np.sum(points**2) * np.eye(3) - points.T @ points)
+
+
+def grid(size):
+    """Midpoints of cells that fill a box."""
+    axes = [(np.arange(CELLS) + 0.5) / CELLS * s - s / 2 for s in size]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def turned_from_z(points, axis):
+    """The points, with their z axis turned to `axis`."""
+    axis = np.asarray(axis, dtype=float)
+    first = np.cross(axis, [0.3, -0.5, 0.8])
+    first /= np.linalg.norm(first)
+    return points @ np.stack([first, np.cross(axis, first), axis])
+
+
+AXES = [(0, 0, 1), (1, 0, 0), (0, -1, 0), (0.6, 0.0, -0.8), (2 / 3, -2 / 3, 1 / 3)]
+
+
+def test_box():
+    found = ax.Inertia.box(MASS, (0.4, 0.6, 1.1))
+    np.testing.assert_allclose(tensor(found), integrated(grid((0.4, 0.6, 1.1))), rtol=INTEGRAL,
+                               atol=1e-12)  # fmt: skip
+
+
+def test_sphere():
+    points = grid((2.0, 2.0, 2.0)) * 0.35
+    inside = points[np.linalg.norm(points, axis=1) <= 0.35]
+    np.testing.assert_allclose(tensor(ax.Inertia.sphere(MASS, 0.35)), integrated(inside),
+                               rtol=INTEGRAL, atol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_cylinder(axis):
+    points = grid((2.0, 2.0, 1.0)) * (0.3, 0.3, 0.9)
+    inside = points[np.hypot(points[:, 0], points[:, 1]) <= 0.3]
+    expected = integrated(turned_from_z(inside, axis))
+    found = tensor(ax.Inertia.cylinder(MASS, 0.3, 0.9, axis))
+    np.testing.assert_allclose(found, expected, atol=INTEGRAL * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_disk(axis):
+    points = grid((2.0, 2.0, 0.0)) * 0.3
+    inside = points[np.hypot(points[:, 0], points[:, 1]) <= 0.3]
+    expected = integrated(turned_from_z(inside, axis))
+    found = tensor(ax.Inertia.disk(MASS, 0.3, axis))
+    np.testing.assert_allclose(found, expected, atol=INTEGRAL * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_rod(axis):
+    points = grid((0.0, 0.0, 0.8))
+    expected = integrated(turned_from_z(points, axis))
+    found = ax.Inertia.rod(MASS, 0.8, axis)
+    np.testing.assert_allclose(tensor(found), expected, atol=INTEGRAL * np.abs(expected).max())
+    assert found.ideal and found.fault() is None
+
+
+def test_moments_about_coordinate_axes_are_exact():
+    wheel = ax.Inertia.disk(0.7, 0.1, "y")
+    assert wheel.yy == 0.7 * 0.1 * 0.1 / 2.0
+    assert wheel.xx == wheel.zz == 0.7 * 0.1 * 0.1 / 4.0
+    assert (wheel.xy, wheel.xz, wheel.yz) == (0.0, 0.0, 0.0)
+
+
+def test_parallel_axes():
+    points = grid((0.4, 0.6, 1.1))
+    offset = np.array([0.2, -0.7, 0.4])
+    found = ax.Inertia.box(MASS, (0.4, 0.6, 1.1)).moved(MASS, offset)
+    np.testing.assert_allclose(tensor(found), integrated(points - offset), rtol=INTEGRAL)
+
+
+def test_inertia_of_formulas_is_inertia_of_their_values():
+    m, r, h = ax.Parameter("m", 2.0), ax.Parameter("r", 0.3), ax.Parameter("h", 0.5)
+    leaning = (0.6, 0, 0.8)
+    for symbolic, plain in [
+        (ax.Inertia.box(m, (r, h, 1)), ax.Inertia.box(2.0, (0.3, 0.5, 1.0))),
+        (
+            ax.Inertia.cylinder(m, r, h, (0.6, 0, 0.8)),
+            ax.Inertia.cylinder(2, 0.3, 0.5, (0.6, 0, 0.8)),
+        ),
+        (ax.Inertia.disk(m, r, "x"), ax.Inertia.disk(2, 0.3, "x")),
+        (ax.Inertia.rod(m, h, leaning), ax.Inertia.rod(2, 0.5, leaning)),
+        (ax.Inertia.sphere(m, r), ax.Inertia.sphere(2, 0.3)),
+        (
+            ax.Inertia.sphere(m, r).moved(m, (h, 0, r)),
+            ax.Inertia.sphere(2, 0.3).moved(2, (0.5, 0, 0.3)),
+        ),
+    ]:
+        np.testing.assert_allclose(tensor(symbolic), tensor(plain), rtol=1e-14, atol=1e-17)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (1, 2, 2.5),
+        [1.0, 2.0, 2.5],
+        np.array([1, 2, 2.5]),
+        [[1, 0, 0], [0, 2, 0], [0, 0, 2.5]],
+        np.diag([1, 2, 2.5]),
+        ax.Inertia(1, 2, 2.5),
+    ],
+)
+def test_every_way_to_give_an_inertia(given):
+    assert ax.Inertia.of(given) == ax.Inertia(1.0, 2.0, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (1.0, "expected three principal moments, a 3 x 3 tensor or an Inertia, got 1.0"),
+        ("point", "expected three principal moments"),
+        ((1, 2), "expected three principal moments"),
+        ([[1, 2], [3, 4]], "expected three principal moments"),
+        ([[1, 2, 0], [0, 2, 0], [0, 0, 2]], "the inertia tensor must be symmetric"),
+        ((1, 2, "l"), "expected a number or a Parameter, got 'l'; formulas are written with"),
+        ((1, 2, True), "expected a number or a Parameter, got True"),
+        ((1, 2, 3j), "expected a number or a Parameter, got 3j"),
+    ],
+)
+def test_what_is_no_inertia_is_told(given, message):
+    with pytest.raises(ax.InvalidArgument, match=message):
+        ax.Inertia.of(given)
+
+
+def test_shapes_are_kept_as_numbers_whatever_they_were():
+    assert ax.Box([1, 2, 3]) == ax.Box(np.array([1.0, 2.0, 3.0]), at=(0, 0, 0))
+    assert ax.Cylinder(1, 2, "x") == ax.Cylinder(1.0, 2.0, (1, 0, 0))
+    assert hash(ax.Sphere(1, at=[0, 0, 1])) == hash(ax.Sphere(1.0, at=(0.0, 0.0, 1.0)))
+
+
+@pytest.mark.parametrize("shape", [ax.Box((1, 2, 3)), ax.Cylinder(1, 2, "x"), ax.Sphere(0.5)])
+def test_a_body_without_inertia_is_a_solid_of_its_shape(shape):
+    arm = ax.Mechanism("arm")
+    body = arm.add_body("a", mass=MASS, shape=shape)
+    direct = {
+        "box": lambda: ax.Inertia.box(MASS, (1, 2, 3)),
+        "cylinder": lambda: ax.Inertia.cylinder(MASS, 1, 2, "x"),
+        "sphere": lambda: ax.Inertia.sphere(MASS, 0.5),
+    }
+    assert body.inertia == direct[shape.kind]()
