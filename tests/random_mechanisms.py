@@ -659,6 +659,84 @@ def parametric_arm() -> ax.Mechanism:
     return bot
 
 
+def parametric_vehicle() -> ax.Mechanism:
+    """Parameters in wheels, axes, rollers, casters and the ground; springs on the base."""
+    bot = ax.Mechanism("parametric vehicle")
+    tilt, roll, r = ax.Parameter("tilt", 0.2), ax.Parameter("roll", 0.7), ax.Parameter("r", 0.1)
+    lean, x = ax.Parameter("lean", 0.3), ax.Parameter("x", 0.3)
+    slope = ax.Plane(normal=(np.sin(tilt), 0.0, np.cos(tilt)), point=(0, 0, x))
+    body = bot.add_body("body", mass=9.0, com=(0.05, 0.02, 0.1), inertia=(0.3, 0.4, 0.5))
+    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, x),
+                  rotation=(0, tilt, 0))  # fmt: skip
+    axis = (0.0, np.cos(lean), np.sin(lean))
+    bot.add_wheel("leaning", ax.Omni(r), on=body, at=(x, 0, r * np.cos(lean)), axis=axis, mass=0.5,
+                  ground=slope, motor=True)  # fmt: skip
+    bot.add_wheel("rollers", ax.Mecanum(r, roller_angle=roll), on=body, at=(-x, 0.2, r), mass=0.5,
+                  ground=slope, motor=True)  # fmt: skip
+    bot.add_caster("caster", ax.Rolling(r), on=body, at=(0, -x, r + 0.1), drop=0.1, trail=r / 2,
+                   mass=0.5, ground=slope, bracket_mass=0.1,
+                   bracket_inertia=(0.01, 0.01, 0.01))  # fmt: skip
+    bot.add_spring("tether", "base.x", stiffness=ax.Parameter("k", 20.0), rest=0.1)
+    bot.add_spring("vane", "base.yaw", stiffness=3.0, rest=tilt)
+    bot.add_damper("drag", "base.surge", coefficient=2.0)
+    return bot
+
+
+def parametric_loop() -> ax.Mechanism:
+    """A spatial slider-crank with parameters in its lengths and in the loop's own joint."""
+    bot = ax.Mechanism("parametric loop")
+    a, b, lean = ax.Parameter("a", 0.2), ax.Parameter("b", 0.6), ax.Parameter("lean", 0.2)
+    bot.add_body("crank", mass=1.0, com=(a / 2, 0, 0), inertia=(0.01, 0.02, 0.02))
+    bot.add_body("slider", mass=2.0, com=(0.02, 0, 0.01), inertia=(0.02, 0.02, 0.02))
+    bot.add_body("rod", mass=b, com=(b / 2, 0, 0), inertia=ax.Inertia.box(b, (b, 0.05, 0.02)))
+    bot.add_joint("turn", ax.Revolute((0.0, np.cos(lean), np.sin(lean))), parent="ground",
+                  child="crank")  # fmt: skip
+    bot.add_joint(
+        "slide", ax.Cylindrical("x"), parent="ground", child="slider", rotation=(0, lean, 0)
+    )
+    bot.add_joint("ball", ax.Spherical(), parent="crank", child="rod", at=(a, 0, 0))
+    bot.add_loop("wrist", ax.Universal((0.0, np.cos(lean), np.sin(lean)), "x"), parent="slider",
+                 child="rod", child_at=(b, 0, 0), rotation=(0, 0, lean))  # fmt: skip
+    bot.add_motor("turn", "turn", gear=ax.Parameter("gear", 2.0))
+    bot.home({"turn": -1.0, "slide.slide": 0.7, "ball.qw": 0.87, "ball.qy": 0.5})
+    return bot
+
+
+def on_a_plinth() -> ax.Mechanism:
+    """A heavy plinth welded to the world that carries, closes, springs and is rolled upon."""
+    bot = ax.Mechanism("on a plinth")
+    plinth = bot.add_body("plinth", mass=50.0, com=(0, 0, 0.2), inertia=(1.0, 1.0, 1.0))
+    bot.add_joint("weld", ax.Fixed(), parent=bot.ground, child=plinth, at=(0.1, 0.2, 0.3),
+                  rotation=(0.2, -0.1, 0.5))  # fmt: skip
+    rod = bot.add_body("rod", mass=1.0, com=(0.2, 0, 0), inertia=(0.001, 0.02, 0.02))
+    bot.add_joint("hinge", ax.Universal("y", "z"), parent=plinth, child=rod, at=(0, 0, 0.5))
+    ball = bot.add_body("ball", mass=1.0, com=(0.01, 0, 0.02), inertia=(0.01, 0.012, 0.013))
+    bot.add_joint("socket", ax.Spherical(), parent=rod, child=ball, at=(0.4, 0, 0),
+                  child_at=(0.0, 0.02, 0.01))  # fmt: skip
+    bot.add_contact("skin", ax.Ball(0.1), body=ball, ground=ax.Plane(point=(0, 0, 0.3), on=plinth))
+    bot.add_spring("strut", parent=plinth, child=ball, at=(0.5, 0, 1.0), stiffness=7.0, rest=0.2,
+                   damping=0.5)  # fmt: skip
+    bot.add_wrench("nothing", plinth)
+    bot.add_wrench("push", rod, frame="body")
+    bot.home({"hinge.first": 0.2})
+    return bot
+
+
+def double_spin() -> ax.Mechanism:
+    """A wheel on a hub on an axle, all about one axis, one of them led by time."""
+    bot = ax.Mechanism("double spin")
+    body = bot.add_body("body", mass=5.0, com=(0.05, 0, 0.2), inertia=(0.2, 0.3, 0.4))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=body)
+    hub = bot.add_body("hub", mass=0.5, com=(0.01, 0, 0.02), inertia=(0.004, 0.005, 0.004))
+    bot.add_joint("axle", ax.Revolute("-y"), parent=body, child=hub, at=(0, 0.3, 0))
+    bot.add_wheel("left", ax.Rolling(0.1), on=hub, axis="y", at=(0, 0.05, 0), mass=0.5, motor=True)
+    bot.add_wheel("right", ax.Rolling(0.1), on=body, axis="-y", at=(0, -0.3, 0), mass=0.5,
+                  motor=ax.Motor(gear=-2.0, rotor_inertia=1e-3))  # fmt: skip
+    bot.prescribe("axle", lambda t: 0.5 * np.sin(2.0 * t))
+    bot.home({"base.z": 0.1})
+    return bot
+
+
 NAMED: dict[str, Build] = {
     "all_joints_tree": all_joints_tree, "arm": arm, "parametric_arm": parametric_arm,
     "four_bar": four_bar, "massless_coupler": massless_coupler, "platform": platform,
@@ -667,7 +745,8 @@ NAMED: dict[str, Build] = {
     "disk_on_plate": disk_on_plate, "caster_robot": caster_robot, "snakeboard": snakeboard,
     "ballbot": ballbot, "fixed_wheel": fixed_wheel, "shaken_pendulum": shaken_pendulum,
     "driven_five_bar": driven_five_bar, "steered_plate": steered_plate,
-    "prescribed_yaw": prescribed_yaw,
+    "prescribed_yaw": prescribed_yaw, "parametric_vehicle": parametric_vehicle,
+    "parametric_loop": parametric_loop, "on_a_plinth": on_a_plinth, "double_spin": double_spin,
 }  # fmt: skip
 
 

@@ -8,7 +8,13 @@ import pytest
 
 import axode as ax
 from laws.cases import ROUNDING, agree, case_of
-from random_mechanisms import MECHANISMS, balancer, parametric_arm
+from random_mechanisms import (
+    MECHANISMS,
+    balancer,
+    parametric_arm,
+    parametric_loop,
+    parametric_vehicle,
+)
 
 SAMPLED = ("balancer", "four_bar", "shaken_pendulum", "mecanum_base", "all_joints_tree",
            "rolling_ball")  # fmt: skip
@@ -95,7 +101,7 @@ def test_not_a_number_in_gives_not_a_number_out(name):
         assert np.isnan(model.forward_dynamics(s.q, s.nu, s.u * np.nan, t=s.t)).any()
 
 
-@pytest.mark.parametrize("build", [balancer, parametric_arm])
+@pytest.mark.parametrize("build", [balancer, parametric_arm, parametric_vehicle, parametric_loop])
 def test_free_parameters_are_those_of_another_description(build):
     """Changing a parameter of a model is the same as describing the mechanism with it."""
     rng = np.random.default_rng(0)
