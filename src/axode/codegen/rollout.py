@@ -13,6 +13,7 @@ import numpy.typing as npt
 from axode.codegen import jit
 from axode.codegen.kernel import WORK_ALIGNMENT
 from axode.codegen.llvm import cpu_count, pool
+from axode.codegen.fusion import fused
 from axode.codegen.program import ENTRY, Program, program_module
 
 Array = npt.NDArray[np.float64]
@@ -23,7 +24,7 @@ class Rollout:
     """A program compiled for single runs and for vectors of runs, each when first needed."""
 
     def __init__(self, program: Program, *, lanes: int | None = None) -> None:
-        self.program = program
+        self.program = fused(program)
         self.lanes = lanes or jit.host().lanes
         self._native: dict[int, jit.Native] = {}
 
