@@ -14,7 +14,7 @@ the former, :math:`\nu_0`; the latter follow from the square matrix :math:`B = \
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import casadi as ca
@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from axode.symbolic.linear import Block
 from axode.symbolic.rank import RankReport
-from axode.symbolic.spatial import SX, is_zero
+from axode.symbolic.spatial import SX, is_zero, symmetric
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
@@ -116,6 +116,18 @@ def _holds(cheap: Partition, direct: Partition, report: RankReport) -> bool:
 
 
 @dataclass(frozen=True)
+class Leg:
+    """Rows of one loop whose far side is held at a point: A x = own x - F (J x).
+
+    Where nothing else mentions the leg's own speeds, they follow from the point's velocity alone.
+    """
+
+    rows: tuple[int, ...]
+    F: SX  # rows x 3
+    J: SX  # 3 x speeds
+
+
+@dataclass(frozen=True)
 class Complement:
     """Theta, s and the solves behind them, for one choice of independent speeds."""
 
@@ -124,9 +136,13 @@ class Complement:
     bias: SX  # A v_dot + bias = 0
     asked: tuple[int, ...]  # the independent speeds that were asked for
     base: Partition  # the ones the blocks are built on
+    legs: tuple[Leg, ...] = ()
 
     @classmethod
-    def of(cls, A: SX, b: SX, bias: SX, report: RankReport, independent: list[int]) -> Complement:
+    def of(
+        cls, A: SX, b: SX, bias: SX, report: RankReport, independent: list[int],
+        legs: tuple[Leg, ...] = (),
+    ) -> Complement:  # fmt: skip
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
         A detour has singular configurations of its own, so that it must be worth it, and hold
@@ -136,7 +152,76 @@ class Complement:
         cheap = cheapest_partition(report)
         worth = cheap.cost + len(independent) ** 3 // 2 < direct.cost
         base = cheap if worth and _holds(cheap, direct, report) else direct
-        return cls(A, b, bias, tuple(independent), base)
+        whole = cls(A, b, bias, tuple(independent), base)
+        return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
+
+    def _stands_alone(self, leg: Leg) -> bool:
+        """Whether a leg's speeds follow from its point's velocity and nothing else needs them."""
+        blocks = [block for block in self.base.blocks if set(block[0]) & set(leg.rows)]
+        own = {j for _, columns in blocks for j in columns}
+        far = {j for j in range(self.size) if any(leg.J.has_nz(i, j) for i in range(3))}
+        inside = all(set(rows) <= set(leg.rows) for rows, _ in blocks)
+        closed = set(self._mentioned(leg.rows)) <= own | far and not own & far
+        elsewhere = [r for r in range(self.A.shape[0]) if r not in leg.rows]
+        return inside and closed and not own & set(self._mentioned(tuple(elsewhere)))
+
+    @cached_property
+    def factors(self) -> tuple[SX, SX]:
+        r"""Theta_0 = L Y, by way of the velocities of the points that legs are held at.
+
+        .. math:: Y = \begin{bmatrix} \Theta_r \\ J \Theta_r \end{bmatrix}, \qquad
+                  L = \operatorname{diag}(1, A_d^{-1} F)                           \tag{N6}
+
+        Projecting a leg's inertia to its point first, three by three, costs less than projecting
+        it to all independent speeds.
+        """
+        leg_rows = {r for leg in self.legs for r in leg.rows}
+        rest = SX(self.size, len(self.base.independent))
+        for k, j in enumerate(self.base.independent):
+            rest[j, k] = 1
+        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
+            if not set(rows) & leg_rows:
+                self._place(rest, block, rows, columns)
+        L = SX(self.size, self.size + 3 * len(self.legs))
+        own_speeds = {j for rows, columns in self.base.blocks if set(rows) & leg_rows
+                      for j in columns}  # fmt: skip
+        for j in range(self.size):
+            if j not in own_speeds:
+                L[j, j] = 1
+        Y = [rest]
+        for number, leg in enumerate(self.legs):
+            first = self.size + 3 * number
+            L[:, first : first + 3] = self._leg_speeds(leg)
+            Y.append(leg.J @ rest)
+        return L, ca.vertcat(*Y)
+
+    def _leg_speeds(self, leg: Leg) -> SX:
+        """A leg's speeds for unit velocities of its point: speeds x 3."""
+        x = SX(self.size, 3)
+        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
+            if set(rows) <= set(leg.rows):
+                F = leg.F[[leg.rows.index(r) for r in rows], :]
+                others = [j for j in self._mentioned(rows) if j not in columns]
+                known = _part(self.A, rows, others) @ _rows(x, others)
+                x = _placed(x, columns, block.solve(F - known))
+        return x
+
+    def project(self, force: SX) -> SX:
+        """Theta_0^T force."""
+        L, Y = self.factors
+        return ca.densify(Y.T @ (L.T @ force))
+
+    def project_inertia(self, inertia: SX) -> SX:
+        """Theta_0^T inertia Theta_0, each entry formed once."""
+        L, Y = self.factors
+        inner = L.T @ (ca.sparsify(inertia) @ L)
+        inner = ca.triu(inner) + ca.triu(inner, False).T
+        return symmetric(ca.densify(Y.T @ (inner @ Y)))
+
+    def expand(self, nu_0: SX) -> SX:
+        """Theta_0 nu_0."""
+        L, Y = self.factors
+        return ca.densify(L @ (Y @ nu_0))
 
     @property
     def size(self) -> int:
@@ -156,18 +241,14 @@ class Complement:
     @cached_property
     def Theta_0(self) -> SX:
         """Complement on the base's speeds.  (N2)"""
-        Theta = SX(self.size, len(self.base.independent))
-        for k, j in enumerate(self.base.independent):
-            Theta[j, k] = 1
-        return self._completed(Theta)
+        L, Y = self.factors
+        return L @ Y
 
-    def _completed(self, x: SX) -> SX:
-        """Fill in the dependent rows so that A x = 0, the independent rows being given."""
-        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
-            others = [j for j in self._mentioned(rows) if j not in columns]
-            known = _part(self.A, rows, others) @ _rows(x, others)
-            x = _placed(x, columns, -block.solve(known))
-        return x
+    def _place(self, x: SX, block: Block, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
+        """Fill in the rows of x that one block determines, so that A x = 0 there."""
+        others = [j for j in self._mentioned(rows) if j not in columns]
+        known = _part(self.A, rows, others) @ _rows(x, others)
+        _placed(x, columns, -block.solve(known))
 
     def _mentioned(self, rows: tuple[int, ...]) -> list[int]:
         return [j for j in range(self.size) if any(self.A.has_nz(r, j) for r in rows)]
@@ -225,7 +306,7 @@ class Complement:
 
     def speeds(self, nu: SX) -> SX:
         """v = Theta nu + s.  (N1)"""
-        return ca.densify(self.Theta_0 @ self.to_base(nu)) + self.s_0
+        return self.expand(self.to_base(nu)) + self.s_0
 
     @cached_property
     def Theta(self) -> SX:

@@ -23,6 +23,14 @@ from axode.symbolic.spatial import SX, cross, dot
 
 
 @dataclass(frozen=True)
+class Port:
+    """A point of a link at which others take hold: its velocity in the link's axes, by speed."""
+
+    link: int
+    velocity: tuple[dict[int, SX], ...]  # x, y, z
+
+
+@dataclass(frozen=True)
 class Row:
     """One constraint on the speeds: A v = b, with a residual if it is holonomic.
 
@@ -38,6 +46,8 @@ class Row:
     bias: SX
     rate: SX = field(default_factory=lambda: SX(0))  # b
     residual: SX | None = None
+    port: Port | None = None  # where the far side is held, if that is a point
+    direction: SX | None = None  # in which it is held there, in the far link's axes
 
     @property
     def holonomic(self) -> bool:
@@ -53,18 +63,46 @@ class UnitWrench:
     f: SX
 
 
-def row_entries(tree: Tree, first: int, second: int, wrench: UnitWrench) -> dict[int, SX]:
-    """A row of A for a unit wrench on `first` and its opposite on `second`.  (C1)"""
+def side_entries(tree: Tree, link: int, meet: int, wrench: UnitWrench) -> dict[int, SX]:
+    """Entries of a row for a unit wrench on a link, for the speeds after an ancestor.  (C1)"""
+    return _inward(tree, link, meet, wrench)[0]
+
+
+def _inward(
+    tree: Tree, link: int, meet: int, wrench: UnitWrench
+) -> tuple[dict[int, SX], UnitWrench]:
     entries: dict[int, SX] = {}
     n, f = wrench.n, wrench.f
-    meet = tree.common_ancestor(first, second)
-    link = first
     while link != meet:
         own = tree.links[link]
         _record(entries, own.speeds, own.S_w.T @ n + own.S_v.T @ f, 1)
         f = own.rotation.outward(f)
         n = own.rotation.outward(n) + cross(own.p, f)
         link = own.parent
+    return entries, UnitWrench(n, f)
+
+
+def port_at(tree: Tree, link: int, meet: int, point: SX) -> Port:
+    """Velocity of a link's point, for the speeds after an ancestor."""
+    axes = [SX(e) for e in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])]
+    wrenches = [UnitWrench(cross(point, e), e) for e in axes]
+    return Port(link, tuple(side_entries(tree, link, meet, wrench) for wrench in wrenches))
+
+
+def held_entries(own: dict[int, SX], port: Port, direction: SX) -> dict[int, SX]:
+    """A row whose far side is held at a port: own side minus direction times port velocity."""
+    entries = dict(own)
+    for i, velocity in enumerate(port.velocity):
+        for speed, value in velocity.items():
+            entries[speed] = entries.get(speed, SX(0)) - direction[i] * value
+    return entries
+
+
+def row_entries(tree: Tree, first: int, second: int, wrench: UnitWrench) -> dict[int, SX]:
+    """A row of A for a unit wrench on `first` and its opposite on `second`.  (C1)"""
+    meet = tree.common_ancestor(first, second)
+    entries, met = _inward(tree, first, meet, wrench)
+    n, f = met.n, met.f
     for link in tree.path_between(meet, second):
         own = tree.links[link]
         n = own.rotation.inward(n - cross(own.p, f))

@@ -143,7 +143,7 @@ def _graph(
     flat = ca.vec(ca.densify(expression).T)  # row by row, as NumPy reads it
     if fixed and equations.p.shape[0]:
         flat = ca.substitute(flat, equations.p, ca.DM(equations.system.defaults))
-    used = [a for a in arguments if a not in _idle_arguments(equations)]
+    used = [a for a in arguments if a not in _idle_arguments(equations, name)]
     if equations.system.rheonomic:
         used.append("t")
     if equations.parameters and not fixed:
@@ -153,9 +153,12 @@ def _graph(
     return FunctionGraph(name, tuple(used), tuple(x.shape[0] for x in symbols), shape, function)
 
 
-def _idle_arguments(equations: Equations) -> set[str]:
+def _idle_arguments(equations: Equations, name: str) -> set[str]:
     """Arguments without meaning for this mechanism."""
-    return set() if equations.actuation == "redundantly actuated" else {"weights"}
+    idle = set() if equations.actuation == "redundantly actuated" else {"weights"}
+    if name.startswith("inverse") and len(equations.inputs) == equations.system.forces.motors:
+        idle.add("u")  # nothing but motors, which are what is asked for
+    return idle
 
 
 def state_rate(equations: Equations) -> SX:

@@ -7,6 +7,7 @@ taken on the side deeper in the tree, where they are constant.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import casadi as ca
 
@@ -27,7 +28,10 @@ from axode.symbolic.constraints import (
     Row,
     UnitWrench,
     cheaper_bias,
+    held_entries,
+    port_at,
     row_entries,
+    side_entries,
     state_at,
 )
 from axode.symbolic.frames import Pose, align, placement, symbolic_scalar, unit_vector
@@ -95,13 +99,22 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
         state_at(tree, motion, u, closure.first, closure.frame_1.p, closure.first),
         state_at(tree, motion, u, closure.second, met, closure.first),
     )
+    meet = tree.common_ancestor(closure.first, closure.second)
+    port = port_at(tree, closure.second, meet, closure.frame_2.p)
     for name, unit in zip(loop.joint.closure_names, loop.joint.closure_units, strict=True):
         wrench = wrenches[name]
-        entries = row_entries(tree, closure.first, closure.second, wrench)
+        held: dict[str, Any] = {}
+        if coincident and name in "xyz":  # both sides at their own point, which are one
+            direction = tree.carry(wrench.f, closure.first, closure.second)
+            own = side_entries(tree, closure.first, meet, wrench)
+            entries = held_entries(own, port, direction)
+            held = {"port": port, "direction": direction}
+        else:
+            entries = row_entries(tree, closure.first, closure.second, wrench)
         closed_form = _bias(closure, name, wrench, *states, coincident=coincident)
         bias = cheaper_bias(tree, entries, closed_form)
         yield Row(f"{loop.name}.{name}", loop.name, "loop", unit, entries, bias,
-                  residual=residuals[name])  # fmt: skip
+                  residual=residuals[name], **held)  # fmt: skip
 
 
 def _wrenches(closure: Closure) -> Iterator[tuple[str, UnitWrench]]:

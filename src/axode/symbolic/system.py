@@ -18,7 +18,7 @@ from axode.mechanism.joints import Floating, Planar
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
 from axode.symbolic.assembly import Assembly
-from axode.symbolic.complement import Complement
+from axode.symbolic.complement import Complement, Leg
 from axode.symbolic.constraints import Row, column_of, matrix_of, prescribed_rows
 from axode.symbolic.contacts import contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
@@ -84,7 +84,25 @@ class System:
     def complement(self) -> Complement:
         """Theta and the solves behind it."""
         bias = column_of([row.bias for row in self.kept])
-        return Complement.of(self.A, self.b, bias, self.report, list(self.independent))
+        independent = list(self.independent)
+        return Complement.of(self.A, self.b, bias, self.report, independent, self._legs())
+
+    def _legs(self) -> tuple[Leg, ...]:
+        """Loops that are held at a point, all of whose rows were kept."""
+        ports = {id(row.port): row.port for row in self.kept if row.port is not None}
+        legs = []
+        for key, port in ports.items():
+            chord = [row for row in self.kept if id(row.port) == key]
+            rows = tuple(r for r, row in enumerate(self.kept) if row.chord == chord[0].chord)
+            if len(rows) != len(chord):
+                continue  # other rows of this loop hold more than the point
+            F = ca.vertcat(*[row.direction.T for row in chord if row.direction is not None])
+            J = SX(3, self.tree.v.shape[0])
+            for i, velocity in enumerate(port.velocity):
+                for speed, value in velocity.items():
+                    J[i, speed] = value
+            legs.append(Leg(rows, F, J))
+        return tuple(legs)
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:

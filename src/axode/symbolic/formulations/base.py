@@ -79,7 +79,7 @@ class AbstractFormulation(ABC):
     def accelerations(self, nu_dot: SX) -> SX:
         """All accelerations, from the independent ones."""
         c = self.system.complement
-        return _dense(c.Theta_0 @ c.to_base_acceleration(nu_dot)) + c.sigma_0
+        return c.expand(c.to_base_acceleration(nu_dot)) + c.sigma_0
 
     @abstractmethod
     def tree_forces(self, v_dot: SX) -> SX:

@@ -54,7 +54,7 @@ class RecursiveFormulation(AbstractFormulation):
 
     def required_inertia(self) -> SX:
         """I_0 on the base's speeds."""
-        return projected(self.system.complement.Theta_0, self.tree_inertia)
+        return self.system.complement.project_inertia(self.tree_inertia)
 
     def coriolis(self) -> SX:
         r"""C = Theta^T (I~ \dot Theta + C~ Theta), C~ by composite bodies.  (F5)"""
@@ -82,9 +82,9 @@ class RecursiveFormulation(AbstractFormulation):
         applied = ca.densify(system.forces.B @ system.u)
         if system.is_tree:
             return self._tree_forward(applied - self.tree_forces(None))[list(system.independent)]
-        force = c.Theta_0.T @ (applied - self.tree_forces(c.sigma_0))
-        nu_0_dot = Factor.of(self.required_inertia()).solve(ca.densify(force))
-        v_dot = ca.densify(c.Theta_0 @ nu_0_dot) + c.sigma_0
+        force = c.project(applied - self.tree_forces(c.sigma_0))
+        nu_0_dot = Factor.of(self.required_inertia()).solve(force)
+        v_dot = c.expand(nu_0_dot) + c.sigma_0
         return v_dot[list(system.independent)]
 
     def _tree_forward(self, force: SX) -> SX:
@@ -108,6 +108,6 @@ class RecursiveFormulation(AbstractFormulation):
 
     def required(self, nu_dot: SX) -> tuple[SX, SX]:
         """On the base's speeds: Theta_0^T (I~ v_dot + h~ - Q) and Theta_0^T B."""
-        Theta_0 = self.system.complement.Theta_0
+        c = self.system.complement
         need = self.tree_forces(self.accelerations(nu_dot))
-        return ca.densify(Theta_0.T @ need), ca.densify(Theta_0.T @ self.system.forces.B)
+        return c.project(need), c.project(self.system.forces.B)
