@@ -1,0 +1,511 @@
+"""Paths for wheeled robots: where a point of the base goes, how fast, and which way it looks.
+
+A path is a pose over time with its first two derivatives. `follow` finds the rates of the wheels
+that drive it, exactly or not at all, and through `inverse` the torques and contact forces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.model import Model
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.mechanism.expressions import numeric
+from axode.mechanism.geometry import as_vector
+from axode.mechanism.joints import Floating, Planar
+from axode.problems.motions import (
+    GivenMotion,
+    PositionRow,
+    Rows,
+    Signal,
+    as_signal,
+    equations_of,
+    full_names,
+    rows_by_name,
+)
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+Start = Literal["smooth", "moving"]
+SAMPLES = 500
+ADMISSIBLE = 1e-7  # of the speed: what may be left of a path's velocity
+NODES = 12  # of Gauss's rule, a stretch of a curve
+STRETCHES = 512  # of a curve whose length is measured
+
+# quintic from 0 to 1 with no speed and no acceleration at its ends; septic: no jerk either
+QUINTIC = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
+SEPTIC = np.polynomial.Polynomial([0, 0, 0, 0, 35, -84, 70, -20])
+
+
+@dataclass(frozen=True)
+class Path:
+    """A pose over time.
+
+    Attributes:
+        duration: [s]
+        pose: Of times (T,): x, y [m] and heading [rad], each with two derivatives: (3, 3, T),
+            quantity first, order of the derivative second.
+        name: What messages call it.
+    """
+
+    duration: float
+    pose: Callable[[Array], Array]
+    name: str = "path"
+
+    def __call__(self, times: npt.ArrayLike) -> dict[str, Array]:
+        """x, y, heading at some times, and their rates and accelerations by name."""
+        found = self.pose(np.atleast_1d(np.asarray(times, dtype=float)))
+        return {f"{name}{ending}": found[i, order] for i, name in enumerate(("x", "y", "heading"))
+                for order, ending in enumerate(("", "_rate", "_acceleration"))}  # fmt: skip
+
+    def placed(self, x: float = 0.0, y: float = 0.0, heading: float = 0.0) -> Path:
+        """The same path turned by `heading` [rad], then moved by x and y [m]."""
+        c, s = np.cos(heading), np.sin(heading)
+        shift = np.array([x, y, heading])
+
+        def pose(times: Array) -> Array:
+            found = self.pose(times)
+            east, north = found[0], found[1]
+            turned = np.array([c * east - s * north, s * east + c * north, found[2]])
+            turned[:, 0] += shift[:, np.newaxis]
+            return turned
+
+        return Path(self.duration, pose, self.name)
+
+    def looking(self, heading: float | str | Callable[[Any], Any]) -> Path:
+        """The same path with a heading of its own, for robots that can move sideways.
+
+        Args:
+            heading: [rad] A number, or a formula of t.
+        """
+        values = _formula("heading", heading)
+
+        def pose(times: Array) -> Array:
+            found = self.pose(times)
+            return np.array([found[0], found[1], values(times)])
+
+        return Path(self.duration, pose, self.name)
+
+    def __repr__(self) -> str:
+        return f"Path('{self.name}', {self.duration:g} s)"
+
+
+# helpers -----------------------------------------------------------------------------------------
+
+
+def straight(
+    length: float, duration: float | None = None, *, speed: float | None = None,
+    start: Start = "smooth",
+) -> Path:  # fmt: skip
+    """A straight line along x.
+
+    Args:
+        length: [m]; negative goes backwards, looking along +x.
+        duration, speed: One of the two: [s], or the mean speed [m/s].
+        start: "smooth" starts and stops at rest (a quintic in time), "moving" keeps its speed.
+    """
+    way = float(np.sign(length)) or 1.0
+    law = _law(abs(length), duration, speed, start)
+
+    def pose(times: Array) -> Array:
+        s = way * law.at(times)
+        zero = np.zeros_like(s)
+        return np.array([s, zero, zero])
+
+    return Path(law.duration, pose, "straight line")
+
+
+def circle(
+    radius: float, duration: float | None = None, *, speed: float | None = None,
+    turns: float = 1.0, start: Start = "moving",
+) -> Path:  # fmt: skip
+    """A circle through the origin, starting along x.
+
+    Args:
+        radius: [m]; positive turns to the left, negative to the right.
+        duration, speed: One of the two: [s], or the mean speed [m/s].
+        turns: How many times round.
+        start: "smooth" starts and stops at rest, "moving" keeps its speed.
+    """
+    _positive("turns", turns)
+    if not (np.isfinite(radius) and radius != 0):
+        raise InvalidArgument(f"circle: radius must be finite and not 0 m, got {radius}")
+    law = _law(2 * np.pi * abs(radius) * turns, duration, speed, start)
+
+    def pose(times: Array) -> Array:
+        s, v, a = law.at(times)
+        heading, rate, second = s / radius, v / radius, a / radius
+        c, n = np.cos(heading), np.sin(heading)
+        x = np.array([radius * n, v * c, a * c - v * rate * n])
+        y = np.array([radius * (1 - c), v * n, a * n + v * rate * c])
+        return np.array([x, y, [heading, rate, second]])
+
+    return Path(law.duration, pose, "circle")
+
+
+def parallel_lines(
+    distance: float, length: float, duration: float | None = None, *, speed: float | None = None,
+    lead: float | None = None, start: Start = "smooth",
+) -> Path:  # fmt: skip
+    """Two parallel straight lines along x, joined by a smooth curve.
+
+    The curve is of seventh degree: curvature and its rate are continuous, so that torques are.
+
+    Args:
+        distance: Between the lines [m]; positive lies to the left.
+        length: Of the curve, along x [m].
+        duration, speed: One of the two: [s], or the mean speed [m/s].
+        lead: Length of each straight line [m]; that of the curve unless given.
+        start: "smooth" starts and stops at rest, "moving" keeps its speed.
+    """
+    _positive("parallel_lines: length", length)
+    ends = length if lead is None else float(lead)
+    if not (np.isfinite(ends) and ends >= 0):
+        raise InvalidArgument(f"parallel_lines: lead must be >= 0 m, got {ends}")
+    curve = _Joined(float(distance), float(length), ends)
+    law = _law(curve.total, duration, speed, start)
+
+    def pose(times: Array) -> Array:
+        return curve.pose(*law.at(times))
+
+    return Path(law.duration, pose, "parallel lines")
+
+
+def along(
+    x: Any, y: Any, duration: float, *, heading: Any = "tangent", name: str = "path"
+) -> Path:  # fmt: skip
+    """A path given by formulas of time.
+
+    Args:
+        x, y: [m] Formulas of t: text, a number, or a function written with `numpy.sin` and such.
+        duration: [s]
+        heading: "tangent" looks along the velocity, which must then never vanish; or a formula of
+            t [rad].
+        name: What messages call it.
+    """
+    _positive("along: duration", duration)
+    fx, fy = _formula("x", x, 3), _formula("y", y, 3)
+    tangent = isinstance(heading, str) and heading == "tangent"
+    turned = None if tangent else _formula("heading", heading)
+
+    def pose(times: Array) -> Array:
+        px, py = fx(times), fy(times)
+        if turned is not None:
+            return np.array([px[:3], py[:3], turned(times)])
+        size = np.hypot(px[1], py[1])
+        still = size <= 1e-9 * max(float(size.max(initial=0.0)), 1e-9)
+        if still.any():
+            raise InvalidArgument(
+                f"{name}: it stands still at t = {times[int(np.argmax(still))]:g} s, where its "
+                "velocity tells no heading; give heading=... as a formula of t"
+            )
+        return np.array([px[:3], py[:3], _tangent(px, py)])
+
+    return Path(float(duration), pose, name)
+
+
+# laws and curves ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Arc length over time."""
+
+    length: float
+    duration: float
+    smooth: bool
+
+    def at(self, times: Array) -> Array:
+        """Length, speed and acceleration along the path: (3, T)."""
+        u, T = np.asarray(times, dtype=float) / self.duration, self.duration
+        if not self.smooth:
+            return np.array([self.length * u, np.full_like(u, self.length / T), 0.0 * u])
+        inside = (u >= 0) & (u <= 1)
+        u = np.clip(u, 0.0, 1.0)
+        return self.length * np.array([
+            QUINTIC(u), QUINTIC.deriv(1)(u) * inside / T, QUINTIC.deriv(2)(u) * inside / T**2,
+        ])  # fmt: skip
+
+
+def _law(length: float, duration: float | None, speed: float | None, start: str) -> _Law:
+    _positive("path: length", length)
+    if (duration is None) == (speed is None):
+        raise InvalidArgument("path: give either duration or speed")
+    if start not in ("smooth", "moving"):
+        raise UnknownName("a path", "start", start, ("smooth", "moving"))
+    if duration is None:
+        assert speed is not None
+        _positive("path: speed", speed)
+        duration = length / float(speed)
+    _positive("path: duration", duration)
+    return _Law(length, float(duration), start == "smooth")
+
+
+def _positive(what: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise InvalidArgument(f"{what} must be finite and > 0, got {value}")
+
+
+class _Joined:
+    """Line, curve of seventh degree, line: y(x), by arc length."""
+
+    def __init__(self, distance: float, length: float, lead: float) -> None:
+        from scipy.interpolate import BPoly
+
+        self.length, self.lead = length, lead
+        slope = [SEPTIC, *(SEPTIC.deriv(k) for k in (1, 2, 3))]
+        self._y = [distance / length**k * p for k, p in enumerate(slope)]
+        x = np.linspace(0.0, length, STRETCHES + 1)
+        lengths = np.concatenate([[0.0], np.cumsum(self._arc(x[:-1], x[1:]))])
+        self._curved = float(lengths[-1])
+        self.total = self._curved + 2 * lead
+        y = self._derivatives(x)
+        size = np.sqrt(1 + y[1] ** 2)
+        # x by arc length, through places, slopes and curvatures: exact to rounding
+        nodes = np.stack([x, 1 / size, -y[1] * y[2] / size**4], axis=-1)
+        self._place = BPoly.from_derivatives(lengths, nodes)
+
+    def _derivatives(self, x: Array) -> Array:
+        """y and three derivatives by x, x counted from the curve's start."""
+        u = np.clip(x / self.length, 0.0, 1.0)
+        return np.array([p(u) for p in self._y])
+
+    def _arc(self, a: Any, b: Any) -> Any:
+        """Length of the curve between two places, by Gauss's rule."""
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        a, b = np.asarray(a)[..., np.newaxis], np.asarray(b)[..., np.newaxis]
+        x = (a + b) / 2 + (b - a) / 2 * nodes
+        slope = self._derivatives(x)[1]
+        return ((b - a)[..., 0] / 2) * (np.sqrt(1 + slope**2) @ weights)
+
+    def pose(self, s: Array, v: Array, a: Array) -> Array:
+        """Pose and two derivatives for arc length, speed and acceleration along the path."""
+        along = s - self.lead
+        inside = (along >= 0) & (along <= self._curved)
+        x = np.where(along < 0, along, along - self._curved + self.length)
+        x = np.where(inside, self._place(np.clip(along, 0.0, self._curved)), x)
+        y = self._derivatives(x)
+        one, zero = np.ones_like(x), np.zeros_like(x)
+        px, py = np.array([x + self.lead, one, zero, zero]), y
+        size = np.hypot(px[1], py[1])
+        # along the curve: dx/ds = 1/|r'|, and its rate
+        rate = v / size
+        second = a / size - v**2 * (px[1] * px[2] + py[1] * py[2]) / size**4
+        angle = _tangent(px, py)
+        return np.array([[p[0], p[1] * rate, p[2] * rate**2 + p[1] * second]
+                         for p in (px, py, angle)])  # fmt: skip
+
+
+def _tangent(x: Array, y: Array) -> Array:
+    """Heading of a curve and two derivatives, from three derivatives of x and y."""
+    size = x[1] ** 2 + y[1] ** 2
+    turn = x[1] * y[2] - y[1] * x[2]
+    rate = turn / size
+    second = (x[1] * y[3] - y[1] * x[3]) / size
+    second -= 2 * turn * (x[1] * x[2] + y[1] * y[2]) / size**2
+    return np.array([np.unwrap(np.atleast_1d(np.arctan2(y[1], x[1]))), rate, second])
+
+
+def _formula(name: str, given: Any, order: int = 2) -> Callable[[Array], Array]:
+    """A formula of time and its derivatives: (order + 1, T)."""
+    import casadi as ca
+
+    from axode.mechanism.expressions import Expression, Time, evaluate, parse_scalar
+
+    t = ca.SX.sym("t")
+    try:
+        made = parse_scalar(given, {}) if isinstance(given, str) else given
+        made = made(Time()) if callable(made) and not isinstance(made, Expression) else made
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"path, {name}: {error}") from None
+    x = [ca.SX(evaluate(made, {"t": t}))]
+    for _ in range(order):
+        x.append(ca.jacobian(x[-1], t))
+    function = ca.Function("path", [t], [ca.densify(ca.vertcat(*x))])
+
+    def values(times: Array) -> Array:
+        found: Array = np.array(function(np.asarray(times, dtype=float)[np.newaxis]).full())
+        return found
+
+    return values
+
+
+# following ---------------------------------------------------------------------------------------
+
+
+def follow(
+    model: Model, path: Path, *, point: Any = (0.0, 0.0, 0.0), forward: Any = "x",
+    base: str | None = None, others: Mapping[str, Any] | None = None,
+    start: Mapping[str, float] | None = None, weights: Any = None,
+    save_every: float | None = None, parameters: Mapping[str, float] | None = None,
+) -> Trajectory:  # fmt: skip
+    """Drive a path: rates of all wheels, and through `inverse` torques and contact forces.
+
+    The rates are those whose base twist is the path's, by least squares with zero residual; a path
+    that the wheels do not allow (a heading off the path's tangent, a jump of curvature) is refused.
+
+    Args:
+        model: A vehicle, its base joined to the ground by a `Planar` or `Floating` joint.
+        path: Where the point goes, in the world's x and y.
+        point: The point of the base that follows it: coordinates in the base's frame [m], the name
+            of a "position" measure on it, or the base's name for its mass centre.
+        forward: The base's direction that the heading of the path means.
+        base: Name of the base's body, where there are several.
+        others: Further signals by name, as `inverse` takes them, for what the path does not
+            determine (the joints of an arm).
+        start: Coordinates at the start that the path does not tell, such as a caster's swivel.
+        weights, save_every, parameters: As for `inverse`.
+
+    Returns:
+        The trajectory of `inverse`, with the path's own `path.x`, `path.y`, `path.heading` and
+        `path.residual`, what is left of its velocity [m/s or rad/s].
+
+    Raises:
+        InvalidArgument: if the wheels do not allow the path, with time and size of what is left.
+    """
+    from axode.problems.inverse import _spaced, solved_trajectory
+
+    motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
+    times = _spaced(np.array([0.0, path.duration]),
+                    path.duration / SAMPLES if save_every is None else save_every)  # fmt: skip
+    samples = motion.solve(times, start or {})
+    outside = np.zeros((times.size, len(model.inputs)))
+    driven = solved_trajectory(model, samples, outside, motion.options, weights)
+    pose = path.pose(times)
+    columns = {"path.x": pose[0, 0], "path.y": pose[1, 0], "path.heading": pose[2, 0],
+               "path.residual": motion.left}  # fmt: skip
+    return driven.with_columns(
+        columns, units={"path.x": "m", "path.y": "m", "path.heading": "rad", "path.residual": "m/s"}
+    )
+
+
+def admissible(
+    model: Model, path: Path, *, point: Any = (0.0, 0.0, 0.0), forward: Any = "x",
+    base: str | None = None, others: Mapping[str, Any] | None = None,
+    start: Mapping[str, float] | None = None, save_every: float | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> Array:  # fmt: skip
+    """How far the nearest rates of the wheels miss a path's velocity, over time.
+
+    Arguments are those of `follow`.
+
+    Returns:
+        Largest residual at each sample [m/s or rad/s]; zero where the path can be driven.
+    """
+    from axode.problems.inverse import _spaced
+
+    motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
+    times = _spaced(np.array([0.0, path.duration]),
+                    path.duration / SAMPLES if save_every is None else save_every)  # fmt: skip
+    left: Array = np.abs(motion.residuals(times, start or {})).max(axis=-1)
+    return left
+
+
+class _PathMotion(GivenMotion):
+    """A motion given by a path; keeps what is left of its velocity."""
+
+    path: Path
+    left: Array
+
+    def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+        worst = np.abs(misfit).max(axis=-1)
+        if what == "speeds":
+            self.left = worst
+        allowed = ADMISSIBLE * max(1.0, float(np.abs(size).max(initial=0.0)))
+        if worst.max(initial=0.0) <= allowed:
+            return
+        k = int(np.argmax(worst > allowed))
+        row = self.rows.names[int(np.argmax(np.abs(misfit[k])))]
+        unit = "/s" if what == "speeds" else "/s^2"
+        raise InvalidArgument(
+            f"{self.path.name}: the wheels of '{self.model.name}' do not allow it: from t = "
+            f"{times[k]:.6g} s on {worst[k]:.3g} (m or rad){unit} of '{row}' is left over, "
+            f"{worst.max():.3g} at most.\n  Check which point follows it (point=...) and which way "
+            "is forward (forward=...); a wheel cannot slide sideways, so that the heading must be "
+            "tangent at a point of the axle"
+        )
+
+
+def _path_motion(
+    model: Model, path: Path, point: Any, forward: Any, base: str | None,
+    others: Mapping[str, Any], parameters: Mapping[str, float] | None,
+) -> _PathMotion:  # fmt: skip
+    import casadi as ca
+
+    if not isinstance(path, Path):
+        raise InvalidArgument(f"path: expected a Path such as circle(2.0, speed=1.0), got {path!r}")
+    equations = equations_of(model)
+    body = _base(model, base)
+    at = _point(model, body, point)
+    pose = equations.poses[body]
+    place = pose.point(ca.SX(ca.DM(at)))
+    ahead = pose.R @ ca.SX(ca.DM([numeric(x) for x in as_vector(forward)]))
+    rows = [PositionRow("path.x", place[0]), PositionRow("path.y", place[1]),
+            PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), is_angle=True)]  # fmt: skip
+    names = full_names(model, tuple(others))
+    further = rows_by_name(model, names)
+    more = [model.speed_names[j] for j in further.speeds]
+    options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    times = np.linspace(0.0, path.duration, SAMPLES + 1)
+    signals = _path_signals(path)
+    signals += [as_signal(model, name, given, times, parameters or {})
+                for name, given in zip(names, others.values(), strict=True)]  # fmt: skip
+    motion = _PathMotion(model, Rows(model, [*rows, *further.positions], more), signals, options)
+    motion.path, motion.left = path, np.zeros(0)
+    return motion
+
+
+def _path_signals(path: Path) -> list[Signal]:
+    """Three signals that share one evaluation of the path."""
+    last: dict[str, Any] = {"times": None, "pose": None}
+
+    def part(i: int) -> Callable[[Array], Array]:
+        def values(times: Array) -> Array:
+            if last["times"] is not times:
+                last["times"], last["pose"] = times, path.pose(times)
+            found: Array = last["pose"][i]
+            return found
+
+        return values
+
+    names = ("path.x", "path.y", "path.heading")
+    return [Signal(name, part(i)) for i, name in enumerate(names)]
+
+
+def _base(model: Model, name: str | None) -> str:
+    mechanism = equations_of(model).system.mechanism
+    bases = [c.child for c in mechanism.connections if isinstance(c.joint, Planar | Floating)]
+    if name is not None:
+        if name not in bases:
+            raise UnknownName(f"mechanism '{mechanism.name}'", "base", name, bases)
+        return name
+    if not bases:
+        raise NotApplicable(
+            f"'{model.name}' has no base: join the vehicle to the ground by a Planar or Floating "
+            "joint to follow a path"
+        )
+    return str(bases[0])
+
+
+def _point(model: Model, body: str, point: Any) -> list[float]:
+    """A point of the base: coordinates, a measure's, or the mass centre."""
+    mechanism = equations_of(model).system.mechanism
+    if isinstance(point, str):
+        if point == body:
+            com = next(b.com for b in mechanism.bodies if b.name == body)
+            return [numeric(x) for x in com]
+        points = {m.name: m for m in mechanism.measures if m.kind == "position" and m.body == body}
+        if point not in points:
+            raise UnknownName(f"base '{body}'", "point", point, (body, *points))
+        return [numeric(x) for x in points[point].at]
+    try:
+        return [numeric(x) for x in as_vector(point)]
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"point: {error}") from None
