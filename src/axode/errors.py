@@ -103,12 +103,12 @@ class UnderactuatedMotion(UserWarning):
     """A motion that the actuators cannot produce; the nearest forces are returned."""
 
 
-def suggest(kind: str, name: str, known: Sequence[str]) -> str:
-    """The alternatives to a name that is not known, the likely one first."""
+def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = ()) -> str:
+    """The alternatives to a name that is not known, and the likely one, perhaps of `others`."""
     if not known:
         return f"There is no {kind} yet."
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, [*known, *others], n=1)
     hint = f"   Did you mean '{close[0]}'?" if close else ""
     plural = kind[:-1] + "ies" if re.search("[^aeiou]y$", kind) else kind + "s"
     return f"{plural.capitalize()}: {shown}.{hint}"

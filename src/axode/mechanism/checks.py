@@ -279,8 +279,17 @@ def _unheld_bodies(mechanism: Mechanism) -> Iterator[Fault]:
             continue
         if body.name not in held:
             yield Fault("body", body.name, "", f"no joint holds it; {alone}")
-        elif body.name not in reached:
+        elif body.name not in reached and not _hangs_on_a_stranger(mechanism, body.name):
             yield Fault("body", body.name, "", f"its joints never reach the ground; {adrift}")
+
+
+def _hangs_on_a_stranger(mechanism: Mechanism, name: str) -> bool:
+    """Whether the joints of a body lead to one that is unknown, which is told elsewhere."""
+    parents = {c.child: c.parent for c in mechanism.connections}
+    known = {body.name for body in mechanism.bodies}
+    for _ in parents:
+        name = parents.get(name, name)
+    return name not in known
 
 
 def _known_body(
@@ -364,7 +373,8 @@ def _not_in_tree(mechanism: Mechanism, name: str, what: str) -> str:
         return (f"joint '{name}' closes a loop and has no {what} of its own; add it before the "
                 "joints that close the loop, or name another one. "
                 + suggest(what, name, known))  # fmt: skip
-    return f"unknown joint or {what} '{name}'. {suggest(what, name, known)}"
+    joints = [connection.name for connection in mechanism.connections]
+    return f"unknown joint or {what} '{name}'. {suggest(what, name, known, joints)}"
 
 
 def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:

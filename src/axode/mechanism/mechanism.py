@@ -398,7 +398,8 @@ class Mechanism:
 
         found = faults(self)
         if found:
-            raise MechanismError(f"mechanism '{self.name}'", found)
+            name = f"'{self.name}'" if self.name.isprintable() else repr(self.name)
+            raise MechanismError(f"mechanism {name}", found)
 
     def derive(
         self, formulation: str = "recursive", independent: Sequence[str] | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -59,11 +59,10 @@ def mechanism_from(
     document = findings.document(data)
     builder = Builder(stem, findings.tell)
     mechanism = builder.build(document)
-    for fault in value_faults(mechanism):
-        findings.judge(fault, builder.origins)
+    found = value_faults(mechanism)
     if findings.structure_known and builder.complete:
-        for fault in relation_faults(mechanism):
-            findings.judge(fault, builder.origins)
+        found += relation_faults(mechanism)
+    findings.judge(found, builder.origins)
     if findings.faults:
         unique = dict.fromkeys(findings.faults)
         raise MechanismError(source, sorted(unique, key=lambda fault: fault.line or 0))
@@ -100,17 +99,23 @@ class Findings:
             line = self._line(kind, name, key)
             self.faults.append(Fault(kind, name, key, message, line))
 
-    def judge(self, fault: Fault, origins: Mapping[tuple[str, str], Origin]) -> None:
-        """Note a fault of the description under the table of the file that it comes from."""
-        if fault.kind == "mechanism":
-            fault = replace(fault, kind="")
-        origin = origins.get((fault.kind, fault.name))
-        if origin is not None:
-            if fault.field in origin.derived and origin.has_fault(self.faults):
-                return  # what was made from a wrong number is wrong too
-            key = origin.keys.get(fault.field, fault.field)
-            fault = replace(fault, kind=origin.kind, name=origin.name, field=key)
-        self.tell(fault.kind, fault.name, fault.field, fault.message)
+    def judge(self, found: list[Fault], origins: Mapping[tuple[str, str], Origin]) -> None:
+        """Note faults of the description under the tables of the file that they come from."""
+        derived = []
+        for fault in found:
+            origin = origins.get((fault.kind, fault.name))
+            if origin is not None and fault.field in origin.derived:
+                derived.append((fault, origin))
+            elif origin is not None:
+                key = origin.keys.get(fault.field, fault.field)
+                self.tell(origin.kind, origin.name, key, fault.message)
+            else:
+                kind = "" if fault.kind == "mechanism" else fault.kind
+                self.tell(kind, fault.name, fault.field, fault.message)
+        for fault, origin in derived:  # what was made from a wrong number is wrong too
+            if not origin.has_fault(self.faults):
+                key = origin.keys.get(fault.field, fault.field)
+                self.tell(origin.kind, origin.name, key, fault.message)
 
     def _line(self, kind: str, name: str, key: str) -> int:
         """Of the key, or of the nearest table around it."""
