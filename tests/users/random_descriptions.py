@@ -13,7 +13,7 @@ from axode.mechanism.expressions import FUNCTIONS, Expression, Operation, Time, 
 from axode.mechanism.measures import KINDS
 
 NAMES = [
-    "arm", "left.front", 'the "big" one', "bras été", "µ", "a'b", "x\\y", "#1", "[a]", "= 3", "{",
+    "arm", "left.front", 'the "big" one', "bras été", "µ", "a'b", "x\\y", "#1", "a[0]", "= 3", "{",
     "机器人", "'''", '"""', "t", "pi",
 ]  # fmt: skip
 PARAMETERS = [ax.Parameter("l", 0.4), ax.Parameter("mass_1", 3.0), ax.Parameter("kappa", -0.25)]

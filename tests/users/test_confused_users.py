@@ -210,7 +210,8 @@ def test_mistakes_may_be_caught_by_any_of_their_kinds(kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["left.front", "the arm", "it's", 'a "b"', "Größe", "机器人", "x\\y", "[a]", "#", "a=b"]
+    "name",
+    ["left.front", "the arm", "it's", 'a "b"', "Größe", "机器人", "x\\y", "a[0]", "#", "a=b"],
 )
 def test_any_printable_name_will_do(name, tmp_path):
     m = ax.Mechanism(name)
@@ -234,6 +235,18 @@ def test_names_that_cannot_be_printed_are_told(name):
         m.check()
     assert f"a name must be printable text, got {name!r}" in str(caught.value)
     assert str(caught.value).count("\n") == len(caught.value.faults)
+
+
+def test_names_do_not_begin_with_a_bracket():
+    m = arm()
+    m.add_body("[a]", **SOLID)
+    m.add_joint("j", ax.Revolute(), parent="base", child="[a]", coordinates="[q]")
+    with pytest.raises(ax.MechanismError) as caught:
+        m.check()
+    assert str(caught.value).split("\n  ")[1:] == [
+        "[body.\"[a]\"] a name must not begin with a bracket, got '[a]'",
+        "[joint.j] a name must not begin with a bracket, got '[q]'",
+    ]
 
 
 def test_math_functions_in_a_motion_are_explained():

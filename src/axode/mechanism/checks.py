@@ -122,12 +122,19 @@ def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
         yield Fault("mechanism", "", "name", f"must be printable text, got {mechanism.name!r}")
     for kind, record in _named_records(mechanism):
         name = record.name  # type: ignore[attr-defined]
-        for text in (name, *(getattr(record, "coordinate_names", ())),
-                     *(getattr(record, "speed_names", ()))):  # fmt: skip
-            if not text or not text.isprintable():
-                yield Fault(
-                    kind, repr(name)[1:-1], "", f"a name must be printable text, got {text!r}"
-                )
+        own = [*getattr(record, "coordinate_names", ()), *getattr(record, "speed_names", ())]
+        for text in (name, *own, getattr(record, "input", None) or name):
+            fault = _name_fault(text)
+            if fault:
+                yield Fault(kind, repr(name)[1:-1], "", fault)
+
+
+def _name_fault(name: str) -> str | None:
+    if not name or not name.isprintable():
+        return f"a name must be printable text, got {name!r}"
+    if name.startswith("["):  # symbols of such names would be taken for lists of symbols
+        return f"a name must not begin with a bracket, got '{name}'"
+    return None
 
 
 def _body_faults(mechanism: Mechanism) -> Iterator[Fault]:
