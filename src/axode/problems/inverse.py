@@ -12,15 +12,13 @@ import numpy.typing as npt
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
 from axode.problems.motions import (
-    ORDER,
     GivenMotion,
     MotionSamples,
-    as_signal,
-    checked_times,
     equations_of,
     full_names,
     rows_by_name,
 )
+from axode.problems.signals import ORDER, as_signal, checked_times
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -72,7 +70,7 @@ def inverse(
     if isinstance(motion, Trajectory):
         if times is not None or start is not None:
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
-        samples, outside = _of_trajectory(model, motion, options)
+        samples, outside, _ = motion_of_trajectory(model, motion, options)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
         samples = _of_signals(model, motion, times, start or {}, save_every, options)
@@ -92,33 +90,51 @@ def inverse(
 # motions -----------------------------------------------------------------------------------------
 
 
-def _of_trajectory(
+def motion_of_trajectory(
     model: Model, trajectory: Trajectory, options: dict[str, Any]
-) -> tuple[MotionSamples, Array]:
-    """Its coordinates and independent speeds; accelerations by the model or by splines."""
+) -> tuple[MotionSamples, Array, Array]:
+    """Its coordinates and independent speeds, inputs and missing forces.
+
+    Accelerations are the model's where all inputs are known, those of splines elsewhere.
+    """
     for name in (*model.coordinates, *model.independent):
         if name not in trajectory:
             raise UnknownName(
                 f"the trajectory, which has to be one of model '{model.name}',", "column", name,
                 trajectory.columns("coordinate") + trajectory.columns("speed"),
             )  # fmt: skip
-    pick = [trajectory.names.index(name) for name in model.coordinates]
-    q = np.ascontiguousarray(trajectory.values[..., pick])
-    pick = [trajectory.names.index(name) for name in model.independent]
-    nu = np.ascontiguousarray(trajectory.values[..., pick])
+
+    def picked(names: tuple[str, ...]) -> Array:
+        shape = trajectory.values.shape[:-1]
+        columns = [trajectory[n] if n in trajectory else np.zeros(shape) for n in names]
+        return np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0))
+
+    q, nu, u = picked(model.coordinates), picked(model.independent), picked(model.inputs)
+    missing = picked(tuple(f"{name}.missing" for name in model.independent))
     o = {**options, "t": trajectory.time}
     _refuse_open(model, q, o)
-    known = [name for name in model.inputs if name in trajectory]
-    u = np.zeros((*q.shape[:-1], len(model.inputs)))
-    for name in known:
-        u[..., model.inputs.index(name)] = trajectory[name]
-    absent = [name for name in model.independent if f"{name}.missing" in trajectory]
-    there = np.isfinite(u[~np.isnan(q).any(axis=-1)]).all()
-    if len(known) == len(model.inputs) and there and not absent and model.inputs:
-        nu_dot = model.forward_dynamics(q, nu, u, **o)
-    else:
+    there = ~np.isnan(q).any(axis=-1)
+    known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
+    if not known:
         nu_dot = _differentiated(trajectory.time, nu)
-    return MotionSamples(np.array(trajectory.time), q, nu, nu_dot), np.nan_to_num(u)
+    elif missing[there].any():
+        full = driven_everywhere(model)
+        nu_dot = full.forward_dynamics(q, nu, _all_inputs(model, full, u, missing), **o)
+    else:
+        nu_dot = model.forward_dynamics(q, nu, u, **o)
+    return MotionSamples(np.array(trajectory.time), q, nu, nu_dot), np.nan_to_num(u), missing
+
+
+def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
+    """Inputs of the model that is driven everywhere."""
+    inputs = np.zeros((*u.shape[:-1], len(full.inputs)))
+    for k, name in enumerate(full.inputs):
+        if name in model.inputs:
+            inputs[..., k] = u[..., model.inputs.index(name)]
+        else:
+            speed = name.removesuffix(".missing")
+            inputs[..., k] = missing[..., model.independent.index(speed)]
+    return inputs
 
 
 def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
@@ -324,13 +340,7 @@ def _with_true_forces(
 ) -> list[Any]:
     """Contact and constraint forces with the missing force acting too, as the motion has it."""
     full = driven_everywhere(model)
-    inputs = np.zeros((*u.shape[:-1], len(full.inputs)))
-    for k, name in enumerate(full.inputs):
-        if name in model.inputs:
-            inputs[..., k] = u[..., model.inputs.index(name)]
-        else:
-            speed = name.removesuffix(".missing")
-            inputs[..., k] = missing[..., model.independent.index(speed)]
+    inputs = _all_inputs(model, full, u, missing)
     from axode.problems.record import _columns
 
     w = np.zeros((*u.shape[:-1], 2))
