@@ -90,11 +90,6 @@ def test_body_poses_are_products_of_the_rows(convention, base):
         np.testing.assert_allclose(X, expected, atol=ROUNDING)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="symbolic/kinematics.py, _constant_turns: where M[2, 2] = -1 the last turn is "
-    "arctan2(M[2, 2] * M[1, 0], M[0, 0]); without the factor its sign is lost",
-)
 def test_neighbouring_axes_on_one_line_may_point_apart():
     rows = [{"a": 0.0, "alpha": np.pi, "d": 0.2, "theta": -2.0}, ROWS[3]]
     chain = ax.chain_from_dh(rows, bodies=[SOLID] * 2)

@@ -15,6 +15,8 @@ from axode.symbolic.spatial import SX
 def classify(ranks: list[int], motors: int, mobility: int) -> str:
     """Which of none, under, full and redundant actuation the motors give."""
     rank = max(ranks, default=0)
+    if mobility == 0:
+        return "driven by time alone"
     if motors == 0:
         return "unactuated"
     if rank < mobility:
@@ -33,8 +35,8 @@ def solve_inputs(G: SX, need: SX, inertia: SX, weights: SX, independent: list[in
     """
     n, m = G.shape
     rank = len(independent)
-    if m == 0:
-        return SX.zeros(0)
+    if m == 0 or n == 0:  # nothing to drive with, or nothing left to drive
+        return SX.zeros(m)
     if rank == n:
         return Block.of(G).solve(need) if m == n else _least_effort(G, need, weights)
     F = G if rank == m else G[:, independent]

@@ -317,9 +317,24 @@ class Complement:
 
     @cached_property
     def pivots(self) -> SX:
-        """One number a solve that vanishes where it becomes singular."""
-        blocks = self.blocks if self.is_direct else [*self.blocks, self.B]
-        return ca.vertcat(*[block.pivot for block in blocks]) if blocks else SX.zeros(0)
+        """One number a solve that vanishes where it becomes singular, one at best."""
+        found = [self._pivot(block, *place)
+                 for block, place in zip(self.blocks, self.base.blocks, strict=True)]  # fmt: skip
+        if not self.is_direct:
+            found.append(self.B.pivot)
+        return ca.vertcat(*found) if found else SX.zeros(0)
+
+    def _pivot(self, block: Block, rows: tuple[int, ...], columns: tuple[int, ...]) -> SX:
+        """A block's pivot against its whole rows.
+
+        Against its own part of them a block of one would never be small.
+        """
+        share = SX(1)
+        if block.inverse is not None:
+            for r in rows:
+                own = ca.sumsqr(ca.densify(self.A[r, list(columns)]))
+                share = share * own / ca.fmax(ca.sumsqr(ca.densify(self.A[r, :])), 1e-300)
+        return block.pivot * ca.sqrt(share)
 
 
 def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:

@@ -282,7 +282,8 @@ def _constant_turns(R: SX) -> list[Turn]:
     sine = np.hypot(M[0, 2], M[1, 2])
     alpha = np.arctan2(sine, M[2, 2])
     if sine < 1e-12:
-        first, last = 0.0, np.arctan2(M[1, 0], M[0, 0])
+        # half a turn about x, if there is one, mirrors the turn after it
+        first, last = 0.0, np.arctan2(M[2, 2] * M[1, 0], M[0, 0])
     else:
         first, last = np.arctan2(M[0, 2], -M[1, 2]), np.arctan2(M[2, 0], M[2, 1])
     # x may turn either way: prefer no first turn over half a one

@@ -184,7 +184,9 @@ def _independent(columns: np.ndarray) -> bool:
 
 
 def _locked(system: System) -> tuple[str, ...]:
-    """Speeds that no motion has."""
+    """Speeds that no motion has; what moves by the clock is not looked at."""
+    if system.rheonomic:
+        return ()
     names = system.tree.speed_names
     return tuple(
         name for j, name in enumerate(names)

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import qr
 
-from axode.errors import Immobile, InvalidIndependent, UnknownName
+from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
 from axode.mechanism.joints import Floating, Planar
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
@@ -166,7 +166,9 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
             f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
             "one with mechanism.home(...)"
         )
-    if report.null_bases[0].shape[1] == 0:
+    _refuse_contradictions(mechanism, tree, rows, report, samples, defaults)
+    driven = any(row.kind == "prescribed" for row in rows)
+    if report.null_bases[0].shape[1] == 0 and not driven:
         raise _immobile(mechanism, tree, rows, report)
     forces = applied_forces(tree)
     chosen = _choose(mechanism, tree, report, independent)
@@ -174,24 +176,51 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
                   tuple(chosen), defaults, tuple(parameters))  # fmt: skip
 
 
-def repartitioned(system: System, q: np.ndarray, t: float) -> System | None:
-    """The same system on the independent speeds that do best at one configuration.
+@dataclass(frozen=True)
+class RowsThere:
+    """The kept rows at one configuration, each scaled to its largest entry."""
 
-    None where the rows themselves lose rank, so that no choice would do.
-    """
+    scaled: np.ndarray
+
+    @cached_property
+    def _svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        U, s, Vt = np.linalg.svd(self.scaled)
+        return U, s, Vt
+
+    @property
+    def lost(self) -> bool:
+        """Whether they have lost rank."""
+        s = self._svd[1]
+        return bool(s[-1] < LOST_RANK * s[0])
+
+    @property
+    def weakest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the rows that are nearest to dependent, and the speeds that they set free."""
+        U, s, Vt = self._svd
+        return U[:, len(s) - 1], Vt[len(s) - 1]
+
+    @property
+    def null_space(self) -> np.ndarray:
+        """Speeds that they allow, in columns."""
+        return self._svd[2][len(self.scaled) :].T
+
+
+def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
+    """The kept rows at a configuration, a time and values of the parameters."""
     tree = system.tree
-    function = ca.Function("A", [tree.q, tree.t, tree.parameters],
-                           [matrix_of(list(system.rows), tree.v.shape[0])])  # fmt: skip
-    A = np.array(ca.DM(function(q, t, system.defaults)).full())
-    kept = A[list(system.report.kept)]
-    scaled = kept / np.abs(kept).max(axis=1, keepdims=True).clip(1e-300)
-    _, s, Vt = np.linalg.svd(scaled)
-    if s[-1] < LOST_RANK * s[0]:
-        return None
-    Z = Vt[len(kept) :].T
+    A = ca.Function("A", [tree.q, tree.t, tree.parameters], [system.A])
+    kept = np.array(ca.DM(A(q, t, p)).full())
+    return RowsThere(kept / np.abs(kept).max(axis=1, keepdims=True).clip(1e-300))
+
+
+def repartitioned(system: System, rows: RowsThere) -> System:
+    """The same system on the independent speeds that do best where some rows were evaluated."""
+    Z = rows.null_space
     # column-pivoted QR: the speeds whose directions are farthest apart
     pivots = qr(Z.T, pivoting=True, mode="economic")[2][: Z.shape[1]]
-    report = replace(system.report, matrices=(kept,), null_bases=(Z,), home_matrix=(kept,))
+    # an entry may vanish here by chance: where it can be seen is judged from all samples
+    matrices = (rows.scaled, *system.report.matrices)
+    report = replace(system.report, matrices=matrices, null_bases=(Z,), home_matrix=(rows.scaled,))
     return replace(system, report=report, independent=tuple(sorted(int(j) for j in pivots)))
 
 
@@ -205,6 +234,29 @@ def _all_rows(tree: Tree) -> list[Row]:
         rows += contact_rows(tree, contact, motion, u)
     rows += prescribed_rows(tree)
     return rows
+
+
+def _refuse_contradictions(
+    mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport,
+    samples: Sequence[np.ndarray], defaults: np.ndarray,
+) -> None:  # fmt: skip
+    """Rows that follow from others must also ask for the same rates."""
+    rates = column_of([row.rate for row in rows])
+    if rates.is_zero():
+        return
+    function = ca.Function("b", [tree.q, tree.t, tree.parameters], [ca.densify(rates)])
+    kept = list(report.kept)
+    for q, A in zip(samples, report.all_matrices, strict=True):
+        for t in (0.0, 0.37, 1.1):  # any instants will do
+            b = np.array(function(q, t, defaults)).ravel()
+            v = np.linalg.lstsq(A[kept], b[kept], rcond=None)[0]
+            wrong = np.abs(A @ v - b)
+            if wrong.max() > 1e-6 * max(1.0, np.abs(b).max()):
+                name = rows[int(np.argmax(wrong))].name
+                raise MechanismError(f"mechanism '{mechanism.name}'", [Fault(
+                    "prescribed", "", name.removesuffix(".prescribed"),
+                    "contradicts the other constraints: they move it at another rate; prescribe "
+                    "one of these coordinates less")])  # fmt: skip
 
 
 def _immobile(mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport) -> Immobile:

@@ -1,0 +1,282 @@
+"""Whole mechanisms on every target: the same numbers, derivatives and files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.codegen.library import graph_tape
+from axode.codegen.llvm import CompiledFunction
+from axode.codegen.operations import ARITY, MEANING, Kind
+from axode.symbolic.functions import function_graph
+from random_mechanisms import MECHANISMS
+from tests.targets.agreement import ULP_OF_LARGEST_TERM, assert_agree, largest_terms
+from tests.targets.test_c import library, needs_cc
+
+NAMES = ("arm", "platform", "balancer", "four_bar", "mecanum_base", "rolling_disk")
+SAMPLES = 100_000
+CENTRAL = 1e-6  # step of central differences; their error is its square, rounding 1e-10
+NO_WORSE = 4.0  # than the interpreter, where a sum cancels so much that both lose digits
+DERIVATIVE = 1e-6  # relative: what is left of both
+SAME_FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "coriolis", "multipliers",
+                  "contact_forces", "energy", "poses", "speeds")  # fmt: skip
+
+
+@cache
+def equations(name):
+    return MECHANISMS[name]().derive()
+
+
+@cache
+def model(name, target="cpu"):
+    return equations(name).compile(target)
+
+
+def states(name, count, seed=1):
+    """Feasible states about home, inputs and accelerations."""
+    e, rng = equations(name), np.random.default_rng(seed)
+    q = np.array(e.system.samples)[rng.integers(len(e.system.samples), size=count)]
+    nu, nu_dot = rng.normal(size=(2, count, len(e.independent)))
+    return {"q": q, "nu": nu, "nu_dot": nu_dot, "u": rng.normal(size=(count, len(e.inputs)))}
+
+
+def arrays_of(name, tape, count):
+    """Random arguments of a tape: rounding does not ask whether loops are closed."""
+    rng, home = np.random.default_rng(2), model(name).home
+    known = states(name, count)
+    known["q"] = home + 0.1 * rng.normal(size=(count, home.size))
+    known["p"] = np.array(list(model(name).parameters.values()))
+    known["weights"] = np.ones(equations(name).system.forces.motors)
+    return [np.broadcast_to(known[port.name], (count, port.size)).copy() for port in tape.inputs]
+
+
+def condition(name, function, arrays, tape):
+    """How much the linear systems behind a function may enlarge a rounding, one a sample."""
+    known = {port.name: a for port, a in zip(tape.inputs, arrays, strict=True)}
+    rows = constraint_condition(name, known["q"])
+    if function == "forward_dynamics":
+        return rows * np.linalg.cond(model(name).mass_matrix(known["q"]))
+    u = np.zeros((len(known["q"]), len(model(name).inputs)))
+    return rows * np.linalg.cond(model(name).jacobian("tau", "u", known["q"], u))
+
+
+def constraint_condition(name, q):
+    """Of the rows on the dependent speeds: what every dependent speed is solved through."""
+    system = equations(name).system
+    if system.is_tree:
+        return np.ones(len(q))
+    dependent = [j for j in range(system.A.shape[1]) if j not in system.independent]
+    tree = system.tree
+    A = ca.Function("A", [tree.q, tree.parameters], [ca.densify(system.A[:, dependent])])
+    p = np.repeat(system.defaults[:, np.newaxis], len(q), axis=1)
+    values = np.array(A.map(len(q))(q.T, p)).reshape(len(system.kept), len(q), -1)
+    return np.linalg.cond(values.transpose(1, 0, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [(name, f) for name in NAMES for f in ("forward_dynamics", "inverse_dynamics")
+     if (name, f) != ("rolling_disk", "inverse_dynamics")],
+)  # fmt: skip
+def test_machine_code_agrees_with_the_interpreter(name, function):
+    graph = function_graph(equations(name), function, fixed=False)
+    tape = graph_tape(graph)
+    arrays = arrays_of(name, tape, SAMPLES)
+    scale = largest_terms(tape, arrays) * condition(name, function, arrays, tape)
+    expected = np.array(graph.function.map(SAMPLES)(*(a.T for a in arrays)))
+    expected = [expected.T.reshape(SAMPLES, *graph.shape)]
+    for lanes in (1, 4, 8):
+        got = CompiledFunction(tape, lanes=lanes)(*arrays)
+        size = np.maximum(scale[:, np.newaxis], np.abs(expected[0]))
+        far = (np.abs(got - expected[0]) > ULP_OF_LARGEST_TERM * np.spacing(size)).any(axis=-1)
+        assert_agree([got[~far]], [expected[0][~far]], tape, f"{name} {function}", scale[~far])
+        assert_as_accurate(tape, [a[far] for a in arrays], got[far], expected[0][far])
+
+
+def in_extended_precision(tape, arrays):
+    """The tape on numbers with eleven more bits."""
+    wide = [a.astype(np.longdouble) for a in arrays]
+    numbers = []
+    for kind, row in zip(tape.kinds, tape.operands, strict=True):
+        if kind == Kind.INPUT:
+            numbers.append(wide[row[0]][:, row[1]])
+        elif kind == Kind.CONSTANT:
+            numbers.append(np.longdouble(tape.constants[row[0]]))
+        else:
+            used = [numbers[v] for v in row[: ARITY[Kind(kind)]]]
+            numbers.append(MEANING[Kind(kind)](*used))
+    results = np.broadcast_arrays(*(numbers[r] for r in tape.results))
+    return np.stack(results, axis=-1).reshape(len(arrays[0]), *tape.outputs[0].shape)
+
+
+def assert_as_accurate(tape, arrays, got, expected):
+    """Where the two differ by more, machine code is no farther from the truth."""
+    assert len(got) < SAMPLES / 100
+    if len(got):
+        exact = in_extended_precision(tape, arrays)
+        errors = [np.abs(x - exact).max() for x in (got, expected)]
+        assert errors[0] < NO_WORSE * errors[1]
+
+
+@needs_cc
+@pytest.mark.parametrize("name", ["platform", "balancer"])
+def test_c_agrees_with_machine_code(name, tmp_path):
+    tape = model(name).tape("forward_dynamics")
+    arrays = arrays_of(name, tape, SAMPLES // 10)
+    expected = [CompiledFunction(tape)(*arrays)]
+    got = library(tape, tmp_path)(*arrays)
+    scale = largest_terms(tape, arrays) * condition(name, "forward_dynamics", arrays, tape)
+    assert_agree(got, expected, tape, f"{name} in C", scale)
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.UnderactuatedMotion")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_function_of_a_model_is_the_same_on_both_targets(name):
+    s = states(name, 7)
+    arguments = {"inverse_dynamics": ("q", "nu", "nu_dot"), "mass_matrix": ("q",), "poses": ("q",),
+                 "coriolis": ("q", "nu"), "energy": ("q", "nu"), "speeds": ("q", "nu")}  # fmt: skip
+    for function in SAME_FUNCTIONS:
+        given = [s[a] for a in arguments.get(function, ("q", "nu", "u"))]
+        slow, fast = (getattr(model(name, target), function)(*given)
+                      for target in ("interpreter", "cpu"))  # fmt: skip
+        assert slow.shape == fast.shape
+        size = np.nanmax(np.abs(slow), initial=1.0)
+        np.testing.assert_allclose(fast, slow, rtol=1e-9, atol=1e-9 * size, err_msg=function)
+
+
+@pytest.mark.parametrize("wrt", ["q", "nu", "u"])
+@pytest.mark.parametrize("name", ["arm", "balancer"])
+def test_jacobian_is_the_derivative(name, wrt):
+    s = {key: value[0] for key, value in states(name, 1).items()}
+    m = model(name)
+    order = ("q", "nu", "u")
+    J = m.jacobian("forward_dynamics", wrt, *(s[a] for a in order))
+    columns = []
+    for direction in np.eye(s[wrt].size):
+        ends = [m.forward_dynamics(*(s[a] + sign * CENTRAL * direction if a == wrt else s[a]
+                                     for a in order)) for sign in (1, -1)]  # fmt: skip
+        columns.append((ends[0] - ends[1]) / (2 * CENTRAL))
+    differences = np.array(columns).T
+    assert J.shape == differences.shape
+    assert np.abs(J - differences).max() < DERIVATIVE * max(1.0, np.abs(J).max())
+
+
+def test_jacobian_of_an_unknown_argument_names_the_known_ones():
+    with pytest.raises(ax.UnknownName, match="Arguments: q, nu, u"):
+        model("arm").jacobian("forward_dynamics", "nu_dot")
+
+
+def test_parameters_stay_free_or_are_folded_in():
+    e = MECHANISMS["parametric_arm"]().derive()
+    free, fixed = e.compile(), e.compile(parameters="fixed")
+    q, nu = free.home, np.ones(len(free.independent))
+    u = np.ones(len(free.inputs))
+    np.testing.assert_allclose(free.forward_dynamics(q, nu, u), fixed.forward_dynamics(q, nu, u),
+                               rtol=1e-12)  # fmt: skip
+    name = next(iter(free.parameters))
+    changed = free.forward_dynamics(
+        q, nu, u, parameters={name: free.parameters[name] * np.array([1.0, 1.1])}
+    )
+    assert changed.shape == (2, len(free.independent))
+    assert not np.allclose(changed[0], changed[1])
+    with pytest.raises(ax.InvalidArgument, match="compile\\(parameters='free'\\)"):
+        fixed.forward_dynamics(q, nu, u, parameters={name: 1.0})
+    sizes = (free.tape("forward_dynamics"), fixed.tape("forward_dynamics"))
+    assert sizes[1].n_operations < sizes[0].n_operations
+
+
+def test_wrong_arguments_are_named():
+    m = model("arm")
+    with pytest.raises(ax.InvalidArgument, match="'q' has shape"):
+        m.forward_dynamics(np.zeros(3), np.zeros(7), np.zeros(7))
+    with pytest.raises(ax.UnknownName, match="independent speed"):
+        m.forward_dynamics({}, {"no.rate": 1.0})
+    with pytest.raises(TypeError, match="unknown keyword"):
+        m.forward_dynamics({}, {}, {}, tt=1.0)
+    with pytest.raises(ax.UnknownName, match="Targets: cpu, interpreter"):
+        equations("arm").compile("gpu")
+
+
+def test_out_is_filled_without_another_array():
+    m, s = model("platform"), states("platform", 5)
+    out = np.full((5, 6), np.nan)
+    assert m.forward_dynamics(s["q"], s["nu"], s["u"], out=out) is out
+    np.testing.assert_array_equal(out, m.forward_dynamics(s["q"], s["nu"], s["u"]))
+
+
+# files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["balancer", "platform", "parametric_arm"])
+def test_a_saved_model_gives_the_same_numbers(name, tmp_path):
+    path = tmp_path / "model.axm"
+    original = MECHANISMS[name]().derive().compile()
+    original.save(path)
+    loaded = ax.load_model(path)
+    assert loaded.facts == original.facts
+    q, nu = original.home, np.full(len(original.independent), 0.3)
+    for function in ("forward_dynamics", "multipliers", "contact_forces"):
+        np.testing.assert_array_equal(getattr(loaded, function)(q, nu),
+                                      getattr(original, function)(q, nu))  # fmt: skip
+    with pytest.raises(ax.UnknownName, match="Functions:"):
+        loaded.tape("nothing")
+
+
+def test_loading_needs_no_casadi(tmp_path):
+    path = tmp_path / "arm.axm"
+    model("arm").save(path, ["forward_dynamics"])
+    code = (
+        "import sys; sys.modules['casadi'] = None\n"
+        f"import axode as ax; m = ax.load_model({str(path)!r})\n"
+        "print(m.forward_dynamics(m.home, [0.1] * 7)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    expected = model("arm").forward_dynamics(model("arm").home, [0.1] * 7)[0]
+    assert float(done.stdout) == expected
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "foreign", "empty", "newer"])
+def test_damaged_files_are_refused(damage, tmp_path):
+    path = tmp_path / "arm.axm"
+    model("arm").save(path, ["forward_dynamics"])
+    data = bytearray(path.read_bytes())
+    if damage == "truncated":
+        data = data[: len(data) // 2]
+    elif damage == "changed":
+        data[len(data) // 2] ^= 1
+    elif damage == "newer":
+        data[len(b"axode-model\n")] = 9
+    else:
+        data = bytearray(b"" if damage == "empty" else b"PK\x03\x04 something else entirely")
+    path.write_bytes(data)
+    words = {"newer": "format 9", "foreign": "not an Axode model", "empty": "not an Axode model"}
+    with pytest.raises(ax.FileError, match=words.get(damage, "truncated or was changed")):
+        ax.load_model(path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "arm.axm"
+    model("arm").save(path, ["mass_matrix"])
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(ax.FileError, match="No space left"):
+        model("arm").save(path, ["energy"])
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["arm.axm"]
+    with pytest.raises(ax.FileError, match="cannot read"):
+        ax.load_model(tmp_path / "missing.axm")
+
+
+def test_the_compiler_is_there_where_c_is_tested():
+    assert shutil.which("cc"), "install a C compiler (Debian: build-essential) to test the C output"
