@@ -1,0 +1,33 @@
+"""Mechanisms that come with Axode: those of the sources, and those people look for.
+
+Each stands in a file of its own, as a function of the same name that returns a `Mechanism` built
+from Axode's own parts: `axode.gallery.build("caster_robot")`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from axode.errors import UnknownName
+from axode.mechanism.mechanism import Mechanism
+
+# name: what it is, in a line
+NAMES: dict[str, str] = {}
+
+
+def build(name: str, **options: Any) -> Mechanism:
+    """A mechanism of the gallery.
+
+    Args:
+        name: One of `NAMES`.
+        options: What its function takes: numbers of legs or wheels, values of parameters.
+
+    Raises:
+        UnknownName: listing the gallery.
+    """
+    if name not in NAMES:
+        raise UnknownName("the gallery", "mechanism", name, NAMES)
+    function = getattr(import_module(f"axode.gallery.{name}"), name)
+    mechanism: Mechanism = function(**options)
+    return mechanism
