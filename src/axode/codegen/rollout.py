@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen import jit
+from axode.codegen.fusion import fused
 from axode.codegen.kernel import WORK_ALIGNMENT
 from axode.codegen.llvm import cpu_count, pool
-from axode.codegen.fusion import fused
 from axode.codegen.program import ENTRY, Program, program_module
 
 Array = npt.NDArray[np.float64]
@@ -65,7 +65,10 @@ class Rollout:
         edges = [lanes * (groups * k // workers) for k in range(workers)] + [runs]
         jobs = [pool().submit(self._run, table, lanes, a, b)
                 for a, b in pairwise(edges) if a < b]  # fmt: skip
-        wait(jobs)
+        try:
+            wait(jobs)
+        finally:
+            wait(jobs)  # after Ctrl-C too: the threads write to the caller's arrays
         for job in jobs:
             job.result()
 

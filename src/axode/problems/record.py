@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
-from axode.problems.inputs import limited
-from axode.problems.integrators import EVENT, FINISHED, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 from axode.problems.runs import Runs
-from axode.results.trajectory import Trajectory
+from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 ENERGY_NAMES = ("kinetic", "potential", "supplied", "dissipated", "error")
 STATUS_WORDS = {
-    FINISHED: "finished", RUNNING: "interrupted", NOT_FINITE: "failed: not finite",
+    FINISHED: "finished", RUNNING: "interrupted", LEFT: "interrupted",
+    EVENT: "stopped by event", NOT_FINITE: "failed: not finite",
     UNDERFLOW: "failed: steps too short", SINGULAR: "failed: singular configuration",
 }  # fmt: skip
+CALLED_AT = 1e-12  # [s]: a sample this close before a call has its inputs
+SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
 
-def recorded(runs: Runs, batch: tuple[int, ...], interrupted: bool, seconds: float) -> Trajectory:
+def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     """What the runs saved, with speeds, inputs, energies, residuals and measures."""
+    from axode.results.trajectory import Trajectory
+
     times, out = _samples(runs)
-    model, d = runs.model, runs.dynamics
-    q, nu, w = np.split(out, [d.n_q, d.n_q + d.n_nu], axis=-1)
+    model = runs.model
+    q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
     options = _options(runs, times)
-    q = _closed(model, q, options)
-    nu = _own_speeds(runs, q, nu, options)
+    q, nu = _closed(model, q, options), np.ascontiguousarray(nu)
     u = _inputs(runs, times, q, nu, options)
     columns = list(_columns(model, q, nu, w, u, options))
     values = np.concatenate([block for _, _, _, block in columns], axis=-1)
@@ -38,26 +44,28 @@ def recorded(runs: Runs, batch: tuple[int, ...], interrupted: bool, seconds: flo
     units = tuple(u for _, us, _, _ in columns for u in us)
     kinds = {n: kind for ns, _, kind, _ in columns for n in ns}
     kinds |= {name: "independent" for name in model.independent}
-    keep = ~np.isnan(q).all(axis=(0, 2))
+    lengths = (~np.isnan(out[..., 0])).sum(axis=1)
+    events = [e if batch else replace(e, index_of_run=None) for e in runs.events]
     return Trajectory(
-        time=times[keep], values=values[:, keep].reshape(*batch, int(keep.sum()), len(names)),
-        names=names, units=units, kinds=kinds, statuses=tuple(_statuses(runs, interrupted)),
-        events=tuple(sorted(runs.events, key=lambda e: e.time * np.sign(runs.settings.duration))),
+        time=times, values=values.reshape(*batch, len(times), len(names)), names=names,
+        units=units, kinds=kinds, statuses=tuple(_statuses(runs)), lengths=lengths.reshape(batch),
+        events=tuple(sorted(events, key=lambda e: e.time * runs.settings.way)),
         info=_info(runs, seconds),
     )  # fmt: skip
 
 
 def _samples(runs: Runs) -> tuple[Array, Array]:
-    """Times and saved states; a single run that stopped early ends with where it stopped."""
+    """Times and saved states, as far as any run came; a single run ends with where it stopped."""
     times, out = runs.settings.times, runs.out
-    outcome = runs.outcomes[0]
-    if runs.count > 1 or outcome.status != EVENT or outcome.last is None:
+    reached = int((~np.isnan(out[..., 0])).sum(axis=1).max())
+    times, out = times[:reached], out[:, :reached]
+    last = runs.outcomes[0]
+    if runs.count > 1 or last.last is None or not np.isfinite(last.last).all():
         return times, out
-    saved = ~np.isnan(out[0, :, 0])
-    if abs(times[saved][-1] - outcome.time) < 1e-12 * max(1.0, abs(outcome.time)):
-        return times[saved], out[:, saved]
-    rows = np.concatenate([out[:, saved], outcome.last[np.newaxis, np.newaxis]], axis=1)
-    return np.append(times[saved], outcome.time), rows
+    ahead = runs.settings.way * (last.time - times[-1])
+    if ahead <= SAME_TIME * max(1.0, abs(last.time)):
+        return times, out
+    return np.append(times, last.time), np.concatenate([out, last.last[np.newaxis, np.newaxis]], 1)
 
 
 def _options(runs: Runs, times: Array) -> dict[str, Any]:
@@ -75,23 +83,6 @@ def _closed(model: Model, q: Array, options: Any) -> Array:
     return model.evaluate("projection", {"q": np.ascontiguousarray(q)}, options)
 
 
-def _own_speeds(runs: Runs, q: Array, nu: Array, options: Any) -> Array:
-    """Speeds of the model's own choice, also where the run went on with another."""
-    model = runs.model
-    nu = np.array(nu)
-    for run, first, last, other in sorted(runs.switches, key=lambda s: s[1]):
-        part = slice(first, min(last, nu.shape[1]))
-        own = {"t": options["t"][run, part]}
-        if "parameters" in options:
-            own["parameters"] = {n: np.broadcast_to(v, options["t"].shape)[run, part]
-                                 for n, v in options["parameters"].items()}  # fmt: skip
-        v = other.speeds(np.ascontiguousarray(q[run, part]), np.ascontiguousarray(
-            runs.out[run, part, q.shape[-1] : q.shape[-1] + nu.shape[-1]]), **own)  # fmt: skip
-        picks = [model.speed_names.index(name) for name in model.independent]
-        nu[run, part] = v[..., picks]
-    return nu
-
-
 def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Array:
     """Inputs at the saved times."""
     plan, model = runs.plan, runs.model
@@ -101,7 +92,7 @@ def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Arra
         return np.array(np.broadcast_to(
             constant[..., np.newaxis, :] if constant.ndim > 1 else constant, shape))  # fmt: skip
     if plan.sampled is not None:
-        return _sampled(runs, times, shape)
+        return np.array(np.broadcast_to(plan.sampled.at(times), shape))
     if plan.callback is not None:
         return _called(runs, times, shape)
     assert plan.tape is not None
@@ -113,28 +104,16 @@ def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Arra
     return np.array(np.broadcast_to(made, shape))
 
 
-def _sampled(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
-    sampled = runs.plan.sampled
-    assert sampled is not None
-    table = sampled.table(runs.model)
-    place = (times - sampled.start) / sampled.period
-    row = np.clip(np.floor(place + 1e-9).astype(int), 0, table.shape[-2] - 1)
-    values = table[..., row, :]
-    if sampled.between == "linear":
-        after = table[..., np.minimum(row + 1, table.shape[-2] - 1), :]
-        part = np.clip(place - row, 0.0, 1.0)[:, np.newaxis]
-        values = values + part * (after - values)
-    return np.array(np.broadcast_to(values, shape))
-
-
 def _called(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
-    """Inputs that a callback gave, held until it was called again; of a single run only."""
+    """Inputs that a callback gave, held until it was called again."""
     values = np.full(shape, np.nan)
-    if runs.count == 1 and runs.calls:
-        called = np.array([t for t, _ in runs.calls])
-        given = np.array([u for _, u in runs.calls])
-        row = np.clip(np.searchsorted(called, times + 1e-12, side="right") - 1, 0, len(called) - 1)
-        values[0] = limited(runs.model, given[row])
+    way = runs.settings.way
+    for run in range(runs.count):
+        mine = [(t, u) for number, t, u in runs.calls if number == run]
+        if mine:
+            called = way * np.array([t for t, _ in mine])
+            row = np.searchsorted(called, way * times + CALLED_AT, side="right") - 1
+            values[run] = np.array([u for _, u in mine])[np.clip(row, 0, len(mine) - 1)]
     return values
 
 
@@ -175,25 +154,26 @@ def _columns(
         )
 
 
-def _statuses(runs: Runs, interrupted: bool) -> Iterator[str]:
+def _statuses(runs: Runs) -> Iterator[str]:
     for outcome in runs.outcomes:
+        words = STATUS_WORDS[outcome.status]
         if outcome.status == EVENT:
-            yield f"stopped by event '{outcome.stopped_by}'"
-        else:
-            yield STATUS_WORDS[outcome.status]
+            words += f" '{outcome.word}'"
+        elif outcome.status not in (FINISHED, RUNNING, LEFT):
+            words += f" at t = {outcome.time:.6g} s, {outcome.word}"
+        yield words
 
 
 def _info(runs: Runs, seconds: float) -> dict[str, Any]:
-    s, b = runs.settings, runs.buffers
+    s = runs.settings
     info: dict[str, Any] = {"model": runs.model.name, "method": s.method, "seconds": seconds,
-                            "runs": runs.count}  # fmt: skip
+                            "runs": runs.count, "steps": int(runs.steps.sum())}  # fmt: skip
     if s.method == "rk4":
-        info |= {"step": float(abs(b["h"][0])), "steps": int(b["step"].sum())}
+        info |= {"step": s.length}
     else:
-        info |= {"rtol": s.rtol, "atol": s.atol, "steps": int(b["steps"].sum()),
-                 "rejected": int(b["rejected"].sum())}  # fmt: skip
+        info |= {"rtol": s.rtol, "atol": s.atol, "rejected": int(runs.rejected.sum())}
     if runs.p is not None and runs.p.ndim == 1:
         info["parameters"] = dict(zip(runs.model.parameters, runs.p.tolist(), strict=True))
-    if runs.switches:
-        info["partitions"] = len({id(m) for *_, m in runs.switches}) + 1
+    if runs.switched:
+        info["switches"] = sum(map(len, runs.switched.values()))
     return info

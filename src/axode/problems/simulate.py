@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +17,19 @@ from axode.errors import (
     LoopNotClosed,
     SimulationFailed,
     SingularConfiguration,
-    UnknownName,
 )
 from axode.problems.assemble import State, assemble
-from axode.problems.inputs import plan_input
-from axode.problems.integrators import METHODS, NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.inputs import Callback, plan_input
+from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.problems.record import recorded
-from axode.problems.runs import Runs, Settings
-from axode.problems.watches import Watch
-from axode.results.trajectory import Trajectory
+from axode.problems.runs import Runs
+from axode.problems.settings import Settings
+from axode.problems.steps import NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.watches import Watch, checked_watches
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
@@ -60,50 +65,30 @@ def simulate(
         SimulationFailed: if a number stops being finite or steps become too short; the error
             carries the trajectory so far, as does SingularConfiguration.
     """
-    settings = _settings(method, duration, step, rtol, atol, save_every, t0, threads)
+    settings = Settings(method, float(t0), float(duration), step, save_every, float(rtol),
+                        float(atol), threads)  # fmt: skip
+    watches = checked_watches(events)
     plan = plan_input(model, input)
     p, batch_p = _parameters(model, parameters)
-    q, nu, batch = _start(model, start, t0, p, batch_p)
-    count = q.shape[0]
-    if p is not None and p.ndim == 2 and p.shape[0] != count:
-        p = np.ascontiguousarray(np.broadcast_to(p, (count, p.shape[1])))
-    runs = Runs(model, plan, settings, tuple(events), q, nu, p)
+    q, nu, batch = _start(model, start, t0, p, np.broadcast_shapes(batch_p, plan.batch))
+    if p is not None and p.ndim == 2:
+        p = np.broadcast_to(p.reshape(*batch_p, -1), (*batch, p.shape[1])).reshape(len(q), -1)
     started = time.perf_counter()
-    interrupted = False
-    with Progress(model.name, progress) as bar:
-        try:
-            runs.advance(bar.update)
-        except KeyboardInterrupt:
-            interrupted = True
-    seconds = time.perf_counter() - started
-    trajectory = recorded(runs, batch, interrupted, seconds)
+    with Progress(model.name, progress) as bar, Interrupt() as interrupt:
+        if plan.callback is not None:
+            plan = replace(plan, callback=Callback(interrupt.users_turn(plan.callback.function)))
+        runs = Runs(model, input, plan.spread(batch), settings, watches, q, nu, p)
+
+        def look(share: float) -> None:
+            interrupt.check()
+            bar.update(share)
+
+        with suppress(KeyboardInterrupt):  # what was computed is returned
+            runs.advance(look)
+    trajectory = recorded(runs, batch, time.perf_counter() - started)
     if not batch:
         _raise_if_failed(runs, trajectory)
     return trajectory
-
-
-def _settings(
-    method: str, duration: float, step: float | None, rtol: float, atol: float,
-    save_every: float | None, t0: float, threads: int | None,
-) -> Settings:  # fmt: skip
-    if method not in METHODS:
-        raise UnknownName("simulate", "method", method, METHODS)
-    numbers = {"duration": duration, "rtol": rtol, "atol": atol, "t0": t0}
-    for name, value in numbers.items():
-        if not np.isfinite(value):
-            raise InvalidArgument(f"{name}: must be a finite number, got {value}")
-    if duration == 0:
-        raise InvalidArgument("duration: must not be zero")
-    every = abs(duration) / 500 if save_every is None else float(save_every)
-    if method == "rk4" and step is None:
-        step = min(every, 1e-3)
-    length = every if step is None else float(step)
-    for name, value in (("rtol", rtol), ("atol", atol), ("save_every", every), ("step", length)):
-        if not value > 0:
-            raise InvalidArgument(f"{name}: must be > 0, got {value}")
-    every = abs(duration) / max(1, round(abs(duration) / every))
-    return Settings(method, float(t0), float(duration), length, every, float(rtol), float(atol),
-                    threads)  # fmt: skip
 
 
 def _parameters(model: Model, given: Any) -> tuple[Array | None, tuple[int, ...]]:
@@ -165,17 +150,16 @@ def _refuse_open(model: Model, q: Array, t0: float, p: Array | None) -> None:
 
 
 def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
-    outcome = runs.outcomes[0]
+    outcome, name = runs.outcomes[0], runs.model.name
     t = outcome.time
+    kept = "  The trajectory so far is in the error's .trajectory."
     if outcome.status == SINGULAR:
         raise SingularConfiguration(
-            f"'{runs.model.name}' reaches a singular configuration at t = {t:.6g} s: its "
-            "constraint rows lose rank, so that the motion is no longer determined.\n"
-            "  The trajectory so far is in the error's .trajectory.", trajectory, t)  # fmt: skip
+            f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
+            f"longer determined: {outcome.word}.\n{kept}", trajectory, t)  # fmt: skip
     if outcome.status in (NOT_FINITE, UNDERFLOW):
-        cause = ("a number stopped being finite" if outcome.status == NOT_FINITE
-                 else "steps became too short for the tolerances")  # fmt: skip
+        remedy = ("Check the inputs and the state at that time." if outcome.status == NOT_FINITE
+                  else "Loosen rtol and atol, use method='rk4', or smooth what jumps.")  # fmt: skip
         raise SimulationFailed(
-            f"'{runs.model.name}' failed at t = {t:.6g} s: {cause}.\n  Check the inputs near that "
-            "time, loosen rtol, or watch for the configuration that causes it; the trajectory so "
-            "far is in the error's .trajectory.", trajectory, t)  # fmt: skip
+            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}\n{kept}",
+            trajectory, t)  # fmt: skip

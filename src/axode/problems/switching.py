@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -10,34 +11,113 @@ import numpy.typing as npt
 from axode.codegen.facts import Facts
 from axode.codegen.library import SymbolicLibrary
 from axode.codegen.model import Model
-from axode.problems.integrators import SMALLEST_PIVOT
+from axode.problems.batch import Batch
+from axode.problems.steps import RUNNING, SINGULAR
 
 Array = npt.NDArray[np.float64]
+BETTER = 3.0  # times the present pivot: what another choice must offer
+GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
+LOST = 1e-3  # a pivot below which the motion is no longer determined
+ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
+NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
+INVOLVED = 0.2  # of the largest weight: smaller ones are not named
 
 
-def switched_model(model: Model, q: Array, t: float) -> Model | None:
-    """The same mechanism on speeds that do well at a configuration, or None if none do."""
-    library = model.library
-    if not isinstance(library, SymbolicLibrary):
+@dataclass(frozen=True)
+class Choices:
+    """The same mechanism on other independent speeds, each derived once."""
+
+    models: dict[tuple[str, ...], Model] = field(default_factory=dict)
+
+    def best(self, model: Model, q: Array, t: float, p: Array | None) -> tuple[Model, str]:
+        """The model that does best at a configuration, and words for what is nearly lost there."""
+        from axode.symbolic.equations import Equations
+        from axode.symbolic.system import repartitioned, rows_at
+
+        assert isinstance(model.library, SymbolicLibrary)
+        equations = model.library.equations
+        system = equations.system
+        rows = rows_at(system, q, t, system.defaults if p is None else p)
+        weak_rows, free = rows.weakest
+        words = (
+            f"{_weak(equations.rows, weak_rows)}, so that the speeds may also go along "
+            f"{_direction(equations.speeds, free)}"
+        )
+        if rows.lost:
+            return model, words
+        other = repartitioned(system, rows)
+        names = tuple(other.tree.speed_names[j] for j in other.independent)
+        if set(names) == set(model.independent):
+            return model, words
+        if names not in self.models:
+            made = Equations(other, equations.formulation)
+            facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
+            library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
+            self.models[names] = Model(facts, library)
+        return self.models[names], words
+
+
+_CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
+
+
+def _weak(rows: tuple[str, ...], weights: Array) -> str:
+    size = np.abs(weights)
+    picked = [n for n, w in zip(rows, size, strict=True) if w > INVOLVED * size.max()]
+    if len(picked) == 1:
+        return f"the row {picked[0]} vanishes there"
+    return f"the rows {', '.join(picked)} depend on each other there"
+
+
+def _direction(names: tuple[str, ...], weights: Array) -> str:
+    scaled = weights / weights[np.argmax(np.abs(weights))]
+    pairs = zip(names, scaled.tolist(), strict=True)
+    return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > INVOLVED)
+
+
+def smallest_pivot(model: Model, q: Array, options: dict[str, object]) -> float:
+    """Of all solves behind a model's speeds."""
+    pivots = model.evaluate("pivots", {"q": q}, options)  # type: ignore[arg-type]
+    return float(np.abs(pivots).min(initial=1.0))
+
+
+def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
+    """What to do with a run before whose next step a pivot becomes small.
+
+    It changes to a model that does better there, which is returned; or it goes on as it is; or it
+    ends, if no choice of speeds would do.
+
+    Args:
+        batch: Where it runs now.
+        run: Its number there.
+        own: The model the user gave.
+    """
+    model, b = batch.model, batch.buffers
+    q, t = b["q"][run].copy(), float(b["t"][run, 0])
+    near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
+    if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
+        words = (f"the independent speeds {', '.join(model.independent)} no longer describe the "
+                 "motion there; a model compiled from the mechanism changes them")  # fmt: skip
+        return _go_on_or_end(batch, run, near, words)
+    options = batch.options(run)
+    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
+    choices = _CHOICES.setdefault(own, Choices({own.independent: own}))
+    other, words = choices.best(model, q, t, p)
+    if other is not model:
+        present, offered = (smallest_pivot(m, q, options) for m in (model, other))
+        if offered > max(BETTER * present, LOST) or (near < LOST and offered > GOOD):
+            return other
+    return _go_on_or_end(batch, run, near, words)
+
+
+def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
+    b = batch.buffers
+    step = abs(float(b["h_s"][run, 0]))
+    if near >= LOST:
+        b["least_pivot"][run] = ASK_AGAIN * near
+    elif batch.settings.method == "dopri5" and step > NEAREST:
+        b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
+    else:
+        batch.resolve(run, SINGULAR, words)
         return None
-    from axode.symbolic.equations import Equations
-    from axode.symbolic.system import repartitioned
-
-    system = repartitioned(library.equations.system, q, t)
-    if system is None:
-        return None
-    equations = Equations(system, library.equations.formulation)
-    facts = Facts.of(equations, fixed=model.facts.fixed)
-    other = Model(replace(facts, home=model.facts.home),
-                  SymbolicLibrary(equations, library.target, fixed=model.facts.fixed))  # fmt: skip
-    pivots = other.library.entry("pivots")
-    if other.tape("pivots").outputs[0].size:
-        values = pivots.call(q, *_extras(other, pivots.arguments, t))
-        if np.abs(values).min() < SMALLEST_PIVOT * 1.5:
-            return None
-    return other
-
-
-def _extras(model: Model, arguments: tuple[str, ...], t: float) -> list[Array]:
-    known = {"t": np.array([t]), "p": np.array(list(model.parameters.values()))}
-    return [known[name] for name in arguments if name in known]
+    b["status"][run] = RUNNING
+    return None

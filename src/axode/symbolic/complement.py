@@ -136,6 +136,7 @@ class Complement:
     bias: SX  # A v_dot + bias = 0
     asked: tuple[int, ...]  # the independent speeds that were asked for
     base: Partition  # the ones the blocks are built on
+    scales: tuple[float, ...]  # usual lengths of the rows
     legs: tuple[Leg, ...] = ()
 
     @classmethod
@@ -152,7 +153,9 @@ class Complement:
         cheap = cheapest_partition(report)
         worth = cheap.cost + len(independent) ** 3 // 2 < direct.cost
         base = cheap if worth and _holds(cheap, direct, report) else direct
-        whole = cls(A, b, bias, tuple(independent), base)
+        lengths = [np.linalg.norm(M, axis=1) for M in report.matrices]
+        scales = tuple(np.max(lengths, axis=0).clip(1e-300).tolist())
+        whole = cls(A, b, bias, tuple(independent), base, scales)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
     def _stands_alone(self, leg: Leg) -> bool:
@@ -325,16 +328,17 @@ class Complement:
         return ca.vertcat(*found) if found else SX.zeros(0)
 
     def _pivot(self, block: Block, rows: tuple[int, ...], columns: tuple[int, ...]) -> SX:
-        """A block's pivot against its whole rows.
+        """A block's pivot against the usual length of its rows.
 
-        Against its own part of them a block of one would never be small.
+        Against their length at the moment a block of one, or a row that vanishes as a whole, would
+        never seem small.
         """
-        share = SX(1)
-        if block.inverse is not None:
-            for r in rows:
-                own = ca.sumsqr(ca.densify(self.A[r, list(columns)]))
-                share = share * own / ca.fmax(ca.sumsqr(ca.densify(self.A[r, :])), 1e-300)
-        return block.pivot * ca.sqrt(share)
+        if block.inverse is None:
+            return block.pivot
+        length = SX(1)
+        for r in rows:
+            length = length * ca.norm_2(_part(self.A, (r,), columns).T) / self.scales[r]
+        return block.pivot * length
 
 
 def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:

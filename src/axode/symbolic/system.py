@@ -178,13 +178,14 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
 
 @dataclass(frozen=True)
 class RowsThere:
-    """The kept rows at one configuration, each scaled to its largest entry."""
+    """The kept rows at one configuration."""
 
-    scaled: np.ndarray
+    matrix: np.ndarray
+    scales: np.ndarray  # their usual largest entries
 
     @cached_property
     def _svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        U, s, Vt = np.linalg.svd(self.scaled)
+        U, s, Vt = np.linalg.svd(self.matrix / self.scales[:, np.newaxis])
         return U, s, Vt
 
     @property
@@ -202,7 +203,7 @@ class RowsThere:
     @property
     def null_space(self) -> np.ndarray:
         """Speeds that they allow, in columns."""
-        return self._svd[2][len(self.scaled) :].T
+        return self._svd[2][len(self.matrix) :].T
 
 
 def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
@@ -210,7 +211,8 @@ def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere
     tree = system.tree
     A = ca.Function("A", [tree.q, tree.t, tree.parameters], [system.A])
     kept = np.array(ca.DM(A(q, t, p)).full())
-    return RowsThere(kept / np.abs(kept).max(axis=1, keepdims=True).clip(1e-300))
+    usual = np.array([np.abs(M).max(axis=1) for M in system.report.matrices]).max(axis=0)
+    return RowsThere(kept, usual.clip(1e-300))
 
 
 def repartitioned(system: System, rows: RowsThere) -> System:
@@ -219,8 +221,8 @@ def repartitioned(system: System, rows: RowsThere) -> System:
     # column-pivoted QR: the speeds whose directions are farthest apart
     pivots = qr(Z.T, pivoting=True, mode="economic")[2][: Z.shape[1]]
     # an entry may vanish here by chance: where it can be seen is judged from all samples
-    matrices = (rows.scaled, *system.report.matrices)
-    report = replace(system.report, matrices=matrices, null_bases=(Z,), home_matrix=(rows.scaled,))
+    matrices = (rows.matrix, *system.report.matrices)
+    report = replace(system.report, matrices=matrices, null_bases=(Z,), home_matrix=(rows.matrix,))
     return replace(system, report=report, independent=tuple(sorted(int(j) for j in pivots)))
 
 

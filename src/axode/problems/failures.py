@@ -1,0 +1,39 @@
+"""Why a run could not go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from axode.problems.batch import Array, Batch
+from axode.problems.steps import UNDERFLOW
+
+STAGES = (0.0, 0.5, 1.0)  # parts of the step at which inputs are looked at
+
+
+def cause_of(batch: Batch, run: int) -> str:
+    """Words for what is wrong with the step that a run could not take."""
+    b, model = batch.buffers, batch.model
+    t, length = float(b["t"][run, 0]), float(b["h_s"][run, 0])
+    if int(b["status"][run, 0]) == UNDERFLOW:
+        return f"steps of {abs(length):.1e} s are still too long for the tolerances"
+    q, nu = b["q"][run], b["nu"][run]
+    for part in STAGES:
+        u = batch.input_at(run, t + part * length)
+        if not np.isfinite(u).all():
+            return f"the input {_first(model.inputs, u)}"
+    options = batch.options(run)
+    rate = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, options)  # type: ignore[arg-type]
+    if not np.isfinite(rate).all():
+        names = (*(f"rate of {n}" for n in (*model.coordinates, *model.independent)),
+                 "power supplied", "power dissipated")  # fmt: skip
+        return f"the {_first(names, rate)}"
+    fastest = model.independent[int(np.argmax(np.abs(nu)))] if nu.size else ""
+    return f"the motion becomes infinitely fast, {fastest} first"
+
+
+def _first(names: Sequence[str], values: Array) -> str:
+    """The first number that is not finite, in words."""
+    worst = int(np.argmax(~np.isfinite(values)))
+    return f"{names[worst]} is {values[worst]}"

@@ -1,0 +1,56 @@
+"""Ctrl-C that waits until the numbers are consistent."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interrupt:
+    """Holds Ctrl-C back inside a `with` until `check` is called; a second press does not wait.
+
+    Elsewhere than in the main thread, or where the program handles SIGINT itself, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._pressed = False
+        self._patient = True
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupt:
+        if (threading.current_thread() is threading.main_thread()
+                and signal.getsignal(signal.SIGINT) is signal.default_int_handler):  # fmt: skip
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._pressed or not self._patient:
+            raise KeyboardInterrupt
+        self._pressed = True
+
+    def check(self) -> None:
+        """Raise what was held back."""
+        if self._pressed:
+            raise KeyboardInterrupt
+
+    def users_turn(self, function: Any) -> Any:
+        """A function of the user's, inside which Ctrl-C acts at once."""
+
+        def called(*arguments: Any) -> Any:
+            self.check()
+            self._patient = False
+            try:
+                return function(*arguments)
+            finally:
+                self._patient = True
+
+        return called

@@ -1,0 +1,90 @@
+"""How to integrate, and when to save."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName
+from axode.problems.integrators import METHODS
+
+Array = npt.NDArray[np.float64]
+SAMPLES = 500  # saved unless the user says how often
+LONGEST_STEP = 1e-3  # [s] of rk4 unless given
+ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Method, time and tolerances, all of them checked."""
+
+    method: str
+    t0: float
+    duration: float
+    step: float | None
+    save_every: float | None
+    rtol: float
+    atol: float
+    threads: int | None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UnknownName("simulate", "method", self.method, METHODS)
+        if self.step is not None and self.method != "rk4":
+            raise InvalidArgument(
+                f"step: {self.method} chooses its own steps; use method='rk4', or rtol and atol"
+            )
+        for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise InvalidArgument(f"{name}: must be a finite number, got {value}")
+        if self.duration == 0:
+            raise InvalidArgument("duration: must not be zero")
+        for name in ("rtol", "atol", "step", "save_every", "threads"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidArgument(f"{name}: must be > 0, got {value}")
+
+    @property
+    def t_end(self) -> float:
+        """When it ends."""
+        return self.t0 + self.duration
+
+    @property
+    def way(self) -> float:
+        """1 forwards in time, -1 backwards."""
+        return math.copysign(1.0, self.duration)
+
+    @cached_property
+    def length(self) -> float:
+        """Of a step of rk4: the one asked for, or the next shorter one that meets the samples."""
+        step = LONGEST_STEP if self.step is None else self.step
+        if self.save_every is None:
+            return min(step, abs(self.duration))
+        return self.save_every / math.ceil(self.save_every / step - ROUNDING)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of rk4, the last one perhaps shorter."""
+        return max(1, math.ceil(abs(self.duration) / self.length - ROUNDING))
+
+    @property
+    def save_steps(self) -> int:
+        """Steps of rk4 between samples."""
+        every = abs(self.duration) / SAMPLES if self.save_every is None else self.save_every
+        return max(1, round(every / self.length))
+
+    @cached_property
+    def times(self) -> Array:
+        """When states are saved, start and end included."""
+        if self.method == "rk4":
+            every = self.save_steps * self.length
+        else:
+            every = abs(self.duration) / SAMPLES if self.save_every is None else self.save_every
+        count = max(0, math.ceil(abs(self.duration) / every - ROUNDING) - 1)
+        times = self.t0 + self.way * every * np.arange(count + 1)
+        return np.append(times, self.t_end)
