@@ -35,7 +35,7 @@ def traced_tape(
     import casadi as ca
 
     from axode.codegen.library import shaped_tape
-    from axode.symbolic.measures import StateSymbols
+    from axode.symbolic.measures import StateSymbols, traced
 
     if not isinstance(model.library, SymbolicLibrary):
         raise NotApplicable(
@@ -53,7 +53,7 @@ def traced_tape(
         def nu(self) -> Any:
             return nu
 
-    values = ca.vertcat(ca.SX(0, 1), *function(Symbols(e)))
+    values = ca.vertcat(ca.SX(0, 1), *traced(function, Symbols(e)))
     if e.parameters and model.facts.fixed:
         values = ca.substitute(values, e.p, ca.DM(e.system.defaults))
     symbols = {"t": e.t, "q": e.q, "nu": e.nu}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ def _components(
 ) -> Iterator[SymbolicMeasure]:
     if measure.kind == "function":
         assert measure.function is not None
-        value = SX(measure.function(StateSymbols(equations, known)))
+        value = SX(traced(measure.function, StateSymbols(equations, known)))
         needs = ca.depends_on(value, equations.nu)
         yield SymbolicMeasure(measure.name, measure.unit, value, bool(needs))
         return
@@ -112,6 +113,14 @@ def _attitude(pose: Pose, kind: str) -> SX:
 def _rate(equations: Equations, x: SX) -> SX:
     rate = ca.jtimes(x, equations.q, equations.q_dot)
     return rate + ca.jtimes(x, equations.t, SX(1))
+
+
+def traced(function: Callable[[Any], Any], state: StateSymbols) -> Any:
+    """A function's value on symbols; NumPy's functions may be used in it, without CasADi's notice
+    of how it takes them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message="(?s).*casadi value")
+        return function(state)
 
 
 class StateSymbols:
