@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
+ROUNDING = 1e-9  # of a margin: nearer to zero than this is zero
 IDLE = 1e-9  # of the largest force: less than this on an unloaded wheel is rounding
 
 
@@ -160,13 +161,13 @@ def _first(
     time: Array, margin: Array, wheel: npt.NDArray[np.intp], names: tuple[str, ...]
 ) -> tuple[float | None, str | None]:
     """When a margin first falls below zero, between samples by a straight line, and whose it is."""
-    below = np.flatnonzero(margin < 0)
+    below = np.flatnonzero(margin < -ROUNDING)
     if not below.size:
         return None, None
     k = int(below[0])
     at = float(time[k])
     if k and np.isfinite(margin[k]):
-        part = margin[k - 1] / (margin[k - 1] - margin[k])
+        part = max(margin[k - 1], 0.0) / (max(margin[k - 1], 0.0) - margin[k])
         at = float(time[k - 1] + part * (time[k] - time[k - 1]))
     return at, names[int(wheel[k])]
 

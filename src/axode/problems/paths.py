@@ -272,8 +272,13 @@ def admissible(
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
     times = _spaced(np.array([0.0, path.duration]),
                     path.duration / SAMPLES if save_every is None else save_every)  # fmt: skip
-    left: Array = np.abs(motion.residuals(times, start or {})).max(axis=-1)
-    return left
+    return _size(motion.residuals(times, start or {}))
+
+
+def _size(misfit: Array) -> Array:
+    """What is left of a velocity in the plane, or of anything else where that is more."""
+    plane = np.hypot(misfit[:, 0], misfit[:, 1])
+    return np.maximum(plane, np.abs(misfit[:, 2:]).max(axis=-1))
 
 
 class _PathMotion(GivenMotion):
@@ -283,7 +288,7 @@ class _PathMotion(GivenMotion):
     left: Array
 
     def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
-        worst = np.abs(misfit).max(axis=-1)
+        worst = _size(misfit)
         if what == "speeds":
             self.left = worst
         allowed = ADMISSIBLE * max(1.0, float(np.abs(size).max(initial=0.0)))
