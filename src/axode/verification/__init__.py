@@ -1,0 +1,1 @@
+"""Acceptance cases of the sources, run through the gallery."""
