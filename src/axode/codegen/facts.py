@@ -26,6 +26,7 @@ class Facts:
     motors: int
     rows: tuple[str, ...]
     residual_rows: tuple[str, ...]
+    residual_units: tuple[str, ...]  # "m" or "rad"
     bodies: tuple[str, ...]
     contacts: tuple[str, ...]
     unknown_forces: tuple[tuple[int, int], ...]  # entries of contact_forces statics cannot tell
@@ -53,6 +54,7 @@ class Facts:
             independent=equations.independent, inputs=equations.inputs,
             motors=system.forces.motors, rows=equations.rows,
             residual_rows=tuple(equations.residuals),
+            residual_units=tuple(row.unit for row in system.rows if row.residual is not None),
             bodies=tuple(body.name for body in system.mechanism.bodies),
             contacts=tuple(contact.name for contact in system.mechanism.contacts),
             unknown_forces=tuple(unknown_contact_forces(equations)),

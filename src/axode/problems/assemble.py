@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 
 Array = npt.NDArray[np.float64]
 CLOSED = 1e-10  # [m or rad]
-STEPS = 80
+IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
+STEPS = 200
+LEAST_DAMPING, MOST_DAMPING = 1e-13, 1e6  # of the mean squared row length
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 
@@ -26,6 +28,7 @@ class State:
     nu: Array
     residual: float
     model: Model
+    options: Mapping[str, Any] = field(default_factory=dict)  # time and parameters it is for
 
     def __getitem__(self, name: str) -> float:
         """A coordinate, any joint speed or a measure by name."""
@@ -36,9 +39,10 @@ class State:
         """Coordinates, all joint speeds and measures by name."""
         m = self.model
         values = dict(zip(m.coordinates, self.q.tolist(), strict=True))
-        values |= dict(zip(m.speed_names, m.speeds(self.q, self.nu).tolist(), strict=True))
-        measured = m.measures(self.q, self.nu).tolist()
-        return values | dict(zip((n for n, _, _ in m.facts.measures), measured, strict=True))
+        speeds = m.speeds(self.q, self.nu, **self.options).tolist()
+        values |= dict(zip(m.speed_names, speeds, strict=True))
+        measured = m.measures(self.q, self.nu, **self.options).tolist()
+        return values | dict(zip(m.measure_names, measured, strict=True))
 
 
 def assemble(
@@ -77,7 +81,63 @@ def assemble(
             q, error = trial, trial_error
     if error > CLOSED:
         raise problem.open_at(q)
-    return State(q, _consistent_speeds(model, q, speeds, options), error, model)
+    nu = _consistent_speeds(model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()},
+                            options)  # fmt: skip
+    return State(q, nu[0], error, model, options)
+
+
+def assembled(
+    model: Model, near: Mapping[str, Array], count: int, t: float, p: Array | None
+) -> tuple[Array, Array]:
+    """Coordinates and speeds of many states, (count, size) each.
+
+    Args:
+        model: What to assemble.
+        near: As for `assemble`, with one value a state.
+        count: How many states.
+        t: Time [s].
+        p: Free parameters, (size,) or (count, size).
+    """
+    known = (*model.coordinates, *model.speed_names, *model.measure_names)
+    needs = {name: needs for name, _, needs in model.facts.measures}
+    names = {given: signal_name(model, given, known) for given in near}
+    speeds = {names[g]: v for g, v in near.items()
+              if names[g] in model.speed_names or needs.get(names[g])}  # fmt: skip
+    places = {g: v for g, v in near.items() if names[g] not in speeds}
+    q = _placed(model, {names[g]: v for g, v in places.items()}, count)
+    if q is None:
+        q = _solved(model, places, count, t, p)
+    options: dict[str, Any] = {"t": np.full(count, t)}
+    if p is not None:
+        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
+    return q, _consistent_speeds(model, q, speeds, options)
+
+
+def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
+    """Coordinates as given, where nothing ties them to each other."""
+    tied = {model.coordinates[k] for four in model.facts.quaternions for k in four}
+    if model.residual_rows or not set(places) <= set(model.coordinates) - tied:
+        return None
+    q = np.tile(model.home, (count, 1))
+    for name, values in places.items():
+        q[:, model.coordinates.index(name)] = values
+    return q
+
+
+def _solved(
+    model: Model, places: Mapping[str, Array], count: int, t: float, p: Array | None
+) -> Array:
+    """Closed configurations, each different one found once."""
+    each = np.column_stack([np.zeros((count, 1)), *places.values(),
+                            *([p] if p is not None and p.ndim > 1 else [])])  # fmt: skip
+    _, first, which = np.unique(each, axis=0, return_index=True, return_inverse=True)
+    solved = []
+    for run in first.tolist():
+        own = None if p is None else dict(zip(model.parameters, p if p.ndim == 1 else p[run],
+                                              strict=True))  # fmt: skip
+        near = {name: float(values[run]) for name, values in places.items()}
+        solved.append(assemble(model, near, t=t, parameters=own).q)
+    return np.array(solved)[which.reshape(-1)]
 
 
 def signal_name(model: Model, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
@@ -105,6 +165,8 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
     speeds, wanted = {}, {}
     for given, value in near.items():
         name = signal_name(model, given, known)
+        if not np.isfinite(value):
+            raise InvalidArgument(f"near '{given}': must be finite, got {value}")
         if name in model.coordinates:
             q[model.coordinates.index(name)] = float(value)
         elif name in model.speed_names or measured[name]:
@@ -164,7 +226,7 @@ class _Closure:
     def solve(self, q: Array) -> tuple[Array, float]:
         """Damped least-squares steps from a guess, and the residual they end with."""
         q = self._normalised(q)
-        best, best_error, damping = q, np.inf, 1e-6
+        best, best_error, damping = q, np.inf, LEAST_DAMPING
         free = ~self.fixed
         r = self.residual(q)
         for _ in range(STEPS):
@@ -174,16 +236,18 @@ class _Closure:
             if error < CLOSED * 1e-3 or not np.isfinite(error):
                 break
             J = self.jacobian(q)[:, free]
-            step = J.T @ np.linalg.solve(J @ J.T + damping * error * np.eye(len(r)), r)
+            gram = J @ J.T
+            size = max(float(np.trace(gram)) / len(r), 1e-300)
+            step = J.T @ np.linalg.solve(gram + damping * size * np.eye(len(r)), r)
             trial = q.copy()
             trial[free] -= step * min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
             trial = self._normalised(trial)
             r_trial = self.residual(trial)
             if np.linalg.norm(r_trial) < np.linalg.norm(r):
-                q, r, damping = trial, r_trial, max(damping / 5, 1e-12)
+                q, r, damping = trial, r_trial, max(damping / 10, LEAST_DAMPING)
             else:
                 damping *= 10
-                if damping > 1e9:
+                if damping > MOST_DAMPING:
                     break
         return best, best_error
 
@@ -197,43 +261,43 @@ class _Closure:
     def open_at(self, q: Array) -> LoopNotClosed:
         """The error that names what stays open."""
         r = self.residual(q)
-        names = [*self.model.residual_rows, *self.wanted,
-                 *(self.model.coordinates[f[0]] for f in self.model.facts.quaternions)]  # fmt: skip
+        facts = self.model.facts
+        names = [*facts.residual_rows, *self.wanted,
+                 *(self.model.coordinates[f[0]] for f in facts.quaternions)]  # fmt: skip
+        units = [*facts.residual_units, *(facts.measures[k][1] for k in self.measures),
+                 *("" for _ in facts.quaternions)]  # fmt: skip
         worst = int(np.argmax(np.abs(np.where(np.isfinite(r), r, np.inf))))
-        angular = names[worst].rsplit(".", 1)[-1] in ("rx", "ry", "rz", "cross", "pitch", "roll")
         configuration = dict(zip(self.model.coordinates, map(float, q), strict=True))
         return LoopNotClosed(
-            names[worst], abs(float(r[worst])), "rad" if angular else "m", configuration,
+            names[worst], abs(float(r[worst])), units[worst], configuration,
             "Give a nearer guess, fix fewer coordinates, or pass tries=20 for random starts.",
         )  # fmt: skip
 
 
 def _consistent_speeds(
-    model: Model, q: Array, wanted: dict[str, float], options: dict[str, Any]
+    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
 ) -> Array:
-    """Independent speeds that give the wanted ones, smallest otherwise."""
+    """Independent speeds that give the wanted ones, smallest otherwise; one state a row."""
     n = len(model.independent)
+    rest = np.zeros((len(q), n))
     if not wanted:
-        return np.zeros(n)
-    rest = np.zeros(n)
-    Theta = model.speed_map(q, **options)
-    base = model.speeds(q, rest, **options)
-    names = [name for name, _, _ in model.facts.measures]
+        return rest
+    Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
     rows, right = [], []
-    for name, value in wanted.items():
+    for name, values in wanted.items():
         if name in model.speed_names:
             j = model.speed_names.index(name)
-            rows.append(Theta[j])
-            right.append(value - base[j])
+            rows.append(Theta[:, j])
+            right.append(values - base[:, j])
         else:  # measures of velocity are linear in the speeds
-            j = names.index(name)
-            rows.append(model.measures_jacobian(q, rest, **options)[j, q.size :])
-            right.append(value - model.measures(q, rest, **options)[j])
-    A, b = np.array(rows), np.array(right)
-    nu: Array = np.linalg.lstsq(A, b, rcond=None)[0]
-    miss = np.abs(A @ nu - b)
-    if miss.max() > 1e-9 * max(1.0, np.abs(b).max()):
-        worst = list(wanted)[int(np.argmax(miss))]
+            j = model.measure_names.index(name)
+            rows.append(model.measures_jacobian(q, rest, **options)[:, j, q.shape[1] :])
+            right.append(values - model.measures(q, rest, **options)[:, j])
+    A, b = np.stack(rows, axis=1), np.stack(right, axis=1)
+    nu: Array = (np.linalg.pinv(A, rcond=1e-12) @ b[..., np.newaxis])[..., 0]
+    miss = np.abs((A @ nu[..., np.newaxis])[..., 0] - b)
+    if miss.max() > IMPOSSIBLE * max(1.0, np.abs(b).max()):
+        worst = list(wanted)[int(np.argmax(miss.max(axis=0)))]
         raise InvalidArgument(
             f"the constraints do not allow these speeds together: '{worst}' misses its value by "
             f"{miss.max():.3g}; give fewer, for instance only {', '.join(model.independent)}"

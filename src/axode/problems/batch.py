@@ -122,7 +122,8 @@ class Batch:
             numbers |= {"h": s.way * s.length, "t0": s.t0, "n_steps": s.n_steps,
                         "save_steps": s.save_steps}  # fmt: skip
         else:
-            numbers |= {"way": s.way, "longest": abs(s.duration), "rtol": s.rtol, "atol": s.atol,
+            longest = abs(s.times[1] - s.t0) if self.plan.callback else abs(s.duration)
+            numbers |= {"way": s.way, "longest": longest, "rtol": s.rtol, "atol": s.atol,
                         "rows": len(s.times)}  # fmt: skip
         sampled = self.plan.sampled
         if sampled is not None:

@@ -18,7 +18,7 @@ from axode.errors import (
     SimulationFailed,
     SingularConfiguration,
 )
-from axode.problems.assemble import State, assemble
+from axode.problems.assemble import State, assembled
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
@@ -69,10 +69,7 @@ def simulate(
                         float(atol), threads)  # fmt: skip
     watches = checked_watches(events)
     plan = plan_input(model, input)
-    p, batch_p = _parameters(model, parameters)
-    q, nu, batch = _start(model, start, t0, p, np.broadcast_shapes(batch_p, plan.batch))
-    if p is not None and p.ndim == 2:
-        p = np.broadcast_to(p.reshape(*batch_p, -1), (*batch, p.shape[1])).reshape(len(q), -1)
+    q, nu, p, batch = _start(model, start, t0, _parameters(model, parameters), plan.batch)
     started = time.perf_counter()
     with Progress(model.name, progress) as bar, Interrupt() as interrupt:
         if plan.callback is not None:
@@ -91,60 +88,93 @@ def simulate(
     return trajectory
 
 
-def _parameters(model: Model, given: Any) -> tuple[Array | None, tuple[int, ...]]:
-    """Parameter values, (size,) or (runs, size), and the batch shape they make."""
+def _parameters(model: Model, given: Any) -> Array | None:
+    """Parameter values, (*batch, size), if the model's are free."""
     if not model.parameters or model.facts.fixed:
         if given:
             raise InvalidArgument(
                 "this model's parameters are fixed; compile(parameters='free') to change them"
                 if model.parameters else f"model '{model.name}' has no parameters")  # fmt: skip
-        return None, ()
+        return None
     values = model.parameter_vector(given)
-    return np.ascontiguousarray(values.reshape(-1, values.shape[-1])
-                                if values.ndim > 1 else values), values.shape[:-1]  # fmt: skip
+    if not np.isfinite(values).all():
+        worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
+        raise InvalidArgument(f"parameter '{list(model.parameters)[worst]}': must be finite")
+    return values
+
+
+def _named_start(start: Any) -> dict[str, Array]:
+    if start is not None and not isinstance(start, Mapping):
+        raise InvalidArgument(
+            "start: expected coordinates, speeds and measures by name, a State of assemble, or "
+            f"(q, nu), got {start!r}"
+        )
+    arrays = {name: np.asarray(value, dtype=float) for name, value in (start or {}).items()}
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise InvalidArgument(f"start '{name}': must be finite")
+    return arrays
 
 
 def _start(
-    model: Model, start: Any, t0: float, p: Array | None, batch_p: tuple[int, ...]
-) -> tuple[Array, Array, tuple[int, ...]]:
-    """Coordinates and speeds of all runs, and the shape of the batch."""
+    model: Model, start: Any, t0: float, p: Array | None, others: tuple[int, ...]
+) -> tuple[Array, Array, Array | None, tuple[int, ...]]:
+    """Coordinates, speeds and parameters of all runs, and the shape of the batch."""
     if isinstance(start, State):
         start = (start.q, start.nu)
-    if isinstance(start, tuple):
-        q, nu = (np.asarray(x, dtype=float) for x in start)
-        batch = np.broadcast_shapes(q.shape[:-1], nu.shape[:-1], batch_p)
-        q = np.broadcast_to(q, (*batch, len(model.coordinates))).reshape(-1, q.shape[-1])
-        nu = np.broadcast_to(nu, (*batch, len(model.independent))).reshape(-1, nu.shape[-1])
-        _refuse_open(model, q, t0, p)
-        return np.array(q), np.array(nu), batch
-    given = dict(start or {})
-    arrays = {name: np.asarray(value, dtype=float) for name, value in given.items()}
-    batch = np.broadcast_shapes(batch_p, *(a.shape for a in arrays.values()))
+    given = [np.asarray(x, dtype=float) for x in start] if isinstance(start, tuple) else []
+    named = {} if given else _named_start(start)
+    shapes = [a.shape[:-1] for a in given] + [a.shape for a in named.values()]
+    shapes += [] if p is None else [p.shape[:-1]]
+    try:
+        batch = np.broadcast_shapes(others, *shapes)
+    except ValueError:
+        raise InvalidArgument(
+            f"start, parameters and inputs make batches that do not fit: {[others, *shapes]}"
+        ) from None
     count = int(np.prod(batch, dtype=int))
-    flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in arrays.items()}
-    states = []
-    for run in range(count):
-        own = None if p is None else dict(zip(model.parameters, p if p.ndim == 1 else p[run],
-                                              strict=True))  # fmt: skip
-        near = {name: float(values[run]) for name, values in flat.items()}
-        states.append(assemble(model, near, t=t0, parameters=own))
-        if run == 0 and count > 1 and not arrays and (p is None or p.ndim == 1):
-            states = states * count
-            break
-    return (np.array([s.q for s in states]), np.array([s.nu for s in states]), batch)
+    if p is not None and p.ndim > 1:
+        p = np.broadcast_to(p, (*batch, p.shape[-1])).reshape(count, -1)
+    if given:
+        q, nu = _flat(model, given, batch)
+        _refuse_open(model, q, t0, p)
+        return q, nu, p, batch
+    flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in named.items()}
+    q, nu = assembled(model, flat, count, t0, p)
+    return q, nu, p, batch
+
+
+def _flat(model: Model, given: list[Array], batch: tuple[int, ...]) -> tuple[Array, Array]:
+    sizes = (len(model.coordinates), len(model.independent))
+    if len(given) != 2 or any(a.ndim == 0 or a.shape[-1] != n
+                              for a, n in zip(given, sizes, strict=False)):  # fmt: skip
+        shapes = ", ".join(str(a.shape) for a in given)
+        raise InvalidArgument(
+            f"start: (q, nu) of sizes {sizes[0]} and {sizes[1]} are needed, got {shapes}"
+        )
+    q, nu = (np.broadcast_to(a, (*batch, n)).reshape(-1, n)
+             for a, n in zip(given, sizes, strict=True))  # fmt: skip
+    if not (np.isfinite(q).all() and np.isfinite(nu).all()):
+        raise InvalidArgument("start: every number must be finite")
+    return np.array(q), np.array(nu)
 
 
 def _refuse_open(model: Model, q: Array, t0: float, p: Array | None) -> None:
+    for four in map(list, model.facts.quaternions):
+        if np.abs(np.linalg.norm(q[:, four], axis=1) - 1).max() > OPEN:
+            names = ", ".join(model.coordinates[k] for k in four)
+            raise InvalidArgument(f"start: the quaternion {names} must have length one")
     if not model.residual_rows:
         return
     more: dict[str, Any] = {}
     if p is not None:
         more["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    residual = np.abs(model.residual(q, t=t0, **more))
-    if residual.max(initial=0.0) > OPEN:
-        row = int(np.argmax(residual.max(axis=0)))
+    residual = np.abs(model.residual(q, t=np.full(len(q), t0), **more))
+    if not residual.max(initial=0.0) <= OPEN:
+        run, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
         raise LoopNotClosed(
-            model.residual_rows[row], float(residual.max()), "m", {},
+            model.residual_rows[row], float(residual[run, row]), model.facts.residual_units[row],
+            dict(zip(model.coordinates, q[run].tolist(), strict=True)),
             "Call axode.assemble(model, near=...) first, or give the start by name.",
         )  # fmt: skip
 
