@@ -1,0 +1,133 @@
+"""Compare: one mechanism by every formulation, agreement and cost side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.compile import compile_model
+from axode.errors import NotApplicable
+from axode.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+Array = npt.NDArray[np.float64]
+REFERENCE = "recursive"
+STATES = 8
+COMPARED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multipliers")
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What one formulation gives and costs.
+
+    Attributes:
+        name: Of the formulation.
+        errors: Largest relative difference from the reference, by function.
+        operations: Of direct and inverse dynamics.
+        seconds: To derive direct dynamics.
+        refused: Why the formulation does not take this mechanism; empty if it does.
+    """
+
+    name: str
+    errors: dict[str, float]
+    operations: tuple[int, int]
+    seconds: float
+    refused: str = ""
+
+    @property
+    def worst(self) -> float:
+        """Largest of its errors."""
+        return max(self.errors.values(), default=0.0)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All formulations on one mechanism; prints as a table."""
+
+    mechanism: str
+    reference: str
+    rivals: tuple[Rival, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all that apply agree to 1e-9."""
+        return all(rival.worst < 1e-9 for rival in self.rivals)
+
+    def __str__(self) -> str:
+        title = f"{self.mechanism}: difference from '{self.reference}', operations, time to derive"
+        heads = f"  {'formulation':<18}{'difference':>12}{'direct':>9}{'inverse':>9}{'ms':>8}"
+        lines = [title, heads]
+        for rival in self.rivals:
+            if rival.refused:
+                lines.append(f"  {rival.name:<18}{'-':>12}   {rival.refused.splitlines()[0]}")
+            else:
+                direct, inverse = rival.operations
+                lines.append(f"  {rival.name:<18}{rival.worst:>12.1e}{direct:>9}{inverse:>9}"
+                             f"{rival.seconds * 1e3:>8.0f}")  # fmt: skip
+        return "\n".join(lines)
+
+
+def compare(
+    mechanism: Mechanism, formulations: Sequence[str] | None = None, *, seed: int = 0
+) -> Comparison:
+    """Derive a mechanism by every formulation and compare their numbers at random states.
+
+    Args:
+        mechanism: What to derive.
+        formulations: Names to compare; all unless given.
+        seed: Of the random states.
+    """
+    from axode.symbolic.formulations import FORMULATIONS
+
+    reference = mechanism.derive(REFERENCE)
+    states = _states(reference, seed)
+    expected = _values(reference, states)
+    rivals = [_rival(mechanism, name, reference, states, expected)
+              for name in (formulations or FORMULATIONS)]  # fmt: skip
+    return Comparison(mechanism.name, REFERENCE, tuple(rivals))
+
+
+def _states(equations: Equations, seed: int) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    q = equations.system.assembly.samples(equations.system.home, STATES, seed + 1)
+    n, count = len(equations.independent), len(q)
+    return {"q": np.array(q), "nu": rng.normal(size=(count, n)),
+            "nu_dot": rng.normal(size=(count, n)),
+            "u": rng.normal(size=(count, len(equations.inputs)))}  # fmt: skip
+
+
+def _values(equations: Equations, states: dict[str, Array]) -> dict[str, Array]:
+    model = compile_model(equations, "interpreter")
+    return {name: model.evaluate(name, states) for name in COMPARED
+            if name != "inverse_dynamics" or model.inputs}  # fmt: skip
+
+
+def _rival(
+    mechanism: Mechanism, name: str, reference: Equations, states: dict[str, Array],
+    expected: dict[str, Array],
+) -> Rival:  # fmt: skip
+    started = time.perf_counter()
+    try:
+        equations = mechanism.derive(name, list(reference.independent))
+        model: Any = compile_model(equations, "interpreter")
+        tape = model.tape("forward_dynamics")
+        seconds = time.perf_counter() - started
+        got = _values(equations, states)
+        inverse = model.tape("inverse_dynamics").n_operations if model.inputs else 0
+    except NotApplicable as refusal:
+        return Rival(name, {}, (0, 0), 0.0, str(refusal))
+    errors = {key: _difference(got[key], expected[key]) for key in expected}
+    return Rival(name, errors, (tape.n_operations, inverse), seconds)
+
+
+def _difference(a: Array, b: Array) -> float:
+    if not b.size:
+        return 0.0
+    return float(np.abs(a - b).max() / max(float(np.abs(b).max()), 1e-12))

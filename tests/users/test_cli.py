@@ -1,0 +1,71 @@
+"""The command line: the same answers as Python, exit codes, and words instead of tracebacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import axode as ax
+from axode.cli import run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_check_prints_the_mobility_report(capsys):
+    assert run(["check", str(EXAMPLES / "balancer.toml")]) == 0
+    expected = str(ax.load(EXAMPLES / "balancer.toml").derive())
+    assert capsys.readouterr().out.strip() == expected
+
+
+def test_check_for_machines(capsys):
+    assert run(["check", str(EXAMPLES / "fourbar.toml"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["mobility"] == 1
+    assert report["holonomic"] is True
+
+
+def test_compare_shows_every_formulation(capsys):
+    assert run(["compare", str(EXAMPLES / "fourbar.toml")]) == 0
+    shown = capsys.readouterr().out
+    for name in ax.FORMULATIONS:
+        assert name in shown
+
+
+def test_gallery_lists_names(capsys):
+    from axode import gallery
+
+    assert run(["gallery", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == gallery.NAMES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["check", "missing.toml"], 1, "cannot read missing.toml"),
+        (["check", "no_such_robot"], 1, "the gallery has no mechanism 'no_such_robot'"),
+        (["chekc", "x"], 2, "No such command"),
+        (["check"], 2, "Missing argument"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(arguments, code, words, capsys):
+    assert run(arguments) == code
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert "Traceback" not in shown
+
+
+def test_a_wrong_file_is_told_with_its_lines(tmp_path, capsys):
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('name = "wrong"\n[body.arm]\nmass = -1.0\ninertia = [1, 1, 9]\n')
+    assert run(["check", str(wrong)]) == 1
+    shown = capsys.readouterr().err
+    assert "line   3" in shown
+    assert "must be > 0 kg" in shown
+
+
+@pytest.mark.parametrize("verb", ["check", "compare", "gallery"])
+def test_help_opens_with_lines_that_run(verb, capsys):
+    assert run([verb, "--help"]) == 0
+    assert f"axode {verb}" in capsys.readouterr().out
