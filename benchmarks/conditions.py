@@ -10,17 +10,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import axode as ax
+from axode.codegen.jit import host
+from axode.codegen.llvm import cpu_count
 
-PACKAGES = ("casadi", "numpy", "llvmlite", "pin", "mujoco", "sympy")
+PACKAGES = ("casadi", "numpy", "scipy", "llvmlite", "pin", "mujoco", "sympy")
 ROOT = Path(__file__).parent.parent
 
 
 def conditions() -> dict[str, str]:
-    """Date, commit, processor, system and versions, in words."""
+    """Date, commit, processor, load, system and versions, in words."""
     found = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
-        "processor": f"{_processor()}, {os.cpu_count()} logical",
+        "processor": f"{_processor()} ({host().cpu}), {cpu_count()} cores, {host().lanes} lanes",
+        "load before": load(),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
     found["axode"] = ax.__version__
@@ -30,6 +33,13 @@ def conditions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def load() -> str:
+    """Load averages of the last 1, 5 and 15 minutes: other work beside ours."""
+    return (
+        ", ".join(f"{x:.2f}" for x in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"
+    )
 
 
 def _commit() -> str:

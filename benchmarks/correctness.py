@@ -8,50 +8,56 @@ from __future__ import annotations
 import numpy as np
 
 import axode as ax
-from benchmarks.mechanisms import platform_coordinates
+from axode.codegen.library import SymbolicLibrary
 from benchmarks.peers.kane_disk import kane_disk
 from benchmarks.peers.pinocchio_model import pinocchio_peer
+from benchmarks.states import States, random_states
 
 # Rounding alone: a chain of 64 links amplifies it to about 1e-12.
 TOLERANCE = 1e-9
 STATES = 4
 
 
-def _error(found: np.ndarray, wanted: np.ndarray) -> float:
+def relative_error(found: np.ndarray, wanted: np.ndarray, tolerance: float = TOLERANCE) -> float:
+    """The largest difference over the largest entry; asserted to be small."""
     error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
-    assert error < TOLERANCE, f"relative error {error:.3g}"
+    assert error < tolerance, f"relative error {error:.3g}"
     return error
 
 
-def _coordinates(mechanism: ax.Mechanism, model: ax.Model, rng: np.random.Generator) -> np.ndarray:
-    """Random coordinates that close the loops of a platform, any for a chain."""
-    if not mechanism.loops:
-        return rng.uniform(-2, 2, len(model.coordinates))
-    quaternion = np.array([1.0, *rng.uniform(-0.1, 0.1, 3)])
-    position = np.array([0.0, 0.0, 0.7]) + rng.uniform(-0.08, 0.08, 3)
-    unit = quaternion / np.linalg.norm(quaternion)
-    named = platform_coordinates(len(mechanism.loops), position, unit)
-    return np.array([named[name] for name in model.coordinates])
-
-
 def check_with_pinocchio(mechanism: ax.Mechanism, model: ax.Model) -> float:
-    """Direct dynamics, and inverse dynamics of trees."""
-    peer, rng = pinocchio_peer(mechanism), np.random.default_rng(0)
-    driven = [model.speed_names.index(f"{drive.coordinate}.rate") for drive in mechanism.drives]
+    """Direct dynamics, and inverse dynamics of trees.
+
+    Of loops, inverse dynamics must give back the inputs that direct dynamics was given.
+    """
+    peer = pinocchio_peer(mechanism)
+    states = random_states(mechanism, model, STATES)
     errors = []
-    for _ in range(STATES):
-        q = _coordinates(mechanism, model, rng)
-        nu, nu_dot = rng.uniform(-1, 1, (2, len(model.independent)))
-        u = rng.uniform(-50, 50, len(model.inputs))
-        v = model.speeds(q, nu)
-        force = np.zeros(len(v))
-        force[driven] = u
+    for q, nu, nu_dot, u, v, force in zip(states.q, states.nu, states.nu_dot, states.u, states.v,
+                                          states.force, strict=True):  # fmt: skip
         wanted, _ = peer.direct_dynamics(q, v, force)
-        found = model.accelerations(q, nu, model.forward_dynamics(q, nu, u))
-        errors.append(_error(found, wanted))
+        found = model.forward_dynamics(q, nu, u)
+        errors.append(relative_error(model.accelerations(q, nu, found), wanted))
         if not mechanism.loops:
             wanted = peer.inverse_dynamics(q, v, nu_dot)
-            errors.append(_error(model.inverse_dynamics(q, nu, nu_dot), wanted))
+            errors.append(relative_error(model.inverse_dynamics(q, nu, nu_dot), wanted))
+        elif model.actuation == "fully actuated":
+            errors.append(relative_error(model.inverse_dynamics(q, nu, found), u))
+    return max(errors)
+
+
+def check_batch(model: ax.Model, states: States) -> float:
+    """Machine code, one sample at a time and in batches, against CasADi's interpreter."""
+    assert isinstance(model.library, SymbolicLibrary)
+    interpreter = model.library.equations.compile("interpreter")
+    few = states.first(STATES + 7)  # whole vectors of lanes, and a part of one
+    errors = []
+    for name in ("forward_dynamics", "inverse_dynamics"):
+        arguments = {key: getattr(few, key) for key in ("q", "nu", "nu_dot", "u")}
+        wanted = interpreter.evaluate(name, arguments)
+        errors.append(relative_error(model.evaluate(name, arguments), wanted))
+        one = {key: value[0] for key, value in arguments.items()}
+        errors.append(relative_error(model.evaluate(name, one), wanted[0]))
     return max(errors)
 
 
@@ -69,7 +75,7 @@ def check_rolling(mechanism: ax.Mechanism, model: ax.Model) -> float:
         q = {name: rng.uniform(-2, 2) for name in model.coordinates
              if name in ("base.x", "base.yaw", "left", "caster_bracket")}  # fmt: skip
         wanted = other.forward_dynamics(q, nu, u)
-        errors.append(_error(model.forward_dynamics(q, nu, u), wanted))
+        errors.append(relative_error(model.forward_dynamics(q, nu, u), wanted))
     return max(errors)
 
 
@@ -85,5 +91,5 @@ def check_with_kane(_: ax.Mechanism, model: ax.Model) -> float:
              "base.z": 0.3 * np.cos(lean)}  # fmt: skip
         named = dict(zip(("base.wx", "base.wy", "base.wz"), u, strict=True))
         found = model.forward_dynamics(q, named)
-        errors.append(_error(found, u_dot + np.cross(w_L.ravel(), u)))
+        errors.append(relative_error(found, u_dot + np.cross(w_L.ravel(), u)))
     return max(errors)

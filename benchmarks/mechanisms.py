@@ -27,6 +27,9 @@ ARM_ROWS = (
 
 LEG_CYLINDER = {"mass": 2.0, "com": (0.01, -0.005, 0.2), "inertia": (0.03, 0.028, 0.004)}
 LEG_ROD = {"mass": 1.0, "com": (0.0, 0.004, -0.2), "inertia": (0.015, 0.016, 0.001)}
+POLE = {"mass": 8.0, "com": (0.0, 0.0, 0.4), "inertia": (0.5, 0.4, 0.1)}
+WHEEL = {"mass": 0.5, "radius": 0.1}
+TRACK = 0.4  # [m] between the wheels
 BASE_RADIUS, PLATFORM_RADIUS, PLATFORM_HEIGHT = 0.6, 0.35, 0.7  # [m]
 
 
@@ -57,6 +60,31 @@ def chain(length: int) -> ax.Mechanism:
                             child=link, at=(0.2, 0.0, 0.0))  # fmt: skip
         mechanism.add_motor(f"joint{number}", f"joint{number}")
         parent = link
+    return mechanism
+
+
+def tree(limbs: int = 4, length: int = 6) -> ax.Mechanism:
+    """A trunk of `length` joints with as many in each of its `limbs`: thirty unless told otherwise.
+
+    Axes alternate between all three directions; every joint has a motor.
+    """
+    mechanism = ax.Mechanism("tree")
+
+    def grow(name: str, parent: ax.mechanism.bodies.Body, at: tuple[float, float, float]) -> object:
+        for number in range(length):
+            seed = len(mechanism.bodies)
+            link = mechanism.add_body(f"{name}{number}", **general_inertia(seed))
+            joint = f"{name}{number}"
+            mechanism.add_joint(joint, ax.Revolute("zyx"[number % 3]), parent=parent, child=link,
+                                at=at if number == 0 else (0.15, 0.02, -0.03))  # fmt: skip
+            mechanism.add_motor(joint, joint)
+            parent = link
+        return parent
+
+    trunk = grow("trunk", mechanism.ground, (0.0, 0.0, 0.1))
+    for k in range(limbs):
+        angle = 2 * math.pi * k / limbs
+        grow(f"limb{k}.", trunk, (0.2 * math.cos(angle), 0.2 * math.sin(angle), 0.1))
     return mechanism
 
 
@@ -124,6 +152,23 @@ def balancer() -> ax.Mechanism:
         mechanism.add_wheel(side, ax.Rolling(radius=0.1), on=pole, at=(0.0, y, 0.0), mass=0.5,
                             motor=True)  # fmt: skip
     mechanism.home({"base.z": 0.1})
+    return mechanism
+
+
+def wheeled_pendulum() -> ax.Mechanism:
+    """A pendulum on two wheels over a plane: a planar axle, a pitch joint, two rolling wheels.
+
+    The wheels turn against the pole, as motors in it would have it. The axle has no mass.
+    """
+    mechanism = ax.Mechanism("wheeled_pendulum")
+    axle = mechanism.add_body("axle", mass=0.0, inertia=ax.Inertia.point())
+    mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=axle,
+                        at=(0.0, 0.0, WHEEL["radius"]))  # fmt: skip
+    pole = mechanism.add_body("pole", **POLE)
+    mechanism.add_joint("pitch", ax.Revolute("y"), parent=axle, child=pole)
+    for side, y in (("left", TRACK / 2), ("right", -TRACK / 2)):
+        mechanism.add_wheel(side, ax.Rolling(radius=WHEEL["radius"]), on=pole, at=(0.0, y, 0.0),
+                            mass=WHEEL["mass"], motor=True)  # fmt: skip
     return mechanism
 
 

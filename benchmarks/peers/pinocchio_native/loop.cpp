@@ -1,14 +1,18 @@
 // Times Pinocchio's own algorithms from C++, so that no Python stands between the calls.
 //
-//   loop MODEL PROBLEM RESULTS
+//   loop MODEL PROBLEM RESULTS [REPETITIONS]
 //
-// MODEL is what pin.Model.saveToBinary wrote. PROBLEM is plain text: counts (samples, loops, mu),
-// then for each loop joint, rotation (row by row), position, twice, then for each sample q, v and x,
-// x being accelerations for rnea and forces for the others. RESULTS gets one line an algorithm:
-// name, nanoseconds a call in each repetition; then its results, one line a sample.
+// MODEL is what pin.Model.saveToBinary wrote. PROBLEM is plain text: counts (samples, loops), then for
+// each loop joint, rotation (row by row), position, twice, then for each sample q, v and x, x being
+// accelerations for rnea and forces for the others. RESULTS gets one line an algorithm: name,
+// nanoseconds a call in each repetition; then its results, one line a sample.
+//
+// constraintDynamics runs with Pinocchio's default settings, which are mu = 0 and one iteration: an
+// exact solve for loops of full rank. The proximal kind and lcaba iterate to 1e-12 with mu = 1e-6.
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -29,8 +33,8 @@ using Vector = Eigen::VectorXd;
 using Loop = pin::RigidConstraintModel;
 using LoopData = pin::RigidConstraintData;
 
-constexpr int repetitions = 9;
-constexpr double seconds_a_repetition = 0.05;
+constexpr double seconds_a_repetition = 0.02;
+int repetitions = 9;
 
 struct Sample { Vector q, v, x; };
 
@@ -80,17 +84,18 @@ void measure(const char * name, const std::vector<Sample> & samples, std::ostrea
 
 int main(int argc, char ** argv)
 {
-  if (argc != 4)
+  if (argc != 4 && argc != 5)
   {
-    std::cerr << "usage: loop MODEL PROBLEM RESULTS\n";
+    std::cerr << "usage: loop MODEL PROBLEM RESULTS [REPETITIONS]\n";
     return 2;
   }
+  if (argc == 5)
+    repetitions = std::max(1, std::atoi(argv[4]));
   pin::Model model;
   pin::serialization::loadFromBinary(model, argv[1]);
   std::ifstream problem(argv[2]);
   std::size_t sample_count = 0, loop_count = 0;
-  double mu = 0.0;
-  problem >> sample_count >> loop_count >> mu;
+  problem >> sample_count >> loop_count;
   std::vector<Loop> loops;
   for (std::size_t i = 0; i < loop_count; ++i)
   {
@@ -126,7 +131,9 @@ int main(int argc, char ** argv)
     loop_data.push_back(loop.createData());
   pin::initConstraintDynamics(model, data, loops, loop_data);
   measure("constraintDynamics", samples, out, [&](const Sample & s) -> const Vector & {
-    pin::ProximalSettings settings(1e-14, mu, 1);
+    return pin::constraintDynamics(model, data, s.q, s.v, s.x, loops, loop_data); });
+  measure("constraintDynamics_proximal", samples, out, [&](const Sample & s) -> const Vector & {
+    pin::ProximalSettings settings(1e-12, 1e-6, 10);
     return pin::constraintDynamics(model, data, s.q, s.v, s.x, loops, loop_data, settings); });
 #ifdef WITH_LCABA
   pin::Data other(model);

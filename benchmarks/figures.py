@@ -1,0 +1,111 @@
+"""Figures of the saved numbers, for the manual."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+from benchmarks.contestants import SCALAR, SIMD
+from benchmarks.timing import Times
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+OURS, OURS_LIGHT, THEIRS, THEIRS_LIGHT, GREY = "#d9480f", "#f59f00", "#37474f", "#90a4ae", "#868e96"
+STYLE = {
+    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.color": "#e9ecef", "grid.linewidth": 0.8, "axes.edgecolor": GREY, "axes.axisbelow": True,
+    "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": 11,
+    "svg.fonttype": "none", "svg.hashsalt": "axode", "figure.facecolor": "white",
+    "font.family": ["DejaVu Sans"],
+}  # fmt: skip
+FAMILIES = (("chain", "links of a chain", "Chain"),
+            ("platform", "legs of a platform", "Platform on legs, closed loops"))  # fmt: skip
+PEERS = ((("Pinocchio C++, aba", "Pinocchio from Python, aba"), "Pinocchio aba", THEIRS),
+         (("Pinocchio C++, constraintDynamics", "Pinocchio from Python, constraintDynamics"),
+          "Pinocchio constraintDynamics", THEIRS),
+         (("Pinocchio C++, lcaba",), "Pinocchio lcaba", THEIRS_LIGHT))  # fmt: skip
+
+
+def draw_growth(found: dict[str, Any], folder: Path) -> list[Path]:
+    """Time a sample, and time to build, against size."""
+    with plt.rc_context(STYLE):
+        return [*_times(found, folder), *_building(found, folder)]
+
+
+def _times(found: dict[str, Any], folder: Path) -> list[Path]:
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.3), sharey=True, layout="constrained")
+    for axis, (key, label, title) in zip(axes, FAMILIES, strict=True):
+        rows = found[key]
+        sizes = [row["size"] for row in rows]
+        lines = [((SCALAR,), "Axode, scalar", OURS), ((SIMD,), "Axode, SIMD batch", OURS_LIGHT)]
+        for names, text, colour in [*lines, *PEERS]:
+            name = next((n for n in names if n in rows[0]["seconds"]), None)
+            if name is None:
+                continue
+            times = [Times(tuple(row["seconds"][name])) for row in rows]
+            axis.fill_between(sizes, [1e9 * t.least for t in times], [1e9 * t.most for t in times],
+                              color=colour, alpha=0.15, linewidth=0)  # fmt: skip
+            axis.plot(sizes, [1e9 * t.median for t in times], "o-", color=colour, markersize=4)
+            _name(axis, sizes[-1], 1e9 * times[-1].median, text, colour)
+        _logarithmic(axis, sizes, label, title)
+    axes[0].set_ylabel("direct dynamics, one core [ns a sample]")
+    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}".replace(",", " ")))
+    return _save(figure, folder / "benchmark-growth")
+
+
+def _building(found: dict[str, Any], folder: Path) -> list[Path]:
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), sharey=True, layout="constrained")
+    kinds = (("derive", "derive the equations", THEIRS),
+             ("compile_scalar", "compile, scalar", OURS),
+             ("compile_simd", "compile, SIMD", OURS_LIGHT))  # fmt: skip
+    for axis, (key, label, title) in zip(axes, FAMILIES, strict=True):
+        rows = found[key]
+        sizes = [row["size"] for row in rows]
+        for kind, text, colour in kinds:
+            seconds = [Times(tuple(row[kind])).median for row in rows]
+            axis.plot(sizes, seconds, "o-", color=colour, markersize=4, label=text)
+        _logarithmic(axis, sizes, label, title)
+        axis.set_xlim(right=sizes[-1] * 1.15)
+        for size, row in zip(sizes, rows, strict=True):
+            if size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]):
+                axis.annotate(f"{row['operations']:,} op.".replace(",", " "), (size, 0.02),
+                              xycoords=("data", "axes fraction"), ha="center", va="bottom",
+                              fontsize=8, color=GREY)  # fmt: skip
+    axes[0].legend(frameon=False, loc="upper left")
+    axes[0].set_ylabel("once, from scratch [s]")
+    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    return _save(figure, folder / "benchmark-build")
+
+
+def _logarithmic(axis: Axes, sizes: Sequence[int], label: str, title: str) -> None:
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xticks(sizes, [str(size) for size in sizes])
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_xlabel(label)
+    axis.set_title(title)
+    low, high = np.log(sizes[0]), np.log(sizes[-1])
+    axis.set_xlim(np.exp(low - 0.05 * (high - low)), np.exp(high + 0.55 * (high - low)))
+
+
+def _name(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
+    """At the end of its line."""
+    axis.annotate(text, (x, y), xytext=(8, 0), textcoords="offset points", va="center",
+                  color=colour, fontsize=9)  # fmt: skip
+
+
+def _save(figure: Any, path: Path) -> list[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = [path.with_suffix(".svg"), path.with_suffix(".png")]
+    figure.savefig(files[0], metadata={"Date": None})
+    figure.savefig(files[1], dpi=160)
+    plt.close(figure)
+    return files
