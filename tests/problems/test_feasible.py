@@ -6,6 +6,7 @@ from scipy.interpolate import make_interp_spline
 from scipy.optimize import brentq
 
 import axode as ax
+import random_mechanisms as rm
 from axode.problems import paths
 from axode.problems.feasible import feasible
 from axode.problems.inverse import inverse
@@ -265,6 +266,23 @@ def test_a_motion_with_missing_force_keeps_its_own_loads():
     np.testing.assert_allclose(run["left.normal"], 9.0 * 9.81 / 2, rtol=1e-8)
     pushed = run["base.vx.missing"] + run["left.longitudinal"] + run["right.longitudinal"]
     np.testing.assert_allclose(pushed, 9.0 * 0.5, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4, 5, 7, 8, 10])
+def test_random_vehicles_on_planar_bases(seed):
+    """Slopes, moving ground, leaning wheels, balls, skates, motors on the base: what the rows of
+    the planar model tell, the vehicle set free tells too."""
+    model = rm.random_vehicle(np.random.default_rng(seed), "planar").derive().compile()
+    inputs = {name: 0.1 * (k + 1) for k, name in enumerate(model.inputs)}
+    run = ax.simulate(model, 0.05, input=inputs, save_every=0.01,
+                      start={model.independent[0]: 0.3}).between(0.005, 0.05)  # fmt: skip
+    found = feasible(model, run, friction=0.5)
+    known = [(k, part, run[f"{name}.{part}"]) for k, name in enumerate(model.contacts)
+             for part in ("longitudinal", "lateral", "normal")]  # fmt: skip
+    known = [(k, part, force) for k, part, force in known if not np.isnan(force).any()]
+    assert max(np.abs(force).max() for *_, force in known) > 0.1
+    for k, part, force in known:
+        np.testing.assert_allclose(getattr(found, part)[:, k], force, atol=1e-7)
 
 
 def test_columns_table_and_friction_by_wheel():

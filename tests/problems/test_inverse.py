@@ -225,8 +225,7 @@ def test_limits_that_are_passed_are_named():
     bot.add_motor("crank", "a", limit=0.5)
     model = bot.derive().compile()
     slow = inverse(model, {"a": "-1 + 0.01 * t"}, times=0.1)
-    assert slow.info["beyond_limit"] == (["crank.torque"] if slow["crank.torque"].max() > 0.5
-                                         else [])  # fmt: skip
+    assert slow.info["beyond_limit"] == []  # it takes 0.44 N m
     fast = inverse(model, {"a": "-1 + 20 * t**2"}, times=0.5)
     assert fast.info["beyond_limit"] == ["crank.torque"]
 

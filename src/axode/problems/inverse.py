@@ -10,7 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.model import Model
-from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
+from axode.errors import (
+    InvalidArgument,
+    SingularConfiguration,
+    UnderactuatedMotion,
+    UnknownName,
+)
 from axode.problems.motions import (
     GivenMotion,
     MotionSamples,
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion given by functions, unless told otherwise
 OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
+SINGULAR = 1e-9  # pivot of the speeds' solve below which nothing can be told
 SHORT = 1e-9  # of the force asked for: more than this the motors cannot give
 
 
@@ -113,6 +119,7 @@ def motion_of_trajectory(
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
     o = {**options, "t": trajectory.time}
     _refuse_open(model, q, o)
+    refuse_singular(model, q, o)
     there = ~np.isnan(q).any(axis=-1)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
@@ -135,6 +142,25 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
             speed = name.removesuffix(".missing")
             inputs[..., k] = missing[..., model.independent.index(speed)]
     return inputs
+
+
+def refuse_singular(model: Model, q: Array, options: dict[str, Any]) -> None:
+    """Refuse configurations at which the model's independent speeds do not tell the others.
+
+    Raises:
+        SingularConfiguration: naming the time and what to do.
+    """
+    if "pivots" not in model.functions or not model.tape("pivots").outputs[0].size:
+        return
+    pivots = np.abs(model.evaluate("pivots", {"q": q}, options)).min(axis=-1)  # type: ignore[arg-type]
+    if np.nanmin(pivots, initial=1.0) >= SINGULAR:
+        return
+    low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
+    t = float(np.broadcast_to(options["t"], pivots.shape)[low])
+    raise SingularConfiguration(
+        f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not tell the "
+        "other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), or "
+        "leave that time out", None, t)  # fmt: skip
 
 
 def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
@@ -249,6 +275,7 @@ def solved_trajectory(
     arrays = (samples.q, samples.nu, samples.nu_dot, outside)
     q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(-1, n, x.shape[-1])) for x in arrays)
     o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
+    refuse_singular(model, q, o)
     u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=_weights(model, weights),
                                         residual=True, **o)  # fmt: skip
     short = _short(model, q, nu, nu_dot, missing, o)
