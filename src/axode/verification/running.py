@@ -1,0 +1,272 @@
+"""Runs of a case: stretches of time without jumps, states at any time, extremes between samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import Chebyshev
+
+from axode.codegen.model import Model
+from axode.errors import InvalidArgument, UnknownName
+from axode.mechanism.expressions import Scalar
+from axode.mechanism.mechanism import Connection, Mechanism
+from axode.problems.simulate import simulate
+from axode.verification.adapters import Adapter, Moment
+from axode.verification.cases import Quantity
+
+Array = npt.NDArray[np.float64]
+RTOL, ATOL = 1e-12, 1e-13
+SPACING = 0.01  # [s] between samples of a run, and at least
+FEWEST = 200  # samples a stretch
+SAME_TIME = 1e-12  # [s]
+NODES = 10  # of the polynomial that refines an extreme
+CANDIDATES = 4  # extremes of the samples that are refined
+MOST_EVALUATIONS = 2000  # of a quantity that is no column
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A coordinate kept at a value until a time, and the motor that does so."""
+
+    coordinate: str
+    value: float
+    until: float
+    input: str
+    speed: str
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a run in which nothing jumps.
+
+    Attributes:
+        model: What moves; with the held coordinates prescribed.
+        begin, end: [s]
+        times, q, nu: Samples, both ends included.
+        formulas: Inputs during the stretch.
+        holds: What is held.
+    """
+
+    model: Model
+    begin: float
+    end: float
+    times: Array
+    q: Array
+    nu: Array
+    formulas: Mapping[str, Scalar]
+    holds: tuple[Hold, ...]
+
+    def state(self, t: float) -> tuple[Array, Array]:
+        """Coordinates and independent speeds at a time, integrated from the sample before."""
+        k = int(np.clip(np.searchsorted(self.times, t + SAME_TIME) - 1, 0, len(self.times) - 1))
+        if abs(self.times[k] - t) <= SAME_TIME:
+            return self.q[k], self.nu[k]
+        start = (self.q[k], self.nu[k])
+        _, q, nu = integrated(self.model, start, self.times[k], t, self.formulas, samples=1)
+        return q[-1], nu[-1]
+
+
+def integrated(
+    model: Model, start: tuple[Array, Array], t0: float, t1: float,
+    formulas: Mapping[str, Scalar], samples: int,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Times, coordinates and independent speeds of a motion."""
+    run = simulate(
+        model, t1 - t0, start=start, input=dict(formulas) if formulas else None, t0=t0, rtol=RTOL,
+        atol=ATOL, save_every=(t1 - t0) / samples, progress=False,
+    )  # fmt: skip
+    q = np.stack([run[name] for name in model.coordinates], axis=-1)
+    speeds = [run[name] for name in model.independent]
+    nu = np.stack(speeds, axis=-1) if speeds else np.zeros((len(run.time), 0))
+    return run.time, q, nu
+
+
+class Run:
+    """The motion of a case from its state to `t_end`.
+
+    Args:
+        adapter: Of the case.
+        stops: Times whose states are asked for; they end stretches, so that nothing there is
+            interpolated.
+    """
+
+    def __init__(self, adapter: Adapter, stops: Iterable[float] = ()) -> None:
+        self.adapter = adapter
+        end = adapter.case.t_end
+        if end is None or not end > 0:
+            raise InvalidArgument(f"case {adapter.case.id}: a run needs t_end > 0, got {end}")
+        self.end = end
+        self.holds = _holds(adapter)
+        jumps = {signal.until for signal in adapter.inputs.values()}
+        jumps |= {hold.until for hold in self.holds} | set(stops)
+        cuts = [0.0, *sorted(t for t in jumps if SAME_TIME < t < end - SAME_TIME), end]
+        self._models: dict[tuple[str, ...], Model] = {}
+        self.stretches: list[Stretch] = []
+        moment = adapter.initial
+        for begin, until in pairwise(cuts):
+            if until - begin > SAME_TIME:
+                self.stretches.append(self._advance(moment, begin, until))
+                moment = self._moment(self.stretches[-1], until)
+
+    def _advance(self, moment: Moment, begin: float, end: float) -> Stretch:
+        holds = tuple(hold for hold in self.holds if begin < hold.until - SAME_TIME)
+        model = self._model(holds)
+        nu = np.array([moment[name] for name in model.independent])
+        formulas = {name: signal.during(begin) for name, signal in self.adapter.inputs.items()}
+        samples = int(np.clip((end - begin) / SPACING, FEWEST, 20 * MOST_EVALUATIONS))
+        found = integrated(model, (moment.q, nu), begin, end, formulas, samples)
+        return Stretch(model, begin, end, *found, formulas, holds)
+
+    def _model(self, holds: tuple[Hold, ...]) -> Model:
+        if not holds:
+            return self.adapter.model
+        key = tuple(hold.coordinate for hold in holds)
+        if key not in self._models:
+            held = self.adapter.equations.system.mechanism.copy()
+            for hold in holds:
+                held.prescribe(hold.coordinate, hold.value)
+            still = {hold.speed for hold in holds}
+            free = [name for name in self.adapter.model.independent if name not in still]
+            self._models[key] = held.derive(independent=free).compile()
+        return self._models[key]
+
+    def _moment(self, stretch: Stretch, t: float) -> Moment:
+        q, nu = stretch.state(t)
+        base = self.adapter.model
+        u = np.array([signal(t) for signal in self.adapter.inputs.values()])
+        if not stretch.holds:
+            return Moment(base, t, q, nu, u)
+        forces = stretch.model.multipliers(q, nu, u, t=t)
+        for hold in stretch.holds:
+            row = stretch.model.rows.index(f"{hold.coordinate}.prescribed")
+            u[base.inputs.index(hold.input)] += forces[row]
+        speeds = dict(zip(stretch.model.speed_names, stretch.model.speeds(q, nu, t=t), strict=True))
+        return Moment(base, t, q, np.array([speeds[name] for name in base.independent]), u)
+
+    def at(self, t: float) -> Moment:
+        """The state at a time of the run.
+
+        Raises:
+            InvalidArgument: for a time outside it.
+        """
+        if not -SAME_TIME <= t <= self.end + SAME_TIME:
+            raise InvalidArgument(f"{t:g} s is outside the run, which ends at {self.end:g} s")
+        for stretch in self.stretches:
+            if t <= stretch.end + SAME_TIME:
+                return self._moment(stretch, min(max(t, stretch.begin), stretch.end))
+        raise AssertionError("the stretches fill the run")
+
+    # extremes -------------------------------------------------------------------------------------
+
+    def extreme(self, quantity: Quantity) -> float:
+        """Largest or smallest value over a stretch of time, or when it is reached."""
+        low, high = quantity.between or (0.0, self.end)
+        low, high = max(low, 0.0), min(high, self.end)
+        if not low < high:
+            raise InvalidArgument(f"no time of the run lies from {low:g} s to {high:g} s")
+        sign = -1.0 if quantity.extreme.endswith("min") else 1.0
+        best: tuple[float, float] | None = None
+        for stretch in self.stretches:
+            t0, t1 = max(low, stretch.begin), min(high, stretch.end)
+            if t1 - t0 > SAME_TIME:
+                found = self._largest(stretch, quantity, sign, t0, t1)
+                best = found if best is None or found[1] > best[1] else best
+        assert best is not None
+        return best[0] if quantity.extreme.startswith("arg") else sign * best[1]
+
+    def _largest(
+        self, stretch: Stretch, quantity: Quantity, sign: float, t0: float, t1: float
+    ) -> tuple[float, float]:
+        """Time and value of the largest of sign * quantity in a stretch."""
+
+        def value(t: float) -> float:
+            return sign * self._scalar(quantity, self._moment(stretch, t))
+
+        inner = stretch.times[(stretch.times > t0 + SAME_TIME) & (stretch.times < t1 - SAME_TIME)]
+        times = np.concatenate([[t0], inner, [t1]])
+        values = sign * self._sampled(stretch, quantity, times)
+        best = max(((float(times[k]), float(values[k])) for k in (0, len(times) - 1)),
+                   key=lambda pair: pair[1])  # fmt: skip
+        left, middle, right = values[:-2], values[1:-1], values[2:]
+        peaks = 1 + np.flatnonzero((middle >= left) & (middle >= right))
+        curvature = 2 * values[peaks] - values[peaks - 1] - values[peaks + 1]
+        slope = (values[peaks + 1] - values[peaks - 1]) / 2
+        gain = np.where(curvature > 0, slope**2 / (2 * np.maximum(curvature, 1e-300)), 0.0)
+        for k in peaks[np.argsort(values[peaks] + gain)[::-1][:CANDIDATES]]:
+            found = _refined(value, float(times[k - 1]), float(times[k + 1]))
+            if found[1] > best[1]:
+                best = found
+        return best
+
+    def _sampled(self, stretch: Stretch, quantity: Quantity, times: Array) -> Array:
+        """The quantity at samples of a stretch; coordinates as they were recorded."""
+        model = stretch.model
+        if quantity.name in model.coordinates and quantity.name not in self.adapter.quantities():
+            column = stretch.q[:, model.coordinates.index(quantity.name)]
+            values = np.interp(times, stretch.times, column)
+            return np.abs(values) if quantity.absolute else values
+        if len(times) > MOST_EVALUATIONS:
+            raise InvalidArgument(f"'{quantity.name}': too long a run for its extremes")
+        return np.array([self._scalar(quantity, self._moment(stretch, float(t))) for t in times])
+
+    def _scalar(self, quantity: Quantity, now: Moment) -> float:
+        value = np.asarray(self.adapter.of(quantity.name, now), dtype=float)
+        if value.size != 1:
+            raise InvalidArgument(f"'{quantity.name}' is {value.size} numbers and has no extreme")
+        number = float(value.reshape(()))
+        return abs(number) if quantity.absolute else number
+
+
+def _refined(value: Any, low: float, high: float) -> tuple[float, float]:
+    """Largest value in a short interval, where a polynomial through a few points is flat."""
+    nodes = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * np.arange(NODES + 1) / NODES)
+    values = np.array([value(float(t)) for t in nodes])
+    best = int(np.argmax(values))
+    found = [(float(nodes[best]), float(values[best]))]
+    if values.max() - values.min() > 1e-14 * max(1e-300, float(np.abs(values).max())):
+        shape = Chebyshev.fit(nodes, values, NODES, domain=[low, high])
+        roots = shape.deriv().roots()
+        real = roots[np.abs(np.imag(roots)) < 1e-9].real
+        flat = [float(t) for t in real if low <= t <= high]
+        # the flat place is better known than the values around it
+        found += [(t, max(value(t), found[0][1])) for t in flat
+                  if float(shape(t)) >= values.max() * (1 - 1e-12) - 1e-15]  # fmt: skip
+    return found[-1] if len(found) == 2 else max(found, key=lambda pair: pair[1])
+
+
+# holds --------------------------------------------------------------------------------------------
+
+
+def _holds(adapter: Adapter) -> tuple[Hold, ...]:
+    given = adapter.case.input.get("hold")
+    if not given:
+        return ()
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"hold: expected {{name: value, 'until': T}}, got {given!r}")
+    until = float(given.get("until", np.inf))
+    mechanism = adapter.equations.system.mechanism
+    return tuple(_hold(mechanism, name, float(value), until)
+                 for name, value in given.items() if name != "until")  # fmt: skip
+
+
+def _hold(mechanism: Mechanism, coordinate: str, value: float, until: float) -> Hold:
+    for connection in mechanism.connections:
+        if coordinate in connection.coordinates:
+            speed = connection.speeds[connection.coordinates.index(coordinate)]
+            return Hold(coordinate, value, until, _motor(mechanism, connection, coordinate, speed),
+                        speed)  # fmt: skip
+    known = [name for c in mechanism.connections for name in c.coordinates]
+    raise UnknownName(f"mechanism '{mechanism.name}'", "coordinate", coordinate, known)
+
+
+def _motor(mechanism: Mechanism, connection: Connection, coordinate: str, speed: str) -> str:
+    """Name of the input that acts on a coordinate."""
+    for drive in mechanism.drives:
+        if drive.coordinate in (connection.name, coordinate, speed):
+            return drive.input or f"{drive.name}.torque"
+    raise InvalidArgument(f"hold: no motor acts on '{coordinate}', so that none can hold it")
