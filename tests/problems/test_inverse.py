@@ -288,3 +288,28 @@ def test_a_model_from_a_file(caster, tmp_path):
     np.testing.assert_allclose(inputs_of(model, found), inputs_of(caster, wanted), atol=1e-9)
     with pytest.raises(ax.NotApplicable, match="read from a file"):
         inverse(model, {"left": "t", "right": "t"}, times=1.0)
+
+
+def test_speeds_that_do_not_tell_the_others_are_refused():
+    """A parallelogram folded flat: the crank's rate says nothing of the rocker's."""
+    bot = ax.Mechanism("parallelogram")
+    for name, length in (("crank", 0.2), ("coupler", 0.5), ("rocker", 0.2)):
+        bot.add_body(name, mass=1.0, com=(length / 2, 0, 0), inertia=(0.01, 0.01, 0.01))
+    bot.add_joint("a", ax.Revolute("y"), parent="ground", child="crank")
+    bot.add_joint("b", ax.Revolute("y"), parent="crank", child="coupler", at=(0.2, 0, 0))
+    bot.add_joint("d", ax.Revolute("y"), parent="ground", child="rocker", at=(0.5, 0, 0))
+    bot.add_loop("c", ax.Revolute("y"), parent="coupler", child="rocker", at=(0.5, 0, 0),
+                 child_at=(0.2, 0, 0))  # fmt: skip
+    bot.add_motor("crank", "a")
+    bot.home(a=-1.0, b=1.0, d=-1.0)
+    model = bot.derive().compile()
+    safe = inverse(model, {"a": "-1 + 0.5 * t"}, times=1.0, save_every=0.1)
+    np.testing.assert_allclose(safe["d"], safe["a"], atol=1e-9)
+    flat = {"a": [-0.1, 0.0], "b": [0.1, 0.0], "d": [-0.1, 0.0]}
+    still = {name: (0.0, 0.0) for name in model.speed_names}
+    columns = {**flat, **still, "crank.torque": [0.0, 0.0]}
+    run = ax.Trajectory(time=np.array([0.0, 1.0]), values=np.array(list(columns.values())).T,
+                        names=tuple(columns), units=("",) * len(columns),
+                        kinds=dict.fromkeys(columns, "measure"))  # fmt: skip
+    with pytest.raises(ax.SingularConfiguration, match=r"t = 1 s.*do not tell(.|\n)*independent"):
+        inverse(model, run)
