@@ -13,7 +13,14 @@ from axode.errors import UnknownName
 from axode.mechanism.mechanism import Mechanism
 
 # name: what it is, in a line
-NAMES: dict[str, str] = {}
+NAMES: dict[str, str] = {
+    "wheeled_pendulum": "a body that hangs from the axle of two wheels",
+    "cooperating_arms": "two planar arms that hold a common load",
+    "two_wheeled_cart": "a load on two wheels with a motor each",
+    "five_axis_arm": "a turning base, three links and a gripper",
+    "six_wheel_platform": "three wheels a side, steered by skidding",
+    "mobile_manipulator": "the five-axis arm on the six-wheel platform",
+}
 
 
 def build(name: str, **options: Any) -> Mechanism:

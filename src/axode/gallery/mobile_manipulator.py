@@ -1,0 +1,40 @@
+"""The five-axis arm on the six-wheel platform, coupled."""
+
+from __future__ import annotations
+
+import axode as ax
+from axode.gallery import five_axis_arm, six_wheel_platform
+from axode.gallery.values import parameters
+
+DEFAULTS = {
+    **six_wheel_platform.DEFAULTS, **five_axis_arm.DEFAULTS,
+    "Ig": 0.0005,  # of the gripper about its own axis [kg m^2]
+    "b5": 0.0,  # viscous friction of the gripper's axis [N m s/rad]
+    "xa": 0.1, "za": 0.15,  # where the arm stands, ahead of and above the platform's axle [m]
+    "g": 9.81,  # gravity [m/s^2]
+}  # fmt: skip
+
+
+def mobile_manipulator(separate: bool = False, **values: float) -> ax.Mechanism:
+    """Platform and arm as one: eight degrees of freedom, three of the platform, five of the arm.
+
+    Valencia, Aviles and Mauledoux (see `five_axis_arm` and `six_wheel_platform`) model the two
+    apart; here the arm's motion pushes the platform and the platform carries the arm. Names are
+    theirs. The platform has two speeds, for it does not move sideways: with the arm's five,
+    gripper included, seven move the eight.
+
+    Args:
+        separate: Six wheels of their own, as in `six_wheel_platform`.
+        values: Any of the parameters in `DEFAULTS`, with `six_wheel_platform.WHEELS` for separate
+            wheels.
+    """
+    defaults = {**DEFAULTS, **six_wheel_platform.WHEELS} if separate else DEFAULTS
+    p = parameters("mobile_manipulator", defaults, values)
+    bot = ax.Mechanism("mobile_manipulator", gravity=(0, 0, -p.g))
+    (six_wheel_platform.add_separate if separate else six_wheel_platform.add_platform)(bot, p)
+    five_axis_arm.add_arm(bot, "chassis", p, at=(p.xa, 0, p.za),
+                          gripper=ax.Inertia.axial(p.Ig, p.Ig / 2, "x"))  # fmt: skip
+    bot.add_motor("motor5", "axis5", input="tau5")
+    bot.add_damper("friction5", "axis5", coefficient=p.b5)
+    bot.home(five_axis_arm.HOME)
+    return bot

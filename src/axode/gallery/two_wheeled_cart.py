@@ -1,0 +1,91 @@
+"""A load on two wheels, and the same cart as two arms that hold a common load."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import axode as ax
+from axode.gallery.values import difference, parameters
+
+DEFAULTS = {
+    "r": 0.15,  # wheel radius [m]
+    "l": 0.6,  # track [m]
+    "d": 0.0,  # from the axle down to the load's mass centre [m]
+    "mw": 1.3,  # each wheel [kg]
+    "Ia": 0.0146,  # of a wheel about its axis [kg m^2]
+    "It": 0.0078,  # across it
+    "Mc": 4.0,  # load [kg]
+    "Jx": 0.13,  # of the load at the middle of the axle: about the forward direction
+    "Jy": 0.02,  # about the axle
+    "Jz": 0.135,  # about the third axis, up at no pitch
+    "g": 9.81,  # gravity [m/s^2]
+}
+
+
+def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) -> ax.Mechanism:
+    """Two wheels, a rod between them, and a motor at each wheel's centre.
+
+    After S. M. Yesiloglu, H. Temeltas and O. Kaynak, "Dynamical modeling of two-wheeled cart:
+    cooperating manipulator approach", section V. Platform axes: x forward, y along the axle
+    towards wheel 1, z up. The load pitches about +y by `pitch`; `q1` and `q2` are its angles
+    relative to the wheels, about +y as well, and `tau1`, `tau2` the torques on the load. The
+    measures `wheel1_rate`, `wheel2_rate` are the wheels' spins seen from the platform.
+
+    Args:
+        arms: As the source sees it: each wheel is an arm with three freedoms at the ground and one
+            at its centre, and half of the load hangs on each arm until the grip joins them.
+        pseudo: With `arms`, the two further joints that give each arm six freedoms, unlocked:
+            a lean about the forward direction and a vertical slide, at the wheel's centre.
+        values: Any of the parameters in `DEFAULTS`.
+    """
+    p = parameters("two_wheeled_cart", DEFAULTS, values)
+    bot = ax.Mechanism("two_wheeled_cart", gravity=(0, 0, -p.g))
+    if arms:
+        return _with_arms(bot, p, pseudo)
+    axle = bot.add_body("axle", mass=0.0, inertia=ax.Inertia.point(),
+                        shape=ax.Cylinder(p.r / 10, p.l, "y"))  # fmt: skip
+    load = bot.add_body("load", mass=p.Mc, com=(0, 0, -p.d), inertia=_at_mass_centre(p),
+                        shape=ax.Box((p.r, 0.8 * p.l, p.r / 2), (0, 0, -p.d)))  # fmt: skip
+    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=axle, at=(0, 0, p.r),
+                  coordinates=("x", "y", "psi"), speeds=("surge", "sway", "psi_dot"))  # fmt: skip
+    bot.add_joint("pitch", ax.Revolute("y"), parent=axle, child=load, speeds=("pitch_rate",))
+    for k, side in ((1, p.l / 2), (2, -p.l / 2)):
+        # child of the load, turning about -y: the joint's angle is the load's, seen from the wheel
+        bot.add_wheel(
+            f"wheel{k}", ax.Rolling(radius=p.r), on=load, at=(0, side, 0), axis="-y", mass=p.mw,
+            inertia=ax.Inertia.axial(p.Ia, p.It, "y"), coordinate=f"q{k}", speed=f"q{k}_dot",
+            shape=ax.Cylinder(p.r, p.r / 5, "y"),
+        )  # fmt: skip
+        bot.add_motor(f"motor{k}", f"wheel{k}", input=f"tau{k}")
+        bot.measure(f"wheel{k}_rate", difference("pitch_rate", f"q{k}_dot"), unit="rad/s")
+    return bot
+
+
+def _at_mass_centre(p: SimpleNamespace) -> tuple[ax.Parameter, ...]:
+    """The load's moments, brought from the axle to its mass centre."""
+    moved = p.Mc * p.d**2
+    return (p.Jx - moved, p.Jy - moved, p.Jz)
+
+
+def _with_arms(bot: ax.Mechanism, p: SimpleNamespace, pseudo: bool) -> ax.Mechanism:
+    halves = tuple(moment / 2 for moment in _at_mass_centre(p))
+    for k, side in ((1, p.l / 2), (2, -p.l / 2)):
+        wheel = bot.add_body(f"wheel{k}", mass=p.mw, inertia=ax.Inertia.axial(p.Ia, p.It, "y"),
+                             shape=ax.Cylinder(p.r, p.r / 5, "y"))  # fmt: skip
+        bot.add_joint(f"ground{k}", ax.Floating(), parent=bot.ground, child=wheel)
+        bot.add_contact(f"contact{k}", ax.Rolling(radius=p.r), body=wheel)
+        tip = wheel
+        box = ax.Box((p.r, 0.4 * p.l, p.r / 2), (0, -side / 2, -p.d))
+        half = bot.add_body(f"half{k}", mass=p.Mc / 2, com=(0, -side, -p.d), inertia=halves,
+                            shape=box)  # fmt: skip
+        if pseudo:
+            for name, joint in (("slide", ax.Prismatic("z")), ("lean", ax.Revolute("x"))):
+                link = bot.add_body(f"{name}{k}", mass=0.0, inertia=ax.Inertia.point())
+                bot.add_joint(f"{name}{k}", joint, parent=tip, child=link)
+                tip = link
+        bot.add_joint(f"arm{k}", ax.Revolute("y"), parent=tip, child=half, coordinates=(f"q{k}",),
+                      speeds=(f"q{k}_dot",))  # fmt: skip
+        bot.add_motor(f"motor{k}", f"arm{k}", input=f"tau{k}")
+        bot.home({f"ground{k}.z": p.r.default, f"ground{k}.y": (3 - 2 * k) * p.l.default / 2})
+    bot.add_loop("grip", ax.Fixed(), parent="half1", child="half2", at=(0, -p.l, 0))
+    return bot

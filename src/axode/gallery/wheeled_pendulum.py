@@ -1,0 +1,58 @@
+"""The wheeled pendulum Quasimoro: a body that hangs from the axle of two wheels."""
+
+from __future__ import annotations
+
+import axode as ax
+from axode.gallery.values import difference, parameters
+
+DEFAULTS = {
+    "m": 0.5,  # each wheel, a uniform disk [kg]
+    "M": 5.0,  # body [kg]
+    "J1": 0.2,  # of the body about the line from the axle to its mass centre [kg m^2]
+    "J2": 0.4,  # about the forward direction
+    "J3": 0.4,  # about the axle; all three at the middle of the axle
+    "r": 0.3,  # wheel radius [m]
+    "d": 0.2,  # from the axle down to the body's mass centre [m]
+    "rho": 0.5,  # wheel radius over track
+    "g": 9.81,  # gravity [m/s^2]
+}
+
+
+def wheeled_pendulum(**values: float) -> ax.Mechanism:
+    """Two wheels with a motor each and a body below their axle: three speeds, two torques.
+
+    After St. Staicu, "Dynamics of the mobile wheeled pendulum", Rev. Roum. Sci. Techn. - Méc.
+    Appl. 56(2), 2011, sections 2 to 5. Platform axes: x forward, y along the axle towards wheel 1,
+    z up. The wheels turn about +y by `theta1` and `theta2`, seen from the platform; the body swings
+    about -y by `theta3`, so that each torque `M1`, `M2` acts with its sign on a wheel and on the
+    body alike. The joints between body and wheels carry `phi1` = `theta1` + `theta3` and `phi2`;
+    the source's angles are measures of the same names.
+
+    Args:
+        values: Any of the parameters in `DEFAULTS`; `J3` is `J2` unless given.
+    """
+    if "J2" in values:
+        values = {"J3": values["J2"], **values}
+    p = parameters("wheeled_pendulum", DEFAULTS, values)
+    track = p.r / p.rho
+    bot = ax.Mechanism("wheeled_pendulum", gravity=(0, 0, -p.g))
+    axle = bot.add_body("axle", mass=0.0, inertia=ax.Inertia.point(),
+                        shape=ax.Cylinder(p.r / 20, track, "y"))  # fmt: skip
+    moved = p.M * p.d**2  # from the axle to the mass centre
+    body = bot.add_body(
+        "body", mass=p.M, com=(0, 0, -p.d), inertia=(p.J2 - moved, p.J3 - moved, p.J1),
+        shape=ax.Box((p.r, track / 2, p.r), (0, 0, -p.d)),
+    )  # fmt: skip
+    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=axle, at=(0, 0, p.r),
+                  coordinates=("x", "y", "psi"), speeds=("surge", "sway", "psi_dot"))  # fmt: skip
+    bot.add_joint("swing", ax.Revolute("-y"), parent=axle, child=body, coordinates=("theta3",),
+                  speeds=("theta3_dot",))  # fmt: skip
+    for k, side in ((1, track / 2), (2, -track / 2)):
+        bot.add_wheel(
+            f"wheel{k}", ax.Rolling(radius=p.r), on=body, at=(0, side, 0), mass=p.m,
+            coordinate=f"phi{k}", speed=f"phi{k}_dot", shape=ax.Cylinder(p.r, p.r / 10, "y"),
+        )  # fmt: skip
+        bot.add_motor(f"motor{k}", f"wheel{k}", input=f"M{k}")
+        bot.measure(f"theta{k}", difference(f"phi{k}", "theta3"), unit="rad")
+        bot.measure(f"theta{k}_dot", difference(f"phi{k}_dot", "theta3_dot"), unit="rad/s")
+    return bot
