@@ -74,8 +74,9 @@ def add_separate(bot: ax.Mechanism, p: SimpleNamespace) -> None:
             free = ax.Rolling(radius=p.r, lateral="free")
             bot.add_wheel(
                 f"wheel_{name}", ax.Rolling(radius=p.r) if name == "R2" else free, on="chassis",
-                at=(x, y, 0), mass=p.mr, inertia=ax.Inertia.axial(spin, spin / 2, "y"), coordinate=f"phi_{name}",
-                speed=f"phi_{name}_dot", shape=ax.Cylinder(p.r, p.r / 2, "y"),
+                at=(x, y, 0), mass=p.mr, inertia=ax.Inertia.axial(spin, spin / 2, "y"),
+                coordinate=f"phi_{name}", speed=f"phi_{name}_dot",
+                shape=ax.Cylinder(p.r, p.r / 2, "y"),
             )  # fmt: skip
             bot.add_motor(f"motor_{name}", f"wheel_{name}", input=f"tau_{name}")
             bot.add_damper(f"friction_{name}", f"wheel_{name}", coefficient=friction / 3)
