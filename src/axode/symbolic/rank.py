@@ -124,14 +124,17 @@ def complete(report: RankReport, preferred: list[int]) -> list[int]:
     """A valid choice of independent speeds, taking preferred ones in order where they do well."""
     n = report.null_bases[0].shape[1]
     bases = [_unit_rows(Z) for Z in report.null_bases]
+    homes = [_null_basis(A, n) for A in report.home_matrix]
+    at_home = [_unit_rows(Z) for Z in homes if Z is not None]
     for threshold in (WELL_CONDITIONED, 1e-3, VALID):
         chosen: list[int] = []
         for speed in preferred:
             if len(chosen) == n:
                 break
             trial = [*chosen, speed]
-            smallest = np.median([np.linalg.svd(Z[trial], compute_uv=False)[-1] for Z in bases])
-            if smallest > threshold:
+            values = [[np.linalg.svd(Z[trial], compute_uv=False)[-1] for Z in group]
+                      for group in (bases, at_home) if group]  # fmt: skip
+            if min(float(np.median(group)) for group in values) > threshold:
                 chosen = trial
         if len(chosen) == n:
             return chosen
