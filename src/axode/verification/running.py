@@ -12,12 +12,11 @@ import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
 from axode.codegen.model import Model
-from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.expressions import Scalar
-from axode.mechanism.mechanism import Connection, Mechanism
+from axode.errors import InvalidArgument
 from axode.problems.simulate import simulate
 from axode.verification.adapters import Adapter, Moment
 from axode.verification.cases import Quantity
+from axode.verification.holding import Holding, holds_of
 
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-12, 1e-13
@@ -30,26 +29,15 @@ MOST_EVALUATIONS = 2000  # of a quantity that is no column
 
 
 @dataclass(frozen=True)
-class Hold:
-    """A coordinate kept at a value until a time, and the motor that does so."""
-
-    coordinate: str
-    value: float
-    until: float
-    input: str
-    speed: str
-
-
-@dataclass(frozen=True)
 class Stretch:
     """A part of a run in which nothing jumps.
 
     Attributes:
-        model: What moves; with the held coordinates prescribed.
+        model: What moves.
         begin, end: [s]
         times, q, nu: Samples, both ends included.
         formulas: Inputs during the stretch.
-        holds: What is held.
+        holding: What is held.
     """
 
     model: Model
@@ -58,8 +46,8 @@ class Stretch:
     times: Array
     q: Array
     nu: Array
-    formulas: Mapping[str, Scalar]
-    holds: tuple[Hold, ...]
+    formulas: Mapping[str, Any]
+    holding: Holding | None
 
     def state(self, t: float) -> tuple[Array, Array]:
         """Coordinates and independent speeds at a time, integrated from the sample before."""
@@ -73,7 +61,7 @@ class Stretch:
 
 def integrated(
     model: Model, start: tuple[Array, Array], t0: float, t1: float,
-    formulas: Mapping[str, Scalar], samples: int,
+    formulas: Mapping[str, Any], samples: int,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Times, coordinates and independent speeds of a motion."""
     run = simulate(
@@ -101,11 +89,11 @@ class Run:
         if end is None or not end > 0:
             raise InvalidArgument(f"case {adapter.case.id}: a run needs t_end > 0, got {end}")
         self.end = end
-        self.holds = _holds(adapter)
+        given = adapter.case.input.get("hold")
+        self.holds = holds_of(given, adapter.equations, adapter.holders)
         jumps = {signal.until for signal in adapter.inputs.values()}
         jumps |= {hold.until for hold in self.holds} | set(stops)
         cuts = [0.0, *sorted(t for t in jumps if SAME_TIME < t < end - SAME_TIME), end]
-        self._models: dict[tuple[str, ...], Model] = {}
         self.stretches: list[Stretch] = []
         moment = adapter.initial
         for begin, until in pairwise(cuts):
@@ -114,39 +102,25 @@ class Run:
                 moment = self._moment(self.stretches[-1], until)
 
     def _advance(self, moment: Moment, begin: float, end: float) -> Stretch:
+        model = self.adapter.model
+        formulas: Mapping[str, Any] = {
+            name: signal.during(begin) for name, signal in self.adapter.inputs.items()
+        }
         holds = tuple(hold for hold in self.holds if begin < hold.until - SAME_TIME)
-        model = self._model(holds)
-        nu = np.array([moment[name] for name in model.independent])
-        formulas = {name: signal.during(begin) for name, signal in self.adapter.inputs.items()}
+        holding = Holding(self.adapter.equations, holds) if holds else None
+        if holding:
+            holding.check(moment.q, moment.nu, begin)
+            formulas = holding.formulas(formulas)
         samples = int(np.clip((end - begin) / SPACING, FEWEST, 20 * MOST_EVALUATIONS))
-        found = integrated(model, (moment.q, nu), begin, end, formulas, samples)
-        return Stretch(model, begin, end, *found, formulas, holds)
-
-    def _model(self, holds: tuple[Hold, ...]) -> Model:
-        if not holds:
-            return self.adapter.model
-        key = tuple(hold.coordinate for hold in holds)
-        if key not in self._models:
-            held = self.adapter.equations.system.mechanism.copy()
-            for hold in holds:
-                held.prescribe(hold.coordinate, hold.value)
-            still = {hold.speed for hold in holds}
-            free = [name for name in self.adapter.model.independent if name not in still]
-            self._models[key] = held.derive(independent=free).compile()
-        return self._models[key]
+        found = integrated(model, (moment.q, moment.nu), begin, end, formulas, samples)
+        return Stretch(model, begin, end, *found, formulas, holding)
 
     def _moment(self, stretch: Stretch, t: float) -> Moment:
         q, nu = stretch.state(t)
-        base = self.adapter.model
         u = np.array([signal(t) for signal in self.adapter.inputs.values()])
-        if not stretch.holds:
-            return Moment(base, t, q, nu, u)
-        forces = stretch.model.multipliers(q, nu, u, t=t)
-        for hold in stretch.holds:
-            row = stretch.model.rows.index(f"{hold.coordinate}.prescribed")
-            u[base.inputs.index(hold.input)] += forces[row]
-        speeds = dict(zip(stretch.model.speed_names, stretch.model.speeds(q, nu, t=t), strict=True))
-        return Moment(base, t, q, np.array([speeds[name] for name in base.independent]), u)
+        if stretch.holding:
+            u = stretch.holding.inputs(q, nu, u, t)
+        return Moment(stretch.model, t, q, nu, u)
 
     def at(self, t: float) -> Moment:
         """The state at a time of the run.
@@ -237,36 +211,3 @@ def _refined(value: Any, low: float, high: float) -> tuple[float, float]:
         found += [(t, max(value(t), found[0][1])) for t in flat
                   if float(shape(t)) >= values.max() * (1 - 1e-12) - 1e-15]  # fmt: skip
     return found[-1] if len(found) == 2 else max(found, key=lambda pair: pair[1])
-
-
-# holds --------------------------------------------------------------------------------------------
-
-
-def _holds(adapter: Adapter) -> tuple[Hold, ...]:
-    given = adapter.case.input.get("hold")
-    if not given:
-        return ()
-    if not isinstance(given, Mapping):
-        raise InvalidArgument(f"hold: expected {{name: value, 'until': T}}, got {given!r}")
-    until = float(given.get("until", np.inf))
-    mechanism = adapter.equations.system.mechanism
-    return tuple(_hold(mechanism, name, float(value), until)
-                 for name, value in given.items() if name != "until")  # fmt: skip
-
-
-def _hold(mechanism: Mechanism, coordinate: str, value: float, until: float) -> Hold:
-    for connection in mechanism.connections:
-        if coordinate in connection.coordinates:
-            speed = connection.speeds[connection.coordinates.index(coordinate)]
-            return Hold(coordinate, value, until, _motor(mechanism, connection, coordinate, speed),
-                        speed)  # fmt: skip
-    known = [name for c in mechanism.connections for name in c.coordinates]
-    raise UnknownName(f"mechanism '{mechanism.name}'", "coordinate", coordinate, known)
-
-
-def _motor(mechanism: Mechanism, connection: Connection, coordinate: str, speed: str) -> str:
-    """Name of the input that acts on a coordinate."""
-    for drive in mechanism.drives:
-        if drive.coordinate in (connection.name, coordinate, speed):
-            return drive.input or f"{drive.name}.torque"
-    raise InvalidArgument(f"hold: no motor acts on '{coordinate}', so that none can hold it")
