@@ -14,6 +14,14 @@ from axode.mechanism.mechanism import Mechanism
 
 # name: what it is, in a line
 NAMES: dict[str, str] = {
+    "four_bar": "planar four-bar linkage",
+    "six_legged_platform": "platform on legs of six revolutes, elbows driven",
+    "flight_simulator": "platform on legs that change their length",
+    "caster_robot": "two driven wheels and a caster",
+    "two_caster_robot": "two driven wheels and two casters",
+    "delta_array": "three omni wheels at 120 degrees",
+    "mecanum_platform": "any number of Mecanum wheels, any roller angles",
+    "rolling_disk": "a disk that rolls on a plane and may lean",
     "wheeled_pendulum": "a body that hangs from the axle of two wheels",
     "cooperating_arms": "two planar arms that hold a common load",
     "two_wheeled_cart": "a load on two wheels with a motor each",
