@@ -47,7 +47,7 @@ def conditions(found: dict[str, Any]) -> str:
                                                           "pin", "mujoco", "sympy"))  # fmt: skip
     return (f"{c['date'][:10]}, commit `{c['commit']}`, {c['processor']}, {c['system']}; load "
             f"average before {c['load before']}, after {c['load after']} (1, 5, 15 minutes; the "
-            f"run itself counts); {versions}.")  # fmt: skip
+            f"run itself counts); {c['quiet']}; {versions}.")  # fmt: skip
 
 
 def targets(found: dict[str, Any]) -> str:

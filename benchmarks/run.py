@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.conditions import conditions, load
+from benchmarks.timing import QUIET
 
 RESULTS = Path(__file__).parent / "results"
 WIDTH = 160  # of the tables, where the output is not a terminal
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeat", type=int, default=7, help="turns of each measurement")
     parser.add_argument("--native", action="store_true",
                         help="also build and time a C++ loop around Pinocchio")  # fmt: skip
+    parser.add_argument("--patience", type=float, default=0.0,
+                        help="seconds a section may spend on turns that others disturbed")  # fmt: skip
     parser.add_argument("--save", action="store_true", help=f"write JSON files to {RESULTS.name}/")
     options = parser.parse_args(arguments)
     for name in options.sections:
@@ -64,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     for name in options.sections or SECTIONS:
         where = conditions()
+        QUIET.reset(options.patience)
         console.rule(name)
         console.print("\n".join(f"{key}: {value}" for key, value in where.items()))
         try:
@@ -71,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except AssertionError as fault:
             console.print(f"[bold red]{name}: a result is wrong:[/] {fault}")
             return 1
-        where["load after"] = load()
-        console.print(f"load before {where['load before']}, after {where['load after']}")
+        where |= {"load after": load(), "quiet": str(QUIET)}
+        console.print(f"load before {where['load before']}, after {where['load after']}; {QUIET}")
         if options.save:
             path = RESULTS / f"{where['date'][:10]}-{name}.json"
             path.parent.mkdir(exist_ok=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -74,11 +76,78 @@ def net(work: Contestant, overhead: Contestant) -> Contestant:
     return measure
 
 
+class Quiet:
+    """Whether other programs kept the processor busy, and how long to put up with it.
+
+    A turn during which others used more than `SHARE` of one core is repeated, until as many seconds
+    as `patience` have gone into repeating; then it counts. Where the system does not tell, all
+    turns count.
+    """
+
+    SHARE = 0.1
+
+    def __init__(self) -> None:
+        self.reset(0.0)
+
+    def reset(self, patience: float) -> None:
+        """Start counting anew."""
+        self.patience = patience  # [s]
+        self.turns = self.disturbed = self.repeated = 0
+
+    def others(self, work: Callable[[], None]) -> float:
+        """Cores that others kept busy, on average, while some work was done."""
+        busy, own, start = _busy(), _own(), time.perf_counter()
+        work()
+        spent = time.perf_counter() - start
+        return max(0.0, _busy() - busy - (_own() - own)) / max(spent, 0.1)
+
+    def turn(self, work: Callable[[], None], undo: Callable[[], None]) -> None:
+        """Do a turn, again if it was disturbed and patience is left."""
+        while True:
+            spent = time.perf_counter()
+            disturbed = self.others(work) > self.SHARE
+            spent = time.perf_counter() - spent
+            if not disturbed or self.patience <= 0:
+                break
+            self.patience -= spent
+            self.repeated += 1
+            undo()
+        self.turns += 1
+        self.disturbed += disturbed
+
+    def __str__(self) -> str:
+        return (f"{self.turns} turns, {self.disturbed} of them while other programs used more than "
+                f"{self.SHARE:.0%} of a core, {self.repeated} repeated for that")  # fmt: skip
+
+
+QUIET = Quiet()
+
+
+def _busy() -> float:
+    """Seconds that all processors have been busy, since they were started."""
+    try:
+        user, nice, system, _, _, irq, softirq, *_ = (
+            float(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+        )
+    except (OSError, ValueError):
+        return 0.0
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def _own() -> float:
+    """Seconds of them for this process and those it started."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def in_turn(contestants: Mapping[str, Contestant], repeat: int) -> dict[str, Times]:
     """Every contestant once, then all again, `repeat` times."""
-    found: dict[str, list[float]] = {name: [] for name in contestants}
+    turns: list[dict[str, list[float]]] = []
+
+    def turn() -> None:
+        found = {name: measure() for name, measure in contestants.items()}
+        turns.append({name: x if isinstance(x, list) else [x] for name, x in found.items()})
+
     for _ in range(repeat):
-        for name, measure in contestants.items():
-            seconds = measure()
-            found[name] += seconds if isinstance(seconds, list) else [seconds]
-    return {name: Times(tuple(seconds)) for name, seconds in found.items()}
+        QUIET.turn(turn, undo=turns.pop)
+    return {name: Times(tuple(x for found in turns for x in found[name])) for name in contestants}

@@ -39,7 +39,7 @@ from benchmarks.run import main
 from benchmarks.simulation import _check
 from benchmarks.states import random_states
 from benchmarks.targets import Target
-from benchmarks.timing import Times, in_turn, net
+from benchmarks.timing import Quiet, Times, in_turn, net
 
 
 def compiled(mechanism: ax.Mechanism) -> ax.Model:
@@ -136,6 +136,17 @@ def test_contestants_run_in_turn():
     assert times["two"].seconds == (1.0, 2.0, 1.0, 2.0)
     assert times["net"].median == 2.0
     assert Times((1e-3, 2e-3, 4e-3)).text() == "2.0 (1.0..4.0)"
+
+
+def test_disturbed_turns_are_repeated_while_patience_lasts(monkeypatch: pytest.MonkeyPatch):
+    quiet, done, loads = Quiet(), [], iter([0.5, 0.5, 0.0, 0.5])
+    monkeypatch.setattr(quiet, "others", lambda work: (work(), next(loads))[1])
+    quiet.reset(1e3)
+    quiet.turn(lambda: done.append(1), undo=done.pop)
+    assert (quiet.turns, quiet.disturbed, quiet.repeated, done) == (1, 0, 2, [1])
+    quiet.patience = 0.0
+    quiet.turn(lambda: done.append(2), undo=done.pop)
+    assert (quiet.turns, quiet.disturbed, quiet.repeated, done) == (2, 1, 2, [1, 2])
 
 
 def test_targets_say_whether_they_are_met():
