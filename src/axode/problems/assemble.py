@@ -226,18 +226,14 @@ class _Closure:
     def solve(self, q: Array) -> tuple[Array, float]:
         """Damped least-squares steps from a guess, and the residual they end with."""
         q = self._normalised(q)
-        best, best_error, damping = q, np.inf, LEAST_DAMPING
-        free = ~self.fixed
-        r = self.residual(q)
+        r, damping, free = self.residual(q), LEAST_DAMPING, ~self.fixed
         for _ in range(STEPS):
             error = float(np.abs(r).max(initial=0.0))
-            if error < best_error:
-                best, best_error = q, error
-            if error < CLOSED * 1e-3 or not np.isfinite(error):
+            if error < CLOSED * 1e-3 or damping > MOST_DAMPING or not np.isfinite(error):
                 break
             J = self.jacobian(q)[:, free]
             gram = J @ J.T
-            size = max(float(np.trace(gram)) / len(r), 1e-300)
+            size = max(float(np.trace(gram)) / len(r), 1e-12)
             step = J.T @ np.linalg.solve(gram + damping * size * np.eye(len(r)), r)
             trial = q.copy()
             trial[free] -= step * min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
@@ -247,9 +243,7 @@ class _Closure:
                 q, r, damping = trial, r_trial, max(damping / 10, LEAST_DAMPING)
             else:
                 damping *= 10
-                if damping > MOST_DAMPING:
-                    break
-        return best, best_error
+        return q, float(np.abs(r).max(initial=0.0))
 
     def _normalised(self, q: Array) -> Array:
         q = q.copy()

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
-from axode.codegen.model import Model
+from axode.codegen.model import Model, Options
 from axode.codegen.rollout import Rollout
 from axode.codegen.tape import Tape
 from axode.problems.dynamics import Dynamics
 from axode.problems.inputs import InputPlan, callback_inputs, limited
 from axode.problems.integrators import METHODS
-from axode.problems.settings import Settings
+from axode.problems.settings import ROUNDING, Settings
 from axode.problems.steps import FINISHED, RUNNING
 from axode.problems.watches import Watch, watch_tape
 
@@ -122,14 +122,15 @@ class Batch:
             numbers |= {"h": s.way * s.length, "t0": s.t0, "n_steps": s.n_steps,
                         "save_steps": s.save_steps}  # fmt: skip
         else:
-            longest = abs(s.times[1] - s.t0) if self.plan.callback else abs(s.duration)
-            numbers |= {"way": s.way, "longest": longest, "rtol": s.rtol, "atol": s.atol,
+            numbers |= {"way": s.way, "longest": abs(s.duration), "rtol": s.rtol, "atol": s.atol,
                         "rows": len(s.times)}  # fmt: skip
         sampled = self.plan.sampled
         if sampled is not None:
             numbers |= {"sample_start": sampled.start, "sample_period": sampled.period,
                         "sample_count": sampled.count}  # fmt: skip
         b |= {name: np.array([float(value)]) for name, value in numbers.items()}
+        if s.method == "dopri5" and self.plan.callback:
+            b["longest"] = np.full((n, 1), abs(s.times[1] - s.t0))  # a step ends at every sample
         if "p" in self.rollout.program.given:
             assert self.p is not None
             b["p"] = np.ascontiguousarray(self.p)
@@ -242,14 +243,23 @@ class Batch:
             u = limited(self.model, callback_inputs(self.model, given))
             self.buffers["u"][run] = u
             self._called[run] = t
+            if self.settings.method == "dopri5":
+                self.buffers["longest"][run] = self._until_next_sample(t)
             self.calls.append((int(self.members[run]), t, u))
+
+    def _until_next_sample(self, t: float) -> float:
+        times, way = self.settings.times, self.settings.way
+        spacing = abs(times[1] - times[0])
+        ahead = way * (times - t)
+        left = ahead[ahead > ROUNDING * spacing]
+        return float(left[0]) if len(left) else spacing
 
     def values(self, run: int) -> dict[str, float]:
         """Coordinates, speeds and measures of a run by name."""
         b = self.buffers
         return named_values(self.model, b["q"][run], b["nu"][run], self.options(run))
 
-    def options(self, run: int, t: float | None = None) -> dict[str, Any]:
+    def options(self, run: int, t: float | None = None) -> Options:
         """Time and parameters of a run, as the model's functions take them."""
         now = float(self.buffers["t"][run, 0]) if t is None else t
         own = self.parameters(run)
@@ -262,20 +272,19 @@ class Batch:
         p = self.p if self.p.ndim == 1 else self.p[run]
         return dict(zip(self.model.parameters, p.tolist(), strict=True))
 
-    def input_at(self, run: int, t: float) -> Array:
-        """Inputs of a run at a time and its present state."""
+    def input_at(self, run: int, t: float, q: Array, nu: Array) -> Array:
+        """Inputs of a run at a time and a state."""
         if self.plan.sampled is not None:
             table = self.plan.sampled.table
             return self.plan.sampled.at(np.array([t]), table if table.ndim == 2 else table[run])[0]
         if self.plan.tape is None:
-            u: Array = self.buffers["u"][run]
-            return u
-        b = {name: self.buffers[name][run] for name in ("q", "nu")}
-        b["t"] = np.array([t])
+            held: Array = self.buffers["u"][run]
+            return held
+        known = {"t": np.array([t]), "q": q, "nu": nu}
         if self.p is not None:
-            b["p"] = self.p if self.p.ndim == 1 else self.p[run]
-        made: Array = CompiledFunction(self.plan.tape)(*(b[p.name] for p in self.plan.tape.inputs))
-        return made
+            known["p"] = self.p if self.p.ndim == 1 else self.p[run]
+        u: Array = CompiledFunction(self.plan.tape)(*(known[x.name] for x in self.plan.tape.inputs))
+        return u
 
 
 def _next_budget(budget: int, seconds: float) -> int:
@@ -284,7 +293,7 @@ def _next_budget(budget: int, seconds: float) -> int:
     return max(1, budget // 2) if seconds > 2 * SLICE else budget
 
 
-def named_values(model: Model, q: Array, nu: Array, options: Any) -> dict[str, float]:
+def named_values(model: Model, q: Array, nu: Array, options: Options) -> dict[str, float]:
     """Coordinates, speeds and measures of one state by name."""
     values = dict(zip(model.coordinates, q.tolist(), strict=True))
     speeds = model.speeds(q, nu, **options).tolist()

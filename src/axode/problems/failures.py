@@ -19,18 +19,23 @@ def cause_of(batch: Batch, run: int) -> str:
     if int(b["status"][run, 0]) == UNDERFLOW:
         return f"steps of {abs(length):.1e} s are still too long for the tolerances"
     q, nu = b["q"][run], b["nu"][run]
-    for part in STAGES:
-        u = batch.input_at(run, t + part * length)
+    rate = np.zeros(len(q) + len(nu) + 2)
+    for part in STAGES:  # along the straight line that the step sets out on
+        there = t + part * length
+        q_there = q + part * length * rate[: len(q)]
+        nu_there = nu + part * length * rate[len(q) : -2]
+        u = batch.input_at(run, there, q_there, nu_there)
         if not np.isfinite(u).all():
             return f"the input {_first(model.inputs, u)}"
-    options = batch.options(run)
-    rate = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, options)  # type: ignore[arg-type]
-    if not np.isfinite(rate).all():
-        names = (*(f"rate of {n}" for n in (*model.coordinates, *model.independent)),
-                 "power supplied", "power dissipated")  # fmt: skip
-        return f"the {_first(names, rate)}"
-    fastest = model.independent[int(np.argmax(np.abs(nu)))] if nu.size else ""
-    return f"the motion becomes infinitely fast, {fastest} first"
+        state = {"q": q_there, "nu": nu_there, "u": u}
+        made = model.evaluate("state_rate", state, batch.options(run, there))
+        if not np.isfinite(made).all():
+            names = (*(f"rate of {n}" for n in (*model.coordinates, *model.independent)),
+                     "power supplied", "power dissipated")  # fmt: skip
+            return f"the {_first(names, made)}"
+        rate = made if part == 0.0 else rate
+    fastest = model.independent[int(np.argmax(np.abs(rate[len(q) : -2])))] if nu.size else ""
+    return f"numbers grow beyond all bounds, {fastest} first"
 
 
 def _first(names: Sequence[str], values: Array) -> str:

@@ -97,7 +97,8 @@ class SampleTable:
 class Callback:
     """A Python function that is called at every step: slow, and free to do anything.
 
-    Its inputs are held during the step, which is never longer than the time between samples.
+    Its inputs are held during the step; there is a step from every saved sample to the next, or
+    more.
 
     Args:
         function: Of time and a mapping of the state (coordinates, speeds, measures by name); gives

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axode.codegen.facts import Facts
 from axode.codegen.library import SymbolicLibrary
-from axode.codegen.model import Model
+from axode.codegen.model import Model, Options
 from axode.problems.batch import Batch
 from axode.problems.steps import RUNNING, SINGULAR
 
@@ -74,9 +74,9 @@ def _direction(names: tuple[str, ...], weights: Array) -> str:
     return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > INVOLVED)
 
 
-def smallest_pivot(model: Model, q: Array, options: dict[str, object]) -> float:
+def smallest_pivot(model: Model, q: Array, options: Options) -> float:
     """Of all solves behind a model's speeds."""
-    pivots = model.evaluate("pivots", {"q": q}, options)  # type: ignore[arg-type]
+    pivots = model.evaluate("pivots", {"q": q}, options)
     return float(np.abs(pivots).min(initial=1.0))
 
 

@@ -1,0 +1,140 @@
+"""Zero crossings: where they are in closed form, and what happens at them."""
+
+import numpy as np
+import pytest
+from scipy.special import ellipk
+
+import axode as ax
+from tests.problems import machines
+from tests.problems.machines import G
+
+LOCATED = 1e-10  # [s]
+METHODS = [{"method": "rk4", "step": 1e-3}, {"rtol": 1e-11, "atol": 1e-13}]
+each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "dopri5"])
+
+
+def ramp(*watches: ax.Watch, duration: float = 2.0, **options) -> ax.Trajectory:
+    """x = t^2 / 2 from rest."""
+    return ax.simulate(machines.slider(), duration, input={"rail.force": 1.0}, events=watches,
+                       **options)  # fmt: skip
+
+
+@each_method
+def test_times_in_closed_form(options: dict):
+    """x = a at sqrt(2 a), several in one step too."""
+    places = [0.3, 0.30001, 0.30002, 1.1, 1.9999]
+    watches = [ax.Watch(f"at {a}", lambda s, a=a: s["rail"] - a) for a in places]
+    run = ramp(*watches, **options)
+    assert [e.name for e in run.events] == [w.name for w in watches]
+    for event, place in zip(run.events, places, strict=True):
+        assert abs(event.time - np.sqrt(2 * place)) < LOCATED
+        assert event.state["rail"] == pytest.approx(place, abs=LOCATED)
+        assert event.state["rail.rate"] == pytest.approx(event.time, abs=LOCATED)
+    assert run.status == "finished" and run.time[-1] == 2.0
+
+
+@each_method
+def test_every_half_period_of_a_pendulum(options: dict):
+    """It hangs down at T/4, 3T/4, ...: a watch by name, both directions or one."""
+    half = 2 * np.sqrt(1 / G) * ellipk(np.sin(0.5) ** 2)
+    watches = [ax.Watch("down", "pin"), ax.Watch("forth", "pin", direction=1),
+               ax.Watch("back", "pin", direction=-1)]  # fmt: skip
+    run = ax.simulate(machines.pendulum(), 6.0, start={"pin": 1.0}, events=watches, **options)
+    times = {w.name: [e.time for e in run.events if e.name == w.name] for w in watches}
+    exact = half / 2 + half * np.arange(6)
+    assert times["down"] == pytest.approx(exact[exact < 6], abs=LOCATED)
+    assert times["back"] == times["down"][::2] and times["forth"] == times["down"][1::2]
+
+
+@each_method
+def test_stop(options: dict):
+    """The run ends where the first stop is; the last row is the state there."""
+    run = ramp(ax.Watch("later", lambda s: s["rail"] - 0.7, stop=True),
+               ax.Watch("first", lambda s: s["rail"] - 0.5, stop=True),
+               ax.Watch("before", lambda s: s["rail"] - 0.499999), **options)  # fmt: skip
+    assert run.status == "stopped by event 'first'"
+    assert [e.name for e in run.events] == ["before", "first"]
+    assert abs(run.time[-1] - 1.0) < LOCATED and run.final["rail"] == pytest.approx(0.5, abs=1e-12)
+    assert len(run) > 200 and (np.diff(run.time) > 0).all()
+    assert run["rail"] == pytest.approx(run.time**2 / 2, abs=1e-9)  # samples inside the last step
+    assert run.final["rail.force"] == 1.0 and abs(run.final["error"]) < 1e-12
+
+
+@each_method
+def test_zero_at_the_start_is_no_crossing(options: dict):
+    """Thrown up from zero it comes back at 2 v / g, and only that counts."""
+    thrown = {"start": {"rail.rate": 1.0}, "input": {"rail.force": -2.0}}
+    run = ax.simulate(machines.slider(), 1.5, events=[ax.Watch("floor", "rail")], **thrown,
+                      **options)  # fmt: skip
+    assert [e.time for e in run.events] == pytest.approx([1.0], abs=LOCATED)
+    stays = ax.simulate(machines.slider(), 1.0, events=[ax.Watch("floor", "rail")], **options)
+    assert stays.events == ()
+
+
+@each_method
+def test_at_the_very_ends(options: dict):
+    """A crossing within a millionth of a second of the start, and one of the end."""
+    run = ramp(ax.Watch("start", lambda s: s.t - 1e-6), ax.Watch("end", lambda s: s.t - 1.999999),
+               **options)  # fmt: skip
+    assert [e.time for e in run.events] == pytest.approx([1e-6, 1.999999], abs=LOCATED)
+    beyond = ramp(ax.Watch("beyond", lambda s: s.t - 2.000001), **options)
+    assert beyond.events == () and beyond.status == "finished"
+
+
+@each_method
+def test_backwards(options: dict):
+    half = ax.Watch("half", lambda s: s["rail"] - 0.125, stop=True)
+    run = ax.simulate(machines.slider(), -1.0, t0=1.0, start={"rail": 0.5, "rail.rate": 1.0},
+                      input={"rail.force": 1.0}, events=[half], **options)  # fmt: skip
+    assert run.time[-1] == pytest.approx(0.5, abs=LOCATED)
+
+
+@each_method
+def test_in_batches(options: dict):
+    """Each run has its own crossing; those that stopped do not hold up the others."""
+    amplitudes = np.array([0.2, 0.9, 1.6, 2.2, 2.9])
+    quarter = np.sqrt(1 / G) * ellipk(np.sin(amplitudes / 2) ** 2)
+    watches = [ax.Watch("down", "pin", stop=True), ax.Watch("fast", lambda s: s["pin.rate"] + 5.0)]
+    run = ax.simulate(machines.pendulum(), 0.8, start={"pin": amplitudes}, events=watches,
+                      **options)  # fmt: skip
+    down = {e.index_of_run: e for e in run.events if e.name == "down"}
+    assert set(down) == set(np.flatnonzero(quarter < 0.8).tolist()) != set(range(5))
+    for k, event in down.items():
+        assert abs(event.time - quarter[k]) < LOCATED
+        assert abs(event.state["pin"]) < LOCATED
+        assert run.run(k).time[-1] <= quarter[k]
+    # rate^2 / 2 = g (cos q - cos a)
+    fast = {e.index_of_run: e.state for e in run.events if e.name == "fast"}
+    assert fast
+    for k, state in fast.items():
+        lost = G * (np.cos(state["pin"]) - np.cos(amplitudes[k]))
+        assert lost == pytest.approx(5.0**2 / 2, abs=1e-8)
+    stopped = [status == "stopped by event 'down'" for status in run.statuses]
+    assert stopped == (quarter < 0.8).tolist()
+
+
+def test_measures_and_parameters_in_watches():
+    run = ax.simulate(machines.slider(), 3.0, start={"rail.rate": 1.0}, parameters={"mass": 1.5},
+                      events=[ax.Watch("mass", lambda s: s["rail"] - s["mass"])])  # fmt: skip
+    assert run.events[0].time == pytest.approx(1.5, abs=LOCATED)
+    swing = ax.simulate(machines.pendulum(), 1.0, start={"pin": 0.5}, rtol=1e-11,
+                        events=[ax.Watch("below", "tip.x")])  # fmt: skip
+    assert abs(swing.events[0].state["pin"]) < 1e-9
+
+
+def test_many_crossings_cost_little():
+    """Two thousand half turns, each located."""
+    run = ax.simulate(machines.slider(), 2000.0, start={"rail.rate": np.pi}, method="rk4",
+                      step=0.01, events=[ax.Watch("half turn", lambda s: np.sin(s["rail"] + 0.5))]
+                      )  # fmt: skip
+    times = np.array([e.time for e in run.events])
+    assert len(times) == 2000
+    assert times == pytest.approx(np.arange(1, 2001) - 0.5 / np.pi, abs=1e-8)
+    assert run.info["seconds"] < 30
+
+
+def test_watches_must_be_numbers():
+    with pytest.raises(ax.InvalidArgument, match=r"watch 'all'.*one number"):
+        ax.simulate(machines.pendulum(), 1.0, events=[ax.Watch("all", lambda s: s.position("rod"))])
+    with pytest.raises(ax.UnknownName, match="no signal 'pins'"):
+        ax.simulate(machines.pendulum(), 1.0, events=[ax.Watch("all", "pins")])

@@ -1,0 +1,74 @@
+"""Runs that cannot go on say when and why, and keep what they have."""
+
+import numpy as np
+import pytest
+
+import axode as ax
+from tests.problems import machines
+
+METHODS = [{"method": "rk4", "step": 1e-3}, {}]
+each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "dopri5"])
+
+
+@each_method
+def test_an_input_that_stops_being_a_number(options: dict):
+    with pytest.raises(ax.SimulationFailed) as caught:
+        ax.simulate(machines.slider(), 3.0, input={"rail.force": "sqrt(1 - t)"}, **options)
+    error, run = caught.value, caught.value.trajectory
+    assert error.time == pytest.approx(1.0, abs=1e-3) and "t = 1 s" in str(error)
+    assert "the input rail.force is nan" in str(error) and ".trajectory" in str(error)
+    assert isinstance(run, ax.Trajectory) and run.time[-1] == pytest.approx(1.0, abs=1e-3)
+    # v = 2/3 (1 - (1-t)^(3/2)): all samples before are good
+    exact = 2 / 3 * (1 - np.maximum(1 - run.time, 0) ** 1.5)
+    assert np.abs(run["rail.rate"] - exact).max() < 1e-4
+    assert np.isfinite(run["rail"]).all() and run.status.startswith("failed: not finite")
+
+
+@each_method
+def test_a_callback_that_gives_nan(options: dict):
+    given = ax.Callback(lambda t, s: [np.nan if t > 0.5 else 1.0])
+    with pytest.raises(ax.SimulationFailed, match=r"the input rail\.force is nan") as caught:
+        ax.simulate(machines.slider(), 1.0, input=given, **options)
+    assert caught.value.time == pytest.approx(0.5, abs=5e-3)
+
+
+@each_method
+def test_others_of_a_batch_go_on(options: dict):
+    """x'' = sqrt(p - x): a number only up to x = p."""
+    run = ax.simulate(machines.slider(), 1.0, start={"rail": [0.0, 0.9, 0.99, -5.0]},
+                      input=lambda s: [(1 - s["rail"]) ** 0.5], **options)  # fmt: skip
+    failed = [status.startswith("failed: not finite") for status in run.statuses]
+    assert failed == [False, True, True, False]
+    assert "input rail.force is nan" in run.statuses[1] and "t = " in run.statuses[1]
+    assert run.ended[3] == 1.0 and run.ended[1] < 1.0
+    assert np.isnan(run["rail"][1, -1]) and np.isfinite(run["rail"][0]).all()
+
+
+@each_method
+def test_a_motion_that_blows_up(options: dict):
+    """v' = v^2 from 1 is 1/(1-t): beyond one second there is nothing."""
+    with pytest.raises(ax.SimulationFailed, match="failed at t =") as caught:
+        ax.simulate(machines.slider(limit=1e308), 2.0, start={"rail.rate": 1.0},
+                    input=lambda s: [s["rail.rate"] ** 2], **options)  # fmt: skip
+    assert caught.value.time == pytest.approx(1.0, abs=0.02)
+
+
+def test_steps_that_become_too_short():
+    """Dry friction as a sign has no solution once the speed is zero, only shorter steps."""
+    with pytest.raises(ax.SimulationFailed) as caught:
+        ax.simulate(machines.slider(limit=1e12), 2.0, start={"rail.rate": 1.0}, rtol=1e-10,
+                    atol=1e-12, input=lambda s: [-1e6 * np.sign(s["rail.rate"])])  # fmt: skip
+    assert caught.value.time == pytest.approx(1e-6, rel=1e-3)
+    assert "still too long for the tolerances" in str(caught.value)
+    assert "Loosen rtol" in str(caught.value) and "rk4" in str(caught.value)
+    assert caught.value.trajectory is not None
+
+
+def test_what_a_rejected_step_leaves_behind():
+    """A failed run's last row is the last good state, with its energy balance."""
+    with pytest.raises(ax.SimulationFailed) as caught:
+        ax.simulate(machines.pendulum(), 3.0, start={"pin": 1.0},
+                    input={"pin.torque": "log(2 - t)"})  # fmt: skip
+    run = caught.value.trajectory
+    assert isinstance(run, ax.Trajectory)
+    assert run.energy_error < 1e-6 and run.time[-1] == pytest.approx(2.0, abs=1e-6)

@@ -1,0 +1,205 @@
+"""Every way to say what the motors do, and every way to say it wrong."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.mechanism.expressions import Time
+from tests.problems import machines
+from tests.problems.machines import G
+
+EXACT = 1e-12  # polynomials of low degree are integrated exactly but for rounding
+METHODS = [{"method": "rk4", "step": 0.05}, {}, {"method": "rk4", "step": 0.25}]
+LIMIT = 2.0
+VALUES = np.array([1.0, -2.0, 3.0, 0.5])
+
+
+def held(t: float, values: np.ndarray = VALUES, period: float = 0.25) -> tuple[float, float]:
+    """Place and speed of a kilogram under held forces."""
+    x = v = 0.0
+    for k, u in enumerate(values):
+        dt = max(t - k * period, 0.0)
+        dt = dt if k == len(values) - 1 else min(dt, period)
+        x, v = x + v * dt + u * dt**2 / 2, v + u * dt
+    return x, v
+
+
+@pytest.mark.parametrize("options", METHODS)
+def test_held_samples(options: dict):
+    """Within a step the sample that began it holds, also at the step's last stage."""
+    run = ax.simulate(machines.slider(), 1.3, input=ax.Sampled({"rail.force": VALUES}, 0.25),
+                      save_every=0.05, **options)  # fmt: skip
+    exact = np.array([held(t) for t in run.time])
+    assert run["rail"] == pytest.approx(exact[:, 0], abs=EXACT)
+    assert run["rail.rate"] == pytest.approx(exact[:, 1], abs=EXACT)
+    assert set(run["rail.force"]) == set(VALUES) and np.abs(run["error"]).max() < EXACT
+
+
+@pytest.mark.parametrize("options", METHODS[:2])
+def test_held_samples_backwards(options: dict):
+    x, v = held(1.0)
+    run = ax.simulate(machines.slider(), -1.0, t0=1.0, start={"rail": x, "rail.rate": v},
+                      input=ax.Sampled(VALUES[:, np.newaxis], 0.25), save_every=0.05, **options
+                      )  # fmt: skip
+    assert run.final["rail"] == pytest.approx(0, abs=EXACT)
+    assert run.final["rail.rate"] == pytest.approx(0, abs=EXACT)
+
+
+@pytest.mark.parametrize("options", METHODS)
+def test_joined_samples(options: dict):
+    """A force that rises as t gives t^3 / 6; before and after the table it is constant."""
+    ramp = ax.Sampled({"rail.force": [0.0, 0.5, 1.0]}, 0.5, start=1.0, between="linear")
+    run = ax.simulate(machines.slider(), 1.0, t0=1.0, input=ramp, save_every=0.25, **options)
+    assert run["rail"] == pytest.approx((run.time - 1) ** 3 / 6, abs=EXACT)
+    assert run["rail.force"] == pytest.approx(run.time - 1, abs=EXACT)
+    late = ax.simulate(machines.slider(), 1.0, t0=3.0, input=ramp, save_every=0.25, **options)
+    assert late["rail"] == pytest.approx((late.time - 3) ** 2 / 2, abs=EXACT)
+    early = ax.simulate(machines.slider(), 1.0, input=ramp, save_every=0.25, **options)
+    assert np.abs(early["rail"]).max() == 0
+
+
+def test_samples_of_each_run():
+    forces = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 0.5]])
+    run = ax.simulate(machines.slider(), 2.0, input=ax.Sampled({"rail.force": forces}, 1.0))
+    for k in range(3):
+        assert run.final["rail"][k] == pytest.approx(held(2.0, forces[k], 1.0)[0], abs=EXACT)
+        assert run["rail.force"][k, -1] == forces[k, 1]
+
+
+SAME = {
+    "formula": {"pin.torque": "2*sin(3*t)"},
+    "function of time": {"pin.torque": lambda s: 2 * ca.sin(3 * s.t)},
+    "function of the state": lambda s: [2 * ca.sin(3 * s.t)],
+    "mapping from a function": lambda s: {"pin.torque": 2 * ca.sin(3 * s.t)},
+    "expression": {"pin.torque": 2.0 * np.sin(3.0 * Time())},
+    "casadi": lambda model: {"pin.torque": 2 * ca.sin(3 * model.library.equations.t)},
+    "casadi vector": lambda model: 2 * ca.sin(3 * model.library.equations.t),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_ways_to_say_the_same(name: str):
+    model = machines.pendulum()
+    given = SAME[name](model) if name.startswith("casadi") else SAME[name]
+    run = ax.simulate(model, 2.0, start={"pin": 0.4}, input=given, rtol=1e-10)
+    same = ax.simulate(model, 2.0, start={"pin": 0.4}, input=SAME["formula"], rtol=1e-10)
+    assert run["pin"] == pytest.approx(same["pin"], abs=1e-9)
+    assert run["pin.torque"] == pytest.approx(2 * np.sin(3 * run.time), abs=EXACT)
+    assert run.energy_error < 1e-9
+
+
+def test_feedback_from_state_measures_and_parameters():
+    """A spring made of a motor: x = cos(sqrt(k/m) t)."""
+    model = machines.slider()
+    run = ax.simulate(model, 3.0, start={"rail": 1.0}, parameters={"mass": 2.0}, rtol=1e-11,
+                      input=lambda s: [-3.0 * s["mass"] * s["rail"]])  # fmt: skip
+    assert run["rail"] == pytest.approx(np.cos(np.sqrt(3.0) * run.time), abs=1e-9)
+    e = model.library.equations
+    damped = ax.simulate(model, 3.0, start={"rail.rate": 1.0}, input={"rail.force": -e.nu[0]},
+                         rtol=1e-11)  # fmt: skip
+    assert damped["rail.rate"] == pytest.approx(np.exp(-damped.time), abs=1e-9)
+    balanced = ax.simulate(machines.pendulum(), 1.0, start={"pin": 0.5},
+                           input={"pin.torque": lambda s: -G * s["tip.x"]})  # fmt: skip
+    assert np.abs(balanced["pin"] - 0.5).max() < EXACT  # the motor carries the weight
+
+
+def test_constants():
+    model = machines.slider()
+    for given in ({"rail.force": 3.0}, [3.0], np.array([3.0])):
+        assert ax.simulate(model, 2.0, input=given).final["rail"] == pytest.approx(6.0, abs=EXACT)
+    batch = ax.simulate(model, 2.0, input={"rail.force": [1.0, 2.0, -3.0]})
+    assert batch.final["rail"] == pytest.approx([2.0, 4.0, -6.0], abs=EXACT)
+
+
+@pytest.mark.parametrize("options", [{"method": "rk4", "step": 0.01}, {}])
+def test_callback(options: dict):
+    """Called once a step, in order, with the state there; its input is held during the step."""
+    times, model = [], machines.slider()
+
+    def force(t: float, state: dict[str, float]) -> dict[str, float]:
+        assert set(state) >= {"rail", "rail.rate"}
+        times.append(t)
+        return {"rail.force": 1.0 if t < 0.5 - 1e-9 else -1.0}
+
+    run = ax.simulate(model, 1.0, input=ax.Callback(force), save_every=0.01, **options)
+    assert times[0] == 0.0 and (np.diff(times) > 0).all() and len(times) == run.info["steps"]
+    assert run.final["rail"] == pytest.approx(0.25, abs=1e-9)
+    assert run.final["rail.rate"] == pytest.approx(0.0, abs=1e-9)
+    assert (run["rail.force"][:50] == 1).all() and (run["rail.force"][50:] == -1).all()
+
+
+def test_callback_in_a_batch_with_events():
+    """Runs are asked for by turns, and not twice for a step in which something was located."""
+    asked: list[tuple[float, float]] = []
+
+    def force(t: float, state: dict[str, float]) -> list[float]:
+        asked.append((t, state["rail.rate"]))
+        return [-state["rail.rate"]]
+
+    run = ax.simulate(machines.slider(), 1.0, start={"rail.rate": [1.0, 2.0, 4.0]}, method="rk4",
+                      step=0.01, input=ax.Callback(force),
+                      events=[ax.Watch("there", lambda s: s["rail"] - 0.5)])  # fmt: skip
+    assert len(asked) == len(set(asked)) == 300
+    assert len(run.events) == 3
+    decay = (1 - 0.01) ** 100  # of an input held for a step
+    assert run.final["rail.rate"] == pytest.approx(np.array([1, 2, 4]) * decay, abs=1e-12)
+    assert run["rail.force"][:, 0] == pytest.approx([-1.0, -2.0, -4.0])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"rail.force": 9.0}, [9.0], {"rail.force": "9 + t"}, lambda s: [9.0 + s["rail"] ** 2],
+     ax.Sampled({"rail.force": [9.0, 9.0]}, 1.0), ax.Callback(lambda t, s: [9.0]),
+     ax.Sampled({"rail.force": [9.0, 10.0]}, 1.0, between="linear")],
+    ids=["number", "vector", "formula", "function", "samples", "callback", "joined"],
+)  # fmt: skip
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_motors_saturate(given, sign: float):
+    """Whatever is asked for, the motor gives its limit."""
+    model = machines.slider(limit=LIMIT)
+    if sign < 0:
+        given = {"rail.force": "-9 - t"}
+    run = ax.simulate(model, 1.0, input=given)
+    assert run.final["rail"] == pytest.approx(sign * LIMIT / 2, abs=1e-9)
+    assert (run["rail.force"] == sign * LIMIT).all()
+
+
+WRONG = [
+    ({"rail.farce": 1.0}, r"no input 'rail\.farce'.*\n.*Did you mean 'rail\.force'"),
+    ({"rail.force": np.nan}, r"'rail\.force': every number must be finite"),
+    ([np.inf], r"'rail\.force': every number must be finite"),
+    ([1.0, 2.0], r"expected 1 numbers \(rail\.force\), got shape \(2,\)"),
+    (3.0, r"expected 1 numbers"),
+    ("sin(t)", r"say which one"),
+    ({"rail.force": "sin(x)"}, r"'x' in 'sin\(x\)'"),
+    ({"rail.force": "sin("}, r"input:"),
+    ({"rail.force": object()}, r"'rail\.force': expected numbers"),
+    (ax.Sampled([1.0, 2.0], 0.1), r"expected arrays of samples for rail\.force, got shape \(2,\)"),
+    (ax.Sampled({"rail.force": [1.0, np.nan]}, 0.1), r"must be finite"),
+    (ax.Sampled({"rail.force": [1.0]}, 0.0), r"period must be > 0"),
+    (ax.Sampled({"rail.force": [1.0]}, 1.0, start=np.nan), r"start must be finite"),
+    (ax.Sampled({"rail.force": [1.0]}, 1.0, between="cubic"), r"neither 'hold' nor 'linear'"),
+    (ax.Sampled({"left": [1.0]}, 1.0), r"no input 'left'"),
+    (ax.Callback(lambda t, s: [1.0, 2.0]), r"callback: expected 1 inputs"),
+    (ax.Callback(lambda t, s: None), r"callback: expected 1 inputs"),
+    (ax.Callback(lambda t, s: {"left": 1.0}), r"no input 'left'"),
+    ({"rail.force": ca.SX.sym("z")}, r"symbol 'z' is not of this model"),
+    (lambda s: [s["railing"]], r"no signal 'railing'"),
+    (lambda s: [1.0, 2.0], r"gives 2 values, the model takes 1"),
+    ({"rail.force": [1.0, 2.0], "push": 1}, r"no input 'push'"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), WRONG)
+def test_wrong_inputs(given, words: str):
+    with pytest.raises(ax.AxodeError, match=words):
+        ax.simulate(machines.slider(), 1.0, input=given)
+
+
+def test_errors_of_a_callback_come_through():
+    def broken(t: float, state: dict[str, float]) -> list[float]:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        ax.simulate(machines.slider(), 1.0, input=ax.Callback(broken))

@@ -1,0 +1,142 @@
+"""Ctrl-C returns what was computed; a progress bar shows only in front of somebody who waits."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.problems import interrupt, progress, simulate
+from tests.problems import machines
+
+LONG = {"method": "rk4", "step": 1e-6, "save_every": 0.01}  # [s]
+SOON = 1.0  # [s] after Ctrl-C; slices take a tenth of it, other programs the rest
+
+
+def press_after(seconds: float) -> threading.Timer:
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("runs", [1, 64])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_real_signal(runs: int, threads: int):
+    """Consistent samples up to where it was, within a moment, also while threads compute."""
+    model = machines.wheeled_pendulum()
+    start = {"pitch": np.linspace(0.1, 1.0, runs) if runs > 1 else 0.5}
+    ax.simulate(model, 0.01, start=start, **LONG, threads=threads)  # compiled before the clock runs
+    press_after(0.5)
+    started = time.perf_counter()
+    run = ax.simulate(model, 100.0, start=start, **LONG, threads=threads)
+    assert time.perf_counter() - started < 0.5 + SOON
+    assert set(run.statuses) == {"interrupted"} and 0 < run.time[-1] < 100.0
+    assert np.nanmax(np.abs(run["error"])) < 1e-9
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_press_while_nothing_runs_is_not_swallowed():
+    with pytest.raises(KeyboardInterrupt):  # noqa: SIM117
+        with interrupt.Interrupt() as held:
+            os.kill(os.getpid(), signal.SIGINT)
+            held.check()
+
+
+def test_a_second_press_does_not_wait():
+    with pytest.raises(KeyboardInterrupt), interrupt.Interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_elsewhere_than_in_the_main_thread():
+    found: list[ax.Trajectory] = []
+    worker = threading.Thread(
+        target=lambda: found.append(ax.simulate(machines.slider(), 1.0, start={"rail.rate": 1.0}))
+    )
+    worker.start()
+    worker.join()
+    assert found[0].final["rail"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("options", [{"method": "rk4", "step": 0.01}, {}])
+def test_from_a_callback(options: dict):
+    """Inside the user's function Ctrl-C acts at once; what came before is kept."""
+
+    def pressed(t: float, state: dict[str, float]) -> list[float]:
+        if t > 0.5:
+            raise KeyboardInterrupt
+        return [1.0]
+
+    run = ax.simulate(machines.slider(), 1.0, input=ax.Callback(pressed), **options)
+    assert run.status == "interrupted" and 0.5 <= run.time[-1] < 0.52
+    assert run["rail"] == pytest.approx(run.time**2 / 2, abs=1e-9)
+
+
+def test_while_it_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch):
+    """The state where it stopped is the last row, between samples too."""
+    monkeypatch.setattr(progress.Progress, "update", _interrupting)
+    run = ax.simulate(machines.slider(), 1e6, start={"rail.rate": 1.0}, method="rk4", step=0.3,
+                      save_every=30.0)  # fmt: skip
+    assert run.status == "interrupted" and 30 < run.time[-1] < 1e6
+    assert run["rail"] == pytest.approx(run.time, rel=1e-9)
+
+
+def _interrupting(self: progress.Progress, share: float) -> None:
+    assert 0 < share < 1
+    raise KeyboardInterrupt
+
+
+def test_a_program_that_is_interrupted():
+    """As a user does it: a script, and a signal from outside."""
+    script = """
+import axode as ax
+bot = ax.Mechanism("cart")
+cart = bot.add_body("cart", mass=1.0, inertia=ax.Inertia.point())
+bot.add_joint("rail", ax.Prismatic("x"), parent=bot.ground, child=cart)
+model = bot.derive().compile()
+ax.simulate(model, 1.0, method="rk4", step=0.1)
+print("go", flush=True)
+run = ax.simulate(model, 1e9, start={"rail.rate": 1.0}, method="rk4", step=1e-3, save_every=1e6)
+print(run.status, abs(run.final["rail"] - run.time[-1]) < 1e-6 * run.time[-1], len(run) >= 2)
+"""
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdout.readline() == "go\n"
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=20)[0].strip() == "interrupted True True"
+    assert child.returncode == 0
+
+
+class Terminal(io.StringIO):
+    """Something that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, waited: float, wanted) -> bool:
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress.Progress("work", wanted) as bar:
+        monkeypatch.setattr(bar, "_started", time.perf_counter() - waited)
+        bar.update(0.25)
+        return bar._bar is not None
+
+
+def test_a_bar_only_for_those_who_wait(monkeypatch: pytest.MonkeyPatch):
+    long, short = progress.PATIENCE + 0.1, progress.PATIENCE / 2
+    assert shown(monkeypatch, Terminal(), long, None)
+    assert not shown(monkeypatch, Terminal(), short, None)
+    assert not shown(monkeypatch, io.StringIO(), long, None)
+    assert not shown(monkeypatch, Terminal(), long, False)
+    assert shown(monkeypatch, io.StringIO(), long, True)
+
+
+def test_short_runs_write_nothing(capfd: pytest.CaptureFixture[str]):
+    simulate.simulate(machines.slider(), 1.0)
+    assert capfd.readouterr() == ("", "")

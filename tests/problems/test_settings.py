@@ -1,0 +1,62 @@
+"""When samples are taken, how long steps are, and what is refused."""
+
+import numpy as np
+import pytest
+
+import axode as ax
+from tests.problems import machines
+
+
+def test_samples_are_where_they_were_asked_for():
+    """Every 0.3 s and at the end, whatever the method; its steps are never longer than asked."""
+    for options in ({}, {"method": "rk4", "step": 0.07}):
+        run = ax.simulate(machines.slider(), 1.0, start={"rail.rate": 2.0}, save_every=0.3,
+                          **options)  # fmt: skip
+        assert run.time == pytest.approx([0, 0.3, 0.6, 0.9, 1.0], abs=1e-15)
+        assert run["rail"] == pytest.approx(2 * run.time, abs=1e-14)
+    assert run.info["step"] == pytest.approx(0.06)
+
+
+def test_a_last_step_may_be_shorter():
+    """The step is the one asked for, 0.3 s, and the end is the end."""
+    run = ax.simulate(machines.slider(), 1.0, start={"rail.rate": 1.0}, method="rk4", step=0.3)
+    assert run.info["step"] == 0.3 and run.info["steps"] == 4
+    assert run.time == pytest.approx([0, 0.3, 0.6, 0.9, 1.0], abs=1e-15)
+    assert run.final["rail"] == pytest.approx(1.0, abs=1e-15)
+
+
+def test_time_does_not_drift():
+    """A million steps of a tenth of a millisecond end at a hundred seconds."""
+    run = ax.simulate(machines.slider(), 100.0, start={"rail.rate": 1.0}, method="rk4", step=1e-4)
+    assert run.info["steps"] == 1_000_000 and run.time[-1] == 100.0
+    assert run["rail"] == pytest.approx(run.time, abs=1e-8)  # half an ulp a step, at most
+
+
+def test_default_samples():
+    run = ax.simulate(machines.slider(), 2.0)
+    assert len(run) == 501 and run.time[-1] == 2.0
+    short = ax.simulate(machines.slider(), 1e-4, method="rk4")
+    assert short.time[-1] == 1e-4
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "rk4", "step": 0.013}])
+def test_backwards(options: dict):
+    run = ax.simulate(machines.slider(), -1.0, t0=5.0, start={"rail.rate": 1.0}, save_every=0.25,
+                      **options)  # fmt: skip
+    assert run.time == pytest.approx([5, 4.75, 4.5, 4.25, 4.0])
+    assert run.final["rail"] == pytest.approx(-1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"method": "euler"}, "no method 'euler'"), ({"rtol": 0.0}, "rtol: must be > 0"),
+     ({"atol": -1.0}, "atol: must be > 0"), ({"duration": 0.0}, "must not be zero"),
+     ({"duration": np.inf}, "duration: must be a finite"), ({"save_every": 0.0}, "save_every"),
+     ({"step": 1e-3}, "chooses its own steps"), ({"method": "rk4", "step": np.nan}, "step: must"),
+     ({"t0": np.nan}, "t0: must be"), ({"threads": 0}, "threads: must be > 0"),
+     ({"events": [3]}, "expected Watch"), ({"events": [ax.Watch("a", "rail", direction=2)]}, "-1"),
+     ({"events": [ax.Watch("a", "rail"), ax.Watch("a", "rail")]}, "called 'a'")],
+)  # fmt: skip
+def test_what_makes_no_sense(options: dict, words: str):
+    with pytest.raises(ax.AxodeError, match=words):
+        ax.simulate(machines.slider(), options.pop("duration", 1.0), **options)
