@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--native", action="store_true",
                         help="also build and time a C++ loop around Pinocchio")  # fmt: skip
     parser.add_argument("--patience", type=float, default=0.0,
-                        help="seconds a section may spend on turns that others disturbed")  # fmt: skip
+                        help="seconds to spend on turns that others disturbed")  # fmt: skip
     parser.add_argument("--save", action="store_true", help=f"write JSON files to {RESULTS.name}/")
     options = parser.parse_args(arguments)
     for name in options.sections:
