@@ -25,7 +25,7 @@ FEWEST = 200  # samples a stretch
 SAME_TIME = 1e-12  # [s]
 NODES = 10  # of the polynomial that refines an extreme
 CANDIDATES = 4  # extremes of the samples that are refined
-MOST_EVALUATIONS = 2000  # of a quantity that is no column
+MOST_EVALUATIONS = 40_000  # of a quantity that is no column
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Run:
         if holding:
             holding.check(moment.q, moment.nu, begin)
             formulas = holding.formulas(formulas)
-        samples = int(np.clip((end - begin) / SPACING, FEWEST, 20 * MOST_EVALUATIONS))
+        samples = int(np.clip((end - begin) / SPACING, FEWEST, MOST_EVALUATIONS))
         found = integrated(model, (moment.q, moment.nu), begin, end, formulas, samples)
         return Stretch(model, begin, end, *found, formulas, holding)
 
