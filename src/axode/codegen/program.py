@@ -160,7 +160,7 @@ def program_module(program: Program, lanes: int) -> str:
         f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" '
         f'"min-legal-vector-width"="{width}" }}\n'
     )
-    loop = _Loop(program, lanes, plans).text()
+    loop = ProgramWriter(program, lanes, plans).text()
     return "\n".join([*sorted(declarations), *functions, loop, attributes])
 
 
@@ -207,7 +207,7 @@ done:
 """
 
 
-class _Loop:
+class ProgramWriter:
     """Writes the exported function: a loop over groups of runs around the program."""
 
     def __init__(self, program: Program, lanes: int, plans: dict[str, tuple[int, Plan]]) -> None:
@@ -296,12 +296,16 @@ class _Loop:
                 continue
             for lane, row in enumerate(rows):
                 self._copy("fetch", row, self._places[name], lane, size)
+        self._store_bases()
+        self.line(f"store i64 0, ptr {self.spent}")
+
+    def _store_bases(self) -> None:
+        """Tell every evaluation where its buffers are."""
         for operation in self.program.flattened():
             if isinstance(operation, Evaluate):
                 for k, name in enumerate(operation.buffers):
                     slot = f"getelementptr ptr, ptr {self._bases[id(operation)]}, i64 {k}"
                     self.line(f"store ptr {self._places[name]}, ptr {self.emit(slot)}")
-        self.line(f"store i64 0, ptr {self.spent}")
 
     def _leave_group(self) -> None:
         if self.lanes == 1:
@@ -335,34 +339,41 @@ class _Loop:
 
     def _table_row(self, table: str, index: str, lane: int, run: str) -> str:
         address, stride, rows = self._tables[table]
+        whole = self._whole(index, lane, rows)
+        start = self._row(address, stride, run)
+        size = self.emit(f"mul i64 {whole}, {self.program.tables[table]}")
+        return self.emit(f"getelementptr double, ptr {start}, i64 {size}")
+
+    def _whole(self, index: str, lane: int, rows: str) -> str:
+        """A row's number, cut to what the table has; NaN is the first row."""
         number = self._number(index, lane)
         whole = self.emit(f"call i64 @llvm.fptosi.sat.i64.f64(double {number})")
         below = self.emit(f"icmp slt i64 {whole}, 0")
         whole = self.emit(f"select i1 {below}, i64 0, i64 {whole}")
         last = self.emit(f"sub i64 {rows}, 1")
         above = self.emit(f"icmp sgt i64 {whole}, {last}")
-        whole = self.emit(f"select i1 {above}, i64 {last}, i64 {whole}")
-        start = self._row(address, stride, run)
-        size = self.emit(f"mul i64 {whole}, {self.program.tables[table]}")
-        return self.emit(f"getelementptr double, ptr {start}, i64 {size}")
+        return self.emit(f"select i1 {above}, i64 {last}, i64 {whole}")
 
     def _number(self, buffer: str, lane: int) -> str:
         place = self.emit(f"getelementptr double, ptr {self._places[buffer]}, i64 {lane}")
         return self.emit(f"load double, ptr {place}")
 
     def _write_row(self, operation: WriteRow) -> None:
-        width = self.program.tables[operation.table]
-        for lane, run in enumerate(self._runs):
+        for lane, run in enumerate(self._runs or ["%i"]):
             flag = self._number(operation.flag, lane)
             up = self.emit(f"fcmp une double {flag}, 0.0")
             self._labels += 1
             write, after = f"write{self._labels}", f"written{self._labels}"
             self.line(f"br i1 {up}, label %{write}, label %{after}")
             self.label(write)
-            row = self._table_row(operation.table, operation.index, lane, run)
-            self._copy("put", row, self._places[operation.buffer], lane, width)
+            self._write_one(operation, lane, run)
             self.line(f"br label %{after}")
             self.label(after)
+
+    def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
+        row = self._table_row(operation.table, operation.index, lane, run)
+        width = self.program.tables[operation.table]
+        self._copy("put", row, self._places[operation.buffer], lane, width)
 
     def _while(self, operation: While) -> None:
         self._labels += 1

@@ -1,0 +1,1 @@
+"""Kernels measured on a GPU machine that has only NumPy and CuPy."""

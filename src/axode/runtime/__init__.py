@@ -1,0 +1,1 @@
+"""Run what was exported, on machines without CasADi and LLVM."""
