@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
-    "errors", "mechanism", "symbolic", "codegen", "problems", "results", "verification", "cli",
+    "errors", "runtime", "mechanism", "symbolic", "codegen", "problems", "results", "verification",
+    "cli",
 )  # fmt: skip
 
 # Steps along the pipeline that a method may take when it is called, never when it is imported:
@@ -16,6 +17,7 @@ STEPS_WHEN_CALLED = {("mechanism", "symbolic"), ("symbolic", "codegen"), ("probl
 # Packages that a folder knows nothing of, not even inside a function.
 STRANGERS = {
     "errors": {"numpy", "casadi", "llvmlite"},
+    "runtime": {"casadi", "llvmlite"},
     "mechanism": {"casadi", "llvmlite"},
     "symbolic": {"llvmlite"},
     "problems": {"llvmlite"},

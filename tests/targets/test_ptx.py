@@ -1,4 +1,4 @@
-"""GPU kernels without a GPU: they assemble, and on the CPU the same kernel gives the same numbers."""
+"""GPU kernels without a GPU: they assemble, and give the same numbers when run on the CPU."""
 
 from __future__ import annotations
 
