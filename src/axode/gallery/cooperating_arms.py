@@ -30,7 +30,7 @@ def cooperating_arms(
     `theta11`, `theta12`, ... are the joint angles of arm 1, each relative to the link before,
     `tau11`, ... their torques. The load's centre is at `X`, `Y`, its direction at the angle `F`;
     arm 1 holds it a length `lc` behind the centre, arm 2 as far ahead, the last links along it.
-    What an arm exerts on the load is the constraint force of `grip1` or `grip2`.
+    The constraint forces of `grip1` and `grip2` are what the load exerts on the arms.
 
     Args:
         joints: Of each arm, at least two.
@@ -77,8 +77,8 @@ def _add_load(bot: ax.Mechanism, p: SimpleNamespace, tips: Sequence[str]) -> Non
     for arm, (tip, way) in enumerate(zip(tips, (-1.0, 1.0), strict=True), start=1):
         last = bot.bodies[[body.name for body in bot.bodies].index(tip)]
         end = 2.0 * last.com[0]  # a uniform rod
-        bot.add_loop(f"grip{arm}", ax.Fixed(), parent=tip, child="load", at=(end, 0, 0),
-                     child_at=(way * p.lc, 0, 0))  # fmt: skip
+        bot.add_loop(f"grip{arm}", ax.Fixed(), parent="load", child=tip, at=(way * p.lc, 0, 0),
+                     child_at=(end, 0, 0))  # fmt: skip
 
 
 def _bent(
