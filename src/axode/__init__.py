@@ -47,6 +47,9 @@ _LAZY = {
     "Callback": "axode.problems.inputs",
     "Watch": "axode.problems.watches",
     "Trajectory": "axode.results.trajectory",
+    "compare": "axode.problems.compare",
+    "feasible": "axode.problems.feasible",
+    "inverse": "axode.problems.inverse",
     "Model": "axode.codegen.model",
     "load_model": "axode.codegen.modelfile",
 }
@@ -55,15 +58,20 @@ __all__ = [
     "AxodeError", "Ball", "Box", "Callback", "Cylinder", "Cylindrical", "Equations", "Fixed",
     "Floating", "Inertia", "Mecanum", "Mechanism", "Model", "Motor", "Omni", "Parameter", "Planar",
     "Plane", "Prismatic", "Revolute", "Rolling", "Sampled", "Screw", "Skate", "Sphere", "Spherical",
-    "Trajectory", "Universal", "Watch", "assemble", "chain_from_dh", "errors", "load", "load_model",
-    "schema", "simulate",
+    "Trajectory", "Universal", "Watch", "assemble", "chain_from_dh", "compare", "errors",
+    "feasible", "gallery", "inverse", "load", "load_model", "paths", "schema", "simulate",
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
+_LAZY_MODULES = {"gallery": "axode.gallery", "paths": "axode.problems.paths"}
 
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LAZY_MODULES:
+        return import_module(_LAZY_MODULES[name])
+    if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     if hasattr(errors, name):
         return getattr(errors, name)
@@ -71,4 +79,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return sorted([*globals(), *_LAZY, *_LAZY_MODULES])
