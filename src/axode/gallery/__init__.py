@@ -28,6 +28,17 @@ NAMES: dict[str, str] = {
     "five_axis_arm": "a turning base, three links and a gripper",
     "six_wheel_platform": "three wheels a side, steered by skidding",
     "mobile_manipulator": "the five-axis arm on the six-wheel platform",
+    "unicycle": "an upright wheel, driven and steered",
+    "differential_drive": "two driven wheels, the mass centre off their axle",
+    "chaplygin_sleigh": "a body on a knife edge",
+    "snakeboard": "two steered wheelsets and a twisting rotor",
+    "ballbot": "a body that balances on a ball",
+    "five_bar": "two cranks that move a point in a plane",
+    "mecanum_rover": "four Mecanum wheels along a body",
+    "tricycle": "a steered and driven wheel in front of two",
+    "pendulum_on_slope": "a wheeled inverted pendulum on rising ground",
+    "seven_axis_arm": "an arm with one axis more than a pose needs",
+    "delta_robot": "three arms with parallelograms that keep a platform level",
 }
 
 

@@ -1,0 +1,42 @@
+"""The ballbot: a body that balances on a ball."""
+
+from __future__ import annotations
+
+import axode as ax
+from axode.gallery.values import parameters
+
+DEFAULTS = {
+    "M": 14.0,  # body [kg]
+    "h": 0.45,  # from the ball's centre up to the body's mass centre [m]
+    "Jx": 1.2, "Jy": 1.2, "Jz": 0.15,  # body, at its mass centre [kg m^2]
+    "mb": 2.5,  # ball [kg]
+    "Jb": 0.02,  # ball [kg m^2]
+    "r": 0.12,  # its radius [m]
+    "g": 9.81,  # gravity [m/s^2]
+}  # fmt: skip
+
+
+def ballbot(**values: float) -> ax.Mechanism:
+    """A tall body on a single ball that it drives in every direction.
+
+    T. B. Lauwers, G. A. Kantor and R. L. Hollis, "A dynamically stable single-wheeled mobile robot
+    with inverse mouse-ball drive", ICRA 2006. The drive turns the body against the ball about the
+    three axes of the body: `tau_x`, `tau_y` to balance and travel, `tau_z` to turn.
+
+    Args:
+        values: Any of the parameters in `DEFAULTS`.
+    """
+    p = parameters("ballbot", DEFAULTS, values)
+    bot = ax.Mechanism("ballbot", gravity=(0, 0, -p.g))
+    ball = bot.add_body("ball", mass=p.mb, inertia=(p.Jb, p.Jb, p.Jb), shape=ax.Sphere(p.r))
+    body = bot.add_body("body", mass=p.M, com=(0, 0, p.h), inertia=(p.Jx, p.Jy, p.Jz),
+                        shape=ax.Cylinder(p.r, 1.6 * p.h, "z", (0, 0, p.h)))  # fmt: skip
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=ball)
+    bot.add_contact("floor", ax.Ball(radius=p.r), body=ball)
+    bot.add_joint("drive", ax.Spherical(), parent=ball, child=body)
+    for axis in "xyz":
+        bot.add_motor(f"drive_{axis}", f"drive.w{axis}", input=f"tau_{axis}")
+    for kind in ("roll", "pitch"):
+        bot.measure(f"body.{kind}", kind, body=body)
+    bot.home({"base.z": p.r.default})
+    return bot

@@ -1,0 +1,41 @@
+"""A differential drive whose mass centre lies off its axle."""
+
+from __future__ import annotations
+
+import axode as ax
+from axode.gallery.values import parameters
+
+DEFAULTS = {
+    "m": 12.0,  # body [kg]
+    "I": 0.35,  # about the vertical through its mass centre [kg m^2]
+    "d": 0.08,  # from the axle forward to the mass centre [m]
+    "mw": 0.8,  # each wheel, a uniform disk [kg]
+    "r": 0.08,  # wheel radius [m]
+    "b": 0.2,  # half of the track [m]
+}
+
+
+def differential_drive(**values: float) -> ax.Mechanism:
+    """Two driven wheels on one axle, the mass centre ahead of it.
+
+    The robot of most laboratories and of a large literature on control; with the mass centre off
+    the axle turning and driving are coupled, as in Y. Yamamoto and X. Yun, "Coordinating locomotion
+    and manipulation of a mobile manipulator", IEEE Trans. Automatic Control 39(6), 1994.
+
+    Args:
+        values: Any of the parameters in `DEFAULTS`.
+    """
+    p = parameters("differential_drive", DEFAULTS, values)
+    bot = ax.Mechanism("differential_drive")
+    body = bot.add_body("body", mass=p.m, com=(p.d, 0, 0), inertia=(p.I, p.I, p.I),
+                        shape=ax.Cylinder(p.b, p.r, "z", (p.d / 2, 0, p.r / 2)))  # fmt: skip
+    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, p.r),
+                  coordinates=("x", "y", "theta"), speeds=("v", "v_lat", "w"))  # fmt: skip
+    for side, y in (("R", -p.b), ("L", p.b)):
+        bot.add_wheel(
+            f"wheel_{side}", ax.Rolling(radius=p.r), on=body, at=(0, y, 0), mass=p.mw,
+            coordinate=f"phi_{side}", speed=f"phi_{side}_dot",
+            shape=ax.Cylinder(p.r, p.r / 3, "y"),
+        )  # fmt: skip
+        bot.add_motor(f"motor_{side}", f"wheel_{side}", input=f"tau_{side}")
+    return bot
