@@ -7,12 +7,13 @@ from axode.symbolic.formulations.complement import ComplementFormulation
 from axode.symbolic.formulations.lagrange import LagrangeFormulation
 from axode.symbolic.formulations.multipliers import MultiplierFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
+from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
 from axode.symbolic.formulations.virtual_work import VirtualWorkFormulation
 
 FORMULATIONS: dict[str, type[AbstractFormulation]] = {
     formulation.name: formulation
     for formulation in (
         RecursiveFormulation, ComplementFormulation, MultiplierFormulation, LagrangeFormulation,
-        VirtualWorkFormulation,
+        VirtualWorkFormulation, SpatialOperatorFormulation,
     )
 }  # fmt: skip

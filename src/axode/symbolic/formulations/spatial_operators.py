@@ -1,0 +1,283 @@
+"""Spatial operator algebra: arms propagated from base to tip, loops closed by tip forces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import casadi as ca
+
+from axode.errors import NotApplicable
+from axode.mechanism.joints import Screw, Universal
+from axode.mechanism.wheels import Contact, Mecanum
+from axode.symbolic.constraints import Row
+from axode.symbolic.contacts import cosine, rolling_geometry, sine
+from axode.symbolic.formulations.base import AbstractFormulation, projected
+from axode.symbolic.formulations.multipliers import _regular
+from axode.symbolic.formulations.operators import Base, OperatorLink, Operators, Tip
+from axode.symbolic.frames import ROOT, symbolic_scalar
+from axode.symbolic.kinematics import Tree
+from axode.symbolic.linear import Factor
+from axode.symbolic.loops import Closure
+from axode.symbolic.spatial import SX, Rotation, cross, dot
+from axode.symbolic.system import System
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where two links meet: the point, and the directions that rows hold there, world axes.
+
+    A direction (n, f) holds n . (w_1 - w_2) + f . (v_1 - v_2), velocities of the two material
+    points at the place where they meet.
+    """
+
+    first: int
+    second: int
+    point: SX
+    directions: dict[str, SX]  # 6 x 1, by the row's name
+
+    @property
+    def links(self) -> list[int]:
+        """Those of the two that move."""
+        return [link for link in (self.first, self.second) if link != ROOT]
+
+
+@dataclass(frozen=True)
+class SixSteps:
+    """Forward dynamics step by step, as the source counts them."""
+
+    free: SX  # 1: accelerations with open loops
+    tips: SX  # 2: those of the tips
+    compliance: SX  # 3: J M^-1 J^T
+    F_c: SX  # 4: closure forces, what the arms exert
+    error: SX  # 5: what they change
+    total: SX  # 6
+
+
+class SpatialOperatorFormulation(AbstractFormulation):
+    r"""Arms of the tree by (F21) to (F23); chords are held by tip forces F_t = A~^T F_c.
+
+    .. math:: \tilde A V_t = 0, \qquad F_c = (\tilde A \Lambda \tilde A^T)^{-1}
+              (\tilde A \alpha^f + \dot{\tilde A} V_t + \tilde A \beta)           \tag{F25}
+
+    Rows that follow from others were dropped before, so that the matrix in brackets is regular
+    also for arms that lack freedoms.
+    """
+
+    name: ClassVar[str] = "spatial_operators"
+
+    def __init__(self, system: System) -> None:
+        super().__init__(system)
+        ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
+        if ideal and not _regular(system):
+            raise NotApplicable(
+                f"formulation '{self.name}' lets the arms go before it closes the loops, and "
+                f"nothing resists some motion of them then: look at {', '.join(ideal)}.\n"
+                "  Give these bodies an inertia, or use another formulation."
+            )
+
+    @cached_property
+    def operators(self) -> Operators:
+        """phi, H, M, V, a, b of the tree; gravity as an upward acceleration of the base."""
+        up = ca.vertcat(SX.zeros(3), -self.system.tree.gravity)
+        return self.on_base(Base(alpha=up))
+
+    def on_base(self, base: Base) -> Operators:
+        """The same arms on a base that moves.  (F21)"""
+        tree = self.system.tree
+        links = []
+        for i, (link, own) in enumerate(zip(tree.links, self.system.inertias, strict=True)):
+            pose = tree.pose(i)
+            turned = own.moved(Rotation.from_matrix(pose.R), SX.zeros(3))
+            H = ca.vertcat(pose.R @ link.S_w, pose.R @ link.S_v)
+            rates = tree.v[link.speeds.start : link.speeds.stop]
+            links.append(OperatorLink(link.parent, pose.p, H, rates, turned))
+        return Operators(links, base)
+
+    # closure -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _meetings(self) -> dict[str, Meeting]:
+        tree = self.system.tree
+        found = {loop.name: loop_meeting(Closure(tree, loop)) for loop in tree.mechanism.loops}
+        return found | {c.name: contact_meeting(tree, c) for c in tree.mechanism.contacts}
+
+    @cached_property
+    def _ends(self) -> list[tuple[str, int]]:
+        """Chord and link of every tip, those of dropped chords left out."""
+        chords = dict.fromkeys(row.chord for row in self._tip_rows)
+        return [(chord, link) for chord in chords for link in self._meetings[chord].links]
+
+    @property
+    def _tip_rows(self) -> list[Row]:
+        return [row for row in self.system.kept if row.kind != "prescribed"]
+
+    @cached_property
+    def tips(self) -> list[Tip]:
+        """Ends of all chords on links that move."""
+        return [Tip(link, self._meetings[chord].point) for chord, link in self._ends]
+
+    @cached_property
+    def J(self) -> SX:
+        """Jacobian of the tips."""
+        return self.operators.jacobian(self.tips)
+
+    @cached_property
+    def annihilator(self) -> SX:
+        """A~, rows by tips: A~ V_t = 0."""
+        A = SX(len(self._tip_rows), 6 * len(self.tips))
+        for r, row in enumerate(self._tip_rows):
+            for i, sign in self._tips_of(row.chord):
+                A[r, 6 * i : 6 * i + 6] = sign * self._direction(row).T
+        return A
+
+    def _tips_of(self, chord: str) -> list[tuple[int, int]]:
+        meeting = self._meetings[chord]
+        ends = [i for i, (name, _) in enumerate(self._ends) if name == chord]
+        return [(i, 1 if self._ends[i][1] == meeting.first else -1) for i in ends]
+
+    def _direction(self, row: Row) -> SX:
+        return self._meetings[row.chord].directions[row.name.removeprefix(f"{row.chord}.")]
+
+    @cached_property
+    def closure(self) -> tuple[SX, SX]:
+        r"""B and beta of all kept rows: B theta_dd + beta = 0.
+
+        The place where two links meet may wander on both. With :math:`\dot q` its velocity,
+
+        .. math:: \beta = \tilde A (\sigma_t \phi a + a_t) + \dot{\tilde A} V_t
+                  + f \cdot [\omega_1 \times (\dot q - v_1) - \omega_2 \times (\dot q - v_2)]
+                                                                                  \tag{F24}
+
+        which for a wheel on firm ground, v_1 = 0, is the contact's own acceleration.
+        """
+        system, tree, ops = self.system, self.system.tree, self.operators
+        size = tree.v.shape[0]
+        B, beta = SX(len(system.kept), size), SX.zeros(len(system.kept))
+        held = [r for r, row in enumerate(system.kept) if row.kind != "prescribed"]
+        if held:
+            still = Operators(ops.links)  # no gravity: it moves both sides alike
+            V_t, alpha_t = still.tip_velocities(self.tips), still.tip_accelerations(self.tips)
+            A = self.annihilator
+            B[held, :] = A @ self.J
+            rate = tree.time_derivative(ca.densify(A))
+            beta[held] = A @ alpha_t + rate @ V_t + self._wandering(V_t)  # (F24)
+        for r, row in enumerate(system.kept):
+            if row.kind == "prescribed":
+                beta[r] = row.bias
+                for j, value in row.entries.items():
+                    B[r, j] = value
+        return B, beta
+
+    def _wandering(self, V_t: SX) -> SX:
+        """What the place where two links meet adds as it wanders on them."""
+        found = []
+        for row in self._tip_rows:
+            q_dot = self.system.tree.time_derivative(self._meetings[row.chord].point)
+            f, added = self._direction(row)[3:6], SX(0)
+            for i, sign in self._tips_of(row.chord):
+                w, v = V_t[6 * i : 6 * i + 3], V_t[6 * i + 3 : 6 * i + 6]
+                added += sign * dot(f, cross(w, q_dot - v))
+            found.append(added)
+        return ca.vertcat(*found)
+
+    # dynamics ----------------------------------------------------------------------------------
+
+    @cached_property
+    def mass_matrix(self) -> SX:
+        """M of all joints, rotors included."""
+        return self.operators.mass_matrix + ca.diag(self.system.forces.armature)
+
+    @cached_property
+    def _factor(self) -> Factor:
+        return Factor.of(self.mass_matrix)
+
+    @cached_property
+    def six_steps(self) -> SixSteps:
+        """Accelerations and closure forces for the inputs u.  (F25)"""
+        forces = self.system.forces
+        T = ca.densify(forces.B @ self.system.u) + forces.dissipative + forces.elastic
+        free = self._factor.solve(T - self.operators.required)
+        J = ca.densify(self.J)
+        tips = self.operators.tip_accelerations(self.tips, free) if self.tips else SX.zeros(0)
+        compliance = J @ self._factor.solve(J.T) if self.tips else SX(0, 0)
+        if self.system.is_tree:
+            none = SX.zeros(self.system.tree.v.shape[0])
+            return SixSteps(free, tips, compliance, SX.zeros(0), none, free)
+        B, beta = self.closure
+        spread = self._factor.solve(ca.densify(B).T)
+        F_c = Factor.of(ca.densify(B @ spread)).solve(B @ free + beta)  # (F25)
+        return SixSteps(free, tips, compliance, F_c, -spread @ F_c, free - spread @ F_c)
+
+    def forward_dynamics(self) -> SX:
+        """The independent entries of step six."""
+        return self.six_steps.total[list(self.system.independent)]
+
+    def multipliers(self) -> SX:
+        """Constraint forces of the kept rows: the arms feel the opposite of what they exert."""
+        return -self.six_steps.F_c
+
+    def accelerations(self, nu_dot: SX) -> SX:
+        """All accelerations, from the independent ones and this closure's own bias."""
+        if self.system.is_tree:
+            return super().accelerations(nu_dot)
+        some = self.system.complement.particular(-self.closure[1])
+        return ca.densify(self.Theta @ (nu_dot - some[list(self.system.independent)])) + some
+
+    def inertia(self) -> SX:
+        """Theta^T M Theta."""
+        return projected(self.Theta, self.mass_matrix)
+
+    def bias(self) -> SX:
+        """Theta^T (M theta_dd + C) at zero nu_dot."""
+        rest = self.accelerations(SX.zeros(len(self.system.independent)))
+        return ca.densify(self.Theta.T @ (self.mass_matrix @ rest + self.operators.bias))
+
+    def gravity(self) -> SX:
+        """-Theta^T L alpha_b, the base accelerating upwards."""
+        return -ca.densify(self.Theta.T @ (self.operators.L @ self.operators.base.alpha))
+
+    def tree_forces(self, v_dot: SX) -> SX:
+        """M v_dot + C + L alpha_b minus springs and dampers.  (F23)"""
+        forces = self.system.forces
+        need = self.mass_matrix @ v_dot + self.operators.required
+        return need - forces.dissipative - forces.elastic
+
+
+def loop_meeting(closure: Closure) -> Meeting:
+    """Where a loop's joint holds its two links, and in which directions."""
+    pose = closure.tree.pose(closure.first)
+    zero = SX.zeros(3)
+    directions: dict[str, SX] = {}
+    for axis, b in zip("xyz", closure.b, strict=True):
+        world = pose.R @ b
+        directions[axis] = ca.vertcat(zero, world)
+        directions[f"r{axis}"] = ca.vertcat(world, zero)
+    if isinstance(closure.joint, Universal):
+        directions["cross"] = ca.vertcat(pose.R @ closure.cross_axis(), zero)
+    if isinstance(closure.joint, Screw):
+        pitch, z = symbolic_scalar(closure.joint.pitch, closure.tree.values), closure.b[2]
+        directions["advance"] = ca.vertcat(-pitch * (pose.R @ z), pose.R @ z)
+    return Meeting(closure.first, closure.second, pose.point(closure.frame_1.p), directions)
+
+
+def contact_meeting(tree: Tree, contact: Contact) -> Meeting:
+    """Where a wheel touches the ground, by (C5) in world axes."""
+    g = rolling_geometry(tree, contact)
+    pose = tree.pose(g.carrier)
+    n, centre = pose.R @ g.normal, pose.point(g.centre)
+    if g.axis is None:
+        down, t1 = -n, pose.R @ g.tangent
+    else:
+        axis = pose.R @ g.axis
+        across = n - dot(n, axis) * axis
+        length = ca.sqrt(dot(across, across))
+        down, t1 = -across / length, cross(axis, n) / length
+    t2 = cross(n, t1)
+    held: dict[str, SX] = {"touch": n, "longitudinal": t1, "lateral": t2}
+    if isinstance(contact.wheel, Mecanum):
+        angle = symbolic_scalar(contact.wheel.roller_angle, tree.values)
+        held["roller"] = cosine(angle) * t2 - sine(angle) * t1
+    directions = {name: ca.vertcat(SX.zeros(3), t) for name, t in held.items()}
+    return Meeting(g.wheel, g.ground, centre + g.radius * down, directions)
