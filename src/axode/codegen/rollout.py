@@ -27,19 +27,27 @@ class Rollout:
         self.program = fused(program)
         self.lanes = lanes or jit.host().lanes
         self._native: dict[int, jit.Native] = {}
+        self._work_sizes: dict[int, int] = {}
 
     @property
     def compile_seconds(self) -> dict[int, float]:
         """Seconds to compile or load each width used so far, by lanes."""
         return {lanes: native.seconds for lanes, native in self._native.items()}
 
-    def _function(self, lanes: int) -> jit.Native:
+    def function(self, lanes: int) -> jit.Native:
+        """Machine code for vectors of so many runs."""
         if lanes not in self._native:
             identity = f"{self.program.digest} program lanes {lanes}"
             self._native[lanes] = jit.load(
                 self.program.name, identity, ENTRY, lambda: program_module(self.program, lanes)
             )
         return self._native[lanes]
+
+    def work_size(self, lanes: int) -> int:
+        """Bytes of the work array that one thread needs."""
+        if lanes not in self._work_sizes:
+            self._work_sizes[lanes] = self.program.work_size(lanes)
+        return self._work_sizes[lanes]
 
     def __call__(
         self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, budget: int,
@@ -53,18 +61,42 @@ class Rollout:
             budget: How often a counted loop may turn.
             threads: How many threads share the runs.
         """
-        runs = next(iter(buffers[name] for name in self.program.state)).shape[0]
-        lanes = 1 if runs == 1 else self.lanes
-        table = self._table(buffers, tables, budget, runs)
-        self._function(lanes)  # compiled once, before threads ask for it
-        groups = -(-runs // lanes)
+        self.bind(buffers, tables)(budget, threads)
+
+    def bind(self, buffers: Mapping[str, Array], tables: Mapping[str, Array]) -> Bound:
+        """The program on certain arrays, to be called again and again."""
+        return Bound(self, buffers, tables)
+
+
+class Bound:
+    """A program on the arrays of some runs."""
+
+    def __init__(
+        self, rollout: Rollout, buffers: Mapping[str, Array], tables: Mapping[str, Array]
+    ) -> None:
+        program = rollout.program
+        self.runs = next(iter(buffers[name] for name in program.state)).shape[0]
+        self.lanes = 1 if self.runs == 1 else rollout.lanes
+        items: list[int] = []
+        for name, size in program.external.items():
+            items += self._place("buffer", name, buffers[name], 1, size)[:2]
+        for name, width in program.tables.items():
+            items += self._place("table", name, tables[name], 2, width)
+        self._table = np.array([*items, 0, 0], dtype=np.int64)
+        self._kept = (rollout, buffers, tables)  # as long as addresses of them are
+        self._call = _TYPE(rollout.function(self.lanes).address)
+        self._size = rollout.work_size(self.lanes) + WORK_ALIGNMENT
+
+    def __call__(self, budget: int, threads: int | None = None) -> None:
+        """Advance all runs; see `Rollout`."""
+        self._table[-2] = budget
+        groups = -(-self.runs // self.lanes)
         workers = min(threads or cpu_count(), groups)
         if workers <= 1:
-            self._run(table, lanes, 0, runs)
+            self._run(0, self.runs)
             return
-        edges = [lanes * (groups * k // workers) for k in range(workers)] + [runs]
-        jobs = [pool().submit(self._run, table, lanes, a, b)
-                for a, b in pairwise(edges) if a < b]  # fmt: skip
+        edges = [self.lanes * (groups * k // workers) for k in range(workers)] + [self.runs]
+        jobs = [pool().submit(self._run, a, b) for a, b in pairwise(edges) if a < b]
         try:
             wait(jobs)
         finally:
@@ -72,36 +104,19 @@ class Rollout:
         for job in jobs:
             job.result()
 
-    def _run(self, table: npt.NDArray[np.int64], lanes: int, begin: int, end: int) -> None:
-        raw = np.empty(self.program.work_size(lanes) + WORK_ALIGNMENT, dtype=np.uint8)
-        work = raw[-raw.ctypes.data % WORK_ALIGNMENT :]
-        own = table.copy()
-        own[-1] = work.ctypes.data
-        _TYPE(self._function(lanes).address)(own.ctypes.data, begin, end)
+    def _run(self, begin: int, end: int) -> None:
+        raw = np.empty(self._size, dtype=np.uint8)
+        own = self._table.copy()
+        own[-1] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT
+        self._call(own.ctypes.data, begin, end)
 
-    def _table(
-        self, buffers: Mapping[str, Array], tables: Mapping[str, Array], budget: int, runs: int
-    ) -> npt.NDArray[np.int64]:
-        items: list[int] = []
-        for name, size in self.program.external.items():
-            array = self._checked(name, buffers[name])
-            shared = array.ndim == 1
-            if array.shape[-1] != size or not (shared or array.shape[0] == runs):
-                raise ValueError(f"buffer '{name}': shape {array.shape}, expected ({runs}, {size})")
-            items += [array.ctypes.data, 0 if shared else 8 * size]
-        for name, width in self.program.tables.items():
-            array = self._checked(name, tables[name])
-            shared = array.ndim == 2
-            if array.shape[-1] != width or not (shared or array.shape[0] == runs):
-                raise ValueError(
-                    f"table '{name}': shape {array.shape}, expected (.., rows, {width})"
-                )
-            rows = array.shape[-2]
-            items += [array.ctypes.data, 0 if shared else 8 * width * rows, rows]
-        return np.array([*items, budget, 0], dtype=np.int64)
-
-    @staticmethod
-    def _checked(name: str, array: Array) -> Array:
+    def _place(self, kind: str, name: str, array: Array, own_axes: int, width: int) -> list[int]:
+        """Address, bytes between runs, and rows of an array."""
         if array.dtype != np.float64 or not array.flags.c_contiguous:
             raise ValueError(f"'{name}' must be a C-contiguous float64 array")
-        return array
+        shared = array.ndim == own_axes
+        if array.shape[-1] != width or not (shared or array.shape[0] == self.runs):
+            raise ValueError(f"{kind} '{name}': shape {array.shape}, expected {self.runs} runs of "
+                             f"width {width}")  # fmt: skip
+        rows = array.shape[-2] if own_axes == 2 else 1
+        return [array.ctypes.data, 0 if shared else 8 * width * rows, rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -198,11 +199,12 @@ class Batch:
                 outcome or sets its status back to running.
         """
         budget = 1 if self.plan.callback else self._first_budget()
+        steps = self.rollout.bind(self.buffers, self.tables)
         while (left := self._unresolved()).any():
             if self.plan.callback:
                 self._call_back()
             started = time.perf_counter()
-            self.rollout(self.buffers, self.tables, budget=budget, threads=self.settings.threads)
+            steps(budget, self.settings.threads)
             seconds = time.perf_counter() - started
             for run in np.flatnonzero(left & (self.buffers["status"][:, 0] != RUNNING)).tolist():
                 if self.buffers["status"][run, 0] == FINISHED:
@@ -253,6 +255,11 @@ class Batch:
         ahead = way * (times - t)
         left = ahead[ahead > ROUNDING * spacing]
         return float(left[0]) if len(left) else spacing
+
+    @cached_property
+    def watching(self) -> CompiledFunction | None:
+        """Watched functions, to be called from Python."""
+        return None if self.dynamics.events is None else CompiledFunction(self.dynamics.events)
 
     def values(self, run: int) -> dict[str, float]:
         """Coordinates, speeds and measures of a run by name."""

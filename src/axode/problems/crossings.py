@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from axode.codegen.llvm import CompiledFunction
 from axode.problems.batch import Batch, named_values
 from axode.problems.steps import EVENT, RUNNING
 
@@ -36,8 +35,8 @@ class Probe:
         if "samples" in batch.tables:
             table = batch.tables["samples"]
             self.tables["samples"] = table if table.ndim == 2 else table[run : run + 1]
-        events = batch.dynamics.events
-        self._events = None if events is None else CompiledFunction(events)
+        self._events = batch.watching
+        self._step = batch.rollout.bind(self.now, self.tables)
 
     def go_to(self, t: float) -> None:
         """From the start of the step to a time inside it, in one step of the method."""
@@ -50,7 +49,7 @@ class Probe:
         else:
             now["h"][...], now["longest"][...] = abs(t - self.t), np.inf
             now["rtol"][...], now["atol"][...], now["rows"][...] = 0.0, 1e300, 0.0
-        self.batch.rollout(now, self.tables, budget=1, threads=1)
+        self._step(1, 1)
 
     def watched(self) -> Array:
         """Watched functions where it is."""
