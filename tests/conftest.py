@@ -17,6 +17,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite golden files")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need a GPU say so where there is none."""
+    from axode.errors import NotApplicable
+    from axode.runtime.cuda import cupy
+
+    waiting = [item for item in items if item.get_closest_marker("gpu")]
+    try:
+        cupy() if waiting else None
+    except NotApplicable as reason:
+        for item in waiting:
+            item.add_marker(
+                pytest.mark.skip(reason=f"on a GPU machine run pytest -m gpu: {reason}")
+            )
+
+
 @pytest.fixture
 def update(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten."""

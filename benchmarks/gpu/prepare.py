@@ -35,6 +35,7 @@ def prepare_map(folder: Path, name: str, equations: ax.Equations) -> None:
     nu = rng.normal(size=(SAMPLES, len(model.independent)))
     u = rng.normal(size=(SAMPLES, len(model.inputs)))
     given = {"q": q, "nu": nu, "u": u}
+    model.save(folder / f"{name}.axm", ["forward_dynamics"])
     result = model.forward_dynamics(q, nu, u)
     np.savez(folder / f"{name}.npz", **given, expected=result, operations=tape.n_operations)
 

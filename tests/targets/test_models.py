@@ -200,7 +200,7 @@ def test_wrong_arguments_are_named():
         m.forward_dynamics({}, {"no.rate": 1.0})
     with pytest.raises(TypeError, match="unknown keyword"):
         m.forward_dynamics({}, {}, {}, tt=1.0)
-    with pytest.raises(ax.UnknownName, match="Targets: cpu, interpreter"):
+    with pytest.raises(ax.UnknownName, match="Targets: cpu, interpreter, cuda"):
         equations("arm").compile("gpu")
 
 

@@ -164,3 +164,23 @@ def test_without_cupy_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with pytest.raises(ax.NotApplicable, match=r"axode\[cuda\]"):
         cuda.cupy()
+
+
+def test_a_model_on_the_gpu_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    m = MECHANISMS["arm"]().derive().compile("cuda")
+    with pytest.raises(ax.NotApplicable, match=r"axode\[cuda\]"):
+        m.forward_dynamics(np.zeros(7), np.zeros(7), np.zeros(7))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_models_on_a_gpu_agree_with_the_cpu(name):
+    cuda.cupy()
+    fast = MECHANISMS[name]().derive().compile("cuda", parameters="fixed")
+    rng = np.random.default_rng(5)
+    q = np.repeat(fast.home[np.newaxis], 100, axis=0)
+    nu = rng.normal(size=(100, len(fast.independent)))
+    expected = model(name).forward_dynamics(q, nu)
+    np.testing.assert_allclose(fast.forward_dynamics(q, nu), expected, rtol=1e-9,
+                               atol=1e-9 * np.abs(expected).max())  # fmt: skip

@@ -12,7 +12,7 @@ from axode.errors import InvalidArgument, UnknownName
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
-TARGETS = ("cpu", "interpreter")
+TARGETS = ("cpu", "interpreter", "cuda")
 
 
 def compile_model(

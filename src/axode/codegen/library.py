@@ -91,16 +91,15 @@ class SymbolicLibrary(AbstractLibrary):
             from axode.codegen.interpreter import InterpretedFunction
 
             return Entry(graph.arguments, InterpretedFunction(graph))
-        return tape_entry(graph_tape(graph))
+        return tape_entry(graph_tape(graph), self.target)
 
 
 class TapeLibrary(AbstractLibrary):
     """Functions that were saved; needs neither the mechanism nor CasADi."""
 
-    target = "cpu"
-
-    def __init__(self, tapes: Mapping[str, Tape]) -> None:
+    def __init__(self, tapes: Mapping[str, Tape], target: str = "cpu") -> None:
         self._tapes = dict(tapes)
+        self.target = target
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._tapes)
@@ -111,7 +110,7 @@ class TapeLibrary(AbstractLibrary):
         return self._tapes[name]
 
     def entry(self, name: str) -> Entry:
-        return tape_entry(self.tape(name))
+        return tape_entry(self.tape(name), self.target)
 
     def jacobian(self, name: str, wrt: str) -> Entry:
         return self.entry(f"{name}_by_{wrt}")
@@ -137,8 +136,24 @@ def shaped_tape(
     return replace(tape, inputs=inputs, outputs=(Port(name, shape),))
 
 
-def tape_entry(tape: Tape) -> Entry:
+def tape_entry(tape: Tape, target: str = "cpu") -> Entry:
     """Machine code of a tape, compiled when it is first called."""
+    arguments = tuple(port.name for port in tape.inputs)
+    if target == "cuda":
+        return Entry(arguments, gpu_function(tape))
     from axode.codegen.llvm import CompiledFunction
 
-    return Entry(tuple(port.name for port in tape.inputs), CompiledFunction(tape))
+    return Entry(arguments, CompiledFunction(tape))
+
+
+def gpu_function(tape: Tape) -> Any:
+    """A tape on the GPU of this machine."""
+    from axode.runtime.cuda import GpuKernel, own_capability
+    from axode.runtime.function import GpuFunction
+
+    capability = own_capability()  # before anything is compiled: there may be no GPU
+    from axode.codegen.ptx import closest_capability, kernel, map_program
+
+    made = kernel(map_program(tape), closest_capability(capability))
+    arguments = [port.name for port in tape.inputs]
+    return GpuFunction(GpuKernel(made.ptx, made.header), tape.outputs[0].shape, arguments)

@@ -342,6 +342,8 @@ class Model:
             return self._defaults[argument]
         if isinstance(value, Mapping):
             return self._by_name(argument, value)
+        if hasattr(value, "__cuda_array_interface__"):
+            return value  # it stays where it is
         return np.asarray(value, dtype=float)
 
     def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:

@@ -15,7 +15,7 @@ from axode.codegen.facts import Facts
 from axode.codegen.library import TapeLibrary
 from axode.codegen.model import Model
 from axode.codegen.tape import Tape
-from axode.errors import FileError
+from axode.errors import FileError, UnknownName
 
 MAGIC = b"axode-model\n"
 VERSION = 1
@@ -32,15 +32,18 @@ def save_model(facts: Facts, tapes: Mapping[str, Tape], path: str | PathLike[str
     write_atomically(Path(path), body + hashlib.sha256(body).digest())
 
 
-def load_model(path: str | PathLike[str]) -> Model:
+def load_model(path: str | PathLike[str], target: str = "cpu") -> Model:
     """Read a model that `Model.save` wrote; needs neither its mechanism nor CasADi.
 
     Args:
         path: The file, usually `name.axm`.
+        target: "cpu" or "cuda".
 
     Raises:
         FileError: if it cannot be read, is truncated, was changed, or is of another version.
     """
+    if target not in ("cpu", "cuda"):
+        raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -57,19 +60,19 @@ def load_model(path: str | PathLike[str]) -> Model:
     if hashlib.sha256(body).digest() != digest:
         raise FileError(f"'{path}' is truncated or was changed: its checksum does not match.")
     try:
-        return _decoded(body, start, size)
+        return _decoded(body, start, size, target)
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"'{path}' is damaged: {error}") from error
 
 
-def _decoded(body: bytes, start: int, size: int) -> Model:
+def _decoded(body: bytes, start: int, size: int, target: str) -> Model:
     header = json.loads(body[start : start + size])
     position = start + size
     tapes = {}
     for name, length in header["functions"]:
         tapes[str(name)] = Tape.from_bytes(body[position : position + length])
         position += length
-    return Model(Facts.from_json(header["facts"]), TapeLibrary(tapes))
+    return Model(Facts.from_json(header["facts"]), TapeLibrary(tapes, target))
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -102,6 +102,18 @@ def kernel(program: Program, capability: str = "7.5") -> Kernel:
     return Kernel(ptx, header)
 
 
+def closest_capability(own: str) -> str:
+    """The newest capability that a GPU understands.
+
+    Raises:
+        InvalidArgument: for GPUs older than all of them.
+    """
+    known = [c for c in CAPABILITIES if float(c) <= float(own)]
+    if not known:
+        raise InvalidArgument(f"compute capability {own} is older than {CAPABILITIES[0]}")
+    return known[-1]
+
+
 def host_module(program: Program) -> str:
     """The same kernel for the CPU: ``void rollout(ptr table, i64 count, i64 i)``."""
     return _thread_module(program, host=True)

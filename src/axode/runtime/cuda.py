@@ -39,6 +39,12 @@ def cupy() -> Any:
     return module
 
 
+def own_capability() -> str:
+    """Compute capability of the current GPU, such as "9.0"."""
+    text = str(cupy().cuda.Device().compute_capability)
+    return f"{text[:-1]}.{text[-1]}"
+
+
 def soa(array: Any) -> Any:
     """A (runs, size) array on the GPU whose runs lie next to each other."""
     cp = cupy()
@@ -58,11 +64,11 @@ class GpuKernel:
         if header.get("format") != FORMAT:
             raise FileError(f"the kernel has format {header.get('format')}, expected {FORMAT}")
         self.header = dict(header)
-        own = cp.cuda.Device().compute_capability
-        if int(own) < int(str(header["capability"]).replace(".", "")):
+        own = own_capability()
+        if float(own) < float(header["capability"]):
             raise NotApplicable(
-                f"this GPU has compute capability {own[:-1]}.{own[-1]}, the kernel needs "
-                f"{header['capability']}; export it with capability='{own[:-1]}.{own[-1]}'"
+                f"this GPU has compute capability {own}, the kernel needs {header['capability']}; "
+                f"export it with capability='{own}'"
             )
         try:
             module = cp.cuda.function.Module()
