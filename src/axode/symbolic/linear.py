@@ -124,7 +124,7 @@ def householder(matrix: SX) -> tuple[SX, SX]:
     matrix is singular.
     """
     n = matrix.shape[0]
-    R, Q = SX(matrix), SX.eye(n)
+    R, turned = SX(matrix), SX.eye(n)  # the reflections turn the identity into Q^T
     for k in range(n - 1):
         rows = [i for i in range(k, n) if i == k or not is_zero(R[i, k])]
         if len(rows) == 1:
@@ -136,12 +136,12 @@ def householder(matrix: SX) -> tuple[SX, SX]:
         scale = 1 / (signed * v[0])  # 2 / v.v
         for j in range(k + 1, n):
             _reflect(R, rows, j, v, scale)
-        for i in range(n):
-            _reflect_row(Q, rows, i, v, scale)
+        for j in range(n):
+            _reflect(turned, rows, j, v, scale)
         R[k, k] = -signed
         for i in rows[1:]:
             R[i, k] = 0
-    return Q, R
+    return turned.T, R
 
 
 def _reflect(R: SX, rows: list[int], column: int, v: list[SX], scale: SX) -> None:
@@ -151,15 +151,6 @@ def _reflect(R: SX, rows: list[int], column: int, v: list[SX], scale: SX) -> Non
     product = product * scale
     for i, v_i in zip(rows, v, strict=True):
         R[i, column] = R[i, column] - v_i * product
-
-
-def _reflect_row(Q: SX, columns: list[int], row: int, v: list[SX], scale: SX) -> None:
-    product = sum((v_i * Q[row, i] for i, v_i in zip(columns, v, strict=True)), SX(0))
-    if is_zero(product):
-        return
-    product = product * scale
-    for i, v_i in zip(columns, v, strict=True):
-        Q[row, i] = Q[row, i] - v_i * product
 
 
 def _back_substitute(R: SX, b: SX) -> SX:
