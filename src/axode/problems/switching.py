@@ -20,16 +20,24 @@ GOOD = 0.2  # a pivot that is worth a change where the present one vanishes with
 LOST = 1e-3  # a pivot below which the motion is no longer determined
 ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
 NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
+HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
+MOST = 60  # models of one mechanism
 INVOLVED = 0.2  # of the largest weight: smaller ones are not named
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The same mechanism on other independent speeds, each derived once."""
+    """The same mechanism on other independent speeds, or on the same ones solved for otherwise.
 
-    models: dict[tuple[str, ...], Model] = field(default_factory=dict)
+    Which rows are solved for which speeds first is chosen where a model is made, and may do badly
+    elsewhere; a model that was made for other configurations is therefore not the last word.
+    """
 
-    def best(self, model: Model, q: Array, t: float, p: Array | None) -> tuple[Model, str]:
+    models: list[tuple[Model, Array]] = field(default_factory=list)  # and where they were made
+
+    def best(
+        self, model: Model, q: Array, t: float, p: Array | None, options: Options
+    ) -> tuple[Model, str]:
         """The model that does best at a configuration, and words for what is nearly lost there."""
         from axode.symbolic.equations import Equations
         from axode.symbolic.system import repartitioned, rows_at
@@ -45,16 +53,17 @@ class Choices:
         )
         if rows.lost:
             return model, words
-        other = repartitioned(system, rows)
-        names = tuple(other.tree.speed_names[j] for j in other.independent)
-        if set(names) == set(model.independent):
-            return model, words
-        if names not in self.models:
-            made = Equations(other, equations.formulation)
-            facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
-            library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
-            self.models[names] = Model(facts, library)
-        return self.models[names], words
+        present = smallest_pivot(model, q, options)
+        known = max((m for m, _ in self.models), key=lambda m: smallest_pivot(m, q, options))
+        enough = smallest_pivot(known, q, options) > BETTER * present
+        made_here = any(np.abs(at - q).max() < HERE for _, at in self.models)
+        if enough or made_here or len(self.models) >= MOST:
+            return known, words
+        made = Equations(repartitioned(system, rows), equations.formulation)
+        facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
+        library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
+        self.models.append((Model(facts, library), q.copy()))
+        return self.models[-1][0], words
 
 
 _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
@@ -100,8 +109,8 @@ def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
         return _go_on_or_end(batch, run, near, words)
     options = batch.options(run)
     p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
-    choices = _CHOICES.setdefault(own, Choices({own.independent: own}))
-    other, words = choices.best(model, q, t, p)
+    choices = _CHOICES.setdefault(own, Choices([(own, own.home)]))
+    other, words = choices.best(model, q, t, p, options)
     if other is not model:
         present, offered = (smallest_pivot(m, q, options) for m in (model, other))
         if offered > max(BETTER * present, LOST) or (near < LOST and offered > GOOD):
