@@ -46,13 +46,18 @@ class FourBar(Adapter):
 
     independent = ("theta1_dot",)
 
+    @property
+    def crank(self) -> float:
+        """The crank's angle."""
+        return float(first_of(self.case.state, "theta1", "theta10", default=0.7))
+
     def mechanism(self) -> Mechanism:
-        crank = first_of(self.case.state, "theta1", "theta10", default=0.7)
-        return build("four_bar", **self.case.parameters, theta1=crank)
+        return build("four_bar", **self.case.parameters, theta1=self.crank)
 
     def start(self) -> State:
         rate = first_of(self.case.state, "theta1_dot", "theta1_dot0", default=0.0)
-        return assemble(self.model, {"theta1_dot": rate}, fix=("theta1",))
+        near = {"theta1": self.crank, "theta1_dot": rate}
+        return assemble(self.model, near, fix=("theta1",))
 
     @quantity
     def Theta(self, now: Moment) -> Any:

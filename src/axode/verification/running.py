@@ -25,7 +25,7 @@ FEWEST = 200  # samples a stretch
 SAME_TIME = 1e-12  # [s]
 NODES = 10  # of the polynomial that refines an extreme
 CANDIDATES = 4  # extremes of the samples that are refined
-MOST_EVALUATIONS = 40_000  # of a quantity that is no column
+MOST_SAMPLES = 40_000  # of a stretch
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Run:
         if holding:
             holding.check(moment.q, moment.nu, begin)
             formulas = holding.formulas(formulas)
-        samples = int(np.clip((end - begin) / SPACING, FEWEST, MOST_EVALUATIONS))
+        samples = int(np.clip((end - begin) / SPACING, FEWEST, MOST_SAMPLES))
         found = integrated(model, (moment.q, moment.nu), begin, end, formulas, samples)
         return Stretch(model, begin, end, *found, formulas, holding)
 
@@ -164,8 +164,7 @@ class Run:
         inner = stretch.times[(stretch.times > t0 + SAME_TIME) & (stretch.times < t1 - SAME_TIME)]
         times = np.concatenate([[t0], inner, [t1]])
         values = sign * self._sampled(stretch, quantity, times)
-        best = max(((float(times[k]), float(values[k])) for k in (0, len(times) - 1)),
-                   key=lambda pair: pair[1])  # fmt: skip
+        best = max(((t, value(t)) for t in (t0, t1)), key=lambda pair: pair[1])
         left, middle, right = values[:-2], values[1:-1], values[2:]
         peaks = 1 + np.flatnonzero((middle >= left) & (middle >= right))
         curvature = 2 * values[peaks] - values[peaks - 1] - values[peaks + 1]
@@ -184,8 +183,6 @@ class Run:
             column = stretch.q[:, model.coordinates.index(quantity.name)]
             values = np.interp(times, stretch.times, column)
             return np.abs(values) if quantity.absolute else values
-        if len(times) > MOST_EVALUATIONS:
-            raise InvalidArgument(f"'{quantity.name}': too long a run for its extremes")
         return np.array([self._scalar(quantity, self._moment(stretch, float(t))) for t in times])
 
     def _scalar(self, quantity: Quantity, now: Moment) -> float:
@@ -209,5 +206,5 @@ def _refined(value: Any, low: float, high: float) -> tuple[float, float]:
         flat = [float(t) for t in real if low <= t <= high]
         # the flat place is better known than the values around it
         found += [(t, max(value(t), found[0][1])) for t in flat
-                  if float(shape(t)) >= values.max() * (1 - 1e-12) - 1e-15]  # fmt: skip
+                  if float(shape(t)) >= values.max() - 1e-12 * np.abs(values).max()]  # fmt: skip
     return found[-1] if len(found) == 2 else max(found, key=lambda pair: pair[1])
