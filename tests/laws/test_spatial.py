@@ -150,7 +150,11 @@ def test_small_systems_are_solved_both_ways(seed, n):
     block = Block.of(SX(A))
     agree(A @ number(block.solve(SX(b))), b, 1e-11, "A x = b")
     agree(A.T @ number(block.solve_transposed(SX(b))), b, 1e-11, "A^T x = b")
-    Q, R = (number(x) for x in householder(SX(A)))
+    reflections, triangle = householder(SX(A))
+    turned = SX.eye(A.shape[0])
+    for reflection in reflections:
+        reflection.apply(turned)
+    Q, R = number(turned).T, number(triangle)
     agree(Q @ R, A, EXACT * 100, "Q R")
     agree(Q.T @ Q, np.eye(n), EXACT, "Q")
     agree(np.tril(R, -1), np.zeros((n, n)), 0.0, "R is upper triangular")

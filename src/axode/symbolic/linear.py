@@ -66,7 +66,7 @@ class Block:
     size: int
     pivot: SX
     inverse: SX | None = None  # up to three by three
-    Q: SX | None = None  # larger: matrix = Q R
+    reflections: tuple[Reflection, ...] = ()  # larger: they turn the matrix into R
     R: SX | None = None
 
     @classmethod
@@ -78,23 +78,29 @@ class Block:
             lengths = [ca.norm_2(matrix[i, :].T) for i in range(n)]
             pivot = determinant / ca.fmax(_product(lengths), 1e-300)
             return cls(n, pivot, inverse=adjugate * (1 / determinant))
-        Q, R = householder(matrix)
+        reflections, R = householder(matrix)
         shares = [ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), 1e-300) for i in range(n)]
-        return cls(n, ca.mmin(ca.vertcat(*shares)), Q=Q, R=R)
+        return cls(n, ca.mmin(ca.vertcat(*shares)), reflections=reflections, R=R)
 
     def solve(self, b: SX) -> SX:
         """x with matrix x = b."""
         if self.inverse is not None:
             return self.inverse @ b
-        assert self.Q is not None and self.R is not None
-        return _back_substitute(self.R, self.Q.T @ b)
+        assert self.R is not None
+        x = SX(ca.densify(b))
+        for reflection in self.reflections:
+            reflection.apply(x)
+        return _back_substitute(self.R, x)
 
     def solve_transposed(self, b: SX) -> SX:
         """x with matrix^T x = b."""
         if self.inverse is not None:
             return self.inverse.T @ b
-        assert self.Q is not None and self.R is not None
-        return self.Q @ _forward_substitute(self.R.T, b)
+        assert self.R is not None
+        x = _forward_substitute(self.R.T, b)
+        for reflection in reversed(self.reflections):
+            reflection.apply(x)
+        return x
 
 
 def _product(values: list[SX]) -> SX:
@@ -117,40 +123,48 @@ def _cofactors(m: SX) -> tuple[SX, SX]:
     return ca.horzcat(*columns), ca.dot(rows[0], columns[0])
 
 
-def householder(matrix: SX) -> tuple[SX, SX]:
-    """Q, R by reflections that skip structural zeros.
+@dataclass(frozen=True)
+class Reflection:
+    """One reflection 1 - scale v v^T, on the rows where v is not zero."""
 
-    The sign of each reflection avoids cancellation, so that nothing divides by zero unless the
-    matrix is singular.
+    rows: tuple[int, ...]
+    v: tuple[SX, ...]
+    scale: SX
+
+    def apply(self, x: SX, first_column: int = 0) -> None:
+        """Reflect the columns of a matrix in place."""
+        for column in range(first_column, x.shape[1]):
+            pairs = list(zip(self.rows, self.v, strict=True))
+            product = sum((v * x[i, column] for i, v in pairs), SX(0))
+            if is_zero(product):
+                continue
+            product = product * self.scale
+            for i, v in pairs:
+                x[i, column] = x[i, column] - v * product
+
+
+def householder(matrix: SX) -> tuple[tuple[Reflection, ...], SX]:
+    """Reflections that turn a matrix into an upper triangle R, structural zeros skipped.
+
+    The sign of each avoids cancellation, so that nothing divides by zero unless the matrix is
+    singular. They are kept apart: one right-hand side is cheaper reflected than multiplied by Q.
     """
     n = matrix.shape[0]
-    R, turned = SX(matrix), SX.eye(n)  # the reflections turn the identity into Q^T
+    R = SX(matrix)
+    reflections: list[Reflection] = []
     for k in range(n - 1):
-        rows = [i for i in range(k, n) if i == k or not is_zero(R[i, k])]
+        rows = tuple(i for i in range(k, n) if i == k or not is_zero(R[i, k]))
         if len(rows) == 1:
             continue
         x = [R[i, k] for i in rows]
-        norm = ca.sqrt(ca.sumsqr(ca.vertcat(*x)))
-        signed = ca.copysign(norm, x[0])
-        v = [x[0] + signed, *x[1:]]
-        scale = 1 / (signed * v[0])  # 2 / v.v
-        for j in range(k + 1, n):
-            _reflect(R, rows, j, v, scale)
-        for j in range(n):
-            _reflect(turned, rows, j, v, scale)
+        signed = ca.copysign(ca.sqrt(ca.sumsqr(ca.vertcat(*x))), x[0])
+        v = (x[0] + signed, *x[1:])
+        reflections.append(Reflection(rows, v, 1 / (signed * v[0])))  # 2 / v.v
+        reflections[-1].apply(R, k + 1)
         R[k, k] = -signed
         for i in rows[1:]:
             R[i, k] = 0
-    return turned.T, R
-
-
-def _reflect(R: SX, rows: list[int], column: int, v: list[SX], scale: SX) -> None:
-    product = sum((v_i * R[i, column] for i, v_i in zip(rows, v, strict=True)), SX(0))
-    if is_zero(product):
-        return
-    product = product * scale
-    for i, v_i in zip(rows, v, strict=True):
-        R[i, column] = R[i, column] - v_i * product
+    return tuple(reflections), R
 
 
 def _back_substitute(R: SX, b: SX) -> SX:
