@@ -14,7 +14,8 @@ DEFAULTS = {
     "m1": 1.2, "m2": 0.9, "m3": 0.5,  # at their middles [kg]
     "mc": 0.3,  # gripper, at the tip [kg]
     "Ib": 0.0064,  # base, about the vertical [kg m^2]
-    "b1": 0.0, "b2": 0.0, "b3": 0.0, "b4": 0.0,  # viscous friction [N m s/rad]
+    "Ig": 0.0002,  # what turns with the gripper's motor, about the gripper's axis [kg m^2]
+    "b1": 0.0, "b2": 0.0, "b3": 0.0, "b4": 0.0, "b5": 0.0,  # viscous friction [N m s/rad]
 }  # fmt: skip
 HOME = {"theta2": -0.6, "theta3": 0.8, "theta4": 0.5}  # bent, where no axis is singular
 
@@ -25,33 +26,28 @@ def five_axis_arm(g: float = 9.81, **values: float) -> ax.Mechanism:
     After A. J. Valencia, O. F. Aviles and M. F. Mauledoux, "Dynamics of a mobile manipulator of 8
     degrees of freedom for inspection tasks", 2017, equations (1) to (48). The world's y points up.
     `theta1` turns the base about it, `theta2` to `theta4` pitch the links one against another, and
-    `theta5` turns the gripper about the last link; `tau1` to `tau4` are the torques. Masses are
+    `theta5` turns the gripper about the last link; `tau1` to `tau5` are the torques. Masses are
     points: links at their middles, the gripper at the tip. The gripper's turning has no dynamics
-    in the source; here it is held at `theta5_held`.
+    in the source; here its motor turns a rotor, which the other axes do not feel.
 
     Args:
         g: Gravity [m/s^2].
-        values: Any of the parameters in `DEFAULTS`, and `theta5_held` [rad].
+        values: Any of the parameters in `DEFAULTS`.
     """
-    p = parameters("five_axis_arm", {**DEFAULTS, "theta5_held": 0.0, "g": 9.81},
-                   {**values, "g": g})  # fmt: skip
+    p = parameters("five_axis_arm", {**DEFAULTS, "g": 9.81}, {**values, "g": g})
     bot = ax.Mechanism("five_axis_arm", gravity=(0, -p.g, 0))
     add_arm(bot, bot.ground, p)
-    bot.prescribe("theta5", p.theta5_held)
     bot.home(HOME)
     return bot
 
 
-def add_arm(
-    bot: ax.Mechanism, parent: Any, p: SimpleNamespace, at: Any = (0, 0, 0), gripper: Any = None
-) -> None:
+def add_arm(bot: ax.Mechanism, parent: Any, p: SimpleNamespace, at: Any = (0, 0, 0)) -> None:
     """Mount the arm; its base turns about the y axis of the joint's frame.
 
     Args:
         bot: The mechanism that gets it.
         parent, at: Where it stands [m]; on the ground y is up, on anything else z.
         p: The parameters of `DEFAULTS`.
-        gripper: Its inertia, a point's unless given.
     """
     turned = (0, 0, 0) if parent is bot.ground else (math.pi / 2, 0, 0)
     thick = p.l1 / 8
@@ -69,10 +65,11 @@ def add_arm(
         bot.add_joint(f"axis{k}", ax.Revolute("z"), parent=holder, child=link, at=end,
                       coordinates=(f"theta{k}",), speeds=(f"theta{k}_dot",))  # fmt: skip
         holder, end = link, (length, 0.0, 0.0)
-    hand = bot.add_body("gripper", mass=p.mc, inertia=gripper or ax.Inertia.point(),
+    hand = bot.add_body("gripper", mass=p.mc, inertia=ax.Inertia.point(),
                         shape=ax.Sphere(thick))  # fmt: skip
     bot.add_joint("axis5", ax.Revolute("x"), parent=holder, child=hand, at=end,
                   coordinates=("theta5",), speeds=("theta5_dot",))  # fmt: skip
-    for k, friction in enumerate((p.b1, p.b2, p.b3, p.b4), start=1):
-        bot.add_motor(f"motor{k}", f"axis{k}", input=f"tau{k}")
+    for k, friction in enumerate((p.b1, p.b2, p.b3, p.b4, p.b5), start=1):
+        rotor = p.Ig if k == 5 else 0.0
+        bot.add_motor(f"motor{k}", f"axis{k}", input=f"tau{k}", rotor_inertia=rotor)
         bot.add_damper(f"friction{k}", f"axis{k}", coefficient=friction)

@@ -8,8 +8,6 @@ from axode.gallery.values import parameters
 
 DEFAULTS = {
     **six_wheel_platform.DEFAULTS, **five_axis_arm.DEFAULTS,
-    "Ig": 0.0005,  # of the gripper about its own axis [kg m^2]
-    "b5": 0.0,  # viscous friction of the gripper's axis [N m s/rad]
     "xa": 0.1, "za": 0.15,  # where the arm stands, ahead of and above the platform's axle [m]
     "g": 9.81,  # gravity [m/s^2]
 }  # fmt: skip
@@ -32,9 +30,6 @@ def mobile_manipulator(separate: bool = False, **values: float) -> ax.Mechanism:
     p = parameters("mobile_manipulator", defaults, values)
     bot = ax.Mechanism("mobile_manipulator", gravity=(0, 0, -p.g))
     (six_wheel_platform.add_separate if separate else six_wheel_platform.add_platform)(bot, p)
-    five_axis_arm.add_arm(bot, "chassis", p, at=(p.xa, 0, p.za),
-                          gripper=ax.Inertia.axial(p.Ig, p.Ig / 2, "x"))  # fmt: skip
-    bot.add_motor("motor5", "axis5", input="tau5")
-    bot.add_damper("friction5", "axis5", coefficient=p.b5)
+    five_axis_arm.add_arm(bot, "chassis", p, at=(p.xa, 0, p.za))
     bot.home(five_axis_arm.HOME)
     return bot

@@ -16,9 +16,9 @@ SIDES = ("R", "L")
 
 @adapter("E1_valencia_arm")
 class Arm(Adapter):
-    """Angles theta1 to theta4, whose rates the motors drive."""
+    """The source's model has four axes; the gripper's, the fifth, is at rest."""
 
-    independent = tuple(f"theta{k}_dot" for k in AXES)
+    independent = (*(f"theta{k}_dot" for k in AXES), "theta5_dot")
 
     def mechanism(self) -> Mechanism:
         return build("five_axis_arm", **self.case.parameters)
@@ -27,7 +27,7 @@ class Arm(Adapter):
         state = self.case.state
         rates = state.get("theta_dot", [0.0] * len(AXES))
         angles = dict(zip((f"theta{k}" for k in AXES), state["theta"], strict=True))
-        return angles | dict(zip(self.independent, rates, strict=True))
+        return angles | dict(zip(self.independent, [*rates, 0.0], strict=True))
 
     def signals(self) -> Mapping[str, Any]:
         torques = self.case.input.get("tau", [0.0] * len(AXES))
@@ -39,34 +39,35 @@ class Arm(Adapter):
 
     @quantity
     def theta_dot(self, now: Moment) -> Any:
-        return now.several(*self.independent)
+        return now.several(*self.independent[:4])
 
     @quantity
     def theta_ddot(self, now: Moment) -> Any:
-        return now.nu_dot
+        return now.nu_dot[:4]
 
     @quantity
     def M(self, now: Moment) -> Any:
-        return now.model.mass_matrix(now.q)
+        return now.model.mass_matrix(now.q)[:4, :4]
 
     @quantity
     def V_coriolis(self, now: Moment) -> Any:
-        return now.model.bias(now.q, now.nu)
+        return now.model.bias(now.q, now.nu)[:4]
 
     @quantity
     def G(self, now: Moment) -> Any:
-        return -now.model.gamma(now.q)
+        return -now.model.gamma(now.q)[:4]
 
     @quantity
     def friction(self, now: Moment) -> Any:
-        return -now.model.delta(now.q, now.nu)
+        return -now.model.delta(now.q, now.nu)[:4]
 
     @quantity
     def tau(self, now: Moment) -> Any:
         """Torques of the motion that is asked for, or else those that act."""
         if "theta_ddot" not in self.case.input:
             return now.several(*(f"tau{k}" for k in AXES))
-        return now.model.inverse_dynamics(now.q, now.nu, self.case.input["theta_ddot"])
+        wanted = [*self.case.input["theta_ddot"], 0.0]
+        return now.model.inverse_dynamics(now.q, now.nu, wanted)[:4]
 
     @quantity
     def energy(self, now: Moment) -> Any:
