@@ -14,7 +14,7 @@ from axode.symbolic.functions import function_graph
 from benchmarks import mechanisms
 from benchmarks.correctness import check_rolling, check_with_kane, check_with_pinocchio
 from benchmarks.peers.kane_disk import kane_disk
-from benchmarks.timing import Times, timed
+from benchmarks.timing import Times, in_turn, timed, turns
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,17 @@ def measure(subject: Derived, repeat: int) -> Measured:
     mechanism = subject.build()
     equations = mechanism.derive(independent=subject.independent)
     error = subject.check(mechanism, equations.compile("interpreter"))
-    seconds: dict[str, list[float]] = {"derive": [], "inverse_dynamics": [], "forward_dynamics": []}
-    for _ in range(repeat):
+
+    def turn() -> dict[str, list[float]]:
+        seconds: dict[str, list[float]] = {"derive": []}
         for name in ("inverse_dynamics", "forward_dynamics"):
             spent, fresh = timed(lambda: mechanism.derive(independent=subject.independent))
             seconds["derive"].append(spent)
             spent, _ = timed(lambda n=name, e=fresh: function_graph(e, n, fixed=True))
-            seconds[name].append(spent)
-    times = {name: Times(tuple(values)) for name, values in seconds.items()}
+            seconds[name] = [spent]
+        return seconds
+
+    times = turns(turn, repeat)
     return Measured(
         subject.label, len(equations.speeds), len(equations.independent), error, times["derive"],
         times["inverse_dynamics"], times["forward_dynamics"],
@@ -94,8 +97,8 @@ def against_kane(repeat: int) -> tuple[Times, Times]:
     def theirs() -> object:
         return kane_disk(2.0, 0.3, 0.045, 0.09, 9.81)
 
-    pairs = [(timed(ours)[0], timed(theirs)[0]) for _ in range(repeat)]
-    return Times(tuple(a for a, _ in pairs)), Times(tuple(b for _, b in pairs))
+    times = in_turn({"ours": lambda: timed(ours)[0], "theirs": lambda: timed(theirs)[0]}, repeat)
+    return times["ours"], times["theirs"]
 
 
 def table(measured: Sequence[Measured]) -> Table:

@@ -28,10 +28,15 @@ STYLE = {
 }  # fmt: skip
 FAMILIES = (("chain", "links of a chain", "Chain"),
             ("platform", "legs of a platform", "Platform on legs, closed loops"))  # fmt: skip
-PEERS = ((("Pinocchio C++, aba", "Pinocchio from Python, aba"), "Pinocchio aba", THEIRS),
-         (("Pinocchio C++, constraintDynamics", "Pinocchio from Python, constraintDynamics"),
-          "Pinocchio constraintDynamics", THEIRS),
-         (("Pinocchio C++, lcaba",), "Pinocchio lcaba", THEIRS_LIGHT))  # fmt: skip
+# Names of a line, the first of them that was measured; its label, colour, and the label's shift.
+LINES = (
+    ((SCALAR,), "Axode, scalar", OURS, 0),
+    ((SIMD,), "Axode, SIMD batch", OURS_LIGHT, 0),
+    (("Pinocchio C++, aba", "Pinocchio from Python, aba"), "Pinocchio, aba", THEIRS, 0),
+    (("Pinocchio C++, constraintDynamics", "Pinocchio from Python, constraintDynamics"),
+     "Pinocchio, constraintDynamics", THEIRS, 5),
+    (("Pinocchio C++, lcaba",), "Pinocchio, lcaba", THEIRS_LIGHT, -5),
+)  # fmt: skip
 
 
 def draw_growth(found: dict[str, Any], folder: Path) -> list[Path]:
@@ -41,12 +46,11 @@ def draw_growth(found: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def _times(found: dict[str, Any], folder: Path) -> list[Path]:
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.3), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), sharey=True, layout="constrained")
     for axis, (key, label, title) in zip(axes, FAMILIES, strict=True):
         rows = found[key]
         sizes = [row["size"] for row in rows]
-        lines = [((SCALAR,), "Axode, scalar", OURS), ((SIMD,), "Axode, SIMD batch", OURS_LIGHT)]
-        for names, text, colour in [*lines, *PEERS]:
+        for names, text, colour, shift in LINES:
             name = next((n for n in names if n in rows[0]["seconds"]), None)
             if name is None:
                 continue
@@ -54,15 +58,17 @@ def _times(found: dict[str, Any], folder: Path) -> list[Path]:
             axis.fill_between(sizes, [1e9 * t.least for t in times], [1e9 * t.most for t in times],
                               color=colour, alpha=0.15, linewidth=0)  # fmt: skip
             axis.plot(sizes, [1e9 * t.median for t in times], "o-", color=colour, markersize=4)
-            _name(axis, sizes[-1], 1e9 * times[-1].median, text, colour)
-        _logarithmic(axis, sizes, label, title)
+            axis.annotate(text, (sizes[-1], 1e9 * times[-1].median), xytext=(8, shift),
+                          textcoords="offset points", va="center", color=colour,
+                          fontsize=9)  # fmt: skip
+        _logarithmic(axis, rows, label, title, room=0.62)
     axes[0].set_ylabel("direct dynamics, one core [ns a sample]")
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}".replace(",", " ")))
     return _save(figure, folder / "benchmark-growth")
 
 
 def _building(found: dict[str, Any], folder: Path) -> list[Path]:
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), sharey=True, layout="constrained")
     kinds = (("derive", "derive the equations", THEIRS),
              ("compile_scalar", "compile, scalar", OURS),
              ("compile_simd", "compile, SIMD", OURS_LIGHT))  # fmt: skip
@@ -72,34 +78,31 @@ def _building(found: dict[str, Any], folder: Path) -> list[Path]:
         for kind, text, colour in kinds:
             seconds = [Times(tuple(row[kind])).median for row in rows]
             axis.plot(sizes, seconds, "o-", color=colour, markersize=4, label=text)
-        _logarithmic(axis, sizes, label, title)
-        axis.set_xlim(right=sizes[-1] * 1.15)
-        for size, row in zip(sizes, rows, strict=True):
-            if size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]):
-                axis.annotate(f"{row['operations']:,} op.".replace(",", " "), (size, 0.02),
-                              xycoords=("data", "axes fraction"), ha="center", va="bottom",
-                              fontsize=8, color=GREY)  # fmt: skip
+        _logarithmic(axis, rows, label, title, room=0.05)
     axes[0].legend(frameon=False, loc="upper left")
     axes[0].set_ylabel("once, from scratch [s]")
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     return _save(figure, folder / "benchmark-build")
 
 
-def _logarithmic(axis: Axes, sizes: Sequence[int], label: str, title: str) -> None:
+def _logarithmic(
+    axis: Axes, rows: Sequence[dict[str, Any]], label: str, title: str, room: float
+) -> None:
+    """Both axes, sizes and operations below, and `room` for names to the right of the lines."""
+    sizes = [row["size"] for row in rows]
+    named = [rows[-1]]
+    for row in reversed(rows):  # as many as there is room for
+        if 1.3 * row["size"] <= named[-1]["size"]:
+            named.append(row)
     axis.set_xscale("log")
     axis.set_yscale("log")
-    axis.set_xticks(sizes, [str(size) for size in sizes])
+    texts = [f"{row['size']}\n{row['operations']}" for row in named]
+    axis.set_xticks([row["size"] for row in named], texts)
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.set_xlabel(label)
+    axis.set_xlabel(f"{label}, and operations of the function")
     axis.set_title(title)
     low, high = np.log(sizes[0]), np.log(sizes[-1])
-    axis.set_xlim(np.exp(low - 0.05 * (high - low)), np.exp(high + 0.55 * (high - low)))
-
-
-def _name(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
-    """At the end of its line."""
-    axis.annotate(text, (x, y), xytext=(8, 0), textcoords="offset points", va="center",
-                  color=colour, fontsize=9)  # fmt: skip
+    axis.set_xlim(np.exp(low - 0.05 * (high - low)), np.exp(high + room * (high - low)))
 
 
 def _save(figure: Any, path: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from benchmarks.contestants import SCALAR, SIMD, Entrants, Subject, add_axode, a
 from benchmarks.correctness import check_with_pinocchio
 from benchmarks.machine import rival, times_of
 from benchmarks.states import random_states
-from benchmarks.timing import Times, in_turn, timed
+from benchmarks.timing import Times, in_turn, timed, turns
 
 CHAINS = (2, 4, 8, 16, 32, 64)
 PLATFORMS = tuple(range(3, 13))
@@ -57,14 +57,16 @@ def growth(console: Console, repeat: int, native: bool) -> dict[str, object]:
 
 def _measure(family: Family, size: int, repeat: int, native: bool) -> dict[str, object]:
     mechanism = family.build(size)
-    derive, compile_scalar, compile_simd = [], [], []
-    for _ in range(min(repeat, 3)):
+
+    def turn() -> dict[str, list[float]]:
         spent, equations = timed(lambda: mechanism.derive(independent=family.independent))
-        more, graph = timed(lambda e=equations: function_graph(e, "forward_dynamics", fixed=True))
-        derive.append(spent + more)
+        more, graph = timed(lambda: function_graph(equations, "forward_dynamics", fixed=True))
         tape = graph_tape(graph)
-        for times, lanes in ((compile_scalar, 1), (compile_simd, None)):
-            times.append(_compile_seconds(tape, lanes))
+        return {"derive": [spent + more], "compile_scalar": [_compile_seconds(tape, 1)],
+                "compile_simd": [_compile_seconds(tape, None)]}  # fmt: skip
+
+    built = turns(turn, min(repeat, 3))
+    equations = mechanism.derive(independent=family.independent)
     model = equations.compile(parameters="fixed")
     error = check_with_pinocchio(mechanism, model)
     states = random_states(mechanism, model, STATES)
@@ -74,8 +76,8 @@ def _measure(family: Family, size: int, repeat: int, native: bool) -> dict[str, 
     add_pinocchio(entrants, subject, native)
     times = in_turn(entrants.contestants, repeat)
     return {
-        "size": size, "operations": tape.n_operations, "error": error, "derive": derive,
-        "compile_scalar": compile_scalar, "compile_simd": compile_simd,
+        "size": size, "operations": subject.tape.n_operations, "error": error,
+        **{name: list(t.seconds) for name, t in built.items()},
         "seconds": {name: list(t.seconds) for name, t in times.items()},
         "remarks": entrants.remarks, "skipped": entrants.skipped,
     }  # fmt: skip

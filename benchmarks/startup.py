@@ -22,12 +22,18 @@ ROOT = Path(__file__).parent.parent
 
 def startup_times(mechanism: str, function: str, repeat: int) -> dict[str, dict[str, list[float]]]:
     """Seconds of every stage, `fresh` and `warm`, in new processes."""
-    found: dict[str, dict[str, list[float]]] = {"fresh": {}, "warm": {}}
-    for _ in range(repeat):
+    from benchmarks.timing import turns  # not in the processes that are measured
+
+    def turn() -> dict[str, list[float]]:
         with tempfile.TemporaryDirectory() as folder:
-            for kind in ("fresh", "warm"):
-                for stage, seconds in _process(mechanism, function, folder).items():
-                    found[kind].setdefault(stage, []).append(seconds)
+            done = {kind: _process(mechanism, function, folder) for kind in ("fresh", "warm")}
+        return {f"{kind} {stage}": [spent]
+                for kind, stages in done.items() for stage, spent in stages.items()}  # fmt: skip
+
+    found: dict[str, dict[str, list[float]]] = {"fresh": {}, "warm": {}}
+    for name, times in turns(turn, repeat).items():
+        kind, stage = name.split(" ")
+        found[kind][stage] = list(times.seconds)
     return found
 
 

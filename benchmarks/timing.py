@@ -140,14 +140,19 @@ def _own() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
+def turns(work: Callable[[], Mapping[str, list[float]]], repeat: int) -> dict[str, Times]:
+    """Seconds by name, of work done `repeat` times."""
+    done: list[Mapping[str, list[float]]] = []
+    for _ in range(repeat):
+        QUIET.turn(lambda: done.append(work()), undo=done.pop)
+    return {name: Times(tuple(x for found in done for x in found[name])) for name in done[0]}
+
+
 def in_turn(contestants: Mapping[str, Contestant], repeat: int) -> dict[str, Times]:
     """Every contestant once, then all again, `repeat` times."""
-    turns: list[dict[str, list[float]]] = []
 
-    def turn() -> None:
+    def turn() -> dict[str, list[float]]:
         found = {name: measure() for name, measure in contestants.items()}
-        turns.append({name: x if isinstance(x, list) else [x] for name, x in found.items()})
+        return {name: x if isinstance(x, list) else [x] for name, x in found.items()}
 
-    for _ in range(repeat):
-        QUIET.turn(turn, undo=turns.pop)
-    return {name: Times(tuple(x for found in turns for x in found[name])) for name in contestants}
+    return turns(turn, repeat)
