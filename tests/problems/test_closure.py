@@ -13,11 +13,11 @@ TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 
 @pytest.mark.parametrize("name", ["platform", "four_bar"])
 def test_loops_stay_closed(name: str):
-    """A hundred thousand steps of a platform and of a four-bar."""
+    """A million steps of a platform and of a four-bar."""
     model = getattr(machines, name)()
     start = {"base.vx": 0.1, "base.wz": 0.2} if name == "platform" else {"crank.rate": 15.0}
-    run = ax.simulate(model, 100.0, start=start, method="rk4", step=1e-3, save_every=0.05)
-    assert run.info["steps"] == 100_000 and run["residual"].max() < OPEN
+    run = ax.simulate(model, 1000.0, start=start, method="rk4", step=1e-3, save_every=0.5)
+    assert run.info["steps"] == 1_000_000 and run["residual"].max() < OPEN
     assert run.energy_error < 1e-5  # the method's own, at this step
     moving = np.ptp(run["base.x"]) > 0.01 if name == "platform" else run["crank"][-1] > 100
     assert moving

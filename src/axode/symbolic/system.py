@@ -76,6 +76,11 @@ class System:
         return matrix_of(self.kept, self.tree.v.shape[0])
 
     @cached_property
+    def A_function(self) -> ca.Function:
+        """The same for numbers q, t and p."""
+        return ca.Function("A", [self.tree.q, self.tree.t, self.tree.parameters], [self.A])
+
+    @cached_property
     def b(self) -> SX:
         """What explicit time asks of the rows."""
         return column_of([row.rate for row in self.kept])
@@ -208,9 +213,7 @@ class RowsThere:
 
 def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
     """The kept rows at a configuration, a time and values of the parameters."""
-    tree = system.tree
-    A = ca.Function("A", [tree.q, tree.t, tree.parameters], [system.A])
-    kept = np.array(ca.DM(A(q, t, p)).full())
+    kept = np.array(ca.DM(system.A_function(q, t, p)).full())
     usual = np.array([np.abs(M).max(axis=1) for M in system.report.matrices]).max(axis=0)
     return RowsThere(kept, usual.clip(1e-300))
 
