@@ -5,6 +5,7 @@ from __future__ import annotations
 from axode.symbolic.formulations.base import AbstractFormulation
 from axode.symbolic.formulations.complement import ComplementFormulation
 from axode.symbolic.formulations.lagrange import LagrangeFormulation
+from axode.symbolic.formulations.legs import LegsFormulation
 from axode.symbolic.formulations.multipliers import MultiplierFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
@@ -14,6 +15,6 @@ FORMULATIONS: dict[str, type[AbstractFormulation]] = {
     formulation.name: formulation
     for formulation in (
         RecursiveFormulation, ComplementFormulation, MultiplierFormulation, LagrangeFormulation,
-        VirtualWorkFormulation, SpatialOperatorFormulation,
+        VirtualWorkFormulation, SpatialOperatorFormulation, LegsFormulation,
     )
 }  # fmt: skip
