@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq, newton
 
-import axode as ax
+from axode.codegen.model import Model
 from axode.errors import InvalidArgument
 from axode.gallery import build
+from axode.mechanism.joints import Floating
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.wheels import Rolling
 from axode.problems.assemble import State, assemble
 from axode.problems.motions import GivenMotion, MotionSamples, rows_by_name
 from axode.problems.paths import Path, along
@@ -36,7 +38,7 @@ def axis_quaternion(n: Any) -> list[float]:
     return [float(x) for x in turn / np.linalg.norm(turn)]
 
 
-def disk_state(model: ax.Model, n: Any, omega: Any, contact: Any = (0.0, 0.0, 0.0)) -> State:
+def disk_state(model: Model, n: Any, omega: Any, contact: Any = (0.0, 0.0, 0.0)) -> State:
     """The disk with its axis along n, turning by omega in the world, touching at a point."""
     turn = dict(zip(QUATERNION, axis_quaternion(n), strict=True))
     place = {"rim.contact.x": float(contact[0]), "rim.contact.y": float(contact[1])}
@@ -49,11 +51,11 @@ def disk_state(model: ax.Model, n: Any, omega: Any, contact: Any = (0.0, 0.0, 0.
 
 def cart(r: float, l: float) -> Mechanism:
     """Two wheels on a load that is free in space: three bodies, as the count of rows wants them."""
-    mechanism = ax.Mechanism("cart")
+    mechanism = Mechanism("cart")
     load = mechanism.add_body("load", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=load)
+    mechanism.add_joint("base", Floating(), parent=mechanism.ground, child=load)
     for k, side in ((1, l / 2), (2, -l / 2)):
-        mechanism.add_wheel(f"wheel{k}", ax.Rolling(radius=r), on=load, at=(0, side, 0), mass=1.0)
+        mechanism.add_wheel(f"wheel{k}", Rolling(radius=r), on=load, at=(0, side, 0), mass=1.0)
     mechanism.home({"base.z": r})
     return mechanism
 
