@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from axode.codegen.formulas import Formula, Vector, formula_tape
+from axode.codegen.formulas import Formula, Vector, formula_tape, select_tape
 from axode.codegen.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape import Tape
 from axode.problems.dynamics import Dynamics, to_next_sample
@@ -72,7 +72,7 @@ def dopri5_program(d: Dynamics) -> Program:
         body += d.rate_at("q_n", "nu_n", "t_n", "k_n")
     body += [*judged(d), _counted(), *_saved_times(d, ks)]
     last = "k7" if d.projection is None or d.samples == "hold" else "k_n"
-    body.append(Evaluate(_kept(d.n_k), ("commit", last, "k1", "k1")))
+    body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
     ended = formula_tape(
         "active", {"status": 1, "t": 1, "t_end": 1, "way": 1},
         lambda status, t, t_end, way:
@@ -103,12 +103,6 @@ def _clipped(d: Dynamics) -> Evaluate:
         return {"h": [way[0] * length]}
 
     return Evaluate(formula_tape("clip", dict.fromkeys(names, 1), clip), (*names, "h_s"))
-
-
-def _kept(size: int) -> Tape:
-    return formula_tape("keep", {"flag": 1, "yes": size, "no": size},
-                        lambda flag, yes, no: {"k": [flag[0].then(a, b) for a, b in
-                                                     zip(yes, no, strict=True)]})  # fmt: skip
 
 
 def _finish(d: Dynamics) -> Tape:
