@@ -12,13 +12,12 @@ a wheel j that rolls on a body i at Q gives three (their equation 24, its second
 .. math:: (\dot c_j + (c_j - Q) \times \omega_j) - (\dot c_i + (c_i - Q) \times \omega_i) = 0.
 
 The bodies' twists for unit independent speeds, T, satisfy A T = 0 (their equation 13); the ground
-has no columns. A planar joint that carries a vehicle on the ground stands for what its wheels keep
-anyway and has no rows of its own.
+has no columns. A planar joint that carries a vehicle on the ground has no rows of its own where its
+wheels keep all that the joint keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,7 @@ from axode.mechanism.joints import (
     Planar,
     Prismatic,
     Revolute,
+    Screw,
     Spherical,
     Universal,
 )
@@ -90,20 +90,24 @@ class TwistConstraints:
             )
             for body in mechanism.bodies
         }
-        self.blocks = tuple(self._blocks())
+        self.blocks = self._needed()
 
     @property
     def A(self) -> SX:
         """All rows: as many as the joints and contacts give, six columns a body."""
-        rows = [self._matrix(block) for block in self.blocks]
+        return self._stacked(self.blocks)
+
+    def _stacked(self, blocks: tuple[TwistRows, ...]) -> SX:
+        rows = [self._matrix(block) for block in blocks]
         return ca.densify(ca.vertcat(SX(0, 6 * len(self.bodies)), *rows))
 
     def at(self, q: npt.ArrayLike, t: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """A and T as numbers, at a configuration and the parameters' defaults."""
         e = self.equations
-        function = ca.Function("twists", [e.q, e.t, e.p], [self.A, e.T])
-        A, T = function(np.asarray(q, dtype=float), t, e.system.defaults)
-        return np.array(A), np.array(T)
+        T = e.T[: 6 * len(self.bodies), :]  # rotors of motors, which follow, turn no body
+        function = ca.Function("twists", [e.q, e.t, e.p], [self.A, T])
+        found = function(np.asarray(q, dtype=float), t, e.system.defaults)
+        return np.array(found[0]), np.array(found[1])
 
     def rank(self, q: npt.ArrayLike) -> int:
         """Independent rows at a configuration."""
@@ -111,21 +115,27 @@ class TwistConstraints:
 
     # rows -----------------------------------------------------------------------------------------
 
-    def _blocks(self) -> Iterator[TwistRows]:
+    def _needed(self) -> tuple[TwistRows, ...]:
+        """Rows of all joints and contacts, without planar ones that wheels make needless."""
         mechanism = self.equations.system.mechanism
-        for connection in (*mechanism.connections, *mechanism.loops):
-            rows = self._joint(connection)
-            if rows is not None:
-                yield rows
-        for contact in mechanism.contacts:
-            yield self._contact(contact)
+        joints = [c for c in (*mechanism.connections, *mechanism.loops)
+                  if not isinstance(c.joint, Floating)]  # fmt: skip
+        contacts = [self._contact(contact) for contact in mechanism.contacts]
+        all_rows = (*(self._joint(c) for c in joints), *contacts)
+        carrying = {c.name for c in joints if isinstance(c.joint, Planar)
+                    and GROUND.name in (c.parent, c.child)}  # fmt: skip
+        fewer = tuple(rows for rows in all_rows if rows.name not in carrying)
+        if not contacts or not carrying:
+            return all_rows
+        e = self.equations
+        both = [self._stacked(all_rows), self._stacked(fewer)]
+        found = ca.Function("ranks", [e.q, e.t, e.p], both)(e.system.samples[0], 0.0,
+                                                            e.system.defaults)  # fmt: skip
+        ranks = [rank_of(np.array(A)) for A in found]
+        return fewer if ranks[0] == ranks[1] else all_rows
 
-    def _joint(self, c: Connection) -> TwistRows | None:
-        mechanism, values, joint = self.equations.system.mechanism, self._tree.values, c.joint
-        on_ground = GROUND.name in (c.parent, c.child)
-        carries = isinstance(joint, Planar) and on_ground and bool(mechanism.contacts)
-        if isinstance(joint, Floating) or carries:
-            return None
+    def _joint(self, c: Connection) -> TwistRows:
+        values, joint = self._tree.values, c.joint
         parent = self._tree.body_world_pose(c.parent) @ placement(c.at, c.rotation, values)
         child = self._tree.body_world_pose(c.child)
         frame = child @ placement(c.child_at, c.child_rotation, values)
@@ -140,6 +150,11 @@ class TwistConstraints:
                 turning = one if isinstance(joint, Prismatic) else skew(e)
                 point = frame.point(SX.zeros(3))
                 angular, linear = ca.vertcat(turning, SX(3, 3)), ca.vertcat(SX(3, 3), skew(e))
+            case Screw():
+                e = parent.R @ unit_vector(joint.axis, values)
+                point = frame.point(SX.zeros(3))
+                advance = symbolic_scalar(joint.pitch, values) * (e @ e.T)
+                angular, linear = ca.vertcat(skew(e), -advance), ca.vertcat(SX(3, 3), one)
             case Universal():
                 first = parent.R @ unit_vector(joint.axis, values)
                 second = frame.R @ unit_vector(joint.second, values)

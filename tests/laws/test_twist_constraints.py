@@ -1,0 +1,43 @@
+"""Constraints on twists leave exactly the motions that the independent speeds span."""
+
+import numpy as np
+import pytest
+
+from axode.symbolic.rank import rank_of
+from axode.symbolic.twist_constraints import TwistConstraints
+from laws.cases import ROUNDING, case_of
+from random_mechanisms import MECHANISMS
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_twists_of_unit_speeds_span_the_null_space(name: str):
+    case = case_of(name)
+    state = case.states[0]
+    A, T = TwistConstraints(case.equations).at(state.q, state.t)
+    assert np.abs(A @ T).max() <= ROUNDING * np.abs(A).max() * np.abs(T).max()
+    assert rank_of(T) == T.shape[1]
+    if not case.mechanism.prescribed:  # what time prescribes is no joint's business
+        assert A.shape[1] - rank_of(A) == T.shape[1]
+
+
+def test_rows_of_a_hinge_and_of_a_rolling_wheel():
+    """Six rows of rank five and three of rank three, each on two bodies or on one."""
+    case = case_of("balancer")
+    constraints = TwistConstraints(case.equations)
+    A, _ = constraints.at(case.states[0].q)
+    assert [(rows.name, rows.linear.shape[0]) for rows in constraints.blocks] == [
+        ("left", 6), ("right", 6), ("left", 3), ("right", 3)
+    ]  # fmt: skip
+    for first, rows, rank, bodies in ((0, 6, 5, {"pole", "left"}), (12, 3, 3, {"left"})):
+        block = A[first : first + rows]
+        assert rank_of(block) == rank
+        touched = np.abs(block).reshape(rows, -1, 6).max(axis=(0, 2)) > 0
+        names = {name for name, used in zip(constraints.bodies, touched, strict=True) if used}
+        assert names == bodies
+
+
+def test_a_planar_base_has_rows_only_where_wheels_do_not_keep_it():
+    on_wheels = TwistConstraints(case_of("caster_robot").equations)
+    on_two_skates = TwistConstraints(case_of("snakeboard").equations)
+    assert "base" not in {rows.name for rows in on_wheels.blocks}
+    assert "base" in {rows.name for rows in on_two_skates.blocks}
