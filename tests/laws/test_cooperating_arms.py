@@ -3,11 +3,13 @@
 import json
 from importlib.resources import files
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import axode as ax
 from axode.symbolic.formulations.cooperation import Arm, ArmLink, Cooperation, Lump
+from axode.symbolic.formulations.operators import Base
 from laws.cases import agree
 
 OPEN = {c["id"]: c for c in json.loads(
@@ -141,7 +143,7 @@ def test_cart_of_arms_is_the_cart_of_wheels(seed):
 # two arms with a common load ---------------------------------------------------------------------
 
 
-def arms_of(case):
+def arms_of(case, base=None):
     """Two planar arms of uniform rods."""
     p, e = case["parameters"], case["expected"]
     X, Y, _ = case["state"]["load_X_Y_F"]
@@ -157,7 +159,7 @@ def arms_of(case):
             at = at + rod
         arms.append(Arm(links, at))
     load = Lump(p["mc"], (X, Y, 0.0), p["Jc"] * np.eye(3))
-    return Cooperation(arms, (X, Y, 0.0), (0.0, -p["g"], 0.0), load)
+    return Cooperation(arms, (X, Y, 0.0), (0.0, -p["g"], 0.0), load, base)
 
 
 PLANE = [2, 3, 4]  # about z, along x, along y
@@ -199,3 +201,42 @@ def test_a_load_may_be_shared_between_the_arms():
         shared.append(Arm(links, arm.tip))
     lumped = Cooperation(shared, whole.meet, (0.0, -case["parameters"]["g"], 0.0))
     agree(lumped.six_steps(tau).total, whole.with_load(tau)[0], TOLERANCE, "accelerations")
+
+
+def test_two_arms_on_a_turning_base():
+    """Against a mechanism whose base is led by time."""
+    case = OPEN["D2-1"]
+    p, e = case["parameters"], case["expected"]
+    rate, acceleration = 0.8, -1.3
+    bot = ax.Mechanism("arms on a table", gravity=(0, -p["g"], 0))
+    bot.add_body("table", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    bot.add_joint("turn", ax.Revolute("z"), parent="ground", child="table")
+    bot.prescribe("turn", lambda t: rate * t + acceleration / 2 * t**2)
+    X, Y, _ = case["state"]["load_X_Y_F"]
+    for a in range(2):
+        parent, at = "table", (a * p["base"], 0.0, 0.0)
+        for k in range(1, 4):
+            L, m, name = p[f"L{k}"], p[f"m{k}"], f"link{a}{k}"
+            bot.add_body(name, mass=m, com=(L / 2, 0, 0), inertia=(m * L**2 / 12,) * 3)
+            bot.add_joint(f"joint{a}{k}", ax.Revolute("z"), parent=parent, child=name, at=at)
+            bot.add_motor(f"motor{a}{k}", f"joint{a}{k}")
+            parent, at = name, (L, 0.0, 0.0)
+    bot.add_body("load", mass=p["mc"], inertia=(p["Jc"],) * 3)
+    tips = [arm.tip for arm in arms_of(case).arms]
+    sums = np.array(e["theta"]).reshape(2, 3).sum(axis=1)
+    for a, name in enumerate(("grip", "grip2")):
+        add = bot.add_joint if a == 0 else bot.add_loop
+        c, s = np.cos(sums[a]), np.sin(sums[a])
+        inward = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]])  # of the link, the load upright
+        add(name, ax.Fixed(), parent=f"link{a}3", child="load", at=(p["L3"], 0, 0),
+            rotation=inward, child_at=tuple(np.asarray(tips[a]) - (X, Y, 0)))  # fmt: skip
+    bot.home({f"joint{a}{k}": e["theta"][3 * a + k - 1] for a in range(2) for k in (1, 2, 3)})
+    equations = bot.derive()
+    tau, v = case["input"]["tau"], [rate, *e["theta_dot"]]
+    nu = [v[equations.speeds.index(s)] for s in equations.independent]
+    x = ca.substitute(equations.accelerations, equations.nu_dot, equations.forward_dynamics)
+    names = [equations.q, equations.nu, equations.u, equations.t]
+    v_dot = ca.Function("f", names, [x])([0.0, *e["theta"]], nu, tau, 0.0)
+    V, alpha = ([0, 0, value, 0, 0, 0] for value in (rate, acceleration))
+    arms = arms_of(case, Base(V=ca.SX(V), alpha=ca.SX(alpha)))
+    agree(arms.with_load(tau)[0], np.array(v_dot).ravel()[1:], TOLERANCE, "accelerations")
