@@ -89,7 +89,7 @@ def platform_body(bot: ax.Mechanism, p: dict[str, Any], at: Array, R: Array) -> 
 def six_legs(
     parameters: dict[str, Any] | None = None, centre: Sequence[float] = CENTRE,
     angles: Sequence[float] = ANGLES, *, base: str = "revolutes", knee: str = "revolute",
-    tip: str = "revolutes", held_by: str = "floating", motor: Any = True,
+    tip: str = "revolutes", held_by: str = "floating", motor: Any = True, miss: Any = 0.1,
 ) -> ax.Mechanism:  # fmt: skip
     """Legs with a spherical joint at the base, a driven knee and a universal joint at the tip.
 
@@ -102,6 +102,7 @@ def six_legs(
         tip: "revolutes" for a body between the two, or "universal".
         held_by: "floating", or "leg": the tree goes through the first leg.
         motor: Of the knees.
+        miss: By how much axes miss each other if they are skew.
     """
     p = dict(GEOMETRY, **(parameters or {}))
     R, c = rotation_zyx(angles), np.asarray(centre, float)
@@ -112,7 +113,7 @@ def six_legs(
         bot.add_joint("free", ax.Floating(), parent="ground", child="platform", at=tuple(c))
     for number in range(len(p["beta"])):
         g = leg_geometry(p, number, R, c)
-        chain = _up_to_the_tip(bot, p, g, str(number), base, knee, motor)
+        chain = _up_to_the_tip(bot, p, g, str(number), base, knee, motor, miss)
         in_tree = held_by == "leg" and number == 0
         _hold(bot, p, g, chain, str(number), tip, R if in_tree else None)
     bot.home({"free.qw": 1.0} if held_by == "floating" else {})
@@ -121,7 +122,7 @@ def six_legs(
 
 def _up_to_the_tip(
     bot: ax.Mechanism, p: dict[str, Any], g: dict[str, Array], name: str, base: str, knee: str,
-    motor: Any,
+    motor: Any, miss: Any,
 ) -> Chain:  # fmt: skip
     B, E, P = g["B"], g["E"], g["P"]
     chain = Chain(bot)
@@ -129,9 +130,11 @@ def _up_to_the_tip(
     if base == "spherical":
         chain.add(f"lower{name}", ax.Spherical(), B, p["m3"], (B + E) / 2, lower)
     else:
-        miss = 0.1 * g["e6"] if base == "skew" else 0 * B
+        beside = B
+        if base == "skew":
+            beside = np.array([b + miss * e for b, e in zip(B, g["e6"], strict=True)])
         chain.add(f"one{name}", ax.Revolute(tuple(g["e1"])), B, p["m1"], B, p["j1"] * np.eye(3))
-        chain.add(f"two{name}", ax.Revolute(tuple(g["e2"])), B + miss, p["m2"], B,
+        chain.add(f"two{name}", ax.Revolute(tuple(g["e2"])), beside, p["m2"], B,
                   p["j2"] * np.eye(3))  # fmt: skip
         chain.add(f"lower{name}", ax.Revolute(tuple(g["e3"])), B, p["m3"], (B + E) / 2, lower)
     joint = ax.Revolute(tuple(g["e4"])) if knee == "revolute" else ax.Prismatic(tuple(unit(E - B)))

@@ -125,6 +125,16 @@ def test_legs_and_weight_move_the_platform(name):
         agree(*case.at(state, total, need), SOLVED, "platform")
 
 
+def test_axes_that_meet_only_by_a_parameter_are_not_trusted_to():
+    system = six_legs(base="skew", miss=ax.Parameter("miss", 0.0)).derive().system
+    by, tree = LegsFormulation(system), system.tree
+    assert not any(leg.inverse.closed_form for leg in by.legs)
+    leg = by.legs[0]
+    function = ca.Function("f", [tree.q, tree.parameters], [leg.J @ leg.inverse.matrix])
+    for miss in (0.0, 0.1):
+        agree(np.array(function(system.home, miss)), np.eye(6), SOLVED, "inverse of J")
+
+
 # acceptance numbers ------------------------------------------------------------------------------
 
 

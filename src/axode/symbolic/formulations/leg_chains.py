@@ -27,6 +27,7 @@ from axode.symbolic.system import System
 
 FREEDOMS = 6  # of a leg: as many as a free body has
 CONCURRENT = 1e-9  # [m]: how far an axis may miss a point that it passes through
+ELSEWHERE = 0.01  # how far parameters are moved to see whether axes meet by their grace only
 SPANNING = 1e-6  # smallest volume that three axes of a spherical joint span
 
 
@@ -230,11 +231,17 @@ def _centre(tree: Tree, link: int) -> SX:
 
 
 def spherical_joints(system: System, leg: Leg) -> tuple[tuple[int, int, int], SX] | None:
-    """Three joints one after the other that turn about a common point, and that point."""
+    """Three joints one after the other that turn about a common point, and that point.
+
+    They must do so at all configurations that were looked at, and whatever the parameters are.
+    """
     tree, count = system.tree, len(leg.joints)
     stacked = ca.horzcat(*[ca.vertcat(joint.e, joint.s, joint.at) for joint in leg.joints])
     function = ca.Function("axes", [tree.q, tree.t, tree.parameters], [stacked])
-    seen = [np.array(function(q, 0.0, system.defaults)) for q in (*system.samples, system.home)]
+    usual = system.defaults
+    other = usual + ELSEWHERE * (1 + np.abs(usual)) * (1 + np.arange(usual.size) / 7)
+    seen = [np.array(function(q, 0.0, p)) for q in (*system.samples, system.home)
+            for p in (usual, other)]  # fmt: skip
     for first in range(count - 2):
         three = (first, first + 1, first + 2)
         for k in three:
