@@ -94,6 +94,13 @@ def test_rows_on_twists_of_the_disk(where: str):
     holds(case("B1_NOC_nonholonomic", counts, **given))
 
 
+def test_rows_on_twists_of_two_casters():
+    counts = {"rows": 6 * 6 + 3 * 4, "cols": 42, "rank": 40, "nullity": 2, "max_abs_AT": 0.0}
+    parameters = {**ROBOT, "X1": 0.2, "X2": -0.1}
+    state = {"psi": [0.3, -0.8]}
+    holds(case("B1_NOC_nonholonomic", counts, parameters=parameters, state=state))
+
+
 def test_platform_accelerates_as_its_torques_say():
     inverse = open_case("A2-1")
     given = {**inverse.input, "phi": inverse.expected["phi"]}

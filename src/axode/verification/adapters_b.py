@@ -72,9 +72,17 @@ class TwistMatrix(Adapter):
             return "caster"
         return "disk" if given & {"n", "R"} else "cart"
 
+    @property
+    def _psi(self) -> list[float]:
+        """Angles of one caster or of two."""
+        given = first_of(self.case.state, "psi", "psi0", default=math.pi / 2)
+        return given if isinstance(given, list) else [given]
+
     def mechanism(self) -> Mechanism:
         given = dict(self.case.parameters)
         if self.kind == "caster":
+            if len(self._psi) == 2:
+                return build("two_caster_robot", **given)
             given.pop("X2", None)
             return build("caster_robot", **given)
         if self.kind == "disk":
@@ -86,8 +94,8 @@ class TwistMatrix(Adapter):
 
     def start(self) -> Mapping[str, float] | State:
         if self.kind == "caster":
-            psi = first_of(self.case.state, "psi", "psi0", default=math.pi / 2)
-            return {"psi": psi[0] if isinstance(psi, list) else psi}
+            marks = ("1", "2") if len(self._psi) == 2 else ("",)
+            return {f"psi{mark}": psi for mark, psi in zip(marks, self._psi, strict=True)}
         if self.kind == "disk":
             n = first_of({**self.case.parameters, **self.case.state}, "n", default=[0.0, 1.0, 0.0])
             return disk_state(self.model, n, [0.0, 0.0, 0.0])
