@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import axode as ax
+from axode import gallery
 from axode.symbolic.formulations.operators import Base
 from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
 from laws.cases import ROUNDING, SOLVED, Case, agree, case_of
@@ -26,6 +27,17 @@ def compare(case, formulation):
         for names, tolerance in ((TERMS, ROUNDING), (SOLUTIONS, SOLVED)):
             for name in names:
                 agree(*case.at(state, getattr(rival, name), getattr(mine, name)), tolerance, name)
+
+
+@pytest.mark.parametrize("name", gallery.NAMES)
+def test_the_gallery_agrees(name):
+    case = Case(gallery.build(name))
+    for formulation in ("virtual_work", "spatial_operators", "legs"):
+        try:
+            compare(case, formulation)
+        except ax.NotApplicable:
+            platforms = ("six_legged_platform", "flight_simulator")
+            assert formulation == "legs" and name not in platforms
 
 
 # virtual work ------------------------------------------------------------------------------------
