@@ -34,7 +34,8 @@ class CooperatingArms(Adapter):
 
     def _options(self) -> dict[str, Any]:
         state = self.case.state
-        return {"joints": self._joints, "pose": state["load_X_Y_F"], "elbow": state["elbow"]}
+        return {"joints": self._joints, "pose": state["load_X_Y_F"],
+                "elbow": state.get("elbow", (1, -1))}  # fmt: skip
 
     def mechanism(self) -> Mechanism:
         return build("cooperating_arms", **self._options(), **self.case.parameters)

@@ -26,7 +26,8 @@ class Arm(Adapter):
     def start(self) -> Mapping[str, float]:
         state = self.case.state
         rates = state.get("theta_dot", [0.0] * len(AXES))
-        angles = dict(zip((f"theta{k}" for k in AXES), state["theta"], strict=True))
+        places = state.get("theta", [0.0] * len(AXES))
+        angles = dict(zip((f"theta{k}" for k in AXES), places, strict=True))
         return angles | dict(zip(self.independent, [*rates, 0.0], strict=True))
 
     def signals(self) -> Mapping[str, Any]:
