@@ -140,5 +140,5 @@ def shown(value: Any, width: int = 36) -> str:
     elif isinstance(value, bool | np.bool_ | str) or value is None:
         text = str(value)
     else:
-        text = f"{float(value):.9g}"
+        text = f"{float(value) + 0.0:.9g}"  # no negative zero
     return text if len(text) <= width else text[: width - 3] + "..."
