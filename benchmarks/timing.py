@@ -85,6 +85,7 @@ class Quiet:
     """
 
     SHARE = 0.1
+    PAUSE = 0.5  # [s] before trying again
 
     def __init__(self) -> None:
         self.reset(0.0)
@@ -104,12 +105,12 @@ class Quiet:
     def turn(self, work: Callable[[], None], undo: Callable[[], None]) -> None:
         """Do a turn, again if it was disturbed and patience is left."""
         while True:
-            spent = time.perf_counter()
+            start = time.perf_counter()
             disturbed = self.others(work) > self.SHARE
-            spent = time.perf_counter() - spent
             if not disturbed or self.patience <= 0:
                 break
-            self.patience -= spent
+            time.sleep(self.PAUSE)
+            self.patience -= time.perf_counter() - start
             self.repeated += 1
             undo()
         self.turns += 1

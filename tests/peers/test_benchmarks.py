@@ -141,6 +141,7 @@ def test_contestants_run_in_turn():
 def test_disturbed_turns_are_repeated_while_patience_lasts(monkeypatch: pytest.MonkeyPatch):
     quiet, done, loads = Quiet(), [], iter([0.5, 0.5, 0.0, 0.5])
     monkeypatch.setattr(quiet, "others", lambda work: (work(), next(loads))[1])
+    monkeypatch.setattr(quiet, "PAUSE", 0.0)
     quiet.reset(1e3)
     quiet.turn(lambda: done.append(1), undo=done.pop)
     assert (quiet.turns, quiet.disturbed, quiet.repeated, done) == (1, 0, 2, [1])
