@@ -78,6 +78,31 @@ def compare(source: Source, as_json: AsJson = False) -> None:
         raise typer.Exit(WRONG_DATA)
 
 
+@app.command()
+def verify(
+    file: Annotated[str | None, typer.Argument(help="A file of cases; those of Axode if left out.")]
+    = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Run acceptance cases through the gallery and compare every quantity.
+
+    axode verify
+
+    axode verify cases.json
+    """
+    from axode.verification import verify as verify_cases
+
+    result = verify_cases(file)
+    if as_json:
+        from dataclasses import asdict
+
+        print(json.dumps([asdict(check) for check in result], indent=2, default=str))
+    else:
+        print(result)
+    if not result.passed:
+        raise typer.Exit(WRONG_DATA)
+
+
 @app.command("gallery")
 def show_gallery(as_json: AsJson = False) -> None:
     """List the mechanisms that come with Axode.

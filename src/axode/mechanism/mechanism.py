@@ -407,8 +407,8 @@ class Mechanism:
         """Derive the equations of motion.
 
         Args:
-            formulation: "recursive", "complement", "multipliers" or "lagrange"; all give the
-                same motion.
+            formulation: "recursive", "complement", "multipliers", "lagrange", "virtual_work",
+                "spatial_operators" or "legs" (platforms); all give the same motion.
             independent: Names of the speeds to keep; chosen for you when left out.
 
         Raises:
