@@ -16,11 +16,12 @@ DEFAULTS = {
     "Ib": 0.0064,  # base, about the vertical [kg m^2]
     "Ig": 0.0002,  # what turns with the gripper's motor, about the gripper's axis [kg m^2]
     "b1": 0.0, "b2": 0.0, "b3": 0.0, "b4": 0.0, "b5": 0.0,  # viscous friction [N m s/rad]
+    "g": 9.81,  # gravity [m/s^2]
 }  # fmt: skip
 HOME = {"theta2": -0.6, "theta3": 0.8, "theta4": 0.5}  # bent, where no axis is singular
 
 
-def five_axis_arm(g: float = 9.81, **values: float) -> ax.Mechanism:
+def five_axis_arm(**values: float) -> ax.Mechanism:
     """A turning base, three links in a vertical plane and a gripper.
 
     After A. J. Valencia, O. F. Aviles and M. F. Mauledoux, "Dynamics of a mobile manipulator of 8
@@ -31,10 +32,9 @@ def five_axis_arm(g: float = 9.81, **values: float) -> ax.Mechanism:
     in the source; here its motor turns a rotor, which the other axes do not feel.
 
     Args:
-        g: Gravity [m/s^2].
         values: Any of the parameters in `DEFAULTS`.
     """
-    p = parameters("five_axis_arm", {**DEFAULTS, "g": 9.81}, {**values, "g": g})
+    p = parameters("five_axis_arm", DEFAULTS, values)
     bot = ax.Mechanism("five_axis_arm", gravity=(0, -p.g, 0))
     add_arm(bot, bot.ground, p)
     bot.home(HOME)

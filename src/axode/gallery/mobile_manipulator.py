@@ -9,7 +9,6 @@ from axode.gallery.values import parameters
 DEFAULTS = {
     **six_wheel_platform.DEFAULTS, **five_axis_arm.DEFAULTS,
     "xa": 0.1, "za": 0.15,  # where the arm stands, ahead of and above the platform's axle [m]
-    "g": 9.81,  # gravity [m/s^2]
 }  # fmt: skip
 
 

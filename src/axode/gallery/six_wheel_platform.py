@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import axode as ax
 from axode.gallery.values import parameters
+from axode.mechanism.expressions import Scalar
 
 DEFAULTS = {
     "m": 24.0,  # platform with all its wheels [kg]
@@ -39,8 +40,7 @@ def six_wheel_platform(separate: bool = False, **values: float) -> ax.Mechanism:
     return bot
 
 
-def _add_chassis(bot: ax.Mechanism, p: SimpleNamespace, mass: ax.Parameter, yaw: ax.Parameter
-                 ) -> None:  # fmt: skip
+def _add_chassis(bot: ax.Mechanism, p: SimpleNamespace, mass: Scalar, yaw: Scalar) -> None:
     # a box as wide as the track; only the moment about the vertical ever acts
     chassis = bot.add_body("chassis", mass=mass, inertia=(yaw, yaw, yaw),
                            shape=ax.Box((5 * p.r, 1.6 * p.l, p.r), (0, 0, p.r / 2)))  # fmt: skip

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import axode as ax
 from axode.gallery.values import difference, parameters
+from axode.mechanism.expressions import Scalar
 
 DEFAULTS = {
     "r": 0.15,  # wheel radius [m]
@@ -61,7 +62,7 @@ def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) 
     return bot
 
 
-def _at_mass_centre(p: SimpleNamespace) -> tuple[ax.Parameter, ...]:
+def _at_mass_centre(p: SimpleNamespace) -> tuple[Scalar, Scalar, Scalar]:
     """The load's moments, brought from the axle to its mass centre."""
     moved = p.Mc * p.d**2
     return (p.Jx - moved, p.Jy - moved, p.Jz)
