@@ -7,20 +7,24 @@ analysis of rows and speeds stands on.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
 from axode.errors import LoopNotClosed
+from axode.mechanism.topology import tree_order
 from axode.symbolic.constraints import Row, column_of
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.spatial import SX
 
-CLOSED = 1e-10  # [m or rad]: a residual below this is closed
+CLOSED = 1e-10  # [m or rad]: a residual below this is closed, in machines of metres
 STEPS = 60
 WALK = 8  # steps from home to a sample
 JUMP = 2.0  # a step that closing makes longer than this leaves the branch
 SPREADS = (0.5, 0.25, 0.1, 0.03, 0.005)  # of random starts about home, tried in turn
+LATER = (3.0, 1.1, 0.37, 0.12, 0.04, 0.01)  # [s]: instants to which samples are driven, if they can
+DRIVEN = 0.5  # how far one step of the clock may take a sample
 
 
 @dataclass(frozen=True)
@@ -78,16 +82,17 @@ class Assembly:
                 break
             if error < best_error:
                 best, best_error = q, error
-            if error < CLOSED * 1e-3:
+            if error < CLOSED * 1e-3 * self._size:
                 break
             # rank may be short (redundant rows): least squares, minimum norm
-            step = np.linalg.lstsq(J, r.ravel(), rcond=1e-9)[0]
+            step = self._lengths * np.linalg.lstsq(J * self._lengths, r.ravel(), rcond=1e-9)[0]
             q = q - self._length(q, step, r, t) * step
         return self.normalised(best), best_error
 
     def _length(self, q: np.ndarray, step: np.ndarray, r: np.ndarray, t: float) -> float:
         """Halve a step until it improves; a long one never helps on a circle."""
-        length = min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+        longest = float(np.abs(step / self._lengths).max(initial=0.0))
+        length = min(1.0, 1.0 / max(longest, 1e-300))
         size = float(np.linalg.norm(r))
         for _ in range(12):
             trial = np.array(self.function(q - length * step, t, self.parameters)[0])
@@ -103,13 +108,13 @@ class Assembly:
             LoopNotClosed: naming the row that stays open.
         """
         q, error = self.close(self.home())
-        if error > CLOSED:
+        if error > CLOSED * self._size:
             # the zero configuration is often singular (all links in line): try beside it
             generator = np.random.default_rng(1)
-            tries = [self.close(self.home() + generator.normal(0, spread, q.size))
+            tries = [self.close(self.home() + generator.normal(0, spread, q.size) * self._lengths)
                      for spread in SPREADS for _ in range(4)]  # fmt: skip
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
-        if error > CLOSED:
+        if error > CLOSED * self._size:
             raise self._open(q)
         return q
 
@@ -138,10 +143,59 @@ class Assembly:
             for _ in range(3 * count):
                 if len(found) == count:
                     return found
-                q = self._walked(home, generator.normal(0, spread, home.size))
+                way = generator.normal(0, spread, home.size) * self._lengths
+                q = self._walked(home, way)
                 if q is not None:
-                    found.append(q)
+                    found.append(self._driven(q, generator) if self._timed else q)
         return found or [home]
+
+    @cached_property
+    def _timed(self) -> bool:
+        """Whether closing depends on the time."""
+        residuals = [row.residual for row in self.rows if row.residual is not None]
+        return any(ca.depends_on(residual, self.tree.t) for residual in residuals)
+
+    @cached_property
+    def _size(self) -> float:
+        """How large the mechanism is about home [m], one at least."""
+        home = self.home()
+        linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
+        gap = np.abs(self.residual(home)).max(initial=0.0, where=linear)
+        return max(1.0, float(np.ptp(self._places(home), axis=0).max(initial=0.0)), float(gap))
+
+    @cached_property
+    def _lengths(self) -> np.ndarray:
+        """What counts as one unit of each coordinate: a radian, or the mechanism's size."""
+        units = [u for c in tree_order(self.tree.mechanism) for u in c.joint.coordinate_units]
+        return np.array([self._size if unit == "m" else 1.0 for unit in units])
+
+    def _places(self, q: np.ndarray) -> np.ndarray:
+        """Where the bodies' frames are: bodies x 3."""
+        tree = self.tree
+        places = [tree.body_world_pose(body.name).p.T for body in tree.mechanism.bodies]
+        function = ca.Function("places", [tree.q, tree.parameters], [ca.vertcat(*places)])
+        return np.array(function(q, self.parameters)).reshape(-1, 3)
+
+    def _driven(self, q: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """A sample taken along by prescribed motions, for the instant zero is often special.
+
+        A vehicle whose steering starts straight would seem to have rows that follow from others.
+        """
+        pace = generator.uniform(0.5, 1.0)
+        for later in LATER:
+            moved = self._followed(q, pace * later)
+            if moved is not None and np.abs(moved - q).max(initial=0.0) > CLOSED:
+                return moved
+        return q
+
+    def _followed(self, q: np.ndarray, until: float) -> np.ndarray | None:
+        for t in np.linspace(0.0, until, WALK + 1)[1:]:
+            closed, error = self.close(q, float(t))
+            way = np.abs(closed - q) / self._lengths
+            if error > CLOSED * self._size or way.max(initial=0.0) > DRIVEN:
+                return None
+            q = closed
+        return q
 
     def _walked(self, q: np.ndarray, way: np.ndarray) -> np.ndarray | None:
         """Where a way leads from a closed configuration, closed again after every short step.
@@ -152,7 +206,8 @@ class Assembly:
         step = way / WALK
         for _ in range(WALK):
             closed, error = self.close(q + step)
-            if error > CLOSED or np.linalg.norm(closed - q) > JUMP * np.linalg.norm(step):
+            far = np.linalg.norm(closed - q) > JUMP * np.linalg.norm(step)
+            if error > CLOSED * self._size or far:
                 return None
             q = closed
         return q

@@ -223,6 +223,8 @@ class Complement:
 
     def expand(self, nu_0: SX) -> SX:
         """Theta_0 nu_0."""
+        if not self.base.independent:
+            return SX.zeros(self.size)
         L, Y = self.factors
         return ca.densify(L @ (Y @ nu_0))
 

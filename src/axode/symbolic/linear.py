@@ -43,6 +43,8 @@ class Factor:
     def solve(self, b: SX) -> SX:
         """x with L D L^T x = b, one or several right-hand sides."""
         n = len(self.inverse_d)
+        if n == 0:
+            return SX(b)
         x = [b[i, :] for i in range(n)]
         for i in range(n):
             for k in range(i):

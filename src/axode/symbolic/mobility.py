@@ -159,6 +159,8 @@ def reachable_dimension(system: System, most: int) -> int:
         return np.array(function(q0, 0.0, system.defaults)).ravel()
 
     base = [fields[:, i] for i in range(fields.shape[1])]
+    if not base:
+        return 0
     found = np.column_stack([value(x) for x in base])
     newest = base
     while newest and found.shape[1] < most:

@@ -66,11 +66,9 @@ def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
                                        if abs(c) > 1e-6))
         for r, weights in dropped
     )  # fmt: skip
-    indeterminate = sorted(
-        {name for report in reports if report.follows_from
-         for name in (report.name, *report.follows_from)},
-        key=[row.name for row in rows].index,
-    )  # fmt: skip
+    # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
+    undecided = {name for report in reports for name in (report.name, *report.follows_from)}
+    indeterminate = sorted(undecided, key=[row.name for row in rows].index)
     kept_matrices = tuple(A[kept] for A in matrices)
     bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
     regular = tuple(basis for basis in bases if basis is not None)
@@ -115,6 +113,8 @@ def condition_of(report: RankReport, chosen: list[int]) -> float:
     n = report.null_bases[0].shape[1]
     if len(chosen) != n:
         return 0.0
+    if n == 0:
+        return 1.0  # nothing to choose
     smallest = [np.linalg.svd(_unit_rows(Z[chosen]), compute_uv=False)[-1]
                 for Z in report.null_bases]  # fmt: skip
     return float(max(smallest))

@@ -52,12 +52,14 @@ class System:
     @cached_property
     def nu(self) -> SX:
         """Symbols of the independent speeds."""
-        return ca.vertcat(*[SX.sym(self.tree.speed_names[j]) for j in self.independent])
+        names = [self.tree.speed_names[j] for j in self.independent]
+        return ca.vertcat(SX.zeros(0), *[SX.sym(name) for name in names])
 
     @cached_property
     def nu_dot(self) -> SX:
         """Symbols of the independent accelerations."""
-        return ca.vertcat(*[SX.sym(f"d({self.tree.speed_names[j]})") for j in self.independent])
+        names = [self.tree.speed_names[j] for j in self.independent]
+        return ca.vertcat(SX.zeros(0), *[SX.sym(f"d({name})") for name in names])
 
     @cached_property
     def u(self) -> SX:

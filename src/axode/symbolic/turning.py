@@ -25,9 +25,16 @@ def turning_conflicts(system: System) -> Iterator[str]:
     for carrier, contacts in groups.items():
         if carrier == ROOT or len(contacts) < 2 or _turns(system, carrier, contacts[0], set()):
             continue
-        laterals = {f"{contact.name}.lateral" for contact in contacts}
-        if _turns(system, carrier, contacts[0], laterals):
-            yield _explanation(system, carrier, contacts)
+        if not _turns(system, carrier, contacts[0], _laterals(contacts)):
+            continue  # something else keeps it from turning
+        everyone = [contact for group in groups.values() for contact in group]
+        others = [contact for contact in everyone if contact not in contacts]
+        alone = not _turns(system, carrier, contacts[0], _laterals(others))
+        yield _explanation(system, carrier, contacts if alone else everyone, alone=alone)
+
+
+def _laterals(contacts: list[Contact]) -> set[str]:
+    return {f"{contact.name}.lateral" for contact in contacts}
 
 
 def _carrier(system: System, contact: Contact) -> int:
@@ -70,11 +77,15 @@ def _number(scalar: object) -> float:
     return numeric(scalar)  # type: ignore[arg-type]
 
 
-def _explanation(system: System, carrier: int, contacts: list[Contact]) -> str:
+def _explanation(system: System, carrier: int, contacts: list[Contact], *, alone: bool) -> str:
     wheels = ", ".join(contact.name for contact in contacts)
     bodies = [body for body, link in system.tree.body_link.items() if link == carrier]
+    if alone:
+        why, remedy = "their axles do not meet", "steer it, or use casters or omni wheels"
+    else:
+        why = "their axles meet at special angles only"
+        remedy = "or couple what steers so that they always meet (a linkage, or prescribed angles)"
     return (
-        f"wheels {wheels} may not slide sideways and their axles do not meet, so '{bodies[0]}' "
-        "cannot turn; let one axle slide with lateral='free' (skid steering), steer it, or use "
-        "casters or omni wheels"
+        f"wheels {wheels} may not slide sideways and {why}, so '{bodies[0]}' cannot turn; let one "
+        f"axle slide with lateral='free' (skid steering), {remedy}"
     )
