@@ -29,7 +29,14 @@ class InterpretedFunction:
         graph = self._graph
         vectors = [self._checked(name, size, array) for name, size, array in
                    zip(graph.arguments, graph.sizes, arrays, strict=True)]  # fmt: skip
-        batch = np.broadcast_shapes(*(v.shape[:-1] for v in vectors))
+        shapes = [v.shape[:-1] for v in vectors]
+        try:
+            batch = np.broadcast_shapes(*shapes)
+        except ValueError:
+            listed = ", ".join(f"'{n}' {s}" for n, s in zip(graph.arguments, shapes, strict=True))
+            raise InvalidArgument(
+                f"{graph.name}: the batch axes do not fit together: {listed}."
+            ) from None
         count, size = math.prod(batch), math.prod(graph.shape)
         result = np.zeros((count, size))
         if result.size:
@@ -40,6 +47,11 @@ class InterpretedFunction:
         shaped = np.ascontiguousarray(result).reshape(batch + graph.shape)
         if out is None:
             return shaped
+        if out.shape != shaped.shape or out.dtype != np.float64 or not out.flags.carray:
+            raise InvalidArgument(
+                f"{graph.name}: out must be a writable C-contiguous float64 array of shape "
+                f"{shaped.shape}."
+            )
         out[...] = shaped
         return out
 

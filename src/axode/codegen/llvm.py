@@ -166,7 +166,8 @@ class CompiledFunction:
         Args:
             *arrays: One an input; numbers, lists and other dtypes are converted.
             out: Arrays to write to (one, or one an output): C-contiguous float64 of
-                the exact shape. Nothing else is allocated. May be an input.
+                the exact shape. Nothing else is allocated. May be an input as a whole, but
+                not share only part of its memory with one.
             threads: How many threads share a batch; None decides by its size.
         """
         if out is None:

@@ -260,6 +260,11 @@ class Model:
         if key not in self._entries:
             self._entries[key] = self.library.jacobian(function, wrt)
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
+        needed = [n for n in names if n != "u"]
+        if not len(needed) <= len(arguments) <= len(names):
+            raise InvalidArgument(
+                f"{function} takes {', '.join(names)}; got {len(arguments)} arguments"
+            )
         return self._evaluate(key, dict(zip(names, arguments, strict=False)), options)
 
     # machine code and files --------------------------------------------------------------------
@@ -344,7 +349,12 @@ class Model:
             return self._by_name(argument, value)
         if hasattr(value, "__cuda_array_interface__"):
             return value  # it stays where it is
-        return np.asarray(value, dtype=float)
+        try:
+            return np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidArgument(
+                f"{argument} must be numbers in order or by name, got {value!r}"
+            ) from None
 
     def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:
         names, default = self._names[argument], self._defaults[argument]
