@@ -47,8 +47,9 @@ def simulate(
     Args:
         model: What moves.
         duration: How long [s]; negative runs backwards in time.
-        start: Coordinates, speeds and measures by name (arrays make a batch of runs), a `State`, or
-            arrays `(q, nu)` with any number of runs; home at rest unless given.
+        start: Coordinates, speeds and measures by name (arrays make a batch of runs), a `State`, a
+            `Trajectory` to go on from, or arrays `(q, nu)` with any number of runs; home at rest
+            unless given.
         input: Numbers or formulas of time by name; a function of the state, traced once;
             `Sampled(...)`; `Callback(...)`. Motor limits are kept.
         method: "dopri5" (adaptive) or "rk4" (fixed steps).
@@ -122,6 +123,10 @@ def _start(
     """Coordinates, speeds and parameters of all runs, and the shape of the batch."""
     if isinstance(start, State):
         start = (start.q, start.nu)
+    elif hasattr(start, "final"):  # a trajectory goes on where it ended
+        last = start.final
+        start = tuple(np.stack([last[name] for name in names], axis=-1)
+                      for names in (model.coordinates, model.independent))  # fmt: skip
     given = [np.asarray(x, dtype=float) for x in start] if isinstance(start, tuple) else []
     named = {} if given else _named_start(start)
     shapes = [a.shape[:-1] for a in given] + [a.shape for a in named.values()]
