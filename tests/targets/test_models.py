@@ -21,8 +21,9 @@ from tests.targets.agreement import ULP_OF_LARGEST_TERM, assert_agree, largest_t
 from tests.targets.test_c import library, needs_cc
 
 NAMES = ("arm", "platform", "balancer", "four_bar", "mecanum_base", "rolling_disk")
-SAMPLES = 100_000
+SAMPLES = dict.fromkeys(NAMES, 20_000) | dict.fromkeys(("arm", "balancer", "four_bar"), 100_000)
 CENTRAL = 1e-6  # step of central differences; their error is its square, rounding 1e-10
+FEW = 0.01  # of the samples
 NO_WORSE = 4.0  # than the interpreter, where a sum cancels so much that both lose digits
 DERIVATIVE = 1e-6  # relative: what is left of both
 SAME_FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "coriolis", "multipliers",
@@ -88,15 +89,17 @@ def constraint_condition(name, q):
 def test_machine_code_agrees_with_the_interpreter(name, function):
     graph = function_graph(equations(name), function, fixed=False)
     tape = graph_tape(graph)
-    arrays = arrays_of(name, tape, SAMPLES)
+    count = SAMPLES[name]
+    arrays = arrays_of(name, tape, count)
     scale = largest_terms(tape, arrays) * condition(name, function, arrays, tape)
-    expected = np.array(graph.function.map(SAMPLES)(*(a.T for a in arrays)))
-    expected = [expected.T.reshape(SAMPLES, *graph.shape)]
+    expected = np.array(graph.function.map(count)(*(a.T for a in arrays)))
+    expected = [expected.T.reshape(count, *graph.shape)]
     for lanes in (1, 4, 8):
         got = CompiledFunction(tape, lanes=lanes)(*arrays)
         size = np.maximum(scale[:, np.newaxis], np.abs(expected[0]))
         far = (np.abs(got - expected[0]) > ULP_OF_LARGEST_TERM * np.spacing(size)).any(axis=-1)
         assert_agree([got[~far]], [expected[0][~far]], tape, f"{name} {function}", scale[~far])
+        assert far.mean() < FEW
         assert_as_accurate(tape, [a[far] for a in arrays], got[far], expected[0][far])
 
 
@@ -118,7 +121,6 @@ def in_extended_precision(tape, arrays):
 
 def assert_as_accurate(tape, arrays, got, expected):
     """Where the two differ by more, machine code is no farther from the truth."""
-    assert len(got) < SAMPLES / 100
     if len(got):
         exact = in_extended_precision(tape, arrays)
         errors = [np.abs(x - exact).max() for x in (got, expected)]
@@ -129,7 +131,7 @@ def assert_as_accurate(tape, arrays, got, expected):
 @pytest.mark.parametrize("name", ["platform", "balancer"])
 def test_c_agrees_with_machine_code(name, tmp_path):
     tape = model(name).tape("forward_dynamics")
-    arrays = arrays_of(name, tape, SAMPLES // 10)
+    arrays = arrays_of(name, tape, 10_000)
     expected = [CompiledFunction(tape)(*arrays)]
     got = library(tape, tmp_path)(*arrays)
     scale = largest_terms(tape, arrays) * condition(name, "forward_dynamics", arrays, tape)
