@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import shutil
 import subprocess
 import sys
@@ -282,3 +284,47 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_the_compiler_is_there_where_c_is_tested():
     assert shutil.which("cc"), "install a C compiler (Debian: build-essential) to test the C output"
+
+
+def test_derivatives_can_be_saved_along(tmp_path):
+    m, path = model("arm"), tmp_path / "arm.axm"
+    n = len(m.independent)
+    state = (m.home, np.full(n, 0.3), np.full(len(m.inputs), 0.1))
+    m.save(path, ["forward_dynamics", "forward_dynamics_by_q"])
+    loaded = ax.load_model(path)
+    there = loaded.jacobian("forward_dynamics", "q", *state)
+    assert np.array_equal(there, m.jacobian("forward_dynamics", "q", *state))
+    with pytest.raises(ax.NotApplicable, match="forward_dynamics_by_nu"):
+        loaded.jacobian("forward_dynamics", "nu", *state)
+
+
+def test_a_jacobian_wants_its_own_arguments():
+    m = model("arm")
+    q, nu, u = m.home, np.zeros(len(m.independent)), np.zeros(len(m.inputs))
+    for wrong in ((q,), (q, nu, u, u)):
+        with pytest.raises(ax.InvalidArgument, match="takes q, nu, u"):
+            m.jacobian("forward_dynamics", "q", *wrong)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+@pytest.mark.parametrize("name", ["arm", "balancer"])
+def test_a_copy_gives_the_same_numbers(name, copied, tmp_path):
+    m, path = model(name), tmp_path / "model.axm"
+    m.save(path, ["mass_matrix"])
+    for one in (m, ax.load_model(path)):
+        other = copied(one)
+        assert other.independent == m.independent
+        assert np.array_equal(other.mass_matrix(m.home), m.mass_matrix(m.home))
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_every_target_refuses_alike(target):
+    m = model("arm", target)
+    q, nu = m.home, np.zeros(len(m.independent))
+    with pytest.raises(ax.InvalidArgument, match="batch axes do not fit"):
+        m.forward_dynamics(np.tile(q, (3, 1)), np.tile(nu, (4, 1)))
+    for out in (np.zeros(nu.size + 1), np.zeros(nu.size, np.float32)):
+        with pytest.raises(ax.InvalidArgument, match="float64 array of shape"):
+            m.forward_dynamics(q, nu, out=out)
+    with pytest.raises(ax.InvalidArgument, match="numbers in order or by name"):
+        m.forward_dynamics("home", nu)

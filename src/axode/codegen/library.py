@@ -13,6 +13,7 @@ from axode.errors import NotApplicable, UnknownName
 if TYPE_CHECKING:
     import casadi
 
+    from axode.mechanism.mechanism import Mechanism
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
@@ -59,6 +60,12 @@ class SymbolicLibrary(AbstractLibrary):
         self._fixed = fixed
         self.target = target
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and other processes derive the mechanism again; symbols cannot travel."""
+        e = self.equations
+        return _derived, (type(self), e.system.mechanism, e.formulation, e.independent,
+                          self.target, self._fixed)  # fmt: skip
+
     def names(self) -> tuple[str, ...]:
         from axode.symbolic.functions import RECIPES
 
@@ -82,8 +89,11 @@ class SymbolicLibrary(AbstractLibrary):
         return self._entry(graph)
 
     def _graph(self, name: str) -> FunctionGraph:
-        from axode.symbolic.functions import function_graph
+        from axode.symbolic.functions import function_graph, jacobian_graph
 
+        function, by, wrt = name.partition("_by_")
+        if by:
+            return jacobian_graph(self.equations, function, wrt, fixed=self._fixed)
         return function_graph(self.equations, name, fixed=self._fixed)
 
     def _entry(self, graph: FunctionGraph) -> Entry:
@@ -92,6 +102,13 @@ class SymbolicLibrary(AbstractLibrary):
 
             return Entry(graph.arguments, InterpretedFunction(graph))
         return tape_entry(graph_tape(graph), self.target)
+
+
+def _derived(
+    kind: type[SymbolicLibrary], mechanism: Mechanism, formulation: str,
+    independent: tuple[str, ...], target: str, fixed: bool,
+) -> SymbolicLibrary:  # fmt: skip
+    return kind(mechanism.derive(formulation, independent), target, fixed=fixed)
 
 
 class TapeLibrary(AbstractLibrary):
@@ -113,7 +130,13 @@ class TapeLibrary(AbstractLibrary):
         return tape_entry(self.tape(name), self.target)
 
     def jacobian(self, name: str, wrt: str) -> Entry:
-        return self.entry(f"{name}_by_{wrt}")
+        wanted = f"{name}_by_{wrt}"
+        if wanted not in self._tapes:
+            raise NotApplicable(
+                f"this file has no derivative of {name} by {wrt}; save it along: "
+                f'model.save(path, [*model.functions, "{wanted}"])'
+            )
+        return self.entry(wanted)
 
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         raise NotApplicable(

@@ -86,6 +86,10 @@ class Model:
                 f"{len(self.independent)} speeds, {len(self.inputs)} inputs, "
                 f"{self.target})")  # fmt: skip
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What was compiled stays behind: a copy finds it in the cache."""
+        return type(self), (self.facts, self.library)
+
     # functions of the state --------------------------------------------------------------------
 
     def forward_dynamics(
@@ -289,7 +293,8 @@ class Model:
 
         Args:
             path: Usually `name.axm`.
-            functions: Which to write; all unless given.
+            functions: Which to write; all of `functions` unless given. Derivatives are named
+                like "forward_dynamics_by_q".
         """
         from axode.codegen.modelfile import save_model
 

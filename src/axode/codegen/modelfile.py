@@ -61,7 +61,7 @@ def load_model(path: str | PathLike[str], target: str = "cpu") -> Model:
         raise FileError(f"'{path}' is truncated or was changed: its checksum does not match.")
     try:
         return _decoded(body, start, size, target)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, FileError) as error:
         raise FileError(f"'{path}' is damaged: {error}") from error
 
 
