@@ -42,6 +42,7 @@ def test_wheels_steered_in_parallel_hold_a_car_though_they_start_straight():
     machine = car(lambda t: 0.2 * np.sin(t), lambda t: 0.2 * np.sin(t))
     mobility = machine.derive().mobility
     assert mobility.mobility == 0
+    assert "meet at special angles only" in mobility.conflicts[0]
     assert "front_right.lateral" not in " ".join(mobility.dropped)
 
 

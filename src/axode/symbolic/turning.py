@@ -25,9 +25,9 @@ def turning_conflicts(system: System) -> Iterator[str]:
     for carrier, contacts in groups.items():
         if carrier == ROOT or len(contacts) < 2 or _turns(system, carrier, contacts[0], set()):
             continue
-        if not _turns(system, carrier, contacts[0], _laterals(contacts)):
-            continue  # something else keeps it from turning
         everyone = [contact for group in groups.values() for contact in group]
+        if not _turns(system, carrier, contacts[0], _laterals(everyone)):
+            continue  # something else keeps it from turning
         others = [contact for contact in everyone if contact not in contacts]
         alone = not _turns(system, carrier, contacts[0], _laterals(others))
         yield _explanation(system, carrier, contacts if alone else everyone, alone=alone)

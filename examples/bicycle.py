@@ -1,0 +1,56 @@
+"""A bicycle that balances by itself: between which speeds, and how the modes change.
+
+The numbers are those of the benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007). Both
+wheels lean with what carries them, and nothing was linearised to derive the model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import axode as ax
+
+WHEELBASE, TRAIL, TILT = 1.02, 0.08, np.pi / 10
+
+
+def bicycle() -> ax.Mechanism:
+    """Frame with rider, fork, two wheels; the frame's origin is the rear wheel's centre."""
+    bike = ax.Mechanism("bicycle")
+    frame = bike.add_body("frame", mass=85.0, com=(0.3, 0, 0.6),
+                          inertia=[[9.2, 0, -2.4], [0, 11.0, 0], [-2.4, 0, 2.8]])  # fmt: skip
+    fork = bike.add_body("fork", mass=4.0, com=(-0.2, 0, 0.7),
+                         inertia=[[0.05892, 0, 0.00756], [0, 0.06, 0], [0.00756, 0, 0.00708]],
+                         )  # fmt: skip
+    bike.add_joint("base", ax.Floating(), parent=bike.ground, child=frame)
+    # the fork's origin is where the steering axis meets the ground, ahead of the front contact
+    axis = (-np.sin(TILT), 0, np.cos(TILT))
+    bike.add_joint("steer", ax.Revolute(axis), parent=frame, child=fork,
+                   at=(WHEELBASE + TRAIL, 0, -0.3))  # fmt: skip
+    bike.add_wheel("rear", ax.Rolling(0.3), on=frame, mass=2.0, inertia=(0.0603, 0.12, 0.0603))
+    bike.add_wheel("front", ax.Rolling(0.35), on=fork, at=(-TRAIL, 0, 0.35), mass=3.0,
+                   inertia=(0.1405, 0.28, 0.1405))  # fmt: skip
+    return bike
+
+
+def modes(model: ax.Model, speed: float) -> np.ndarray:
+    """Eigenvalues of riding straight on, without the zeros of place, heading and speed."""
+    q, nu = model.home, np.array([0.0, 0.0, speed / 0.3])
+    jacobian = np.block([[model.jacobian(function, by, q, nu) for by in ("q", "nu")]
+                         for function in ("rates", "forward_dynamics")])  # fmt: skip
+    found = np.linalg.eigvals(jacobian)
+    return np.sort_complex(found[np.abs(found) > 1e-4])
+
+
+def main() -> None:
+    equations = bicycle().derive(independent=["base.wx", "steer.rate", "rear.rate"])
+    print(equations)
+    model = equations.compile()
+    print("\n  m/s  eigenvalues [1/s]")
+    for speed in (3.0, 4.0, 4.3, 5.0, 6.0, 7.0):
+        found = modes(model, speed)
+        verdict = "stable" if found.real.max() < 0 else "falls"
+        print(f"  {speed:3.1f}  {np.array2string(found, precision=3)}  {verdict}")
+
+
+if __name__ == "__main__":
+    main()
