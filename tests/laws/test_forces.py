@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+import axode as ax
 from axode.mechanism.expressions import numeric
 from axode.mechanism.topology import coordinate_of, speed_of
 from kinematics_by_hand import numbers, poses_by_hand
@@ -159,3 +160,13 @@ def test_ground_forces_move_the_whole(name):
             agree(ground, need, SOLVED, "ground force")
         else:  # a planar base carries the weight
             agree(ground[:2], need[:2], SOLVED, "ground force in the plane")
+
+
+def test_a_spring_without_rest_length_is_smooth_where_its_ends_meet():
+    machine = ax.Mechanism("balance")
+    body = machine.add_body("body", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    machine.add_joint("base", ax.Planar(), parent=machine.ground, child=body)
+    machine.add_spring("spring", parent=machine.ground, child=body, stiffness=50.0)
+    model = machine.derive().compile("interpreter")
+    agree(model.forward_dynamics([0, 0, 0], [0, 0, 0]), np.zeros(3), ROUNDING, "where they meet")
+    agree(model.forward_dynamics([0.1, 0.2, 0], [0, 0, 0]), [-2.5, -5, 0], ROUNDING, "apart")

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from axode.mechanism.forces import Strut
 from axode.mechanism.topology import coordinate_of, speed_of
 from axode.symbolic.dynamics import inward
 from axode.symbolic.frames import ROOT, symbolic_scalar, symbolic_vector
 from axode.symbolic.kinematics import Tree
-from axode.symbolic.spatial import SX, skew
+from axode.symbolic.spatial import SX, dot, skew
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,13 @@ def _wrench_columns(tree: Tree, body: str, at: object, frame: str) -> SX:
     return ca.sparsify(columns)
 
 
-def _strut_length(tree: Tree, parent: str, child: str, at: object, child_at: object) -> SX:
+def _between(tree: Tree, strut: Strut) -> SX:
+    """From one end of a strut to the other, in the world."""
     ends = [
-        tree.body_world_pose(body).point(symbolic_vector(point, tree.values))  # type: ignore[arg-type]
-        for body, point in ((parent, at), (child, child_at))
+        tree.body_world_pose(body).point(symbolic_vector(point, tree.values))
+        for body, point in ((strut.parent, strut.at), (strut.child, strut.child_at))
     ]
-    return ca.norm_2(ends[1] - ends[0])
+    return ends[1] - ends[0]
 
 
 def _spring_energy(tree: Tree) -> SX:
@@ -106,9 +108,13 @@ def _spring_energy(tree: Tree) -> SX:
         energy += symbolic_scalar(spring.stiffness, tree.values) * stretch * stretch / 2
     for strut in tree.mechanism.struts:
         stiffness = symbolic_scalar(strut.stiffness, tree.values)
-        if not stiffness.is_zero():
-            length = _strut_length(tree, strut.parent, strut.child, strut.at, strut.child_at)
-            stretch = length - symbolic_scalar(strut.rest, tree.values)
+        if stiffness.is_zero():
+            continue
+        apart, rest = _between(tree, strut), symbolic_scalar(strut.rest, tree.values)
+        if rest.is_zero():  # smooth even where the ends meet, which a length is not
+            energy += stiffness * dot(apart, apart) / 2
+        else:
+            stretch = ca.norm_2(apart) - rest
             energy += stiffness * stretch * stretch / 2
     return energy
 
@@ -124,7 +130,6 @@ def _dissipation(tree: Tree) -> SX:
     for strut in tree.mechanism.struts:
         damping = symbolic_scalar(strut.damping, tree.values)
         if not damping.is_zero():
-            length = _strut_length(tree, strut.parent, strut.child, strut.at, strut.child_at)
-            J = ca.jacobian(length, tree.q) @ tree.N
+            J = ca.jacobian(ca.norm_2(_between(tree, strut)), tree.q) @ tree.N
             force -= ca.densify(J.T @ (damping * (J @ tree.v)))
     return force
