@@ -141,10 +141,13 @@ def test_inverse_dynamics_undoes_direct_dynamics(name):
         nu_dot = case.vector(state, e.forward_dynamics)
         u = case.vector(state, ca.substitute(e.inverse_dynamics, e.nu_dot, ca.DM(nu_dot)))
         G = case.at(state, ca.jacobian(e.tau, e.u))[0] if e.inputs else np.zeros((nu_dot.size, 0))
-        agree(G @ u, G @ state.u, SOLVED, "generalised force")
-        assert np.linalg.norm(u) <= np.linalg.norm(state.u) * (1 + SOLVED), "not the least effort"
+        # near a dead point inertia and bias are large and nearly cancel: their rounding is left
+        largest = np.abs(case.vector(state, e.bias)).max(initial=0.0)
+        solved = max(SOLVED, 64 * np.finfo(float).eps * largest)
+        agree(G @ u, G @ state.u, solved, "generalised force")
+        assert np.linalg.norm(u) <= np.linalg.norm(state.u) * (1 + solved), "not the least effort"
         if np.linalg.matrix_rank(G[:, :motors], tol=1e-9) == motors:
-            agree(u, state.u, SOLVED * 10, "inputs")
+            agree(u, state.u, solved * 10, "inputs")
 
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in NOTHING_ACTS])
