@@ -345,7 +345,7 @@ class Equations:
 
         Args:
             target: "cpu" compiles each function to machine code when it is first used;
-                "interpreter" evaluates with CasADi, at once.
+                "interpreter" evaluates with CasADi, at once; "cuda" runs on a GPU.
             parameters: "free" leaves them arguments, "fixed" folds their defaults into the code.
         """
         from axode.codegen.compile import compile_model
