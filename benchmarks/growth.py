@@ -23,7 +23,7 @@ from benchmarks.timing import Times, in_turn, timed, turns
 
 CHAINS = (2, 4, 8, 16, 32, 64)
 PLATFORMS = tuple(range(3, 13))
-STATES = 256
+STATES = 1024
 
 
 @dataclass(frozen=True)
