@@ -128,7 +128,9 @@ class Model:
         state = {name: values[name] for name in ("q", "nu")}
         size = np.abs(self._evaluate("bias", state, options)).max(initial=0.0)
         size += np.abs(self._evaluate("gamma", {"q": values["q"]}, options)).max(initial=0.0)
-        size += np.abs(self._vector("nu_dot", values["nu_dot"])).max(initial=0.0)
+        inertia = self._evaluate("mass_matrix", {"q": values["q"]}, options)
+        force = inertia @ np.asarray(self._vector("nu_dot", values["nu_dot"]))[..., np.newaxis]
+        size += np.abs(force).max(initial=0.0)
         worst = np.abs(missing).reshape(-1, missing.shape[-1]).max(axis=0, initial=0.0)
         if worst.max(initial=0.0) > RESIDUAL_TOLERANCE * max(float(size), 1e-12):
             lacking = self.independent[int(np.argmax(worst))]
@@ -198,7 +200,10 @@ class Model:
     def multipliers(
         self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
     ) -> Array:
-        """Constraint force of every kept row, in the order of `rows` [N or N m]."""
+        """Constraint force of every kept row, in the order of `rows` [N or N m].
+
+        A row that shares its force with dropped ones holds what they carry together.
+        """
         return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, options)
 
     def contact_forces(

@@ -141,6 +141,10 @@ class System:
         """Whether explicit time constrains the motion."""
         return not self.b.is_zero()
 
+    def chosen(self, x: SX) -> SX:
+        """The entries of a column of all speeds that belong to the independent ones."""
+        return x[list(self.independent), :] if self.independent else SX.zeros(0, 1)
+
     def at_speeds(self, expression: SX) -> SX:
         """An expression of all speeds as one of the independent ones."""
         if self.tree.v.shape[0] == 0:

@@ -105,7 +105,7 @@ class ComplementFormulation(AbstractFormulation):
     def bias(self) -> SX:
         """T^T (M (Tdot nu + d/dt(U s)) + W M t): explicit time included."""
         tree = self.system.tree
-        push = self.T_dot @ tree.v[list(self.system.independent)]
+        push = self.T_dot @ self.system.chosen(tree.v)
         if self.system.rheonomic:
             push += tree.time_derivative(ca.densify(self.U @ self._forced_speeds()))
         twists = self.U @ tree.v

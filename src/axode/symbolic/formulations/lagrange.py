@@ -57,7 +57,7 @@ class LagrangeFormulation(AbstractFormulation):
     def bias(self) -> SX:
         """Theta^T (I~ sigma + h~), sigma by differentiating Theta nu + s."""
         system = self.system
-        nu = system.tree.v[list(system.independent)]
+        nu = system.chosen(system.tree.v)
         held = SX.sym("nu", nu.shape[0])
         sigma = system.tree.time_derivative(system.complement.speeds(held))
         sigma = ca.substitute(sigma, held, nu)

@@ -237,7 +237,7 @@ class LegsFormulation(AbstractFormulation):
 
     @property
     def _nu(self) -> SX:
-        return self.system.tree.v[list(self.system.independent)]
+        return self.system.chosen(self.system.tree.v)
 
     # how the independent speeds move the platform ----------------------------------------------
 

@@ -68,7 +68,7 @@ class MultiplierFormulation(ComplementFormulation):
 
     def forward_dynamics(self) -> SX:
         """The independent entries of v_dot."""
-        return self._solution[0][list(self.system.independent)]
+        return self.system.chosen(self._solution[0])
 
     def multipliers(self) -> SX:
         """Constraint forces of the kept rows."""

@@ -81,11 +81,11 @@ class RecursiveFormulation(AbstractFormulation):
         system, c = self.system, self.system.complement
         applied = ca.densify(system.forces.B @ system.u)
         if system.is_tree:
-            return self._tree_forward(applied - self.tree_forces(None))[list(system.independent)]
+            return system.chosen(self._tree_forward(applied - self.tree_forces(None)))
         force = c.project(applied - self.tree_forces(c.sigma_0))
         nu_0_dot = Factor.of(self.required_inertia()).solve(force)
         v_dot = c.expand(nu_0_dot) + c.sigma_0
-        return v_dot[list(system.independent)]
+        return system.chosen(v_dot)
 
     def _tree_forward(self, force: SX) -> SX:
         """Whichever of composite inertia and articulated bodies takes fewer operations."""

@@ -212,7 +212,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     def forward_dynamics(self) -> SX:
         """The independent entries of step six."""
-        return self.six_steps.total[list(self.system.independent)]
+        return self.system.chosen(self.six_steps.total)
 
     def multipliers(self) -> SX:
         """Constraint forces of the kept rows: the arms feel the opposite of what they exert."""
@@ -223,7 +223,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
         if self.system.is_tree:
             return super().accelerations(nu_dot)
         some = self.system.complement.particular(-self.closure[1])
-        return ca.densify(self.Theta @ (nu_dot - some[list(self.system.independent)])) + some
+        return ca.densify(self.Theta @ (nu_dot - self.system.chosen(some))) + some
 
     def inertia(self) -> SX:
         """Theta^T M Theta."""

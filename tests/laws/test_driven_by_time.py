@@ -1,0 +1,39 @@
+"""Mechanisms whose whole motion is prescribed: no speed is free, every force is determined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import axode as ax
+
+ROUNDING = 1e-12
+T = 0.4  # [s], any instant
+
+
+def led_arm() -> ax.Mechanism:
+    """A pendulum that follows 0.3 sin t, without a motor."""
+    arm = ax.Mechanism("led arm")
+    link = arm.add_body("link", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    arm.add_joint("j", ax.Revolute("y"), parent=arm.ground, child=link)
+    arm.prescribe("j", lambda t: 0.3 * np.sin(t))
+    return arm
+
+
+@pytest.mark.parametrize("formulation", [f for f in ax.FORMULATIONS if f != "legs"])
+def test_the_leading_force_is_the_one_of_the_moving_arm(formulation):
+    model = led_arm().derive(formulation).compile("interpreter")
+    assert model.independent == ()
+    angle, rate, acceleration = 0.3 * np.sin(T), 0.3 * np.cos(T), -0.3 * np.sin(T)
+    q = np.array([angle])
+    (force,) = model.multipliers(q, np.zeros(0), t=T)
+    # about the pin: inertia m c^2 + I, weight at the lever c cos(angle), pitch turns it down
+    expected = (0.1 + 0.25) * acceleration - 9.81 * 0.5 * np.cos(angle)
+    assert force == pytest.approx(expected, rel=ROUNDING)
+    np.testing.assert_allclose(model.speeds(q, np.zeros(0), t=T), [rate], rtol=ROUNDING)
+    assert model.forward_dynamics(q, np.zeros(0), t=T).shape == (0,)
+
+
+def test_the_report_says_so():
+    report = led_arm().derive().mobility
+    assert (report.mobility, report.actuation) == (0, "driven by time alone")
