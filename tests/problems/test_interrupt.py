@@ -19,6 +19,14 @@ LONG = {"method": "rk4", "step": 1e-6, "save_every": 5e-4}  # [s]
 SOON = 1.0  # [s] after Ctrl-C; slices take a tenth of it, other programs the rest
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Signals are heard, also where whoever started the tests has them ignored (a job of a shell)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press_after(seconds: float) -> threading.Timer:
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -105,6 +113,7 @@ print("go", flush=True)
 run = ax.simulate(model, 1e9, start={"rail.rate": 1.0}, method="rk4", step=1e-3, save_every=1e6)
 print(run.status, abs(run.final["rail"] - run.time[-1]) < 1e-6 * run.time[-1], len(run) >= 2)
 """
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + script
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "go\n"
     time.sleep(0.3)
