@@ -21,7 +21,7 @@ SOON = 1.0  # [s] after Ctrl-C; slices take a tenth of it, other programs the re
 
 @pytest.fixture(autouse=True)
 def listening():
-    """Signals are heard, also where whoever started the tests has them ignored (a job of a shell)."""
+    """Signals are heard, also where whoever started the tests has them ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
