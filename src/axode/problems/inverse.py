@@ -268,7 +268,7 @@ def solved_trajectory(
     weights: Any = None, lengths: Any = None,
 ) -> Trajectory:  # fmt: skip
     """A motion with the inputs it takes and all that follows, as `simulate` records it."""
-    from axode.problems.record import _columns
+    from axode.problems.record import state_columns
     from axode.results.trajectory import Trajectory
 
     batch, n = samples.q.shape[:-2], samples.times.size
@@ -280,7 +280,7 @@ def solved_trajectory(
                                         residual=True, **o)  # fmt: skip
     short = _short(model, q, nu, nu_dot, missing, o)
     w = _work(model, samples.times, q, nu, u, missing, o)
-    columns = list(_columns(model, q, nu, w, u, o))
+    columns = list(state_columns(model, q, nu, w, u, o))
     if short:
         columns = _with_true_forces(model, columns, q, nu, u, missing, o)
     if model.actuation in ("underactuated", "unactuated"):
@@ -368,10 +368,10 @@ def _with_true_forces(
     """Contact and constraint forces with the missing force acting too, as the motion has it."""
     full = driven_everywhere(model)
     inputs = _all_inputs(model, full, u, missing)
-    from axode.problems.record import _columns
+    from axode.problems.record import state_columns
 
     w = np.zeros((*u.shape[:-1], 2))
-    true = {names: block for names, _, kind, block in _columns(full, q, nu, w, inputs, o)
+    true = {names: block for names, _, kind, block in state_columns(full, q, nu, w, inputs, o)
             if kind == "force"}  # fmt: skip
     return [(names, units, kind, true.get(names, block)) for names, units, kind, block in columns]
 

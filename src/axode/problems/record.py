@@ -38,7 +38,7 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     options = _options(runs, times)
     q, nu = _closed(model, q, options), np.ascontiguousarray(nu)
     u = _inputs(runs, times, q, nu, options)
-    columns = list(_columns(model, q, nu, w, u, options))
+    columns = list(state_columns(model, q, nu, w, u, options))
     values = np.concatenate([block for _, _, _, block in columns], axis=-1)
     names = tuple(n for ns, _, _, _ in columns for n in ns)
     units = tuple(u for _, us, _, _ in columns for u in us)
@@ -117,7 +117,7 @@ def _called(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
     return values
 
 
-def _columns(
+def state_columns(
     model: Model, q: Array, nu: Array, w: Array, u: Array, options: Any
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str, Array]]:
     q, nu, u = (np.ascontiguousarray(x) for x in (q, nu, u))

@@ -34,7 +34,7 @@ class MultiplierFormulation(ComplementFormulation):
     def __init__(self, system: System) -> None:
         super().__init__(system)
         ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
-        if ideal and not _regular(system):
+        if ideal and not regular_inertia(system):
             raise NotApplicable(
                 f"formulation '{self.name}' inverts the inertia of the tree before its loops "
                 f"close, and nothing resists some motion of it: look at {', '.join(ideal)}.\n"
@@ -75,7 +75,7 @@ class MultiplierFormulation(ComplementFormulation):
         return self._solution[1]
 
 
-def _regular(system: System) -> bool:
+def regular_inertia(system: System) -> bool:
     """Whether the tree has inertia in every direction, somewhere."""
     tree = system.tree
     inertia = RecursiveFormulation(system).tree_inertia

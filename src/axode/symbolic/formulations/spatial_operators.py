@@ -14,7 +14,7 @@ from axode.mechanism.wheels import Contact, Mecanum
 from axode.symbolic.constraints import Row
 from axode.symbolic.contacts import cosine, rolling_geometry, sine
 from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.formulations.multipliers import _regular
+from axode.symbolic.formulations.multipliers import regular_inertia
 from axode.symbolic.formulations.operators import Base, OperatorLink, Operators, Tip
 from axode.symbolic.frames import ROOT, symbolic_scalar
 from axode.symbolic.kinematics import Tree
@@ -70,7 +70,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
     def __init__(self, system: System) -> None:
         super().__init__(system)
         ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
-        if ideal and not _regular(system):
+        if ideal and not regular_inertia(system):
             raise NotApplicable(
                 f"formulation '{self.name}' lets the arms go before it closes the loops, and "
                 f"nothing resists some motion of them then: look at {', '.join(ideal)}.\n"
