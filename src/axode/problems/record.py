@@ -120,6 +120,7 @@ def _called(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
 def state_columns(
     model: Model, q: Array, nu: Array, w: Array, u: Array, options: Any
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str, Array]]:
+    """Names, units, kind and values of everything that follows from states and inputs."""
     q, nu, u = (np.ascontiguousarray(x) for x in (q, nu, u))
     facts = model.facts
     yield model.coordinates, facts.coordinate_units, "coordinate", q
