@@ -115,11 +115,14 @@ print(run.status, abs(run.final["rail"] - run.time[-1]) < 1e-6 * run.time[-1], l
 """
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + script
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None and child.stdout.readline() == "go\n"
-    time.sleep(0.3)
-    child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=20)[0].strip() == "interrupted True True"
-    assert child.returncode == 0
+    try:
+        assert child.stdout is not None and child.stdout.readline() == "go\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=20)[0].strip() == "interrupted True True"
+        assert child.returncode == 0
+    finally:
+        child.kill()  # one that did not hear must not run on
 
 
 class Terminal(io.StringIO):
