@@ -61,7 +61,7 @@ def _times(found: dict[str, Any], folder: Path) -> list[Path]:
             axis.annotate(text, (sizes[-1], 1e9 * times[-1].median), xytext=(8, shift),
                           textcoords="offset points", va="center", color=colour,
                           fontsize=9)  # fmt: skip
-        _logarithmic(axis, rows, label, title, room=0.62)
+        _logarithmic(axis, rows, label, title, room=0.7)
     axes[0].set_ylabel("direct dynamics, one core [ns a sample]")
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}".replace(",", " ")))
     return _save(figure, folder / "benchmark-growth")
