@@ -147,7 +147,7 @@ def simulation(found: dict[str, Any]) -> str:
     speed = table(("who", "steps a second", "median ns a step", "least", "× one run", "× batch"),
                   rows)  # fmt: skip
     checks = found["checks"]
-    rows = [(label, *("0" if key is None else f"{checks[key]:.3g}" if key in checks else "-"
+    rows = [(label, *(f"{checks[key]:.5g}" if key in checks else "-"
                       for key in (ours, theirs))) for label, ours, theirs in ACCURACY]  # fmt: skip
     right = table(("90 s at 1 ms", "Axode", "MuJoCo"), rows)
     ends = [f"- {name}: {1e3 * Times(tuple(s)).median:.1f} ms for 90 s of motion."
