@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
-    "errors", "runtime", "mechanism", "symbolic", "codegen", "problems", "results", "verification",
-    "cli",
+    "errors", "runtime", "mechanism", "symbolic", "codegen", "problems", "results", "show",
+    "verification", "reproduce", "cli",
 )  # fmt: skip
 
 # Steps along the pipeline that a method may take when it is called, never when it is imported:
-# mechanism.derive(), equations.compile(), and simulate(), which returns a trajectory.
-STEPS_WHEN_CALLED = {("mechanism", "symbolic"), ("symbolic", "codegen"), ("problems", "results")}
+# mechanism.derive(), equations.compile(), simulate(), which returns a trajectory, and its pictures.
+STEPS_WHEN_CALLED = {
+    ("mechanism", "symbolic"), ("symbolic", "codegen"), ("problems", "results"),
+    ("results", "show"), ("mechanism", "show"), ("codegen", "show"),
+}  # fmt: skip
 
 # Packages that a folder knows nothing of, not even inside a function.
 STRANGERS = {
@@ -22,12 +25,15 @@ STRANGERS = {
     "symbolic": {"llvmlite"},
     "problems": {"llvmlite"},
     "results": {"casadi", "llvmlite"},
+    "show": {"casadi", "llvmlite"},
     "cli": {"casadi", "llvmlite"},
     "gallery": {"casadi", "llvmlite"},
 }
 
 # Extras and peers, imported when used so that a plain installation starts.
-WHEN_USED = {"matplotlib", "viser", "cupy", "pandas", "pyarrow", "sympy", "pinocchio", "mujoco"}
+WHEN_USED = {
+    "matplotlib", "viser", "control", "cupy", "pandas", "pyarrow", "sympy", "pinocchio", "mujoco",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def _own_fault(home: str, other: str, lazy: bool) -> str:
         return f"{home} has no place in the pipeline: add it to ORDER in tests/house/arrows.py"
     if other not in (*ORDER, "gallery"):
         return f"{home} imports axode.{other}: name the module that holds it"
-    if other == home or (other == "gallery" and home in ("verification", "cli")):
+    if other == home or (other == "gallery" and home in ("verification", "reproduce", "cli")):
         return ""
     if other != "gallery" and ORDER.index(other) < ORDER.index(home):
         return ""
