@@ -19,8 +19,6 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from axode.symbolic.linear import Block
 from axode.symbolic.rank import RankReport
@@ -58,15 +56,12 @@ def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
     m = pattern.shape[0]
     if m == 0:
         return []
-    graph = csr_matrix(pattern)
-    match = maximum_bipartite_matching(graph, perm_type="column")  # row -> column
-    # an edge from row i to the row that determines each column in it
-    row_of = np.full(m, -1)
-    row_of[match] = np.arange(m)
-    needs = csr_matrix(pattern[:, match])
-    count, label = connected_components(needs, directed=True, connection="strong")
-    depends = {c: set() for c in range(count)}  # type: dict[int, set[int]]
-    for i, k in zip(*needs.nonzero(), strict=True):
+    match = _one_by_one(pattern)
+    label = np.arange(m)
+    if match is None:
+        match, label = _strong_blocks(pattern)
+    depends = {c: set() for c in range(label.max() + 1)}  # type: dict[int, set[int]]
+    for i, k in np.argwhere(pattern[:, match]):  # row i needs what row k determines
         if label[i] != label[k]:
             depends[label[i]].add(label[k])
     done: list[int] = []
@@ -77,6 +72,30 @@ def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
         done.append(ready)
     return [([int(i) for i in np.flatnonzero(label == c)],
              [int(match[i]) for i in np.flatnonzero(label == c)]) for c in done]  # fmt: skip
+
+
+def _one_by_one(pattern: np.ndarray) -> np.ndarray | None:
+    """The column that each row determines, if rows can be solved one after the other.
+
+    No other matching exists then, and no block is larger than one; most vehicles are so, and need
+    not wait for SciPy's graphs to be imported.
+    """
+    match, left = np.full(len(pattern), -1), pattern.copy()
+    while (left.sum(axis=1) == 1).any():
+        row = int(np.argmax(left.sum(axis=1) == 1))
+        match[row] = int(np.argmax(left[row]))
+        left[:, match[row]] = False
+    return match if (match >= 0).all() else None
+
+
+def _strong_blocks(pattern: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The column matched to each row, and the block that it is in."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
+
+    match = maximum_bipartite_matching(csr_matrix(pattern), perm_type="column")
+    needs = csr_matrix(pattern[:, match])
+    return match, connected_components(needs, directed=True, connection="strong")[1]
 
 
 def cheapest_partition(report: RankReport) -> Partition:

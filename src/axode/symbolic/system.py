@@ -11,7 +11,6 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import qr
 
 from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
 from axode.mechanism.joints import Floating, Planar
@@ -226,6 +225,8 @@ def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere
 
 def repartitioned(system: System, rows: RowsThere) -> System:
     """The same system on the independent speeds that do best where some rows were evaluated."""
+    from scipy.linalg import qr  # takes a while to import, and few systems come here
+
     Z = rows.null_space
     # column-pivoted QR: the speeds whose directions are farthest apart
     pivots = qr(Z.T, pivoting=True, mode="economic")[2][: Z.shape[1]]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import null_space
 
 from axode.mechanism.wheels import Contact
 from axode.symbolic.frames import ROOT
@@ -14,6 +13,7 @@ from axode.symbolic.spatial import SX
 from axode.symbolic.system import System
 
 TURNS = 1e-7  # yaw rate of a unit motion below which nothing turns
+FREE = 1e-9  # singular value, relative to the largest, below which a row says nothing new
 
 
 def turning_conflicts(system: System) -> Iterator[str]:
@@ -51,10 +51,18 @@ def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bo
     yaw = _yaw_row(system, link, contact)
     rows = [r for r, row in enumerate(system.rows) if row.name not in without]
     for q, A in zip(system.samples, report.all_matrices, strict=True):
-        free = null_space(A[rows], rcond=1e-9) if rows else np.eye(tree.v.shape[0])
+        free = _left_free(A[rows]) if rows else np.eye(tree.v.shape[0])
         if free.shape[1] and np.abs(yaw(q) @ free).max() > TURNS:
             return True
     return False
+
+
+def _left_free(A: np.ndarray) -> np.ndarray:
+    """Orthonormal speeds that satisfy all rows, one a column."""
+    _, s, Vt = np.linalg.svd(A)
+    rank = int((s > FREE * s.max(initial=0.0)).sum())
+    free: np.ndarray = Vt[rank:].T
+    return free
 
 
 def _yaw_row(system: System, link: int, contact: Contact):  # type: ignore[no-untyped-def]
