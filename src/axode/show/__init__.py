@@ -1,0 +1,1 @@
+"""Show: pictures and moving scenes of mechanisms and of what they did."""

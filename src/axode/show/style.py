@@ -1,0 +1,141 @@
+"""The look of all pictures: colours, lines, fonts and sizes, and nothing of the user's changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from axode.errors import NotApplicable, UnknownName
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Blue, orange, green, purple, sky, brown, amber, ink: any two at least 20 apart in CIE Lab, to
+# the common eye and to eyes that lack one of the three cones; all dark enough on white.
+COLOURS = ("#1a47ba", "#d05f16", "#138f61", "#aa4b96", "#86aeff", "#664d1f", "#e5a108", "#2c3838")
+DASHES = ("-", (0, (5, 1.6)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))  # when the colours run out
+INK, GREY, FAINT, GRID = "#22282e", "#69737d", "#b9c0c7", "#e6e9ec"
+FONTS = ["DejaVu Sans"]  # comes with matplotlib, so a picture is the same everywhere
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a picture: its width and a panel's height [in], text and lines [pt], dots an inch."""
+
+    width: float
+    panel: float
+    text: float
+    line: float
+    dpi: int
+
+
+SIZES = {
+    "screen": Size(width=8.6, panel=2.1, text=10.0, line=1.6, dpi=120),
+    "column": Size(width=3.5, panel=1.35, text=7.5, line=1.1, dpi=300),  # one of two, in print
+    "page": Size(width=7.16, panel=1.6, text=8.0, line=1.2, dpi=300),  # the width of both
+}
+
+
+def sized(size: str) -> Size:
+    """A size by its name.
+
+    Raises:
+        UnknownName: listing the sizes.
+    """
+    if size not in SIZES:
+        raise UnknownName("a figure", "size", str(size), SIZES)
+    return SIZES[size]
+
+
+def need_matplotlib() -> None:
+    """Raise `NotApplicable`, with the remedy, where matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise NotApplicable(
+            "plots need matplotlib, which is not installed.\n  Remedy: pip install axode[plot]"
+        ) from error
+
+
+def rc_parameters(size: str = "screen") -> dict[Any, Any]:
+    """Settings of matplotlib that make the style."""
+    from cycler import cycler
+
+    s = sized(size)
+    return {
+        "font.family": FONTS, "font.size": s.text, "mathtext.fontset": "dejavusans",
+        "text.color": INK, "text.usetex": False,
+        "axes.prop_cycle": cycler(color=COLOURS), "axes.facecolor": "white",
+        "axes.edgecolor": GREY, "axes.linewidth": 0.45 * s.line, "axes.axisbelow": True,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.labelcolor": INK,
+        "axes.labelsize": s.text, "axes.labelpad": 0.4 * s.text, "axes.labelweight": "normal",
+        "axes.titlesize": s.text, "axes.titleweight": "bold", "axes.titlecolor": INK,
+        "axes.titlelocation": "left", "axes.titlepad": 0.6 * s.text, "axes.xmargin": 0.01,
+        "axes.ymargin": 0.06, "axes.formatter.use_mathtext": True, "axes.formatter.limits": (-4, 5),
+        "axes.formatter.useoffset": False, "axes.unicode_minus": True,
+        "axes.grid": True, "axes.grid.axis": "both", "axes.grid.which": "major",
+        "grid.color": GRID, "grid.linewidth": 0.5 * s.line, "grid.linestyle": "-",
+        "grid.alpha": 1.0,
+        "xtick.color": GREY, "ytick.color": GREY, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+        "xtick.labelsize": 0.9 * s.text, "ytick.labelsize": 0.9 * s.text,
+        "xtick.direction": "out", "ytick.direction": "out",
+        "xtick.major.size": 0.3 * s.text, "ytick.major.size": 0.3 * s.text,
+        "xtick.major.width": 0.45 * s.line, "ytick.major.width": 0.45 * s.line,
+        "xtick.minor.visible": False, "ytick.minor.visible": False,
+        "lines.linewidth": s.line, "lines.markersize": 0.5 * s.text, "lines.dash_capstyle": "butt",
+        "lines.solid_joinstyle": "round", "lines.solid_capstyle": "round",
+        "legend.frameon": False, "legend.fontsize": 0.9 * s.text, "legend.handlelength": 1.6,
+        "legend.borderaxespad": 0.0, "legend.labelspacing": 0.35, "legend.columnspacing": 1.4,
+        "legend.labelcolor": INK, "legend.title_fontsize": 0.9 * s.text,
+        "figure.facecolor": "white", "figure.dpi": 100, "figure.titlesize": 1.1 * s.text,
+        "figure.titleweight": "bold", "figure.constrained_layout.h_pad": 0.05,
+        "figure.constrained_layout.w_pad": 0.05, "savefig.dpi": s.dpi, "savefig.bbox": None,
+        "savefig.facecolor": "white", "savefig.transparent": False,
+        "pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "axode",
+    }  # fmt: skip
+
+
+@contextmanager
+def figure_style(size: str = "screen") -> Iterator[Size]:
+    """The style inside a `with`; matplotlib's own settings are as before when it ends.
+
+    Args:
+        size: "screen", "column" (3.5 in, one of two in print) or "page" (7.16 in, both).
+
+    Raises:
+        UnknownName: if there is no such size.
+        NotApplicable: if matplotlib is not installed.
+    """
+    measures = sized(size)
+    need_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a picture is the same whatever the user has set
+        mpl.rcParams.update(rc_parameters(size))
+        yield measures
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of that size [in], which needs no display and shows itself in a notebook."""
+    from functools import partial
+
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    # Notebooks know figures of pyplot only; this one they ask for its own picture.
+    figure._repr_png_ = partial(png, figure)  # type: ignore[attr-defined]
+    return figure
+
+
+def png(figure: Figure, dpi: int = 110) -> bytes:
+    """The picture as the bytes of a PNG."""
+    from io import BytesIO
+
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, facecolor="white")
+    return buffer.getvalue()
