@@ -41,10 +41,12 @@ class Facts:
     fixed: bool
     actuation: str
     home: tuple[float, ...]
+    scene: str  # what pictures show, as the JSON of `axode.show.scene`
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
         """Of a derived mechanism."""
+        from axode.show.shaping import scene_of
         from axode.symbolic.functions import unknown_contact_forces
 
         system = equations.system
@@ -70,6 +72,7 @@ class Facts:
             quaternions=system.tree.quaternions, parameters=tuple(equations.parameters.items()),
             fixed=fixed, actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
+            scene=scene_of(system.mechanism).to_json(),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:

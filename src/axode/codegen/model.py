@@ -17,6 +17,7 @@ from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
 
 if TYPE_CHECKING:
     from axode.codegen.c import CCode
+    from axode.show.scene import Scene
 
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -80,6 +81,13 @@ class Model:
         """The closed configuration next to the mechanism's home."""
         home: Array = self._defaults["q"].copy()
         return home
+
+    @property
+    def scene(self) -> Scene:
+        """What pictures of it show: solids on its bodies, floors, contacts."""
+        from axode.show.scene import Scene
+
+        return Scene.from_json(self.facts.scene)
 
     def __repr__(self) -> str:
         return (f"Model('{self.name}': {len(self.coordinates)} coordinates, "

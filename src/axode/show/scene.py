@@ -1,0 +1,132 @@
+"""What a picture of a mechanism shows, as plain numbers: solids, floors, cords, contacts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Triple: TypeAlias = tuple[float, float, float]
+Colour: TypeAlias = tuple[int, int, int]
+
+GROUND = "ground"
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A solid that moves with a body.
+
+    Attributes:
+        body: The body it moves with; `GROUND` stays.
+        kind: "box", "cylinder" (along its own z) or "sphere".
+        size: Edges of a box; radius, length and 0 of a cylinder; radius, 0, 0 of a sphere [m].
+        at: Its centre in the body's frame [m].
+        axes: Its own x, y and z in the body's frame.
+        colour: Red, green, blue, 0 to 255.
+    """
+
+    body: str
+    kind: str
+    size: Triple
+    at: Triple
+    axes: tuple[Triple, Triple, Triple]
+    colour: Colour
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A plane that something rolls on: a point and the unit normal, fixed to a body."""
+
+    body: str
+    point: Triple
+    normal: Triple
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A wheel on its floor: centre and spin axis in the body that rolls; a ball has no axis."""
+
+    name: str
+    body: str
+    at: Triple
+    axis: Triple | None
+    radius: float
+    floor: int  # which of the scene's floors
+
+
+@dataclass(frozen=True)
+class Cord:
+    """A line between points of two bodies, such as a spring."""
+
+    bodies: tuple[str, str]
+    ends: tuple[Triple, Triple]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that is drawn; poses are asked of a model.
+
+    Attributes:
+        name: Of the mechanism.
+        bodies: Names in the order of the model's poses.
+        solids, floors, touches, cords: What is drawn.
+        size: A length that tells how large the mechanism is [m].
+    """
+
+    name: str
+    bodies: tuple[str, ...]
+    solids: tuple[Solid, ...]
+    floors: tuple[Floor, ...]
+    touches: tuple[Touch, ...]
+    cords: tuple[Cord, ...]
+    size: float
+
+    def to_json(self) -> str:
+        """As one compact line."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Scene:
+        """From what `to_json` gave."""
+        data = {key: _tuples(value) for key, value in json.loads(text).items()}
+        kinds = {"solids": Solid, "floors": Floor, "touches": Touch, "cords": Cord}
+        for key, kind in kinds.items():
+            data[key] = tuple(kind(**item) for item in data[key])
+        return cls(**data)
+
+    def pose_of(self, body: str, poses: Array) -> Array:
+        """Homogeneous matrices of one body, from those of all: (..., 4, 4)."""
+        if body == GROUND:
+            return np.broadcast_to(np.eye(4), (*poses.shape[:-3], 4, 4))
+        return poses[..., self.bodies.index(body), :, :]
+
+
+def touch_points(scene: Scene, poses: Array) -> Array:
+    """Where each wheel touches its floor, in the world [m]: (..., touches, 3)."""
+    points = np.empty((*poses.shape[:-3], len(scene.touches), 3))
+    for k, touch in enumerate(scene.touches):
+        body = scene.pose_of(touch.body, poses)
+        centre = body[..., :3, :3] @ np.array(touch.at) + body[..., :3, 3]
+        down = -floor_normal(scene, scene.floors[touch.floor], poses)
+        if touch.axis is not None:  # the lowest point of the rim, not of a ball around it
+            axis = body[..., :3, :3] @ np.array(touch.axis)
+            down = down - np.sum(down * axis, -1, keepdims=True) * axis
+            length = np.linalg.norm(down, axis=-1, keepdims=True)
+            down = np.divide(down, length, out=np.zeros_like(down), where=length > 0)
+        points[..., k, :] = centre + touch.radius * down
+    return points
+
+
+def floor_normal(scene: Scene, floor: Floor, poses: Array) -> Array:
+    """Unit normal of a floor in the world: (..., 3)."""
+    return scene.pose_of(floor.body, poses)[..., :3, :3] @ np.array(floor.normal)
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
