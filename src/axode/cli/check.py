@@ -1,20 +1,24 @@
 """`axode check`: what a mechanism can do."""
 
-from axode.cli.shared import AsJson, Source, mechanism_from, print_json
+from axode.cli.shared import AsJson, JsonFile, Source, deliver, mechanism_from
 
 
-def check(source: Source, as_json: AsJson = False) -> None:
+def check(source: Source, as_json: AsJson = False, out: JsonFile = None) -> None:
     """Say what a mechanism can do: mobility, redundant rows, actuation.
 
     axode check examples/rover.toml
 
     axode check caster_robot
     """
-    report = mechanism_from(source).derive().mobility
-    if as_json:
-        from dataclasses import asdict
+    from dataclasses import asdict
 
-        more = {"holonomic": report.holonomic, "integrable": report.integrable}
-        print_json(asdict(report) | more)
-    else:
-        print(report)
+    from axode.cli.tables import show_entries
+
+    report = mechanism_from(source).derive().mobility
+    more = {"holonomic": report.holonomic, "integrable": report.integrable}
+
+    def show() -> None:
+        title, *lines = str(report).splitlines()
+        show_entries(title, [(line[2:17].strip(), line[17:]) for line in lines])
+
+    deliver(asdict(report) | more, show, as_json=as_json, out=out)

@@ -1,25 +1,66 @@
 """`axode compare`: one mechanism by every formulation."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from axode.cli.shared import WRONG_DATA, AsJson, Source, mechanism_from, print_json
+from axode.cli.shared import (
+    WRONG_DATA,
+    AsJson,
+    JsonFile,
+    Source,
+    deliver,
+    mechanism_from,
+    words,
+)
+
+if TYPE_CHECKING:
+    from axode.problems.compare import Comparison
 
 
-def compare(source: Source, as_json: AsJson = False) -> None:
+def compare(
+    source: Source,
+    formulation: Annotated[
+        list[str] | None, typer.Option(help="One to compare; may be repeated. All unless given.")
+    ] = None,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
     """Derive a mechanism by every formulation and show that they agree.
 
     axode compare caster_robot
 
     axode compare examples/fourbar.toml
     """
+    from dataclasses import asdict
+
     from axode.problems.compare import compare as compare_formulations
 
-    result = compare_formulations(mechanism_from(source))
-    if as_json:
-        from dataclasses import asdict
-
-        print_json(asdict(result))
-    else:
-        print(result)
+    result = compare_formulations(mechanism_from(source), words(formulation) or None)
+    data = asdict(result) | {"agrees": result.agrees}
+    deliver(data, lambda: _show(result), as_json=as_json, out=out)
     if not result.agrees:
         raise typer.Exit(WRONG_DATA)
+
+
+def _show(result: Comparison) -> None:
+    from axode.cli.tables import on_terminal, show_table
+
+    if not on_terminal():
+        print(result)
+        return
+    rows = []
+    for rival in result.rivals:
+        if rival.refused:
+            rows.append((rival.name, "-", "", "", "", rival.refused.splitlines()[0]))
+        else:
+            counts = (f"{n}" for n in rival.operations)
+            rows.append((rival.name, f"{rival.worst:.1e}", *counts, f"{rival.seconds * 1e3:.0f}",
+                         ""))  # fmt: skip
+    show_table(
+        ("formulation", ">difference", ">direct", ">inverse", ">ms", ""), rows,
+        title=f"{result.mechanism}: difference from '{result.reference}', operations, time",
+        note="All agree." if result.agrees else "They do NOT agree.",
+    )  # fmt: skip

@@ -1,20 +1,79 @@
 """`axode gallery`: the mechanisms that come with Axode."""
 
-from axode.cli.shared import AsJson, print_json
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from axode.cli.shared import AsJson, JsonFile, deliver
 
 
-def gallery(as_json: AsJson = False) -> None:
-    """List the mechanisms that come with Axode.
+def gallery(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Tell more of one.")] = None,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
+    """List the mechanisms that come with Axode, or tell more of one.
 
     axode gallery
 
-    axode gallery --json
+    axode gallery caster_robot
     """
     from axode import gallery as shelf
+    from axode.cli.tables import show_entries
 
-    if as_json:
-        print_json(shelf.NAMES)
+    if name is None:
+        deliver(shelf.NAMES, _list, as_json=as_json, out=out)
         return
-    width = max((len(name) for name in shelf.NAMES), default=0)
-    for name, words in shelf.NAMES.items():
-        print(f"{name:<{width}}  {words}")
+    facts = _facts(name)
+    labels = ("file", "bodies", "joints", "loops", "wheels", "motors", "parameters")
+    entries = [(label, _listed(facts[label])) for label in labels if facts[label]]
+
+    def show() -> None:
+        show_entries(f"{name}: {facts['what']}", entries)
+        print(f"\n{facts['text']}\n\n  axode check {name}\n  axode simulate {name} --time 2")
+
+    deliver(facts, show, as_json=as_json, out=out)
+
+
+def _list() -> None:
+    from axode import gallery as shelf
+    from axode.cli.tables import on_terminal, show_table
+
+    if on_terminal():
+        show_table(("name", "what it is"), list(shelf.NAMES.items()))
+        return
+    width = max(map(len, shelf.NAMES))
+    for name, what in shelf.NAMES.items():
+        print(f"{name:<{width}}  {what}")
+
+
+def _facts(name: str) -> dict[str, Any]:
+    from inspect import getdoc
+    from sys import modules
+
+    from axode import gallery as shelf
+    from axode.mechanism.topology import parameters_of
+
+    mechanism = shelf.build(name)
+    home = modules[f"axode.gallery.{name}"]
+    return {
+        "name": name, "what": shelf.NAMES[name],
+        "text": getdoc(getattr(home, name)) or "", "file": home.__file__,
+        "bodies": [body.name for body in mechanism.bodies],
+        "joints": [joint.name for joint in mechanism.connections],
+        "loops": [loop.name for loop in mechanism.loops],
+        "wheels": [contact.name for contact in mechanism.contacts],
+        "motors": [drive.name for drive in mechanism.drives],
+        "parameters": {n: p.default for n, p in parameters_of(mechanism).items()},
+    }  # fmt: skip
+
+
+def _listed(value: Any, most: int = 12) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        value = [f"{name} = {number:g}" for name, number in value.items()]
+    more = f", ... ({len(value)} in all)" if len(value) > most else ""
+    return ", ".join(value[:most]) + more

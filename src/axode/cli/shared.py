@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
+    from axode.codegen.model import Model
     from axode.mechanism.mechanism import Mechanism
 
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
+WRONG_COMMAND = 2
+INTERRUPTED = 130
 
-Source = Annotated[str, typer.Argument(help="A TOML file, or a name from the gallery.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print for machines.")]
+Source = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name from the gallery.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+JsonFile = Annotated[Path | None, typer.Option("--out", help="Write the result as JSON.")]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--parameter", help="NAME=VALUE in place of the default; may be repeated."),
+]
+
+
+# what is asked about -----------------------------------------------------------------------------
 
 
 def mechanism_from(source: str) -> Mechanism:
@@ -24,13 +39,145 @@ def mechanism_from(source: str) -> Mechanism:
 
     if source in gallery.NAMES and not Path(source).exists():
         return gallery.build(source)
-    if source.endswith(".toml") or Path(source).exists():
+    if is_compiled(source):
+        from axode.errors import NotApplicable
+
+        raise NotApplicable(
+            f"'{source}' is a compiled model, and this needs the mechanism that it was made from"
+        )
+    if Path(source).suffix or Path(source).exists():
         from axode.mechanism.files import load
 
         return load(source)
     return gallery.build(source)  # an error that lists the gallery
 
 
+def model_from(source: str, parameters: Literal["fixed", "free"] = "free") -> Model:
+    """A compiled model: from a mechanism, or from a file that `axode export` wrote."""
+    if is_compiled(source):
+        from axode.codegen.modelfile import load_model
+
+        return load_model(source)
+    return mechanism_from(source).derive().compile(parameters=parameters)
+
+
+def is_compiled(source: str) -> bool:
+    """Whether a source is a compiled model's file."""
+    return Path(source).suffix == ".axm"
+
+
+# NAME=VALUE --------------------------------------------------------------------------------------
+
+
+def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
+    """What was given as NAME=VALUE, several at once between commas.
+
+    Raises:
+        typer.BadParameter: for anything else, and for a name given twice.
+    """
+    found: dict[str, str] = {}
+    for part in (part for item in given or () for part in item.split(",")):
+        name, _, value = (text.strip() for text in part.partition("="))
+        if not name or not value:
+            raise typer.BadParameter(
+                f"'{part.strip()}' is not NAME=VALUE, as in {option} pitch=0.2,yaw=pi/6",
+                param_hint=option,
+            )
+        if name in found:
+            raise typer.BadParameter(f"'{name}' is given twice", param_hint=option)
+        found[name] = value
+    return found
+
+
+def numbers(option: str, given: Iterable[str] | None) -> dict[str, float]:
+    """What was given as NAME=NUMBER; formulas of numbers and pi are numbers."""
+    return {name: _number(option, name, text) for name, text in pairs(option, given).items()}
+
+
+def _number(option: str, name: str, text: str) -> float:
+    from axode.mechanism.expressions import parse_scalar
+
+    try:
+        value = parse_scalar(text, {})
+    except ValueError:
+        value = math.nan
+    if not isinstance(value, float) or not math.isfinite(value):
+        raise typer.BadParameter(
+            f"'{name}' needs a finite number such as 0.2 or pi/6, and not '{text}'",
+            param_hint=option,
+        )
+    return value
+
+
+def words(given: Iterable[str] | None) -> tuple[str, ...]:
+    """Names, given one by one or between commas."""
+    parts = (part.strip() for item in given or () for part in item.split(","))
+    return tuple(part for part in parts if part)
+
+
+# how a result is told ----------------------------------------------------------------------------
+
+
+def deliver(data: Any, show: Callable[[], None], *, as_json: bool, out: Path | None = None) -> None:
+    """A result to a file if asked for, and to the screen for whoever reads it there."""
+    if out is not None:
+        write_text(out, json_text(data) + "\n")
+    if as_json:
+        print_json(data)
+    else:
+        show()
+
+
 def print_json(value: Any) -> None:
     """For machines; what JSON has no word for is told as text."""
-    print(json.dumps(value, indent=2, default=str))
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """JSON that any program reads: numbers that are not finite are null."""
+    return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # NumPy's
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, str | bool | int) else str(value)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or leave the old one as it was.
+
+    Raises:
+        FileError: if the folder or the disk refuses.
+    """
+    from axode.codegen.modelfile import write_atomically
+
+    write_atomically(path, text.encode())
+
+
+def writable(path: Path | None, endings: tuple[str, ...], option: str = "--out") -> None:
+    """Refuse a file that could not be written before any work is done for it.
+
+    Raises:
+        typer.BadParameter: for an ending that means nothing here.
+        FileError: if there is no such folder.
+    """
+    from axode.errors import FileError
+
+    if path is None:
+        return
+    if path.suffix.lower() not in endings:
+        raise typer.BadParameter(
+            f"'{path}' should end in {' or '.join(endings)}, which says what to write",
+            param_hint=option,
+        )
+    if not path.parent.is_dir():
+        raise FileError(f"cannot write '{path}': there is no folder '{path.parent}'")
+    if path.is_dir():
+        raise FileError(f"cannot write '{path}': it is a folder")

@@ -1,31 +1,58 @@
 """`axode verify`: acceptance cases."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axode.cli.shared import WRONG_DATA, AsJson, print_json
+from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver
+
+if TYPE_CHECKING:
+    from axode.verification.table import Verification
 
 
 def verify(
-    file: Annotated[str | None, typer.Argument(help="A file of cases; those of Axode if left out.")]
-    = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="A file of cases; those of Axode if left out."),
+    ] = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+    out: JsonFile = None,
+) -> None:
     """Run acceptance cases through the gallery and compare every quantity.
 
     axode verify
 
     axode verify cases.json
     """
-    from axode.verification import verify as verify_cases
+    from dataclasses import asdict
 
-    result = verify_cases(file)
-    if as_json:
-        from dataclasses import asdict
+    from axode.cli.tables import show_table
+    from axode.verification.table import TITLES
 
-        print_json([asdict(check) for check in result])
-    else:
-        print(result)
+    result = _verified(file)
+
+    def show() -> None:
+        failed = [number for number, check in enumerate(result) if not check.passed]
+        show_table(TITLES, [check.cells for check in result], note=result.summary, marked=failed)
+
+    deliver([asdict(check) for check in result], show, as_json=as_json, out=out)
     if not result.passed:
         raise typer.Exit(WRONG_DATA)
+
+
+def _verified(file: str | None) -> Verification:
+    """The same as in Python, with a bar on a terminal."""
+    from axode.problems.progress import Progress
+    from axode.verification import checks_of
+    from axode.verification.cases import OPEN_CASES, load_cases
+    from axode.verification.table import Verification as Found
+
+    cases, checks = load_cases(file), []
+    with Progress("verify") as bar:
+        for number, case in enumerate(cases):
+            bar.update(number / len(cases))
+            checks += checks_of(case)
+    return Found(tuple(checks), Path(file or OPEN_CASES).name)
