@@ -11,6 +11,7 @@ import typer
 from axode.cli.check import check
 from axode.cli.compare import compare
 from axode.cli.gallery import gallery
+from axode.cli.reproduce import reproduce
 from axode.cli.shared import WRONG_DATA
 from axode.cli.verify import verify
 from axode.errors import AxodeError
@@ -21,6 +22,7 @@ VERBS = (
     compare,
     gallery,
     verify,
+    reproduce,
 )  # fmt: skip
 
 app = typer.Typer(

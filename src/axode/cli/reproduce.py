@@ -1,0 +1,65 @@
+"""`axode reproduce`: what the sources show, computed again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axode.cli.shared import WRONG_DATA, AsJson, print_json
+
+if TYPE_CHECKING:
+    from axode.reproduce.making import Reproduction
+
+
+def reproduce(
+    ids: Annotated[list[str] | None, typer.Argument(help="Items or sources; none lists them.")]
+    = None,
+    everything: Annotated[bool, typer.Option("--all", help="All items.")] = False,
+    out: Annotated[str, typer.Option(help="Folder for tables, figures and the index page.")]
+    = "out/reproduce",
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Compute again what the sources show and compare it with their numbers.
+
+    axode reproduce --all
+
+    axode reproduce quasimoro-straight --out figures
+    """
+    if not ids and not everything:
+        _list(as_json)
+        return
+    from axode.reproduce.making import reproduce as make
+
+    result = make(None if everything else ids, out, tell=None if as_json else print)
+    if as_json:
+        print_json({"page": result.page, "items": [_plain(one) for one in result.made]})
+    else:
+        print(f"\n{result.page}")
+    if not result.holds:
+        raise typer.Exit(WRONG_DATA)
+
+
+def _list(as_json: bool) -> None:
+    from axode.reproduce.catalogue import SOURCES, catalogue
+
+    items = catalogue()
+    if as_json:
+        print_json({item.id: {"source": item.source, "shows": item.shows}
+                    for item in items.values()})  # fmt: skip
+        return
+    width = max(map(len, items))
+    for source, title in SOURCES.items():
+        print(f"{source}: {title}")
+        for item in items.values():
+            if item.source == source:
+                print(f"  {item.id:<{width}}  {item.shows}")
+
+
+def _plain(one: Reproduction) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    checks = [asdict(check) | {"word": check.word} for check in one.verdict.checks]
+    return {"id": one.item.id, "source": one.item.source, "shows": one.item.shows,
+            "verdict": one.verdict.word, "sentence": one.verdict.sentence, "checks": checks,
+            "table": one.table, "figure": one.figure, "seconds": round(one.seconds, 3)}  # fmt: skip

@@ -1,0 +1,132 @@
+"""Making: each item computed, its table and figure written, and a page over all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from axode.codegen.modelfile import write_atomically
+from axode.errors import FileError
+from axode.problems.progress import Progress
+from axode.reproduce.catalogue import chosen
+from axode.reproduce.figures import drawn
+from axode.reproduce.item import Item, Outcome
+from axode.reproduce.verdict import Verdict
+from axode.show.style import need_matplotlib
+
+FOLDER = "out/reproduce"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """An item that was reproduced.
+
+    Attributes:
+        item: What the source shows.
+        verdict: Numbers compared.
+        caption: Of its figure.
+        table, figure: Files that were written.
+        seconds: It took.
+    """
+
+    item: Item
+    verdict: Verdict
+    caption: str
+    table: Path
+    figure: Path
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.item.id}: {self.verdict}"
+
+
+@dataclass(frozen=True)
+class Reproductions:
+    """All that one call reproduced, and the page about it; prints as a line each."""
+
+    made: tuple[Reproduction, ...]
+    page: Path
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything passes or differs for a known reason."""
+        return all(one.verdict.word != "fails" for one in self.made)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.made))
+
+
+def reproduce(
+    ids: str | Iterable[str] | None = None, out: str | PathLike[str] = FOLDER, *,
+    progress: bool | None = None, tell: Callable[[Reproduction], None] | None = None,
+) -> Reproductions:  # fmt: skip
+    """Compute again what the sources show, and compare it with what they print.
+
+    Args:
+        ids: Items or sources by name; all unless given.
+        out: Folder for a CSV file and a figure of each, and for the page `index.html`.
+        progress: Show a bar; by itself on a terminal.
+        tell: Called with each one as soon as it is made.
+
+    Raises:
+        UnknownName: for an id that there is not, listing those that there are.
+        FileError: if the folder cannot be written to.
+        NotApplicable: if matplotlib is not installed.
+    """
+    from axode.reproduce.page import page
+
+    items = chosen([ids] if isinstance(ids, str) else ids)
+    need_matplotlib()
+    folder = _folder(out)
+    made: list[Reproduction] = []
+    for k, item in enumerate(items):
+        with Progress(f"{item.id} ({k + 1} of {len(items)})", progress) as bar:
+            bar.update(k / len(items))
+            made.append(_made(item, folder))
+        if tell is not None:
+            tell(made[-1])
+    index = folder / "index.html"
+    write_atomically(index, page(made).encode())
+    return Reproductions(tuple(made), index)
+
+
+def _folder(out: str | PathLike[str]) -> Path:
+    """The folder, made if need be, and found writable before anything is computed."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"cannot make the folder '{folder}': {error.strerror or error}.\n"
+            "  Remedy: another one, out=... or --out"
+        ) from error
+    trial = folder / "index.html"
+    write_atomically(trial, b"being made")
+    return folder
+
+
+def _made(item: Item, folder: Path) -> Reproduction:
+    started = perf_counter()
+    outcome = item.compute()
+    table, figure = folder / f"{item.id}.csv", folder / f"{item.id}.png"
+    write_atomically(table, comma_separated(outcome).encode())
+    write_atomically(figure, drawn(outcome))
+    seconds = perf_counter() - started
+    return Reproduction(item, outcome.verdict, outcome.caption, table, figure, seconds)
+
+
+def comma_separated(outcome: Outcome) -> str:
+    """The table of an outcome as CSV text, its heads first."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(outcome.table)
+    rows = np.column_stack(list(outcome.table.values()))
+    writer.writerows([f"{value:.10g}" for value in row] for row in rows)
+    return text.getvalue()

@@ -1,0 +1,146 @@
+"""The sources' own equations, set down as they stand there, to be compared with.
+
+Nothing of Axode is computed with them. Where the errata correct a formula, the functions here take
+the correction as an option or follow it, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.integrate import solve_ivp
+
+Array = npt.NDArray[np.float64]
+RTOL, ATOL = 1e-12, 1e-13
+SAME_TIME = 1e-9  # [s]
+
+
+def integrated(
+    rates: Callable[[float, Array], Array], start: npt.ArrayLike, times: Array,
+    kinks: Sequence[float] = (),
+) -> Array:  # fmt: skip
+    """States at some times, (states, times), by SciPy's integrator, begun anew at every kink."""
+    x = np.asarray(start, dtype=float)
+    found = [x[:, np.newaxis]]
+    for begin, end in pairwise([times[0], *kinks, times[-1]]):
+        asked = times[(times > begin + SAME_TIME) & (times <= end + SAME_TIME)]
+        before = np.nextafter(end, begin)  # what jumps at the end is not seen yet
+        run = solve_ivp(lambda t, x, before=before: rates(min(t, before), x), (begin, end), x,
+                        method="DOP853", t_eval=asked.clip(begin, end), rtol=RTOL,
+                        atol=ATOL)  # fmt: skip
+        found.append(run.y)
+        x = run.y[:, -1]
+    return np.concatenate(found, axis=1)
+
+
+# Staicu 2011 -------------------------------------------------------------------------------------
+
+
+def quasimoro(p: Mapping[str, float], theta3: float, rates: Array) -> tuple[Array, Array]:
+    """Equations (23) to (29): inertia A and the rest b, A theta_dd + b = (M1, M2, M1 + M2).
+
+    A33 is J2, as printed; it ought to be J3, which the source does not give (erratum C-1).
+    """
+    c, s = np.cos(theta3), np.sin(theta3)
+    w1, w2, w3 = rates
+    m, M, r, d, rho, J1, J2 = (p[name] for name in ("m", "M", "r", "d", "rho", "J1", "J2"))
+    yaw = J1 * c**2 + J2 * s**2
+    A11 = 0.5 * m * r**2 * (3 + rho**2) + rho**2 * yaw + 0.25 * M * r**2
+    A12 = -0.5 * m * r**2 * rho**2 - rho**2 * yaw + 0.25 * M * r**2
+    A13 = 0.5 * M * r * d * c
+    A14, A15 = M * r * d * rho**2 * s, 2 * rho**2 * (J1 - J2) * s * c
+    A19, A34 = -0.5 * M * r * d * s, -2 * (J1 - J2) * rho**2 * s * c
+    A = np.array([[A11, A12, A13], [A12, A11, A13], [A13, A13, J2]])
+    b = np.array([
+        A14 * w1 * w2 + A15 * (w2 - w1) * w3 - A14 * w2**2 + A19 * w3**2,
+        A14 * w1 * w2 + A15 * (w1 - w2) * w3 - A14 * w1**2 + A19 * w3**2,
+        A34 * w1 * w2 - A34 / 2 * (w1**2 + w2**2) + M * p["g"] * d * s,
+    ])  # fmt: skip
+    return A, b
+
+
+def quasimoro_driven(
+    p: Mapping[str, float], torques: Callable[[float], tuple[float, float]], times: Array,
+    kink: float,
+) -> Array:  # fmt: skip
+    """theta_1, theta_2, theta_3 and their rates under torques, from rest."""
+
+    def rates(t: float, x: Array) -> Array:
+        A, b = quasimoro(p, x[2], x[3:])
+        M1, M2 = torques(t)
+        return np.concatenate([x[3:], np.linalg.solve(A, np.array([M1, M2, M1 + M2]) - b)])
+
+    return integrated(rates, np.zeros(6), times, (kink,))
+
+
+def quasimoro_held(
+    p: Mapping[str, float], M1: Callable[[float], float], times: Array, kink: float
+) -> tuple[Array, Array]:
+    """The same while wheel 2 is held by its torque; that torque too."""
+
+    def solved(t: float, x: Array) -> Array:
+        """theta_1_dd, theta_3_dd and M2, for which theta_2_dd = 0."""
+        A, b = quasimoro(p, x[2], x[3:])
+        unknown = np.column_stack([A[:, 0], A[:, 2], [0.0, -1.0, -1.0]])
+        found: Array = np.linalg.solve(unknown, np.array([M1(t), 0.0, M1(t)]) - b)
+        return found
+
+    def rates(t: float, x: Array) -> Array:
+        first, third, _ = solved(t, x)
+        return np.array([*x[3:], first, 0.0, third])
+
+    states = integrated(rates, np.zeros(6), times, (kink,))
+    return states, np.array([solved(t, x)[2] for t, x in zip(times, states.T, strict=True)])
+
+
+# Valencia, Aviles and Mauledoux 2017 -------------------------------------------------------------
+
+
+def six_wheels(p: Mapping[str, float], right: float, left: float, times: Array) -> Array:
+    """Forward speed and turning rate from rest under constant torques: equations (66) and (67).
+
+    With the wheels' inertia I1 of (55), their friction, and (67) as erratum E-15 corrects it.
+    """
+    r, l = p["r"], p["l"]
+    found = []
+    for mass, force, drag in (
+        (p["m"] * r**2 + 2 * p["I1"], r * (right + left), p["bR"] + p["bL"]),
+        (p["I"] * r**2 + 2 * p["I1"] * l**2, l * r * (right - left), l**2 * (p["bR"] + p["bL"])),
+    ):
+        found.append(force / drag * -np.expm1(-drag / mass * times))
+    return np.array(found)
+
+
+def five_axes(
+    p: Mapping[str, float], torque: Callable[[float], float], start: npt.ArrayLike, times: Array,
+    kinks: Sequence[float],
+) -> Array:  # fmt: skip
+    """theta_1 to theta_4 and their rates, the same torque on all axes: equation (35).
+
+    Errata E-1 to E-6 applied; written with the links' slopes f, of which M, V and G of (32) to (34)
+    are made by adding up.
+    """
+    masses = np.array([p["m1"], p["m2"], p["m3"], p["mc"]])
+    # rows: the four masses, how much of each link lies before them
+    reach = np.array([[0.5, 0, 0], [1, 0.5, 0], [1, 1, 0.5], [1, 1, 1]])
+    reach = reach * [p["l1"], p["l2"], p["l3"]]
+    shared = reach.T @ (masses[:, np.newaxis] * reach)
+    slopes = np.tril(np.ones((3, 3)))  # f = slopes (theta_2, theta_3, theta_4)
+    friction = np.array([p["b1"], p["b2"], p["b3"], p["b4"]])
+
+    def rates(t: float, x: Array) -> Array:
+        f, f_dot, yaw = slopes @ x[1:4], slopes @ x[5:], x[4]
+        out, out_dot = reach @ np.cos(f), -reach @ (np.sin(f) * f_dot)  # of the masses, from axis 1
+        between = f[:, np.newaxis] - f
+        M = slopes.T @ (shared * np.cos(between)) @ slopes
+        V = (shared * np.sin(between)) @ f_dot**2 + yaw**2 * (reach.T @ (masses * out)) * np.sin(f)
+        G = p["g"] * (masses @ reach) * np.cos(f)
+        given = torque(t) - friction * x[4:]
+        first = (given[0] - 2 * yaw * masses @ (out * out_dot)) / (p["Ib"] + masses @ out**2)
+        others = np.linalg.solve(M, given[1:] - slopes.T @ (V + G))
+        return np.array([*x[4:], first, *others])
+
+    return integrated(rates, start, times, kinks)

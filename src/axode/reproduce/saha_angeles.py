@@ -1,0 +1,3 @@
+from axode.reproduce.item import Item
+
+ITEMS: tuple[Item, ...] = ()

@@ -1,0 +1,93 @@
+"""Verdicts: numbers that were found beside numbers that were wanted, and what to make of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Word = Literal["pass", "differs", "fails"]
+WORDS: tuple[Word, ...] = ("pass", "differs", "fails")  # from good to bad
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number beside the one that was wanted.
+
+    Attributes:
+        what: The quantity, in words.
+        found: By Axode.
+        wanted: What it should be; 0 for a difference that should be none.
+        within: Largest difference that counts as none.
+        unit: Of all of these; "" for none.
+        of: Where the wanted number comes from: "printed", "closed form", ...
+        why: Why the source's number is known to be another one; "" if it is not.
+        explained: Largest difference that this accounts for.
+    """
+
+    what: str
+    found: float
+    wanted: float
+    within: float
+    unit: str = ""
+    of: str = "printed"
+    why: str = ""
+    explained: float = 0.0
+
+    @property
+    def word(self) -> Word:
+        """Whether it passes, differs for a known reason, or fails."""
+        difference = abs(self.found - self.wanted)
+        if difference <= self.within:
+            return "pass"
+        known = bool(self.why) and difference <= self.explained
+        return "differs" if known else "fails"
+
+    def __str__(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        if self.wanted == 0.0:
+            size = f"{self.what} {self.found:.1e}{unit} (at most {self.within:.0e})"
+        else:
+            size = (
+                f"{self.what} {self.found:.5g}{unit} ({self.of} {self.wanted:.5g}{self._share()})"
+            )
+        return f"{size}: {self.why}" if self.word == "differs" else size
+
+    def _share(self) -> str:
+        """How far it is off, if that is worth telling."""
+        if self.word == "pass" or not math.isfinite(self.found):
+            return ""
+        return f", {100 * (self.found - self.wanted) / abs(self.wanted):+.2g} %"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All checks of one item; prints as a line."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def word(self) -> Word:
+        """The worst of its checks; without any there is nothing to pass."""
+        found = {check.word for check in self.checks} or {"fails"}
+        return max(found, key=WORDS.index)
+
+    @property
+    def sentence(self) -> str:
+        """The numbers that are off, or else the first that agrees, and how many more do."""
+        if not self.checks:
+            return "nothing was compared"
+        off = [check for check in self.checks if check.word != "pass"]
+        told = off or list(self.checks[:1])
+        more = len(self.checks) - len(told)
+        agree = [f"{more} more agree" + "s" * (more == 1)] if more else []
+        return "; ".join([*map(str, told), *agree])
+
+    def __str__(self) -> str:
+        return f"{self.word}: {self.sentence}"
+
+
+def worst(verdicts: Sequence[Verdict]) -> Word:
+    """The worst word of several verdicts."""
+    return max((verdict.word for verdict in verdicts), key=WORDS.index, default="pass")
