@@ -50,6 +50,7 @@ _LAZY = {
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible",
     "inverse": "axode.problems.inverse",
+    "linearize": "axode.problems.linearize",
     "verify": "axode.verification",
     "Model": "axode.codegen.model",
     "load_model": "axode.codegen.modelfile",
@@ -60,7 +61,8 @@ __all__ = [
     "Floating", "Inertia", "Mecanum", "Mechanism", "Model", "Motor", "Omni", "Parameter", "Planar",
     "Plane", "Prismatic", "Revolute", "Rolling", "Sampled", "Screw", "Skate", "Sphere", "Spherical",
     "Trajectory", "Universal", "Watch", "assemble", "chain_from_dh", "compare", "errors",
-    "feasible", "gallery", "inverse", "load", "load_model", "paths", "schema", "simulate", "verify",
+    "feasible", "gallery", "inverse", "linearize", "load", "load_model", "paths", "schema", "simulate",
+    "verify",
 ]  # fmt: skip
 
 

@@ -103,6 +103,10 @@ class UnderactuatedMotion(UserWarning):
     """A motion that the actuators cannot produce; the nearest forces are returned."""
 
 
+class NotAnEquilibrium(UserWarning):
+    """A linear model about a state that does not last."""
+
+
 def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = ()) -> str:
     """The alternatives to a name that is not known, and the likely one, perhaps of `others`."""
     if not known:

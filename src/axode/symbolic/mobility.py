@@ -107,9 +107,7 @@ def mobility_of(equations: Equations) -> Mobility:
     """Analyse a derived mechanism."""
     system = equations.system
     report, n = system.report, len(equations.independent)
-    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic]
-    holonomic_rank = max((rank_of(A[holonomic]) for A in report.all_matrices), default=0)
-    configuration = len(equations.speeds) - holonomic_rank
+    configuration = configuration_dof(system)
     mechanism = system.mechanism
     return Mobility(
         name=equations.name, bodies=len(mechanism.bodies),
@@ -122,6 +120,13 @@ def mobility_of(equations: Equations) -> Mobility:
         motors=system.forces.motors, independent=equations.independent,
         locked=_locked(system), conflicts=tuple(turning_conflicts(system)),
     )  # fmt: skip
+
+
+def configuration_dof(system: System) -> int:
+    """How many coordinates the constraints on positions leave free."""
+    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic]
+    ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
+    return len(system.tree.speed_names) - max(ranks, default=0)
 
 
 def euler_loops(mechanism: Mechanism) -> int:

@@ -1,0 +1,312 @@
+"""Linearize: how a mechanism moves near one state, on states that its constraints leave free."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.model import Model
+from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
+from axode.mechanism.topology import tree_order
+from axode.problems.assemble import State, assemble, signal_name
+from axode.problems.feedback import Reading
+from axode.problems.inputs import plan_input
+from axode.problems.linearization import Linearization
+from axode.problems.quantities import Quantities
+from axode.problems.switching import smallest_pivot
+
+if TYPE_CHECKING:
+    from axode.symbolic.linearization import Chart, Derivatives
+
+Array = npt.NDArray[np.float64]
+ALONE = 1e-8  # of a rate's largest derivative: a smaller rest is rounding
+DISTINCT = 1e-7  # smallest singular value of unit gradients: below, states repeat each other
+OPEN = 1e-6  # [m or rad]: a point that is open by more is refused
+NEXT_TO = 1e-9  # pivot of the solves behind the speeds below which they say nothing
+
+# charts of a model, by what was asked of it: linearising along a motion makes them once
+_CHARTS: WeakKeyDictionary[Model, dict[Any, tuple[Quantities, Chart]]] = WeakKeyDictionary()
+
+
+def linearize(
+    model: Model, at: Any = None, *, states: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None, input: Any = None,
+    parameters: Mapping[str, float] | None = None, t: float = 0.0,
+) -> Linearization:  # fmt: skip
+    """The linear model at a state that satisfies all constraints, by exact derivatives.
+
+    Args:
+        model: What moves.
+        at: The operating point: coordinates, speeds and measures by name, a `State`, a `Trajectory`
+            (its end), or arrays `(q, nu)`; home at rest unless given.
+        states: Names of coordinates, joint speeds or measures. Unless given, as many coordinates
+            as loops and contacts leave free and the independent speeds; attitudes are told by roll,
+            pitch and yaw of floating bodies, and by small angles `ball.rx` about the body's axes.
+            Fewer will do if they depend on no others.
+        inputs: Which of the model's; all unless given, the others stay as they are.
+        outputs: Coordinates, speeds, measures, constraint forces by name; the states unless given.
+        input: Inputs at the operating point by name, or "hold": those that keep the speeds.
+        parameters: Values by name instead of the defaults.
+        t: Time, where it is explicit [s].
+
+    Raises:
+        InvalidArgument: for states that repeat each other or do not stand alone.
+        SingularConfiguration: where the constraints lose rank.
+    """
+    options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
+    point = operating_point(model, at, options)
+    u = _inputs_there(model, input, point)
+    task = _Task(model, point, u, options)
+    chosen = task.names(states, "state") if states is not None else task.all_states
+    shown = task.names(outputs, "output") if outputs is not None else chosen
+    made = task.linear(chosen, shown, _chosen_inputs(model, inputs))
+    if not made.steady:
+        warnings.warn(
+            f"'{model.name}' is at no equilibrium and in no steady motion there: {made.moving} "
+            "change, and the linear model holds only near that moment. Its .drift tells the rates; "
+            'input="hold" finds inputs that keep the speeds.', NotAnEquilibrium, stacklevel=2,
+        )  # fmt: skip
+    return made
+
+
+def operating_point(model: Model, at: Any, options: dict[str, Any]) -> State:
+    """A consistent state from any of the ways to say one."""
+    if isinstance(at, State):
+        at = (at.q, at.nu)
+    elif hasattr(at, "final") and not isinstance(at, Mapping):
+        last = at.final
+        at = tuple(np.array([last[name] for name in names], dtype=float)
+                   for names in (model.coordinates, model.independent))  # fmt: skip
+    if not isinstance(at, tuple):
+        if at is not None and not isinstance(at, Mapping):
+            raise InvalidArgument(
+                "at: expected coordinates, speeds and measures by name, a State of assemble, a "
+                f"trajectory, or (q, nu), got {at!r}"
+            )
+        return assemble(model, at, **options)
+    q, nu = _arrays(model, at)
+    worst = float(np.abs(model.residual(q, **options)).max(initial=0.0))
+    lengths = [abs(float(np.linalg.norm(q[list(four)])) - 1) for four in model.facts.quaternions]
+    if not max([worst, *lengths]) <= OPEN:
+        raise InvalidArgument(
+            f"at: this q is open by {max([worst, *lengths]):.3g}; give the point by name, or call "
+            "axode.assemble(model, near=...) first"
+        )
+    return State(q, nu, worst, model, options)
+
+
+def _arrays(model: Model, at: tuple[Any, ...]) -> tuple[Array, Array]:
+    sizes = (len(model.coordinates), len(model.independent))
+    arrays = [np.asarray(a, dtype=float) for a in at]
+    if [a.shape for a in arrays] != [(n,) for n in sizes]:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise InvalidArgument(
+            f"at: one (q, nu) of sizes {sizes[0]} and {sizes[1]} is needed, got {shapes}"
+        )
+    return arrays[0], arrays[1]
+
+
+def _inputs_there(model: Model, given: Any, point: State) -> Array:
+    if isinstance(given, str) and given == "hold":
+        rest = np.zeros(len(model.independent))
+        held, _ = model.inverse_dynamics(point.q, point.nu, rest, residual=True, **point.options)
+        return np.asarray(held, dtype=float)
+    plan = plan_input(model, given)
+    if plan.constant is None or plan.constant.ndim != 1:
+        raise InvalidArgument(
+            'input: constant inputs by name are needed, or "hold" for those that keep the speeds'
+        )
+    return plan.constant
+
+
+def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
+    if names is None:
+        return list(range(len(model.inputs)))
+    if isinstance(names, str):
+        raise InvalidArgument(f"inputs: a list of names is needed, got '{names}'")
+    return [model.inputs.index(signal_name(model, name, model.inputs)) for name in names]
+
+
+class _Task:
+    """One operating point, and the linear models of it."""
+
+    def __init__(self, model: Model, point: State, u: Array, options: dict[str, Any]) -> None:
+        from axode.symbolic.linearization import tangent_basis
+
+        self.model, self.point, self.u = model, point, u
+        self.t = options["t"]
+        self.p = model.parameter_vector(options.get("parameters"))
+        self.quantities = Quantities(model, "linearize")
+        self._charts = _CHARTS.setdefault(model, {})
+        equations = self.quantities.equations
+        more: Any = options
+        R = model.residual_jacobian(point.q, **more)
+        tangents = tangent_basis(equations, R, point.q)
+        if tangents is None or not smallest_pivot(model, point.q, more) > NEXT_TO:
+            what = ("the constraints lose rank" if tangents is None else
+                    f"the speeds {', '.join(model.independent)} cannot describe the motion; derive "
+                    "the mechanism with other independent=[...]")  # fmt: skip
+            raise SingularConfiguration(
+                f"'{model.name}' cannot be linearised there: the configuration is singular, {what}."
+            )
+        self.tangents = tangents
+
+    def names(self, given: Sequence[str], kind: str) -> tuple[str, ...]:
+        """Full names of what the user calls states or outputs."""
+        if isinstance(given, str):
+            raise InvalidArgument(f"{kind}s: a list of names is needed, got '{given}'")
+        known = self.quantities.states if kind == "state" else self.quantities.outputs
+        names = tuple(self.quantities.full(name, known) for name in given)
+        if len(set(names)) != len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise InvalidArgument(f"{kind}s: '{twice}' is named twice")
+        return names
+
+    @property
+    def all_states(self) -> tuple[str, ...]:
+        """Coordinates that tell where the mechanism is, and its independent speeds."""
+        from axode.symbolic.linearization import independent_rows, place_candidates
+
+        e = self.quantities.equations
+        by_joint = place_candidates(e, self.point.q, self.t, self.p)
+        candidates = tuple(name for names in by_joint.values() for name in names)
+        free = self.tangents.shape[1] - len(e.independent)
+        gradients = (self._there(candidates, ()).x_by_z @ self.tangents)[:, :free]
+        chosen = independent_rows(gradients, free)
+        assert chosen is not None, "coordinates and small angles tell every configuration"
+        found = {candidates[k] for k in chosen}
+        joints = [c.name for c in tree_order(e.system.mechanism)]  # as the model lists them
+        places = [name for joint in joints for name in by_joint.get(joint, ()) if name in found]
+        return (*places, *e.independent)
+
+    def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> Derivatives:
+        from axode.symbolic.linearization import Chart
+
+        if (states, outputs) not in self._charts:
+            q = self.quantities
+            x, y = ([q.expression(n) for n in names] for names in (states, outputs))
+            self._charts[states, outputs] = (q, Chart(q.equations, x, y, q.reference))
+        chart = self._charts[states, outputs][1]
+        return chart.at(self.point.q, self.point.nu, self.u, self.t, self.p)
+
+    def linear(
+        self, states: tuple[str, ...], outputs: tuple[str, ...], inputs: list[int]
+    ) -> Linearization:
+        """The linear model on some states."""
+        from axode.symbolic.linearization import on_states
+
+        d = self._there(states, outputs)
+        self._refuse_undefined(d, states, outputs)
+        Z = self.tangents
+        X = d.x_by_z @ Z
+        self._refuse_repetition(X, states)
+        A, rest = on_states(d.x_dot_by_z @ Z, X)
+        self._refuse_dependence(rest, d.x_dot_by_z @ Z, states, states, "state")
+        C, rest = on_states(d.y_by_z @ Z, X)
+        self._refuse_dependence(rest, d.y_by_z @ Z, outputs, states, "output")
+        m, q = self.model, self.quantities
+        names = tuple(m.inputs[k] for k in inputs)
+        units = {n: q.outputs[n] for n in (*states, *outputs)}
+        units |= dict(zip(m.inputs, m.facts.input_units, strict=True))
+        return Linearization(
+            m.name, states, names, outputs, A, d.x_dot_by_u[:, inputs], C, d.y_by_u[:, inputs],
+            d.x, self.u[inputs], d.y, d.x_dot, self.point, units,
+            tuple(self._reading(n, x) for n, x in zip(states, d.x.tolist(), strict=True)),
+            dict(zip(m.inputs, self.u.tolist(), strict=True)),
+        )  # fmt: skip
+
+    def _reading(self, name: str, value: float) -> Reading:
+        angle = self.quantities.small_angles.get(name)
+        if angle is None:
+            return Reading(name, value, turns=name in turning(self.model, self.quantities))
+        four = tuple(self.model.coordinates[k] for k in angle.four)
+        return Reading(name, value, False, four, tuple(self.point.q[list(angle.four)].tolist()),
+                       angle.axis)  # fmt: skip
+
+    # refusals ----------------------------------------------------------------------------------
+
+    def _refuse_undefined(
+        self, d: Derivatives, states: Sequence[str], outputs: Sequence[str]
+    ) -> None:
+        parts = ((states, (d.x_by_z, d.x_dot_by_z, d.x_dot_by_u)), (outputs, (d.y_by_z, d.y_by_u)))
+        for names, matrices in parts:
+            fine = np.all([np.isfinite(M).all(axis=1) for M in matrices], axis=0)
+            if not fine.all():
+                bad = [n for n, ok in zip(names, fine, strict=True) if not ok]
+                raise InvalidArgument(
+                    f"{', '.join(bad)}: has no derivative at this point; choose another quantity, "
+                    "or a point next to it"
+                )
+
+    def _refuse_repetition(self, X: Array, states: tuple[str, ...]) -> None:
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        still = [n for n, size in zip(states, lengths.ravel(), strict=True) if size < DISTINCT]
+        if still:
+            raise InvalidArgument(
+                f"states: the constraints keep {', '.join(still)} from changing; leave it out"
+            )
+        U, s, _ = np.linalg.svd(X / lengths.clip(1e-300))
+        if len(s) == len(states) and s.min(initial=1.0) > DISTINCT:
+            return
+        weights = np.abs(U[:, -1])
+        joined = [n for n, w in zip(states, weights, strict=True) if w > 1e-6 * weights.max()]
+        raise InvalidArgument(
+            f"states: {', '.join(joined)} depend on each other there; leave one of them out"
+        )
+
+    def _refuse_dependence(
+        self, rest: Array, whole: Array, names: Sequence[str], states: tuple[str, ...], kind: str
+    ) -> None:
+        guilty = _left(rest, whole, names)
+        if not guilty:
+            return
+        what = ", ".join(guilty)
+        if kind == "state":
+            what = f"how fast {what} {'changes' if len(guilty) == 1 else 'change'}"
+        more = self._missing(states, names if kind == "output" else ())
+        raise InvalidArgument(
+            f"{kind}s: {what} depends on more than the states "
+            f"{', '.join(states)}.\n  Add {', '.join(more)}, or take all: states=None."
+        )
+
+    def _missing(self, states: tuple[str, ...], outputs: Sequence[str]) -> list[str]:
+        """States to add, one after the other, until the rates depend on no others."""
+        from axode.symbolic.linearization import on_states
+
+        everything = tuple(dict.fromkeys((*states, *self.all_states)))
+        d = self._there(everything, tuple(outputs))
+        X, rates, shown = (M @ self.tangents for M in (d.x_by_z, d.x_dot_by_z, d.y_by_z))
+        chosen, left = list(range(len(states))), list(range(len(states), len(everything)))
+
+        def rest(rows: list[int], given: list[int]) -> tuple[Array, Array]:
+            whole = np.vstack([rates[rows], shown])
+            return on_states(whole, X[given])[1], whole
+
+        while left:
+            best = min(left, key=lambda k: float(np.linalg.norm(rest(chosen, [*chosen, k])[0])))
+            chosen.append(best)
+            left.remove(best)
+            names = [*(everything[k] for k in chosen), *outputs]
+            if not _left(*rest(chosen, chosen), names):
+                break
+        return [everything[k] for k in chosen[len(states) :]]
+
+
+def turning(model: Model, quantities: Quantities) -> set[str]:
+    """Measures that are angles between minus and plus half a turn."""
+    mechanism = quantities.equations.system.mechanism
+    own = {n for m in mechanism.measures if m.kind in ("roll", "yaw") for n in m.names}
+    bases = {f"{c.name}.{kind}" for c in mechanism.connections for kind in ("roll", "yaw")}
+    return (own | bases) & set(model.measure_names)
+
+
+def _left(rest: Array, whole: Array, names: Sequence[str]) -> list[str]:
+    """Names of the rows that are not accounted for."""
+    size = np.maximum(1.0, np.abs(whole).max(axis=1, initial=0.0))
+    wrong = np.abs(rest).max(axis=1, initial=0.0) > ALONE * size
+    return [name for name, bad in zip(names, wrong, strict=True) if bad]
