@@ -61,8 +61,8 @@ __all__ = [
     "Floating", "Inertia", "Mecanum", "Mechanism", "Model", "Motor", "Omni", "Parameter", "Planar",
     "Plane", "Prismatic", "Revolute", "Rolling", "Sampled", "Screw", "Skate", "Sphere", "Spherical",
     "Trajectory", "Universal", "Watch", "assemble", "chain_from_dh", "compare", "errors",
-    "feasible", "gallery", "inverse", "linearize", "load", "load_model", "paths", "schema", "simulate",
-    "verify",
+    "feasible", "gallery", "inverse", "linearize", "load", "load_model", "paths", "schema",
+    "simulate", "verify",
 ]  # fmt: skip
 
 
