@@ -10,8 +10,9 @@ import re
 from pathlib import Path
 
 import ziamath
-from latex2mathml.converter import convert
 from mkdocs.structure.files import File
+
+from axode.show.mathml import to_mathml
 
 FONT = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"
 HOMES = {
@@ -28,36 +29,6 @@ TAG = re.compile(r"\\tag\{(\w+)\}")
 REFERENCE = re.compile(r"\(([SKCNDF][1-9][0-9]*)\)")
 # Where a reference is not one: code, links, formulas, and the inside of any other HTML tag.
 CLOSED = re.compile(r"(<(pre|code|math|a|h1|h2|h3)\b.*?</\2>|<[^>]+>)", re.DOTALL)
-
-# What latex2mathml does not know, or knows better by another name.
-REWRITES = (
-    (re.compile(r"\\(begin|end)\{aligned\}"), r"\\\1{split}"),
-    (re.compile(r"\\mathrm\{([^{}]*)\}"), r"\\text{\1}"),
-)
-# What browsers want said: accents close to their letter, a bold unit matrix, no empty names, space
-# after a function's name and none after a sign.
-CORRECTIONS = (
-    (re.compile(r"<mover>(?=<m(?:i|row)>(?:<mi>)?[^<]*(?:</mi>)?</m(?:i|row)><mo)"),
-     '<mover accent="true">'),
-    (re.compile(r'<mn mathvariant="bold">1</mn>'), "<mi>\U0001d7cf</mi>"),
-    (re.compile(r"<mi />"), "<mrow></mrow>"),
-    (re.compile(r"(<mi>(?:sin|cos|tan)</mi>)(?=<mi>)"), r'\1<mspace width="0.167em" />'),
-    (re.compile(r"(<mo>&#x0003D;</mo>|<mo>&#x0002C;</mo>|&#x00028;</mo>|<mspace[^>]*/>)"
-                r"<mo>&#x02212;</mo>"), r'\1<mo form="prefix">&#x02212;</mo>'),
-)  # fmt: skip
-
-
-def to_mathml(tex: str, display: str) -> str:
-    """TeX to MathML; refuses what the converter would print as it stands."""
-    for pattern, replacement in REWRITES:
-        tex = pattern.sub(replacement, tex)
-    mathml = convert(tex.strip(), display=display)
-    for pattern, replacement in CORRECTIONS:
-        mathml = pattern.sub(replacement, mathml)
-    unknown = re.search(r"\\[A-Za-z]+", html.unescape(mathml))
-    if unknown:
-        raise ValueError(f"latex2mathml does not know {unknown.group()} in: {tex}")
-    return mathml
 
 
 def _display(match: re.Match[str]) -> str:

@@ -15,10 +15,11 @@ from axode.show.scene import Array, Scene, floor_normal
 SKY = np.array([247.0, 248.0, 250.0])
 FLOOR = np.array([231.0, 233.0, 236.0])
 LINE = np.array([205.0, 209.0, 214.0])
-SUN = np.array([0.35, -0.45, 0.82]) / np.linalg.norm([0.35, -0.45, 0.82])
+SUN = np.array([-0.42, -0.40, 0.82]) / np.linalg.norm([-0.42, -0.40, 0.82])
 FINE = 2  # pixels drawn a pixel shown, each way
 
 Image = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.int32]
 Covered: TypeAlias = tuple[tuple[slice, slice], Array, Array]
 
 
@@ -114,7 +115,7 @@ class _Canvas:
         self.colour = np.where(hit[..., None], SKY + (tint - SKY) * fade, SKY)
         self.near_floor = np.where(hit, 1.0 / depth, 0.0)
 
-    def shadow(self, points: Array, triangles: Array, point: Array, normal: Array) -> None:
+    def shadow(self, points: Array, triangles: Indices, point: Array, normal: Array) -> None:
         """Mark where triangles keep the sun from the floor."""
         rise = SUN @ normal
         if rise <= 0.05:
@@ -133,7 +134,7 @@ class _Canvas:
         floor = self.near_floor > 0
         self.colour *= 1.0 - 0.28 * (soft * floor)[..., None]
 
-    def draw(self, points: Array, normals: Array, triangles: Array, colour: Array) -> None:
+    def draw(self, points: Array, normals: Array, triangles: Indices, colour: Array) -> None:
         """Triangles of one colour, lit by the sun, hidden by what is nearer."""
         pixels, nearness = self.project(points)
         towards = self.camera.eye - points

@@ -1,0 +1,53 @@
+r"""TeX to MathML, which every browser shows without a script or a font from elsewhere."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from axode.errors import NotApplicable
+
+# What latex2mathml does not know, or knows better by another name.
+REWRITES = (
+    (re.compile(r"\\(begin|end)\{aligned\}"), r"\\\1{split}"),
+    (re.compile(r"\\mathrm\{([^{}]*)\}"), r"\\text{\1}"),
+    (re.compile(r"\\tfrac"), r"\\frac"),
+)
+# What browsers want said: accents close to their letter, a bold unit matrix, no empty names, space
+# after a function's name and none after a sign, brackets as high as their own matrix.
+CORRECTIONS = (
+    (re.compile(r"<mover>(?=<m(?:i|row)>(?:<mi>)?[^<]*(?:</mi>)?</m(?:i|row)><mo)"),
+     '<mover accent="true">'),
+    (re.compile(r'<mn mathvariant="bold">1</mn>'), "<mi>\U0001d7cf</mi>"),
+    (re.compile(r"<mi />"), "<mrow></mrow>"),
+    (re.compile(r"(<mi>(?:sin|cos|tan)</mi>)(?=<mi>)"), r'\1<mspace width="0.167em" />'),
+    (re.compile(r"(<mo>&#x0003D;</mo>|<mo>&#x0002C;</mo>|&#x00028;</mo>|<mspace[^>]*/>)"
+                r"<mo>&#x02212;</mo>"), r'\1<mo form="prefix">&#x02212;</mo>'),
+    (re.compile(r"<mo>&#x0005B;</mo>(<mtable>(?:(?!<mtable).)*?</mtable>)<mo>&#x0005D;</mo>"),
+     r"<mrow><mo>&#x0005B;</mo>\1<mo>&#x0005D;</mo></mrow>"),
+)  # fmt: skip
+
+
+def to_mathml(tex: str, display: str = "block") -> str:
+    """TeX to MathML.
+
+    Raises:
+        NotApplicable: if latex2mathml is not installed.
+        ValueError: if it does not know a command, which it would print as it stands.
+    """
+    try:
+        from latex2mathml.converter import convert
+    except ImportError as error:
+        raise NotApplicable(
+            "formulas need latex2mathml, which is not installed.\n"
+            "  Remedy: pip install axode[report]"
+        ) from error
+    for pattern, replacement in REWRITES:
+        tex = pattern.sub(replacement, tex)
+    mathml = str(convert(tex.strip(), display=display))
+    for pattern, replacement in CORRECTIONS:
+        mathml = pattern.sub(replacement, mathml)
+    unknown = re.search(r"\\[A-Za-z]+", html.unescape(mathml))
+    if unknown:
+        raise ValueError(f"latex2mathml does not know {unknown.group()} in: {tex}")
+    return mathml

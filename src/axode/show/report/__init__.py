@@ -1,0 +1,81 @@
+"""One page about a mechanism and what it did: a file that needs nothing else, no network."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from axode.errors import FileError, InvalidArgument
+from axode.show.report.page import page
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.results.trajectory import Trajectory
+    from axode.symbolic.equations import Equations
+
+
+def report(
+    what: Any, path: str | PathLike[str], *, run: Trajectory | None = None, title: str | None = None
+) -> Path:
+    """Write a page about a mechanism: mobility, equations, parameters, and a run if there is one.
+
+    The page holds a playback in three dimensions, plots, the audit of energy and constraints, and
+    the numbers behind them. It opens from the file, without a network.
+
+    Args:
+        what: A `Mechanism`, its `Equations`, or a `Model`; a model that was loaded from a file
+            knows nothing of its equations, and the page says so.
+        path: Ends in `.html`.
+        run: What it did, of one run.
+        title: Instead of the mechanism's name.
+
+    Returns:
+        The path.
+
+    Raises:
+        FileError: if it cannot be written.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise InvalidArgument(f"a report is a page: '{file}' has to end in .html")
+    equations, model = _sides(what)
+    if run is not None:
+        _check(model, run)
+    text = page(equations, model, run, title or model.name)
+    partial = file.with_name(file.name + ".part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(file)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise FileError(f"cannot write '{file}': {error.strerror or error}") from error
+    return file
+
+
+def _sides(what: Any) -> tuple[Equations | None, Model]:
+    """Equations and model of whatever was given."""
+    if hasattr(what, "derive"):
+        what = what.derive()
+    if hasattr(what, "compile"):
+        return what, what.compile()
+    if hasattr(what, "forward_dynamics"):
+        return getattr(what.library, "equations", None), what
+    raise InvalidArgument(
+        f"a report is about a mechanism, its equations or a model, not about {what!r}.\n"
+        "  Remedy: report(model, path, run=run)"
+    )
+
+
+def _check(model: Model, run: Trajectory) -> None:
+    if run.batch:
+        raise InvalidArgument(
+            f"a report tells of one run, and this is a batch of shape {run.batch}.\n"
+            "  Remedy: run=batch.run(0)"
+        )
+    missing = [name for name in model.coordinates if name not in run]
+    if missing:
+        raise InvalidArgument(
+            f"the run has no column for {', '.join(missing)}: it is not one of '{model.name}'"
+        )

@@ -1,0 +1,248 @@
+"""The page itself, section by section."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from axode.errors import AxodeError
+from axode.show.mathml import to_mathml
+from axode.show.picture import picture
+from axode.show.report.font import math_font
+from axode.show.report.playback import playback, poses_along
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.results.trajectory import Trajectory
+    from axode.symbolic.equations import Equations
+
+FORMULAS = re.compile(r"<math.*?</math>", re.DOTALL)
+LONG = 20_000  # characters of TeX that a reader would still follow
+ROWS = 2000  # of the table that can be taken from the page
+
+PLAYER = """<section id="player">
+<canvas id="scene" aria-label="The mechanism in three dimensions"></canvas>
+<img id="still" alt="The mechanism" src="data:image/png;base64,{still}">
+<div id="controls"><button id="play" type="button">Play</button>
+<input id="scrub" type="range" min="0" value="0" aria-label="Time">
+<span id="clock"></span>
+<label>Speed <select id="speed"><option value="0.1">0.1</option><option value="0.25">0.25</option>
+<option value="0.5">0.5</option><option value="1" selected>1</option><option value="2">2</option>
+<option value="5">5</option><option value="10">10</option></select></label>
+<label><input id="loop" type="checkbox"> loop</label>
+<label><input id="follow" type="checkbox" checked> follow</label>
+<label><input id="trails" type="checkbox" checked> tracks</label></div>
+<div id="signals"><label>Signal <select id="signal"></select></label><span id="value"></span>
+<canvas id="chart"></canvas></div>
+<noscript><img alt="The mechanism" src="data:image/png;base64,{still}"></noscript>
+</section>
+<script type="application/json" id="playback">{data}</script>
+<script>{script}</script>"""
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,"><style>{style}</style></head>
+<body><h1>{title}</h1><p class="lead">{lead}</p>
+{sections}
+<footer>Made by Axode {version}. This page is one file; nothing is fetched when it opens.</footer>
+</body></html>
+"""
+
+
+def page(equations: Equations | None, model: Model, run: Trajectory | None, title: str) -> str:
+    """The whole page as text."""
+    import axode
+
+    sections = [_player(model, run)]
+    if run is not None:
+        sections += [_section("What happened", _audit(run)), _section("Plots", _plots(run))]
+    sections += list(_description(equations, model))
+    if run is not None:
+        sections.append(_section("Numbers", _numbers(run)))
+    body = "\n".join(sections)
+    style = _file("report.css") + math_font("".join(FORMULAS.findall(body)))
+    return PAGE.format(
+        title=html.escape(title), lead=html.escape(_lead(equations, model, run)), style=style,
+        sections=body, version=axode.__version__,
+    )  # fmt: skip
+
+
+def _lead(equations: Equations | None, model: Model, run: Trajectory | None) -> str:
+    words = f"{len(model.bodies)} bodies, {len(model.independent)} degrees of freedom"
+    if equations is not None:
+        kind = "holonomic" if equations.mobility.holonomic else "nonholonomic"
+        words += f", {kind}, {model.actuation}"
+    if run is not None:
+        words += f"; a run of {abs(float(run.ended) - float(run.time[0])):.4g} s"
+    return words + "."
+
+
+def _section(heading: str, content: str) -> str:
+    return f"<section><h2>{html.escape(heading)}</h2>\n{content}\n</section>"
+
+
+def _file(name: str) -> str:
+    return resources.files("axode.show.report").joinpath(name).read_text(encoding="utf-8")
+
+
+# the mechanism in motion -------------------------------------------------------------------------
+
+
+def _player(model: Model, run: Trajectory | None) -> str:
+    poses = model.poses(model.home) if run is None else poses_along(model, run)[0]
+    data = json.dumps(playback(model, run), separators=(",", ":")).replace("</", "<\\/")
+    return PLAYER.format(
+        still=_png(picture(model.scene, poses)), data=data, script=_file("player.js")
+    )
+
+
+def _png(pixels: Any) -> str:
+    from matplotlib.image import imsave
+
+    stream = io.BytesIO()
+    imsave(stream, pixels, format="png")
+    return base64.b64encode(stream.getvalue()).decode("ascii")
+
+
+# the run -----------------------------------------------------------------------------------------
+
+
+def _audit(run: Trajectory) -> str:
+    """How the run ended and how well it kept energy and constraints."""
+    rows = [("Ended", run.status or "finished")]
+    with_energy = bool(run.columns("energy"))
+    if with_energy:
+        rows.append(("Energy error, of the largest energy", f"{float(run.energy_error):.3g}"))
+    for name in run.columns("residual"):
+        column = run[name]
+        if np.isfinite(column).any():
+            worst = float(np.nanmax(np.abs(column)))
+            rows.append((f"Largest {name}", f"{worst:.3g} {run.unit(name)}".rstrip()))
+    rows += [(key.replace("_", " ").capitalize(), _words(value))
+             for key, value in run.info.items() if not isinstance(value, dict | list)]  # fmt: skip
+    rows += [(f"Event: {event.name}", f"at {event.time:.6g} s") for event in run.events]
+    return _table(("", ""), rows, numbers=False)
+
+
+def _words(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _plots(run: Trajectory) -> str:
+    """The overview, and what else can be drawn of this run."""
+    pieces = []
+    for what in ((), ("path",), ("energy",)):
+        try:
+            figure = run.plot(*what)
+        except AxodeError as error:
+            if not what:
+                pieces.append(f'<p class="fault">{html.escape(str(error))}</p>')
+            continue  # a robot that stays where it is has no path
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg")
+        text = stream.getvalue()
+        pieces.append(f"<figure>{_unique(text[text.index('<svg') :], len(pieces))}</figure>")
+    return "\n".join(pieces)
+
+
+def _unique(svg: str, number: int) -> str:
+    """Names inside a picture made its own, because several pictures share the page."""
+    for before in ('id="', "url(#", 'href="#'):
+        svg = svg.replace(before, f"{before}p{number}-")
+    return svg
+
+
+def _numbers(run: Trajectory) -> str:
+    """Values at start and end, and a table to take away."""
+    final = run.final
+    rows = [(name, run.unit(name), f"{run[name][0]:.6g}", f"{final[name]:.6g}")
+            for name in run.names]  # fmt: skip
+    table = _table(("Signal", "Unit", "Start", "End"), rows)
+    every = max(1, -(-len(run) // ROWS))
+    samples = np.column_stack([run.time[::every], run.values[::every]])
+    stream = io.StringIO()
+    stream.write(",".join(["time", *run.names]) + "\n")
+    np.savetxt(stream, samples, delimiter=",", fmt="%.9g")
+    text = base64.b64encode(stream.getvalue().encode()).decode("ascii")
+    name = html.escape(run.name or "run")
+    note = f"every {every}th sample" if every > 1 else "all samples"
+    link = f'<p><a download="{name}.csv" href="data:text/csv;base64,{text}">'
+    link += f"Take the numbers as CSV</a> ({note}, {len(samples)} rows).</p>"
+    return f"{link}\n<details><summary>Start and end of every signal</summary>{table}</details>"
+
+
+# the mechanism -----------------------------------------------------------------------------------
+
+
+def _description(equations: Equations | None, model: Model) -> Iterator[str]:
+    if equations is None:
+        yield _section("Mobility and equations", "<p>The model was loaded from a file, which holds "
+                       "its functions and not its equations.</p>")  # fmt: skip
+    else:
+        yield _section("Mobility", f"<pre>{html.escape(str(equations.mobility))}</pre>")
+        yield _section("Equations", _equations(equations))
+    yield _section("Names", _names(model))
+    if model.parameters:
+        state = "fixed when it was compiled" if model.facts.fixed else "free"
+        rows = [(name, f"{value:.9g}") for name, value in model.parameters.items()]
+        yield _section("Parameters", f"<p>In SI units, {state}.</p>"
+                       + _table(("Name", "Value"), rows))  # fmt: skip
+
+
+def _equations(equations: Equations) -> str:
+    """As formulas; a long model's as much as can be read."""
+    tex = equations.latex()
+    if len(tex) > LONG:
+        shown = to_mathml(r"I\,\dot{\nu} + C\,\nu = \tau + \gamma + \delta")
+        return (f'<div class="formula">{shown}</div><p>Written out they fill {len(tex):,} '
+                "characters of TeX, which nobody would read here; <code>equations.latex()</code> "
+                "gives them.</p>")  # fmt: skip
+    try:
+        return f'<div class="formula">{to_mathml(tex)}</div>'
+    except (AxodeError, ValueError) as error:
+        remark = html.escape(str(error))
+        return f"<p>{remark}</p><pre>{html.escape(tex)}</pre>"
+
+
+def _names(model: Model) -> str:
+    facts = model.facts
+    groups = (
+        ("Coordinate", facts.coordinates, facts.coordinate_units),
+        ("Independent speed", facts.independent,
+         [facts.speed_units[facts.speeds.index(n)] if n in facts.speeds else ""
+          for n in facts.independent]),
+        ("Input", facts.inputs, facts.input_units),
+        ("Measure", [m[0] for m in facts.measures], [m[1] for m in facts.measures]),
+    )  # fmt: skip
+    rows = [(kind, name, unit) for kind, names, units in groups
+            for name, unit in zip(names, units, strict=True)]  # fmt: skip
+    return "<details><summary>Coordinates, speeds, inputs, measures</summary>" + _table(
+        ("", "Name", "Unit"), rows, numbers=False
+    ) + "</details>"  # fmt: skip
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, numbers: bool = True) -> str:
+    """Rows of text; with `numbers`, all that look like one are set to the right."""
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in heads)
+    lines = [f"<tr>{head}</tr>"] if any(heads) else []
+    for row in rows:
+        cells = (f"<td{_right(cell) if numbers else ''}>{html.escape(cell)}</td>" for cell in row)
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return f'<div class="wide"><table>{"".join(lines)}</table></div>'
+
+
+def _right(cell: str) -> str:
+    try:
+        float(cell)
+    except ValueError:
+        return ""
+    return ' class="number"'
