@@ -11,10 +11,11 @@ ORDER = (
 )  # fmt: skip
 
 # Steps along the pipeline that a method may take when it is called, never when it is imported:
-# mechanism.derive(), equations.compile(), simulate(), which returns a trajectory, and its pictures.
+# mechanism.derive(), equations.compile(), simulate(), which returns a trajectory, and its pictures;
+# model.export(), which may write whole runs.
 STEPS_WHEN_CALLED = {
     ("mechanism", "symbolic"), ("symbolic", "codegen"), ("problems", "results"),
-    ("results", "show"), ("mechanism", "show"), ("codegen", "show"),
+    ("results", "show"), ("mechanism", "show"), ("codegen", "show"), ("codegen", "problems"),
 }  # fmt: skip
 
 # Packages that a folder knows nothing of, not even inside a function.

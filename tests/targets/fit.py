@@ -83,6 +83,10 @@ def recipes() -> dict[str, tuple[Callable, object, object, int, str]]:
     }  # fmt: skip
 
 
+# Fewer terms for single precision.
+SINGLE_TERMS = {"SIN": 4, "COS": 3, "ASIN": 6, "ATAN": 5}
+
+
 def fitted(g: Callable, low, high, terms: int) -> list[float]:
     """Polynomial that equals g at the Chebyshev nodes of an interval."""
     middle, half = (mp.mpf(low) + high) / 2, (mp.mpf(high) - low) / 2
@@ -102,7 +106,11 @@ def fitted(g: Callable, low, high, terms: int) -> list[float]:
 def source() -> str:
     """Text of the coefficients file."""
     blocks = []
-    for name, (g, low, high, terms, meaning) in recipes().items():
+    made = recipes()
+    for name, terms in SINGLE_TERMS.items():
+        g, low, high, _, meaning = made[name]
+        made[f"{name}_SINGLE"] = (g, low, high, terms, f"{meaning}, single precision")
+    for name, (g, low, high, terms, meaning) in made.items():
         numbers = "".join(f"    {c!r},\n" for c in fitted(g, low, high, terms))
         blocks.append(f"# {meaning}\n{name} = (\n{numbers})\n")
     return HEADER + "\n".join(blocks)

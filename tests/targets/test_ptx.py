@@ -149,7 +149,7 @@ def test_export_writes_text_and_header(tmp_path):
     text, header = made.export(tmp_path / "arm.ptx")
     assert text.read_text() == made.ptx
     assert json.loads(header.read_text()) == made.header
-    assert made.header["given"] == {"q": 7, "nu": 7, "u": 7}
+    assert made.header["kernels"]["forward_dynamics"]["given"] == {"q": 7, "nu": 7, "u": 7}
     with pytest.raises(ax.InvalidArgument, match=r"\.ptx file"):
         made.export(tmp_path / "arm.txt")
 

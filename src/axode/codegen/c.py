@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,21 @@ def c_code(tape: Tape) -> CCode:
     )
 
 
+def c_library(stem: str, tapes: Iterable[Tape]) -> tuple[str, str]:
+    """Several tapes as one header and one source, `stem`.h and `stem`.c."""
+    taken: set[str] = set()
+    named = [(tape, _identifier(tape.name, taken)) for tape in tapes]
+    made = [(tape, name, _arguments(tape, name)) for tape, name in named]
+    guard = f"AXODE_{_identifier(stem, set()).upper()}_H"
+    header = _GUARDED.format(
+        comment="\n".join(_comment(*item) for item in made), guard=guard,
+        signatures="\n".join(f"{_signature(*item)};" for item in made),
+    )  # fmt: skip
+    source = [f'#include "{stem}.h"\n', "#include <math.h>\n", *_helpers(t for t, _, _ in made),
+              *(_definition(*item) for item in made)]  # fmt: skip
+    return header, "\n".join(source)
+
+
 def _identifier(name: str, taken: set[str]) -> str:
     """A C identifier for a name such as ``left.torque``, different from those taken."""
     base = re.sub(r"\W", "_", name, flags=re.ASCII) or "unnamed"
@@ -135,9 +151,7 @@ def _comment(tape: Tape, name: str, arguments: list[str]) -> str:
     return "\n".join(line.replace("*/", "* /") if line != " */" else line for line in lines)
 
 
-def _header(tape: Tape, name: str, arguments: list[str]) -> str:
-    guard = f"AXODE_{name.upper()}_H"
-    return f"""{_comment(tape, name, arguments)}
+_GUARDED = """{comment}
 #ifndef {guard}
 #define {guard}
 
@@ -145,7 +159,7 @@ def _header(tape: Tape, name: str, arguments: list[str]) -> str:
 extern "C" {{
 #endif
 
-{_signature(tape, name, arguments)};
+{signatures}
 
 #ifdef __cplusplus
 }}
@@ -155,9 +169,28 @@ extern "C" {{
 """
 
 
+def _header(tape: Tape, name: str, arguments: list[str]) -> str:
+    return _GUARDED.format(
+        comment=_comment(tape, name, arguments), guard=f"AXODE_{name.upper()}_H",
+        signatures=f"{_signature(tape, name, arguments)};",
+    )  # fmt: skip
+
+
 def _source(tape: Tape, name: str, arguments: list[str]) -> str:
-    used = {Kind(k) for k in np.unique(tape.kinds).tolist()}
-    helpers = [text for kind, text in _HELPERS.items() if kind in used]
+    return "\n".join([
+        f'#include "{name}.h"\n',
+        "#include <math.h>\n",
+        *_helpers([tape]),
+        _definition(tape, name, arguments),
+    ])  # fmt: skip
+
+
+def _helpers(tapes: Iterable[Tape]) -> list[str]:
+    used = {Kind(k) for tape in tapes for k in np.unique(tape.kinds).tolist()}
+    return [f"{text}\n" for kind, text in _HELPERS.items() if kind in used]
+
+
+def _definition(tape: Tape, name: str, arguments: list[str]) -> str:
     first = len(tape.inputs)
     body, place = _statements(tape, arguments), 0
     for port, argument in zip(tape.outputs, arguments[first:], strict=True):
@@ -167,12 +200,7 @@ def _source(tape: Tape, name: str, arguments: list[str]) -> str:
         place += port.size
     lines = "\n".join(f"    {line}" for line in body)
     unused = "".join(f"    (void){a};\n" for a in arguments)
-    return "\n".join([
-        f'#include "{name}.h"\n',
-        "#include <math.h>\n",
-        *(f"{helper}\n" for helper in helpers),
-        f"{_signature(tape, name, arguments)}\n{{\n{unused}{lines}\n}}\n",
-    ])  # fmt: skip
+    return f"{_signature(tape, name, arguments)}\n{{\n{unused}{lines}\n}}\n"
 
 
 def _statements(tape: Tape, arguments: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from axode.codegen.facts import Facts
-from axode.codegen.library import SymbolicLibrary
+from axode.codegen.library import SymbolicLibrary, refuse_precision
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument, UnknownName
 
@@ -16,12 +16,15 @@ TARGETS = ("cpu", "interpreter", "cuda")
 
 
 def compile_model(
-    equations: Equations, target: str = "cpu", parameters: Literal["fixed", "free"] = "free"
-) -> Model:
+    equations: Equations, target: str = "cpu", parameters: Literal["fixed", "free"] = "free",
+    precision: str = "float64",
+) -> Model:  # fmt: skip
     """Make a model; see `Equations.compile`."""
     if target not in TARGETS:
         raise UnknownName("axode", "target", target, TARGETS)
     if parameters not in ("fixed", "free"):
         raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {parameters!r}")
+    refuse_precision(precision, target)
     fixed = parameters == "fixed"
-    return Model(Facts.of(equations, fixed=fixed), SymbolicLibrary(equations, target, fixed=fixed))
+    library = SymbolicLibrary(equations, target, fixed=fixed, precision=precision)
+    return Model(Facts.of(equations, fixed=fixed), library)

@@ -1,12 +1,12 @@
-"""Exponentials, logarithms, powers and their relatives, as straight-line IR."""
+"""Exponentials, logarithms, powers and their relatives, as straight-line IR of doubles."""
 
 from __future__ import annotations
 
 import math
 
 from axode.codegen import coefficients as poly
-from axode.codegen.ir import Writer
-from axode.codegen.reduction import ROUNDER, ROUNDER_BITS, minus_multiple, nearest
+from axode.codegen.ir import DOUBLE, Writer
+from axode.codegen.reduction import minus_multiple, nearest
 
 LN2 = (0.6931471805599453, 2.3190468138462996e-17)
 INF, NAN = math.inf, math.nan
@@ -89,8 +89,8 @@ def _mantissa(w: Writer, x: str) -> tuple[str, str]:
     # field >> 52 as a real: move it into the low bits of the rounding constant.
     biased = w.whole_operation("add", field, w.whole(2048 << 52))
     count = w.whole_operation("lshr", biased, w.whole(52))
-    as_real = w.from_bits(w.whole_operation("add", count, w.whole(ROUNDER_BITS)))
-    exponent = w.sub(as_real, w.constant(ROUNDER + 2048.0))
+    as_real = w.from_bits(w.whole_operation("add", count, w.whole(DOUBLE.rounder_bits)))
+    exponent = w.sub(as_real, w.constant(DOUBLE.rounder + 2048.0))
     return w.sub(exponent, shift), mantissa
 
 

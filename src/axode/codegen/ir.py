@@ -1,41 +1,106 @@
 """Writes LLVM IR as text, for one number or for a vector of them.
 
 Text is the fastest way into LLVM and gives the best error messages. The same
-calls write ``double`` or ``<4 x double>``, for any LLVM target, so a recipe is
+calls write ``double``, ``float`` or ``<4 x double>``, for any LLVM target, so a recipe is
 written once. Values are the strings that name them.
 """
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import struct
+from dataclasses import dataclass
 
 # Sums may be fused and regrouped; NaN and infinity keep their meaning.
 MODEL_FLAGS = "reassoc contract "
 
 
-def double_literal(value: float) -> str:
-    """A double in LLVM's exact hexadecimal notation."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+@dataclass(frozen=True)
+class Format:
+    """How a real number is kept.
+
+    Attributes:
+        name: As NumPy calls it.
+        real: LLVM's name of it.
+        integer: LLVM's name of an integer of the same size.
+        bits: Of a number.
+        digits: Binary ones, the hidden one included.
+    """
+
+    name: str
+    real: str
+    integer: str
+    bits: int
+    digits: int
+
+    @property
+    def bytes(self) -> int:
+        """Of a number."""
+        return self.bits // 8
+
+    @property
+    def sign_bit(self) -> int:
+        """An integer that has only the sign bit of a real."""
+        return -(1 << (self.bits - 1))
+
+    @property
+    def rounder(self) -> float:
+        """Adding this leaves the nearest integer in the low bits of the sum."""
+        return 1.5 * 2.0 ** (self.digits - 1)
+
+    @property
+    def rounder_bits(self) -> int:
+        """The bit pattern of `rounder`."""
+        real, whole = ("<d", "<q") if self.bits == 64 else ("<f", "<i")
+        return int(struct.unpack(whole, struct.pack(real, self.rounder))[0])
+
+    def literal(self, value: float) -> str:
+        """The nearest number of this format in LLVM's exact hexadecimal notation."""
+        nearest = value if self.bits == 64 else ctypes.c_float(value).value
+        return f"0x{struct.unpack('<Q', struct.pack('<d', nearest))[0]:016X}"
+
+
+DOUBLE = Format("float64", "double", "i64", 64, 53)
+SINGLE = Format("float32", "float", "i32", 32, 24)
+FORMATS = {item.name: item for item in (DOUBLE, SINGLE)}
 
 
 class Writer:
-    """Straight-line IR over vectors of ``lanes`` doubles (1: scalars)."""
+    """Straight-line IR over vectors of ``lanes`` reals (1: scalars)."""
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
+    def __init__(self, lanes: int, number: Format = DOUBLE) -> None:
+        self.lanes, self.format = lanes, number
         self.real, self.integer, self.bit = (
-            name if lanes == 1 else f"<{lanes} x {name}>" for name in ("double", "i64", "i1")
+            self._vector(name) for name in (number.real, number.integer, "i1")
         )
         self.lines: list[str] = []
         self.declarations: set[str] = set()
-        self._suffix = "f64" if lanes == 1 else f"v{lanes}f64"
-        self._count = 0
+        self._suffix = f"f{number.bits}" if lanes == 1 else f"v{lanes}f{number.bits}"
+        self._numbers = itertools.count(1)
         self._constants: dict[tuple[str, float | int], str] = {}
+
+    def _vector(self, name: str) -> str:
+        return name if self.lanes == 1 else f"<{self.lanes} x {name}>"
+
+    def doubled(self) -> Writer:
+        """A writer of double precision that goes on where this one stands, and back."""
+        other = Writer(self.lanes, DOUBLE)
+        other.lines, other.declarations = self.lines, self.declarations
+        other._numbers = self._numbers
+        return other
+
+    def widened(self, a: str) -> str:
+        """A real in double precision, exactly."""
+        return self.emit(f"fpext {self.real} {a} to {self._vector(DOUBLE.real)}")
+
+    def narrowed(self, a: str) -> str:
+        """A real of double precision as the nearest one of ours."""
+        return self.emit(f"fptrunc {self._vector(DOUBLE.real)} {a} to {self.real}")
 
     def emit(self, text: str) -> str:
         """Appends an instruction and names its result."""
-        self._count += 1
-        name = f"%{self._count}"
+        name = f"%{next(self._numbers)}"
         self.lines.append(f"  {name} = {text}")
         return name
 
@@ -43,14 +108,14 @@ class Writer:
         """A real number in every lane."""
         key = ("d", struct.unpack("<q", struct.pack("<d", value))[0])
         if key not in self._constants:
-            self._constants[key] = self._splat("double", double_literal(value))
+            self._constants[key] = self._splat(self.format.real, self.format.literal(value))
         return self._constants[key]
 
     def whole(self, value: int) -> str:
-        """A 64-bit integer in every lane."""
+        """An integer as long as a real in every lane."""
         key = ("i", value)
         if key not in self._constants:
-            self._constants[key] = self._splat("i64", str(value))
+            self._constants[key] = self._splat(self.format.integer, str(value))
         return self._constants[key]
 
     def _splat(self, element: str, literal: str) -> str:

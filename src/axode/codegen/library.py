@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
+PRECISIONS = ("float64", "float32")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -30,6 +32,7 @@ class AbstractLibrary(ABC):
     """Makes functions by name and keeps them."""
 
     target: str
+    precision: str = "float64"
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
@@ -51,20 +54,30 @@ class AbstractLibrary(ABC):
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         """Hybrid dynamics for one choice of what is known."""
 
+    @abstractmethod
+    def on_cpu(self) -> AbstractLibrary:
+        """The same functions for the CPU, in double precision."""
+
 
 class SymbolicLibrary(AbstractLibrary):
     """Functions made from equations when they are first asked for."""
 
-    def __init__(self, equations: Equations, target: str, *, fixed: bool) -> None:
+    def __init__(
+        self, equations: Equations, target: str, *, fixed: bool, precision: str = "float64"
+    ) -> None:
         self.equations = equations
         self._fixed = fixed
         self.target = target
+        self.precision = precision
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and other processes derive the mechanism again; symbols cannot travel."""
         e = self.equations
         return _derived, (type(self), e.system.mechanism, e.formulation, e.independent,
-                          self.target, self._fixed)  # fmt: skip
+                          self.target, self._fixed, self.precision)  # fmt: skip
+
+    def on_cpu(self) -> SymbolicLibrary:
+        return SymbolicLibrary(self.equations, "cpu", fixed=self._fixed)
 
     def names(self) -> tuple[str, ...]:
         from axode.symbolic.functions import RECIPES
@@ -101,22 +114,29 @@ class SymbolicLibrary(AbstractLibrary):
             from axode.codegen.interpreter import InterpretedFunction
 
             return Entry(graph.arguments, InterpretedFunction(graph))
-        return tape_entry(graph_tape(graph), self.target)
+        return tape_entry(graph_tape(graph), self.target, self.precision)
 
 
 def _derived(
     kind: type[SymbolicLibrary], mechanism: Mechanism, formulation: str,
-    independent: tuple[str, ...], target: str, fixed: bool,
+    independent: tuple[str, ...], target: str, fixed: bool, precision: str = "float64",
 ) -> SymbolicLibrary:  # fmt: skip
-    return kind(mechanism.derive(formulation, independent), target, fixed=fixed)
+    equations = mechanism.derive(formulation, independent)
+    return kind(equations, target, fixed=fixed, precision=precision)
 
 
 class TapeLibrary(AbstractLibrary):
     """Functions that were saved; needs neither the mechanism nor CasADi."""
 
-    def __init__(self, tapes: Mapping[str, Tape], target: str = "cpu") -> None:
+    def __init__(
+        self, tapes: Mapping[str, Tape], target: str = "cpu", precision: str = "float64"
+    ) -> None:
         self._tapes = dict(tapes)
         self.target = target
+        self.precision = precision
+
+    def on_cpu(self) -> TapeLibrary:
+        return TapeLibrary(self._tapes)
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._tapes)
@@ -127,7 +147,7 @@ class TapeLibrary(AbstractLibrary):
         return self._tapes[name]
 
     def entry(self, name: str) -> Entry:
-        return tape_entry(self.tape(name), self.target)
+        return tape_entry(self.tape(name), self.target, self.precision)
 
     def jacobian(self, name: str, wrt: str) -> Entry:
         wanted = f"{name}_by_{wrt}"
@@ -159,24 +179,33 @@ def shaped_tape(
     return replace(tape, inputs=inputs, outputs=(Port(name, shape),))
 
 
-def tape_entry(tape: Tape, target: str = "cpu") -> Entry:
+def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
     """Machine code of a tape, compiled when it is first called."""
     arguments = tuple(port.name for port in tape.inputs)
     if target == "cuda":
-        return Entry(arguments, gpu_function(tape))
+        return Entry(arguments, gpu_function(tape, precision))
     from axode.codegen.llvm import CompiledFunction
 
     return Entry(arguments, CompiledFunction(tape))
 
 
-def gpu_function(tape: Tape) -> Any:
+def gpu_function(tape: Tape, precision: str) -> Any:
     """A tape on the GPU of this machine."""
-    from axode.runtime.cuda import GpuKernel, own_capability
-    from axode.runtime.function import GpuFunction
+    from axode.runtime.cuda import KernelFile, own_capability
 
     capability = own_capability()  # before anything is compiled: there may be no GPU
     from axode.codegen.ptx import closest_capability, kernel, map_program
 
-    made = kernel(map_program(tape), closest_capability(capability))
-    arguments = [port.name for port in tape.inputs]
-    return GpuFunction(GpuKernel(made.ptx, made.header), tape.outputs[0].shape, arguments)
+    made = kernel(map_program(tape), closest_capability(capability), precision)
+    return KernelFile(made.ptx, made.header).function(tape.name)
+
+
+def refuse_precision(precision: str, target: str) -> None:
+    """Stop at numbers that a target does not have."""
+    if precision not in PRECISIONS:
+        raise UnknownName("axode", "precision", precision, PRECISIONS)
+    if precision != "float64" and target != "cuda":
+        raise NotApplicable(
+            f"precision='{precision}' is for GPUs: target='cuda'; the target '{target}' computes "
+            "in float64"
+        )

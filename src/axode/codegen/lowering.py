@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from axode.codegen.ir import Writer
+from axode.codegen.ir import DOUBLE, Format, Writer
 from axode.codegen.math import COMPARISONS, RECIPES
 from axode.codegen.operations import ARITY, LEAVES, LOGICAL, Kind
 from axode.codegen.tape import Tape
@@ -128,10 +128,10 @@ class ChunkLowering:
     element; elements are of the writer's type, one after the other.
     """
 
-    def __init__(self, plan: Plan, number: int, lanes: int) -> None:
+    def __init__(self, plan: Plan, number: int, lanes: int, format: Format = DOUBLE) -> None:
         self.plan, self.number = plan, number
-        self.w = Writer(lanes)
-        self._alignment = 8 * lanes
+        self.w = Writer(lanes, format)
+        self._alignment = format.bytes * lanes
         self._values: dict[int, str] = {}
         self._bits: dict[int, str] = {}
         self._bases: dict[int, str] = {}

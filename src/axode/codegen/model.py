@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,7 @@ class Model:
         self.facts = facts
         self.library = library
         self._entries: dict[Any, Entry] = {}
+        self._cpu: Model | None = None
         self.name = facts.name
         self.target = library.target
         self.coordinates = facts.coordinates
@@ -90,9 +92,10 @@ class Model:
         return Scene.from_json(self.facts.scene)
 
     def __repr__(self) -> str:
+        single = ", float32" if self.library.precision == "float32" else ""
         return (f"Model('{self.name}': {len(self.coordinates)} coordinates, "
                 f"{len(self.independent)} speeds, {len(self.inputs)} inputs, "
-                f"{self.target})")  # fmt: skip
+                f"{self.target}{single})")  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What was compiled stays behind: a copy finds it in the cache."""
@@ -313,6 +316,37 @@ class Model:
 
         names = self.functions if functions is None else tuple(functions)
         save_model(self.facts, {name: self.tape(name) for name in names}, path)
+
+    def export(
+        self, path: str | PathLike[str], functions: Sequence[str] | None = None, *,
+        rollout: str | None = None, input: Any = None, capability: str = "7.5",
+        precision: Literal["float64", "float32"] | None = None,
+    ) -> tuple[Path, ...]:  # fmt: skip
+        """Write functions for other programs; the ending of the path says for which.
+
+        Args:
+            path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
+                `axode.runtime.cuda`, with `x.json` beside it.
+            functions: Which; all into `.axm`, else forward_dynamics, unless given.
+            rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
+            input: Of those runs, as `simulate` takes it; an argument of the kernel unless given.
+            capability: Oldest compute capability the kernels must run on.
+            precision: Of the kernels; the model's unless given.
+
+        Returns:
+            The files.
+        """
+        from axode.codegen.export import export_model
+
+        return export_model(self, path, functions, rollout, input, capability, precision)
+
+    def on_cpu(self) -> Model:
+        """The same model with functions that run on the CPU in double precision; often itself."""
+        if self.target != "cuda":
+            return self
+        if self._cpu is None:
+            self._cpu = Model(self.facts, self.library.on_cpu())
+        return self._cpu
 
     # arguments ---------------------------------------------------------------------------------
 

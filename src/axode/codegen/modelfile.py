@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 
 from axode.codegen.facts import Facts
-from axode.codegen.library import TapeLibrary
+from axode.codegen.library import TapeLibrary, refuse_precision
 from axode.codegen.model import Model
 from axode.codegen.tape import Tape
 from axode.errors import FileError, UnknownName
@@ -32,18 +32,20 @@ def save_model(facts: Facts, tapes: Mapping[str, Tape], path: str | PathLike[str
     write_atomically(Path(path), body + hashlib.sha256(body).digest())
 
 
-def load_model(path: str | PathLike[str], target: str = "cpu") -> Model:
+def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = "float64") -> Model:
     """Read a model that `Model.save` wrote; needs neither its mechanism nor CasADi.
 
     Args:
         path: The file, usually `name.axm`.
         target: "cpu" or "cuda".
+        precision: "float64", or "float32" on a GPU.
 
     Raises:
         FileError: if it cannot be read, is truncated, was changed, or is of another version.
     """
     if target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
+    refuse_precision(precision, target)
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -60,19 +62,19 @@ def load_model(path: str | PathLike[str], target: str = "cpu") -> Model:
     if hashlib.sha256(body).digest() != digest:
         raise FileError(f"'{path}' is truncated or was changed: its checksum does not match.")
     try:
-        return _decoded(body, start, size, target)
+        return _decoded(body, start, size, target, precision)
     except (ValueError, KeyError, TypeError, FileError) as error:
         raise FileError(f"'{path}' is damaged: {error}") from error
 
 
-def _decoded(body: bytes, start: int, size: int, target: str) -> Model:
+def _decoded(body: bytes, start: int, size: int, target: str, precision: str) -> Model:
     header = json.loads(body[start : start + size])
     position = start + size
     tapes = {}
     for name, length in header["functions"]:
         tapes[str(name)] = Tape.from_bytes(body[position : position + length])
         position += length
-    return Model(Facts.from_json(header["facts"]), TapeLibrary(tapes, target))
+    return Model(Facts.from_json(header["facts"]), TapeLibrary(tapes, target, precision))
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from axode.codegen.ir import DOUBLE, Format
 from axode.codegen.lowering import ChunkLowering, Plan, plan
 from axode.codegen.tape import Tape
 
@@ -210,9 +211,14 @@ done:
 class ProgramWriter:
     """Writes the exported function: a loop over groups of runs around the program."""
 
-    def __init__(self, program: Program, lanes: int, plans: dict[str, tuple[int, Plan]]) -> None:
-        self.program, self.lanes, self.plans = program, lanes, plans
-        self.real = "double" if lanes == 1 else f"<{lanes} x double>"
+    def __init__(
+        self, program: Program, lanes: int, plans: dict[str, tuple[int, Plan]],
+        number: Format = DOUBLE,
+    ) -> None:  # fmt: skip
+        self.program, self.lanes, self.plans, self.format = program, lanes, plans, number
+        self.number = number.real
+        self.real = self.number if lanes == 1 else f"<{lanes} x {self.number}>"
+        self.tape_prefix = "tape"
         self.lines: list[str] = []
         self._count = 0
         self._labels = 0
@@ -327,7 +333,10 @@ class ProgramWriter:
                 number, cut = self.plans[tape.digest]
                 bases = self._bases[id(operation)]
                 for part in range(len(cut.chunks)):
-                    self.line(f"call void @tape{number}_{part}(ptr {bases}, ptr {self.slots})")
+                    self.line(
+                        f"call void @{self.tape_prefix}{number}_{part}(ptr {bases}, "
+                        f"ptr {self.slots})"
+                    )
             case ReadRow(table, index, buffer):
                 for lane, run in enumerate(self._runs):
                     row = self._table_row(table, index, lane, run)
@@ -347,7 +356,8 @@ class ProgramWriter:
     def _whole(self, index: str, lane: int, rows: str) -> str:
         """A row's number, cut to what the table has; NaN is the first row."""
         number = self._number(index, lane)
-        whole = self.emit(f"call i64 @llvm.fptosi.sat.i64.f64(double {number})")
+        convert = f"@llvm.fptosi.sat.i64.f{self.format.bits}({self.number} {number})"
+        whole = self.emit(f"call i64 {convert}")
         below = self.emit(f"icmp slt i64 {whole}, 0")
         whole = self.emit(f"select i1 {below}, i64 0, i64 {whole}")
         last = self.emit(f"sub i64 {rows}, 1")
@@ -355,13 +365,13 @@ class ProgramWriter:
         return self.emit(f"select i1 {above}, i64 {last}, i64 {whole}")
 
     def _number(self, buffer: str, lane: int) -> str:
-        place = self.emit(f"getelementptr double, ptr {self._places[buffer]}, i64 {lane}")
-        return self.emit(f"load double, ptr {place}")
+        place = self.emit(f"getelementptr {self.number}, ptr {self._places[buffer]}, i64 {lane}")
+        return self.emit(f"load {self.number}, ptr {place}")
 
     def _write_row(self, operation: WriteRow) -> None:
         for lane, run in enumerate(self._runs or ["%i"]):
             flag = self._number(operation.flag, lane)
-            up = self.emit(f"fcmp une double {flag}, 0.0")
+            up = self.emit(f"fcmp une {self.number} {flag}, 0.0")
             self._labels += 1
             write, after = f"write{self._labels}", f"written{self._labels}"
             self.line(f"br i1 {up}, label %{write}, label %{after}")
@@ -395,10 +405,10 @@ class ProgramWriter:
         self.label(after)
 
     def _any(self, buffer: str) -> str:
-        align = 8 * self.lanes
+        align = self.format.bytes * self.lanes
         value = self.emit(f"load {self.real}, ptr {self._places[buffer]}, align {align}")
         if self.lanes == 1:
-            return self.emit(f"fcmp une double {value}, 0.0")
+            return self.emit(f"fcmp une {self.number} {value}, 0.0")
         zero = "zeroinitializer"
         bits = self.emit(f"fcmp une {self.real} {value}, {zero}")
         packed = self.emit(f"bitcast <{self.lanes} x i1> {bits} to i{self.lanes}")

@@ -1,68 +1,55 @@
-"""Programs and tapes as PTX: one thread a run, everything it works on in registers.
-
-The instructions are those of the CPU: the same tapes are lowered by the same code, inlined into one
-kernel, and LLVM's optimiser turns the buffers into registers. Arrays stay where the caller has
-them, addressed by the bytes between runs and between elements, so that any layout is read without a
-copy; coalescing wants the runs next to each other.
-
-The same kernel can be written for the CPU, where a test can run it without a GPU.
-"""
+"""Programs and tapes as PTX, which the driver of any NVIDIA GPU turns into its own code."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from axode.codegen.lowering import ChunkLowering, Plan, plan
-from axode.codegen.program import (
-    ENTRY,
-    Evaluate,
-    Operation,
-    Program,
-    ProgramWriter,
-    ReadRow,
-    WriteRow,
-)
+from axode.codegen.ir import FORMATS
+from axode.codegen.program import ENTRY, Evaluate, Program
 from axode.codegen.tape import Tape
-from axode.errors import InvalidArgument
+from axode.codegen.thread import thread_module
+from axode.errors import InvalidArgument, UnknownName
 
-FORMAT = 1
+FORMAT = 2
 CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
-UNCUT = 1_000_000_000  # a kernel is one function, however long
-GLOBAL = " addrspace(1)"
-_THREAD = """declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
-declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
-declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-"""
-_INDEX = """  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
-  %width = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
-  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-  %wide_block = zext i32 %block to i64
-  %wide_width = zext i32 %width to i64
-  %wide_thread = zext i32 %thread to i64
-  %first = mul i64 %wide_block, %wide_width
-  %i = add i64 %first, %wide_thread
-"""
+PATIENCE = 120  # [s] for the assembler to say how many registers a kernel takes
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """PTX of a program and what its caller must know.
+class Kernels:
+    """PTX of programs and what their caller must know.
 
     Attributes:
         ptx: The text that a driver loads.
-        header: Name, capability, sizes of buffers, widths of tables, in JSON's own types.
+        header: Capability, precision, and by the kernels' names their entry, the sizes of their
+            buffers and the widths of their tables, in JSON's own types.
     """
 
     ptx: str
     header: dict[str, Any]
 
+    def __repr__(self) -> str:
+        h = self.header
+        lines = [f"Kernels for compute capability {h['capability']} and newer, {h['precision']}"]
+        for name, known in h["kernels"].items():
+            line = f"  {name}: {known['operations']} operations"
+            if "registers" in known:
+                line += f", {known['registers']} registers, {known['spilled_bytes']} bytes spilled"
+            lines.append(line)
+        return "\n".join(lines)
+
     def export(self, path: str | Path) -> tuple[Path, Path]:
-        """Write `x.ptx` and `x.json`; `axode.runtime.cuda` loads them with CuPy alone."""
+        """Write `x.ptx` and `x.json`; `axode.runtime.cuda` loads them with NumPy and CuPy alone."""
         from axode.codegen.modelfile import write_atomically
 
         place = Path(path)
@@ -72,6 +59,17 @@ class Kernel:
         write_atomically(place, self.ptx.encode())
         write_atomically(text, json.dumps(self.header, indent=1).encode())
         return place, text
+
+    def assembled(self) -> Kernels:
+        """The same with registers and spills, where NVIDIA's assembler ptxas is installed.
+
+        Raises:
+            InvalidArgument: if it refuses the text.
+        """
+        found = _resources(self.ptx, self.header["capability"])
+        kernels = {name: known | found.get(known["entry"], {})
+                   for name, known in self.header["kernels"].items()}  # fmt: skip
+        return replace(self, header=self.header | {"kernels": kernels})
 
 
 def map_program(tape: Tape) -> Program:
@@ -83,23 +81,61 @@ def map_program(tape: Tape) -> Program:
     return Program(tape.name, state=outputs, given=given, tables={}, operations=(call,))
 
 
-def kernel(program: Program, capability: str = "7.5") -> Kernel:
-    """A program as PTX for one generation of GPUs and all later ones.
+def kernel(program: Program, capability: str = "7.5", precision: str = "float64") -> Kernels:
+    """One program as PTX; see `kernels`."""
+    return kernels({program.name: program}, capability, precision)
+
+
+def kernels(
+    programs: Mapping[str, Program], capability: str = "7.5", precision: str = "float64",
+    about: Mapping[str, Any] | None = None,
+) -> Kernels:  # fmt: skip
+    """Programs as PTX for one generation of GPUs and all later ones.
 
     Args:
-        program: What one thread does.
+        programs: What one thread does, by name.
         capability: Oldest compute capability it must run on.
+        precision: Of arrays and arithmetic, "float64" or "float32".
+        about: What else the header should tell.
     """
     if capability not in CAPABILITIES:
         known = ", ".join(CAPABILITIES)
         raise InvalidArgument(f"capability must be one of {known}, got {capability!r}")
-    ptx = _emitted(_thread_module(program, host=False), capability)
+    number = FORMATS[checked_precision(precision)]
+    entries = {_entry(name, place): name for place, name in enumerate(programs)}
+    ir = thread_module({e: programs[name] for e, name in entries.items()}, number, host=False)
+    ptx = _emitted(ir, capability)
+    version = re.search(r"^\.version (\d+\.\d+)", ptx, re.MULTILINE)
     header = {
-        "format": FORMAT, "name": program.name, "entry": ENTRY, "capability": capability,
-        "state": program.state, "given": program.given, "tables": program.tables,
+        "format": FORMAT, "capability": capability, "precision": precision,
+        "ptx": version[1] if version else "", **(about or {}),
+        "kernels": {name: _described(programs[name], entry) for entry, name in entries.items()},
+    }  # fmt: skip
+    return Kernels(ptx, header)
+
+
+def checked_precision(precision: str) -> str:
+    """A precision that kernels can have."""
+    if precision not in FORMATS:
+        raise UnknownName("axode", "precision", precision, FORMATS)
+    return precision
+
+
+def _entry(name: str, place: int) -> str:
+    """A name that PTX accepts; no two are the same."""
+    return f"k{place}_{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
+
+
+def _described(program: Program, entry: str) -> dict[str, Any]:
+    """What a caller must know of one kernel."""
+    made: dict[str, Any] = {
+        "entry": entry, "state": program.state, "given": program.given, "tables": program.tables,
         "operations": sum(tape.n_operations for tape in program.tapes),
     }  # fmt: skip
-    return Kernel(ptx, header)
+    (first, *others) = program.operations
+    if isinstance(first, Evaluate) and not others and len(first.tape.outputs) == 1:
+        made["shape"] = list(first.tape.outputs[0].shape)
+    return made
 
 
 def closest_capability(own: str) -> str:
@@ -114,9 +150,9 @@ def closest_capability(own: str) -> str:
     return known[-1]
 
 
-def host_module(program: Program) -> str:
+def host_module(program: Program, precision: str = "float64") -> str:
     """The same kernel for the CPU: ``void rollout(ptr table, i64 count, i64 i)``."""
-    return _thread_module(program, host=True)
+    return thread_module({ENTRY: program}, FORMATS[checked_precision(precision)], host=True)
 
 
 def _emitted(ir: str, capability: str) -> str:
@@ -131,122 +167,29 @@ def _emitted(ir: str, capability: str) -> str:
     return str(machine.emit_assembly(module))
 
 
-def _thread_module(program: Program, *, host: bool) -> str:
-    declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
-    functions: list[str] = []
-    plans: dict[str, tuple[int, Plan]] = {}
-    for number, tape in enumerate(program.tapes):
-        cut = plan(tape, longest=UNCUT)
-        plans[tape.digest] = (number, cut)
-        chunk = ChunkLowering(cut, 0, 1)
-        functions.append(chunk.text(f"tape{number}_0"))
-        declarations |= chunk.w.declarations
-    head = [] if host else ['target triple = "nvptx64-nvidia-cuda"', _THREAD]
-    body = _ThreadWriter(program, plans, host=host).text()
-    attributes = "attributes #0 = { nounwind alwaysinline }\nattributes #1 = { nounwind }\n"
-    return "\n".join([*head, *sorted(declarations), *functions, body, attributes])
+_OF_ONE = re.compile(
+    r"Function properties for (\w+)\s+\d+ bytes stack frame, (\d+) bytes spill stores, "
+    r"(\d+) bytes spill loads\s+(?:ptxas )?info\s+: Used (\d+) registers"
+)
 
 
-class _ThreadWriter(ProgramWriter):
-    """Writes the kernel: one run, its buffers in registers, arrays by strides.
-
-    The table holds, for every external buffer, address, bytes between runs and bytes between
-    elements; for every table, address, bytes between runs, rows and elements, and number of rows;
-    then the budget.
-    """
-
-    def __init__(self, program: Program, plans: dict[str, tuple[int, Plan]], *, host: bool) -> None:
-        super().__init__(program, 1, plans)
-        self.host = host
-        self.space = "" if host else GLOBAL
-        self._strides: dict[str, tuple[str, ...]] = {}
-
-    def text(self) -> str:
-        """The IR of the exported function."""
-        self._prologue()
-        first, self.lines = self.lines, []  # buffers made in the entry block can become registers
-        self._enter_group()
-        for operation in self.program.operations:
-            self._operation(operation)
-        self._leave_group()
-        convention = "" if self.host else "ptx_kernel "
-        own = ", i64 %i" if self.host else ""
-        index = "" if self.host else _INDEX
-        return "\n".join([
-            f"define {convention}void @{ENTRY}(ptr{self.space} %table, i64 %count{own}) #1 {{",
-            "entry:", index, *first, "  %inside = icmp slt i64 %i, %count",
-            "  br i1 %inside, label %group, label %done", "group:", *self.lines,
-            "  br label %done", "done:", "  ret void", "}", "",
-        ])  # fmt: skip
-
-    def _prologue(self) -> None:
-        position = 0
-        for name in self.program.external:
-            self._strides[name] = self._entry(position, 2)
-            position += 3
-        for name in self.program.tables:
-            self._strides[name] = self._entry(position, 4)
-            position += 5
-        self.budget = self._item(position, "i64")
-        self.spent = self.emit("alloca i64")
-        for name, size in {**self.program.local, **self.program.external}.items():
-            self._places[name] = self.emit(f"alloca [{max(size, 1)} x double], align 8")
-        self.slots = "null"
-        for operation in self.program.flattened():
-            if isinstance(operation, Evaluate):
-                size = len(operation.buffers)
-                self._bases[id(operation)] = self.emit(f"alloca ptr, i64 {size}")
-
-    def _entry(self, position: int, numbers: int) -> tuple[str, ...]:
-        address = self._item(position, f"ptr{self.space}")
-        return (address, *(self._item(position + 1 + k, "i64") for k in range(numbers)))
-
-    def _item(self, position: int, kind: str) -> str:
-        place = self.emit(f"getelementptr i64, ptr{self.space} %table, i64 {position}")
-        return self.emit(f"load {kind}, ptr{self.space} {place}")
-
-    def _enter_group(self) -> None:
-        for name, size in self.program.external.items():
-            address, runs, elements = self._strides[name]
-            self._unrolled(self._offset(address, "%i", runs), elements, name, size, fetch=True)
-        self._store_bases()
-        self.line(f"store i64 0, ptr {self.spent}")
-
-    def _leave_group(self) -> None:
-        for name, size in self.program.state.items():
-            address, runs, elements = self._strides[name]
-            self._unrolled(self._offset(address, "%i", runs), elements, name, size, fetch=False)
-
-    def _offset(self, address: str, count: str, stride: str) -> str:
-        bytes_ = self.emit(f"mul i64 {count}, {stride}")
-        return self.emit(f"getelementptr i8, ptr{self.space} {address}, i64 {bytes_}")
-
-    def _unrolled(self, row: str, stride: str, buffer: str, size: int, *, fetch: bool) -> None:
-        """Copy element by element: only constant places can become registers."""
-        for e in range(size):
-            far = self._offset(row, str(e), stride)
-            near = self.emit(f"getelementptr double, ptr {self._places[buffer]}, i64 {e}")
-            if fetch:
-                x = self.emit(f"load double, ptr{self.space} {far}, align 8")
-                self.line(f"store double {x}, ptr {near}, align 8")
-            else:
-                x = self.emit(f"load double, ptr {near}, align 8")
-                self.line(f"store double {x}, ptr{self.space} {far}, align 8")
-
-    def _operation(self, operation: Operation) -> None:
-        if isinstance(operation, ReadRow):
-            row, stride = self._row_of(operation.table, operation.index)
-            width = self.program.tables[operation.table]
-            self._unrolled(row, stride, operation.buffer, width, fetch=True)
-        else:
-            super()._operation(operation)
-
-    def _row_of(self, table: str, index: str) -> tuple[str, str]:
-        address, runs, rows, elements, count = self._strides[table]
-        start = self._offset(address, "%i", runs)
-        return self._offset(start, self._whole(index, 0, count), rows), elements
-
-    def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
-        row, stride = self._row_of(operation.table, operation.index)
-        width = self.program.tables[operation.table]
-        self._unrolled(row, stride, operation.buffer, width, fetch=False)
+def _resources(ptx: str, capability: str) -> dict[str, dict[str, int]]:
+    """Registers and spilled bytes a thread of every entry; nothing without an assembler."""
+    assembler = shutil.which("ptxas")
+    if assembler is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernels.ptx")
+        source.write_text(ptx)
+        command = [assembler, "-v", f"-arch=sm_{capability.replace('.', '')}", str(source), "-o",
+                   str(source.with_suffix(".cubin"))]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return {}
+    if done.returncode:
+        raise InvalidArgument(f"ptxas refuses the kernels: {done.stderr.strip()[:500]}")
+    return {
+        entry: {"registers": int(registers), "spilled_bytes": int(stores)}
+        for entry, stores, _, registers in _OF_ONE.findall(done.stdout + done.stderr)
+    }

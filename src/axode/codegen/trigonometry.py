@@ -3,35 +3,63 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from axode.codegen import coefficients as poly
-from axode.codegen.ir import Writer
-from axode.codegen.reduction import SIGN_BIT, minus_multiple, nearest
+from axode.codegen.ir import DOUBLE, SINGLE, Format, Writer
+from axode.codegen.reduction import minus_multiple, nearest
 
-# pi/2 in three parts of 53 bits. With fused steps x - n * (pi/2) keeps full relative
-# accuracy for |x| < 2**40: the first step is exact, the second rounds once.
-HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
-QUARTER_PI, QUARTER_PI_LOW = HALF_PI[0] / 2, HALF_PI[1] / 2
 
-LARGEST_ANGLE = 2.0**40
+@dataclass(frozen=True)
+class _Numbers:
+    """What the recipes need to know of a format.
+
+    Attributes:
+        half_pi: pi/2 in three numbers of the format. With fused steps x - n * (pi/2) keeps full
+            relative accuracy up to the largest angle: the first step is exact, the second rounds
+            once.
+        largest: Angles beyond [rad] are NaN: neighbouring numbers are too far apart.
+        huge, shrink: Arguments of atan2 beyond one are multiplied by the other.
+        sin, cos, asin, atan: Polynomials.
+    """
+
+    half_pi: tuple[float, float, float]
+    largest: float
+    huge: float
+    shrink: float
+    sin: tuple[float, ...]
+    cos: tuple[float, ...]
+    asin: tuple[float, ...]
+    atan: tuple[float, ...]
+
+
+_NUMBERS: dict[Format, _Numbers] = {
+    DOUBLE: _Numbers(
+        (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
+        2.0**40, 2.0**1000, 2.0**-60, poly.SIN, poly.COS, poly.ASIN, poly.ATAN),
+    SINGLE: _Numbers(
+        (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+        2.0**17, 2.0**120, 2.0**-20,
+        poly.SIN_SINGLE, poly.COS_SINGLE, poly.ASIN_SINGLE, poly.ATAN_SINGLE),
+}  # fmt: skip
 
 
 def sin_cos(w: Writer, x: str) -> tuple[str, str]:
     """Sine and cosine from one reduction to |r| <= pi/4.
 
-    Beyond 2**40 rad the reduction has no correct digits left; the answer is NaN.
+    Far out, from 2**40 rad or 2**17 in single precision, the answer is NaN.
     """
-    known = w.compare("olt", w.fabs(x), w.constant(LARGEST_ANGLE))
+    numbers = _NUMBERS[w.format]
+    known = w.compare("olt", w.fabs(x), w.constant(numbers.largest))
     x = w.select(known, x, w.constant(math.nan))
     n, quadrant = nearest(w, w.mul(x, w.constant(2 / math.pi)))
-    r = minus_multiple(w, x, n, HALF_PI)
+    r = minus_multiple(w, x, n, numbers.half_pi)
     z = w.mul(r, r)
-    sine = w.fma(w.mul(z, w.polynomial(z, poly.SIN)), r, r)
+    sine = w.fma(w.mul(z, w.polynomial(z, numbers.sin)), r, r)
     half = w.mul(z, w.constant(0.5))
     near = w.sub(w.constant(1.0), half)
     lost = w.sub(w.sub(w.constant(1.0), near), half)
-    cosine = w.add(near, w.fma(w.mul(z, z), w.polynomial(z, poly.COS), lost))
+    cosine = w.add(near, w.fma(w.mul(z, z), w.polynomial(z, numbers.cos), lost))
     odd = w.compare_whole("ne", w.whole_operation("and", quadrant, w.whole(1)), w.whole(0))
     next_quadrant = w.whole_operation("add", quadrant, w.whole(1))
     return (
@@ -42,8 +70,8 @@ def sin_cos(w: Writer, x: str) -> tuple[str, str]:
 
 def _signed(w: Writer, value: str, quadrant: str) -> str:
     """Negates the value in quadrants 2 and 3."""
-    second = w.whole_operation("shl", quadrant, w.whole(62))
-    sign = w.whole_operation("and", second, w.whole(SIGN_BIT))
+    second = w.whole_operation("shl", quadrant, w.whole(w.format.bits - 2))
+    sign = w.whole_operation("and", second, w.whole(w.format.sign_bit))
     return w.from_bits(w.whole_operation("xor", w.bits(value), sign))
 
 
@@ -61,30 +89,32 @@ def _asin_parts(w: Writer, x: str) -> tuple[str, str, str]:
     half = w.fma(size, w.constant(-0.5), w.constant(0.5))
     z = w.select(outer, half, w.mul(size, size))
     a = w.select(outer, w.sqrt(half), size)
-    return outer, a, w.mul(w.mul(a, z), w.polynomial(z, poly.ASIN))
+    return outer, a, w.mul(w.mul(a, z), w.polynomial(z, _NUMBERS[w.format].asin))
 
 
 def asin(w: Writer, x: str) -> str:
     outer, a, rest = _asin_parts(w, x)
+    half_pi = _NUMBERS[w.format].half_pi
     inner_value = w.add(a, rest)
     # pi/2 - 2 a - 2 rest, the two large terms first and their rounding kept.
     minus_two = w.constant(-2.0)
-    first = w.fma(a, minus_two, w.constant(HALF_PI[0]))
-    lost = w.fma(a, minus_two, w.sub(w.constant(HALF_PI[0]), first))
-    small = w.fma(rest, minus_two, w.add(lost, w.constant(HALF_PI[1])))
+    first = w.fma(a, minus_two, w.constant(half_pi[0]))
+    lost = w.fma(a, minus_two, w.sub(w.constant(half_pi[0]), first))
+    small = w.fma(rest, minus_two, w.add(lost, w.constant(half_pi[1])))
     return w.copysign(w.select(outer, w.add(first, small), inner_value), x)
 
 
 def acos(w: Writer, x: str) -> str:
     outer, a, rest = _asin_parts(w, x)
+    half_pi = _NUMBERS[w.format].half_pi
     # outer: 2 (a + rest), or pi minus it; inner: pi/2 minus or plus (a + rest).
     scale = w.select(outer, w.constant(2.0), w.constant(-1.0))
     signed = w.select(w.compare("olt", x, w.constant(0.0)), w.neg(scale), scale)
     below = w.compare("olt", x, w.constant(0.0))
-    base = w.select(below, w.constant(PI), w.constant(0.0))
-    base_low = w.select(below, w.constant(PI_LOW), w.constant(0.0))
-    base = w.select(outer, base, w.constant(HALF_PI[0]))
-    base_low = w.select(outer, base_low, w.constant(HALF_PI[1]))
+    base = w.select(below, w.constant(2 * half_pi[0]), w.constant(0.0))
+    base_low = w.select(below, w.constant(2 * half_pi[1]), w.constant(0.0))
+    base = w.select(outer, base, w.constant(half_pi[0]))
+    base_low = w.select(outer, base_low, w.constant(half_pi[1]))
     first = w.fma(a, signed, base)
     lost = w.fma(a, signed, w.sub(base, first))
     return w.add(first, w.fma(rest, signed, w.add(lost, base_low)))
@@ -92,6 +122,8 @@ def acos(w: Writer, x: str) -> str:
 
 def _atan_ratio(w: Writer, y: str, x: str) -> str:
     """atan(y/x) for y, x >= 0, one division, |reduced| <= tan(pi/8)."""
+    numbers = _NUMBERS[w.format]
+    half_pi = numbers.half_pi
     steep = w.compare("ogt", y, w.mul(x, w.constant(1 + math.sqrt(2))))
     middle = w.compare("ogt", y, w.mul(x, w.constant(math.sqrt(2) - 1)))
     numerator = w.select(middle, w.sub(y, x), y)
@@ -99,18 +131,18 @@ def _atan_ratio(w: Writer, y: str, x: str) -> str:
     numerator = w.select(steep, w.neg(x), numerator)
     denominator = w.select(steep, y, denominator)
     t = w.div(numerator, denominator)
-    base = w.select(middle, w.constant(QUARTER_PI), w.constant(0.0))
-    base_low = w.select(middle, w.constant(QUARTER_PI_LOW), w.constant(0.0))
-    base = w.select(steep, w.constant(HALF_PI[0]), base)
-    base_low = w.select(steep, w.constant(HALF_PI[1]), base_low)
+    base = w.select(middle, w.constant(half_pi[0] / 2), w.constant(0.0))
+    base_low = w.select(middle, w.constant(half_pi[1] / 2), w.constant(0.0))
+    base = w.select(steep, w.constant(half_pi[0]), base)
+    base_low = w.select(steep, w.constant(half_pi[1]), base_low)
     # Equal arguments may both be 0 or inf, where the quotient is not a number.
     equal = w.compare("oeq", y, x)
     t = w.select(equal, w.constant(0.0), t)
     diagonal = w.combine("and", equal, w.compare("ogt", y, w.constant(0.0)))
-    base = w.select(diagonal, w.constant(QUARTER_PI), base)
-    base_low = w.select(diagonal, w.constant(QUARTER_PI_LOW), base_low)
+    base = w.select(diagonal, w.constant(half_pi[0] / 2), base)
+    base_low = w.select(diagonal, w.constant(half_pi[1] / 2), base_low)
     z = w.mul(t, t)
-    rest = w.fma(w.mul(t, z), w.polynomial(z, poly.ATAN), base_low)
+    rest = w.fma(w.mul(t, z), w.polynomial(z, numbers.atan), base_low)
     first = w.add(base, t)
     lost = w.add(w.sub(base, first), t)
     return w.add(first, w.add(lost, rest))
@@ -121,12 +153,14 @@ def atan(w: Writer, x: str) -> str:
 
 
 def atan2(w: Writer, y: str, x: str) -> str:
+    numbers = _NUMBERS[w.format]
+    half_pi = numbers.half_pi
     size_y, size_x = w.fabs(y), w.fabs(x)
     # Shrinking both keeps the sum of two huge numbers finite; the angle stays.
-    huge = w.constant(2.0**1000)
+    huge = w.constant(numbers.huge)
     large = w.combine("or", w.compare("ogt", size_y, huge), w.compare("ogt", size_x, huge))
-    scale = w.select(large, w.constant(2.0**-60), w.constant(1.0))
+    scale = w.select(large, w.constant(numbers.shrink), w.constant(1.0))
     angle = _atan_ratio(w, w.mul(size_y, scale), w.mul(size_x, scale))
     behind = w.compare_whole("slt", w.bits(x), w.whole(0))
-    turned = w.sub(w.constant(PI), w.sub(angle, w.constant(PI_LOW)))
+    turned = w.sub(w.constant(2 * half_pi[0]), w.sub(angle, w.constant(2 * half_pi[1])))
     return w.copysign(w.select(behind, turned, angle), y)

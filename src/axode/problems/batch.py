@@ -7,30 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model, Options
-from axode.codegen.rollout import Rollout
-from axode.codegen.tape import Tape
-from axode.problems.dynamics import Dynamics
 from axode.problems.inputs import InputPlan, callback_inputs, limited
-from axode.problems.integrators import METHODS
+from axode.problems.rollouts import dynamics_of, rollout_of
 from axode.problems.settings import ROUNDING, Settings
 from axode.problems.steps import FINISHED, RUNNING
-from axode.problems.watches import Watch, watch_tape
+from axode.problems.watches import Watch
 
 Array = npt.NDArray[np.float64]
 SLICE = 0.1  # [s] of computing between looks at the clock, the keyboard and the progress bar
 FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
 FIRST_STEP = 0.01  # of the time in which a state changes by itself
-
-_TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
-_ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Rollout]] = WeakKeyDictionary()
 
 
 @dataclass
@@ -41,42 +34,6 @@ class Outcome:
     time: float = 0.0
     word: str = ""  # the event that stopped it, or the cause of its failure
     last: Array | None = None  # its state then
-
-
-def tape_of(model: Model, name: str) -> Tape:
-    """One of the model's tapes, made once."""
-    tapes = _TAPES.setdefault(model, {})
-    if name not in tapes:
-        tapes[name] = model.tape(name)
-    return tapes[name]
-
-
-def dynamics_of(
-    model: Model, plan: InputPlan, watches: Sequence[Watch], speeds: Sequence[str] | None = None
-) -> Dynamics:
-    """The tapes that a model's steps are made of; `speeds` names what watches call nu."""
-    facts = model.facts
-    can_open = bool(facts.residual_rows or facts.quaternions)
-    pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
-    free = bool(facts.parameters) and not facts.fixed
-    return Dynamics(
-        len(facts.coordinates), len(facts.independent), len(facts.inputs), rate,
-        projection=tape_of(model, "projection") if can_open else None,
-        pivots=pivots if pivots.outputs[0].size else None, input=plan.tape,
-        events=watch_tape(model, watches, speeds), directions=tuple(w.direction for w in watches),
-        given={"p": len(facts.parameters)} if free else {},
-        samples=None if plan.sampled is None else plan.sampled.between,
-    )  # fmt: skip
-
-
-def rollout_of(model: Model, method: str, d: Dynamics) -> Rollout:
-    """The compiled steps of a model, made once."""
-    known = _ROLLOUTS.setdefault(model, {})
-    tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
-    key = (method, d.samples, d.directions, *tapes)
-    if key not in known:
-        known[key] = Rollout(METHODS[method](d))
-    return known[key]
 
 
 class Batch:
@@ -102,8 +59,9 @@ class Batch:
         self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
         self.members, self.p, self.out = members, p, out
         self.count = len(members)
-        self.dynamics = dynamics_of(model, plan, self.watches, speeds)
-        self.rollout = rollout_of(model, settings.method, self.dynamics)
+        place = settings.place
+        self.dynamics = dynamics_of(model, plan, self.watches, speeds, single=place.single)
+        self.rollout = rollout_of(model, settings.method, self.dynamics, place)
         self.outcomes = [Outcome() for _ in range(self.count)]
         self.calls: list[tuple[int, float, Array]] = []  # run, time, inputs that a callback gave
         self._called = np.full(self.count, np.nan)
@@ -200,6 +158,15 @@ class Batch:
         """
         budget = 1 if self.plan.callback else self._first_budget()
         steps = self.rollout.bind(self.buffers, self.tables)
+        try:
+            self._loop(steps, budget, look, stopped)
+        finally:
+            steps.fetch()
+
+    def _loop(
+        self, steps: Any, budget: int, look: Callable[[Batch], None],
+        stopped: Callable[[Batch, int], None],
+    ) -> None:  # fmt: skip
         while (left := self._unresolved()).any():
             if self.plan.callback:
                 self._call_back()

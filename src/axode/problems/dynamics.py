@@ -26,6 +26,7 @@ class Dynamics:
         directions: Of those crossings: 1 rising, -1 falling, 0 both.
         samples: Whether u is read from a table, and how: "hold" or "linear".
         given: Further buffers the tapes read, such as p, with their sizes.
+        inside: Part of half a step by which its ends are moved inwards to read held samples.
     """
 
     n_q: int
@@ -39,6 +40,7 @@ class Dynamics:
     directions: tuple[int, ...] = ()
     samples: str | None = None
     given: dict[str, int] = field(default_factory=dict)
+    inside: float = INSIDE
 
     @property
     def n_k(self) -> int:
@@ -75,7 +77,8 @@ class Dynamics:
         place = formula_tape(
             "place", {"t_stage": 1, "t": 1, "h": 1, "start": 1, "period": 1},
             lambda t_stage, t, h, start, period:
-            _place(t_stage[0], t[0] + 0.5 * h[0], start[0], period[0], self.samples == "hold"),
+            _place(t_stage[0], t[0] + 0.5 * h[0], start[0], period[0],
+                   self.inside if self.samples == "hold" else 0.0),
         )  # fmt: skip
         buffers = (t, "t", "h_s", "sample_start", "sample_period", "row", "next_row", "part")
         operations: list[Operation] = [Evaluate(place, buffers)]
@@ -144,15 +147,15 @@ class Dynamics:
 
 
 def _place(
-    t: Formula, middle: Formula, start: Formula, period: Formula, hold: bool
+    t: Formula, middle: Formula, start: Formula, period: Formula, inside: float
 ) -> dict[str, Vector]:
     """Row of a table at a time.
 
     A held sample is read a little inside the step: at its ends two samples meet, and the one that
     holds during the step is meant.
     """
-    inside = t + INSIDE * (middle - t) if hold else t
-    count = (inside - start) / period
+    moved = t + inside * (middle - t) if inside else t
+    count = (moved - start) / period
     row = count.floor().most(0.0)
     return {"row": [row], "next": [row + 1.0], "part": [(count - row).most(0.0).least(1.0)]}
 

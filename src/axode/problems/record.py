@@ -30,6 +30,7 @@ SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
 def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     """What the runs saved, with speeds, inputs, energies, residuals and measures."""
+    from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
     times, out = _samples(runs)
@@ -50,7 +51,7 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
         time=times, values=values.reshape(*batch, len(times), len(names)), names=names,
         units=units, kinds=kinds, statuses=tuple(_statuses(runs)), lengths=lengths.reshape(batch),
         events=tuple(sorted(events, key=lambda e: e.time * runs.settings.way)),
-        info=_info(runs, seconds),
+        info=_info(runs, seconds), origin=Origin(model, runs.p),
     )  # fmt: skip
 
 
@@ -169,6 +170,8 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     s = runs.settings
     info: dict[str, Any] = {"model": runs.model.name, "method": s.method, "seconds": seconds,
                             "runs": runs.count, "steps": int(runs.steps.sum())}  # fmt: skip
+    if s.place.target != "cpu":
+        info |= {"target": s.place.target, "precision": s.place.precision}
     if s.method == "rk4":
         info |= {"step": s.length}
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.problems.integrators import METHODS
+from axode.problems.rollouts import Place
 
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # saved unless the user says how often
@@ -30,6 +31,7 @@ class Settings:
     rtol: float
     atol: float
     threads: int | None
+    place: Place = field(default_factory=Place)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -48,6 +50,7 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
+        self.place.refuse(self.method, self.n_steps if self.method == "rk4" else 0)
 
     @property
     def t_end(self) -> float:

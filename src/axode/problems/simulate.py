@@ -23,6 +23,7 @@ from axode.problems.inputs import Callback, plan_input
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.problems.record import recorded
+from axode.problems.rollouts import Place
 from axode.problems.runs import Runs
 from axode.problems.settings import Settings
 from axode.problems.steps import NOT_FINITE, SINGULAR, UNDERFLOW
@@ -40,7 +41,8 @@ def simulate(
     method: str = "dopri5", step: float | None = None, rtol: float = 1e-8, atol: float = 1e-10,
     save_every: float | None = None, events: Sequence[Watch] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None, t0: float = 0.0,
-    threads: int | None = None, progress: bool | None = None,
+    threads: int | None = None, progress: bool | None = None, target: str | None = None,
+    precision: str | None = None,
 ) -> Trajectory:  # fmt: skip
     """Integrate the motion and record it.
 
@@ -61,13 +63,18 @@ def simulate(
         t0: Time at the start [s].
         threads: How many threads share a batch.
         progress: Show a bar; by itself after a second on a terminal.
+        target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
+            unless given.
+        precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
+            given.
 
     Raises:
         SimulationFailed: if a number stops being finite or steps become too short; the error
             carries the trajectory so far, as does SingularConfiguration.
     """
     settings = Settings(method, float(t0), float(duration), step, save_every, float(rtol),
-                        float(atol), threads)  # fmt: skip
+                        float(atol), threads, Place.of(model, target, precision))  # fmt: skip
+    model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
     plan = plan_input(model, input)
     q, nu, p, batch = _start(model, start, t0, _parameters(model, parameters), plan.batch)

@@ -8,92 +8,132 @@ of a (size, runs) array, which `soa` makes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from axode.errors import FileError, InvalidArgument, NotApplicable
+from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
+from axode.runtime import device
+from axode.runtime.device import cupy, own_capability
+from axode.runtime.device import side_by_side as soa
+from axode.runtime.geometry import launch_geometry
 
-FORMAT = 1
-BLOCK = 128  # threads a block; fewer where a thread needs many registers
-MANY_REGISTERS = 128
+__all__ = ["GpuKernel", "KernelFile", "cupy", "load", "own_capability", "soa"]
+
+FORMAT = 2
 LOCAL_BYTES, NUM_REGISTERS = 3, 4  # attributes of a function, as the driver numbers them
 
 
-def cupy() -> Any:
-    """CuPy, or an error that says what is missing: the package, the driver or the GPU."""
+def load(path: str | Path) -> KernelFile:
+    """The kernels of `x.ptx`, by what `x.json` beside it says, on the current GPU."""
+    place = Path(path)
     try:
-        import cupy as module
-    except ImportError:
-        raise NotApplicable(
-            "running on a GPU needs CuPy: pip install 'axode[cuda]' (or the cupy package for your "
-            "CUDA version)"
-        ) from None
-    try:
-        if module.cuda.runtime.getDeviceCount() == 0:
-            raise NotApplicable("CuPy finds no GPU on this machine")
-    except module.cuda.runtime.CUDARuntimeError as error:
-        raise NotApplicable(f"CuPy cannot use a GPU here: {error}") from None
-    return module
+        header = json.loads(place.with_suffix(".json").read_text())
+        text = place.read_text()
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read the kernels '{place}': {error}") from None
+    return KernelFile(text, header)
 
 
-def own_capability() -> str:
-    """Compute capability of the current GPU, such as "9.0"."""
-    text = str(cupy().cuda.Device().compute_capability)
-    return f"{text[:-1]}.{text[-1]}"
-
-
-def soa(array: Any) -> Any:
-    """A (runs, size) array on the GPU whose runs lie next to each other."""
-    cp = cupy()
-    return cp.ascontiguousarray(cp.asarray(array, dtype=cp.float64).T).T
-
-
-class GpuKernel:
-    """A kernel loaded on the current GPU.
+class KernelFile(Mapping[str, "GpuKernel"]):
+    """Kernels by name, loaded on the current GPU.
 
     Args:
-        ptx: Its text.
-        header: What `axode.codegen.ptx.Kernel` wrote beside it.
+        ptx: Their text.
+        header: What `axode.codegen.ptx.Kernels` wrote beside it.
     """
 
     def __init__(self, ptx: str, header: Mapping[str, Any]) -> None:
-        cp = cupy()
         if header.get("format") != FORMAT:
-            raise FileError(f"the kernel has format {header.get('format')}, expected {FORMAT}")
-        self.header = dict(header)
-        own = own_capability()
-        if float(own) < float(header["capability"]):
-            raise NotApplicable(
-                f"this GPU has compute capability {own}, the kernel needs {header['capability']}; "
-                f"export it with capability='{own}'"
+            raise FileError(
+                f"the kernels have format {header.get('format')}, expected {FORMAT}; export them "
+                "again"
             )
+        self.header = dict(header)
+        cp = cupy()
+        device.refuse_old(header["capability"], header.get("ptx", ""))
         try:
-            module = cp.cuda.function.Module()
-            module.load(ptx.encode() + b"\0")
+            self._module = cp.cuda.function.Module()
+            self._module.load(ptx.encode() + b"\0")
         except cp.cuda.driver.CUDADriverError as error:
-            raise NotApplicable(f"the driver refuses the kernel (too old?): {error}") from None
-        self._module = module
-        self._function = module.get_function(header["entry"])
+            raise NotApplicable(
+                f"the driver refuses the kernels: {error}; update the driver, or export them with "
+                "an older capability"
+            ) from None
+        self._made: dict[str, GpuKernel] = {}
+
+    def __getitem__(self, name: str) -> GpuKernel:
+        if name not in self.header["kernels"]:
+            raise UnknownName("this file", "kernel", name, self.header["kernels"])
+        if name not in self._made:
+            own = self.header["kernels"][name]
+            function = self._module.get_function(own["entry"])
+            common = {key: self.header[key] for key in ("capability", "precision")}
+            self._made[name] = GpuKernel(function, {"name": name, **common, **own})
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.header["kernels"])
+
+    def __len__(self) -> int:
+        return len(self.header["kernels"])
+
+    def __repr__(self) -> str:
+        return "\n".join([f"KernelFile, {self.header['precision']}", *map(repr, self.values())])
+
+    def function(self, name: str) -> Any:
+        """A map kernel as a function of arrays; see `axode.runtime.function`."""
+        from axode.runtime.function import GpuFunction
+
+        kernel = self[name]
+        if "shape" not in kernel.header:
+            raise InvalidArgument(f"'{name}' is no function; use rollout('{name}')")
+        return GpuFunction(kernel, kernel.header["shape"], list(kernel.header["given"]))
+
+    def rollout(self, name: str = "rk4") -> Any:
+        """A kernel of whole runs as a function of their starts; see `axode.runtime.rollout`."""
+        from axode.runtime.rollout import GpuRollout
+
+        kernel = self[name]
+        if "n_steps" not in kernel.header["given"]:
+            raise InvalidArgument(f"'{name}' makes no fixed steps; use function('{name}')")
+        return GpuRollout(kernel, self.header.get("model", {}))
+
+
+class GpuKernel:
+    """One kernel on the current GPU.
+
+    Args:
+        function: CuPy's handle of it.
+        header: Its name, precision, sizes of buffers and widths of tables.
+    """
+
+    def __init__(self, function: Any, header: Mapping[str, Any]) -> None:
+        self._function = function
+        self.header = dict(header)
+        self.dtype = np.dtype(header["precision"])
 
     @classmethod
-    def load(cls, path: str | Path) -> GpuKernel:
-        """From `x.ptx` and the `x.json` beside it."""
-        place = Path(path)
-        try:
-            header = json.loads(place.with_suffix(".json").read_text())
-            return cls(place.read_text(), header)
-        except (OSError, ValueError) as error:
-            raise FileError(f"cannot read the kernel '{place}': {error}") from None
+    def load(cls, path: str | Path, name: str | None = None) -> GpuKernel:
+        """One of the kernels of a file, the only one unless named."""
+        kernels = load(path)
+        if name is None and len(kernels) != 1:
+            raise InvalidArgument(f"the file has several kernels: {', '.join(kernels)}; name one")
+        return kernels[next(iter(kernels)) if name is None else name]
 
-    @property
+    def __repr__(self) -> str:
+        return (f"GpuKernel '{self.header['name']}', {self.dtype}: {self.registers} registers a "
+                f"thread, {self.spilled_bytes} bytes spilled")  # fmt: skip
+
+    @cached_property
     def registers(self) -> int:
         """Registers a thread uses."""
         return self._attribute(NUM_REGISTERS)
 
-    @property
+    @cached_property
     def spilled_bytes(self) -> int:
         """Bytes of slow memory a thread needs because registers ran out."""
         return self._attribute(LOCAL_BYTES)
@@ -101,10 +141,13 @@ class GpuKernel:
     def _attribute(self, number: int) -> int:
         return int(cupy().cuda.driver.funcGetAttribute(number, self._function.ptr))
 
-    @property
-    def block(self) -> int:
-        """Threads a block."""
-        return BLOCK if self.registers <= MANY_REGISTERS else BLOCK // 2
+    @cached_property
+    def _chip(self) -> Any:
+        return device.chip()
+
+    def geometry(self, runs: int) -> tuple[int, int]:
+        """Blocks, and threads a block, for so many runs."""
+        return launch_geometry(runs, self.registers, self._chip)
 
     def __call__(
         self, buffers: Mapping[str, Any], tables: Mapping[str, Any] | None = None, *,
@@ -116,32 +159,29 @@ class GpuKernel:
             buffers: By name: (runs, size), or (size,) for one that all runs share; on the GPU.
             tables: By name: (runs, rows, width), or (rows, width) if shared.
             budget: How often a counted loop may turn.
-            stream: CuPy stream to run on; the current one unless given.
+            stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
         cp = cupy()
-        arrays = {name: self._array(cp, name, value, 1) for name, value in buffers.items()}
-        more = {name: self._array(cp, name, value, 2) for name, value in (tables or {}).items()}
-        runs = self._runs(arrays)
-        items: list[int] = []
-        for name, size in {**self.header["state"], **self.header["given"]}.items():
-            items += self._buffer_entry(name, arrays, size, runs)
-        for name, width in self.header["tables"].items():
-            items += self._table_entry(name, more, width, runs)
-        with stream or cp.cuda.get_current_stream():
+        with device.on_stream(stream):
+            arrays = {name: self._array(name, value, 1) for name, value in buffers.items()}
+            more = {name: self._array(name, value, 2) for name, value in (tables or {}).items()}
+            runs = self._runs(arrays)
+            items: list[int] = []
+            for name, size in {**self.header["state"], **self.header["given"]}.items():
+                items += self._buffer_entry(name, arrays, size, runs)
+            for name, width in self.header["tables"].items():
+                items += self._table_entry(name, more, width, runs)
             table = cp.asarray(np.array([*items, budget], dtype=np.int64))
-            blocks = -(-runs // self.block)
-            self._function((blocks,), (self.block,), (table, np.int64(runs)))
+            if runs:
+                blocks, threads = self.geometry(runs)
+                self._function((blocks,), (threads,), (table, np.int64(runs)))
 
-    @staticmethod
-    def _array(cp: Any, name: str, value: Any, plain: int) -> Any:
-        if not (hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__")):
-            raise InvalidArgument(f"'{name}' must be an array on the GPU (CuPy, PyTorch, JAX)")
-        on_gpu = hasattr(value, "__cuda_array_interface__")
-        array = cp.asarray(value) if on_gpu else cp.from_dlpack(value)
-        if array.dtype != cp.float64 or array.ndim not in (plain, plain + 1):
+    def _array(self, name: str, value: Any, plain: int) -> Any:
+        array = device.on_gpu(name, value)
+        if array.dtype != self.dtype or array.ndim not in (plain, plain + 1):
             raise InvalidArgument(
-                f"'{name}' must be float64 with {plain} or {plain + 1} axes, got {array.dtype} "
-                f"{array.shape}"
+                f"'{name}' must be {self.dtype} with {plain} or {plain + 1} axes, got "
+                f"{array.dtype} {array.shape}"
             )
         return array
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument
+from axode.runtime import device
 from axode.runtime.cuda import GpuKernel, cupy, soa
-
-SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
 
 
 class GpuFunction:
@@ -31,18 +30,36 @@ class GpuFunction:
         self.shape = tuple(shape)
         self.arguments = tuple(arguments)
 
-    def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
+    def __repr__(self) -> str:
+        return f"GpuFunction of {', '.join(self.arguments)}: {self.kernel!r}"
+
+    def __call__(
+        self, *arrays: Any, out: Any = None, threads: int | None = None, stream: Any = None
+    ) -> Any:
         """One array an argument, of its size behind any leading batch axes.
 
         Args:
-            arrays: NumPy arrays, or arrays on the GPU.
+            arrays: NumPy arrays, or arrays of CuPy, PyTorch or JAX on the GPU.
             out: An array of the result's shape to write to.
             threads: Without meaning here.
+            stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
-        cp = cupy()
+        if len(arrays) != len(self.arguments):
+            raise InvalidArgument(
+                f"{self.kernel.header['name']} takes {', '.join(self.arguments)}; got "
+                f"{len(arrays)} arrays"
+            )
+        with device.on_stream(stream), device.enough_memory(self.kernel.header["name"]):
+            result = self._result(cupy(), arrays)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    def _result(self, cp: Any, arrays: tuple[Any, ...]) -> Any:
         sizes: Mapping[str, int] = self.kernel.header["given"]
         stays = any(hasattr(a, "__cuda_array_interface__") for a in arrays)
-        given = [cp.asarray(a, dtype=cp.float64) for a in arrays]
+        given = [cp.asarray(a, dtype=self.kernel.dtype) for a in arrays]
         for name, a in zip(self.arguments, given, strict=True):
             if a.ndim == 0 or a.shape[-1] != sizes[name]:
                 raise InvalidArgument(
@@ -51,38 +68,22 @@ class GpuFunction:
                 )
         batch = np.broadcast_shapes(*(a.shape[:-1] for a in given))
         result = self._evaluated(cp, given, batch)
-        if not stays:
-            result = cp.asnumpy(result)
-        if out is None:
-            return result
-        out[...] = result
-        return out
+        return result if stays else cp.asnumpy(result)
 
     def _evaluated(self, cp: Any, given: list[Any], batch: tuple[int, ...]) -> Any:
         count, size = math.prod(batch), math.prod(self.shape)
         flat = [a if a.ndim == 1 else cp.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, -1)
                 for a in given]  # fmt: skip
-        result = cp.empty((count, size))
+        dtype = self.kernel.dtype
+        result = cp.empty((count, size), dtype=dtype)
         (name,) = self.kernel.header["state"]
-        piece = self._piece(cp, flat, size, count)
+        row = dtype.itemsize * (sum(a.shape[-1] for a in flat) + size)
+        piece = device.piece_of(count, row)
         for first in range(0, count, piece):
             part = slice(first, min(first + piece, count))
-            buffers = {n: a if a.ndim == 1 else soa(a[part])
+            buffers = {n: a if a.ndim == 1 else soa(a[part], dtype)
                        for n, a in zip(self.arguments, flat, strict=True)}  # fmt: skip
-            there = cp.empty((size, part.stop - part.start)).T
+            there = cp.empty((size, part.stop - part.start), dtype=dtype).T
             self.kernel({**buffers, name: there})
             result[part] = there
         return result.reshape(*batch, *self.shape)
-
-    @staticmethod
-    def _piece(cp: Any, flat: list[Any], size: int, count: int) -> int:
-        """How many samples fit into memory at once."""
-        row = 8 * (sum(a.shape[-1] for a in flat) + size)
-        free = cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes()
-        piece = int(SHARE_OF_MEMORY * free / (2 * row))
-        if piece < 1:
-            raise NotApplicable(
-                f"the GPU has {free / 2**20:.0f} MiB free, one sample needs {row} bytes; free some "
-                "memory (cupy.get_default_memory_pool().free_all_blocks())"
-            )
-        return min(max(count, 1), piece)

@@ -340,17 +340,21 @@ class Equations:
 
         return to_sympy(self)
 
-    def compile(self, target: str = "cpu", parameters: Literal["fixed", "free"] = "free") -> Model:
+    def compile(
+        self, target: str = "cpu", parameters: Literal["fixed", "free"] = "free",
+        precision: Literal["float64", "float32"] = "float64",
+    ) -> Model:  # fmt: skip
         """A model for numbers.
 
         Args:
             target: "cpu" compiles each function to machine code when it is first used;
                 "interpreter" evaluates with CasADi, at once; "cuda" runs on a GPU.
             parameters: "free" leaves them arguments, "fixed" folds their defaults into the code.
+            precision: Of arrays and arithmetic; "float32" on a GPU only.
         """
         from axode.codegen.compile import compile_model
 
-        return compile_model(self, target, parameters)
+        return compile_model(self, target, parameters, precision)
 
     def __repr__(self) -> str:
         return str(self.mobility)

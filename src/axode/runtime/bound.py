@@ -1,0 +1,81 @@
+"""A kernel on arrays of the CPU: they go to the GPU, are advanced there, and come back.
+
+Runs that do not fit into the GPU's memory together go one piece after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from axode.runtime import device
+from axode.runtime.cuda import GpuKernel
+
+WRITTEN = "out"  # the table that kernels write to
+
+
+class BoundKernel:
+    """A kernel on the arrays of some runs, to be called again and again.
+
+    Args:
+        kernel: The loaded kernel.
+        buffers: State (runs, size) and given ones, (runs, size) or (size,) if shared; NumPy's.
+        tables: Arrays (rows, width) if shared or (runs, rows, width).
+    """
+
+    def __init__(
+        self, kernel: GpuKernel, buffers: Mapping[str, Any], tables: Mapping[str, Any]
+    ) -> None:
+        self.kernel, self.buffers, self.tables = kernel, buffers, tables
+        self.runs = int(buffers[next(iter(kernel.header["state"]))].shape[0])
+        names = (*kernel.header["state"], *kernel.header["given"])
+        numbers = sum(buffers[n].shape[1] for n in names if buffers[n].ndim == 2)
+        numbers += sum(
+            a.shape[1] * a.shape[2] for n in kernel.header["tables"] if (a := tables[n]).ndim == 3
+        )
+        piece = device.piece_of(self.runs, kernel.dtype.itemsize * numbers)
+        self.pieces = [slice(k, min(k + piece, self.runs)) for k in range(0, self.runs, piece)]
+        self._kept: dict[str, Any] | None = None  # tables that stay there, if all runs do
+
+    def __call__(self, budget: int, threads: int | None = None) -> None:
+        """Advance all runs; state buffers change in place, tables when they are fetched."""
+        with device.enough_memory(f"{self.runs} runs"):
+            for part in self.pieces:
+                whole = len(self.pieces) == 1
+                tables = self._there(part) if self._kept is None else self._kept
+                self._advance(part, tables, budget)
+                if whole:
+                    self._kept = tables
+                else:
+                    self._back(part, tables)
+
+    def fetch(self) -> None:
+        """Bring back the table that was written."""
+        if self._kept is not None:
+            self._back(slice(0, self.runs), self._kept)
+
+    def _there(self, part: slice) -> dict[str, Any]:
+        names = self.kernel.header["tables"]
+        return {name: self._moved(self.tables[name], 3, part) for name in names}
+
+    def _moved(self, array: Any, axes: int, part: slice) -> Any:
+        return device.side_by_side(array[part] if array.ndim == axes else array, self.kernel.dtype)
+
+    def _advance(self, part: slice, tables: dict[str, Any], budget: int) -> None:
+        header = self.kernel.header
+        names = (*header["state"], *header["given"])
+        arrays = {name: self._moved(self.buffers[name], 2, part) for name in names}
+        self.kernel(arrays, tables, budget=budget)
+        for name in header["state"]:
+            self.buffers[name][part] = self._numpy(arrays[name])
+
+    def _back(self, part: slice, tables: dict[str, Any]) -> None:
+        if WRITTEN in tables:
+            self.tables[WRITTEN][part] = self._numpy(tables[WRITTEN])
+
+    @staticmethod
+    def _numpy(array: Any) -> Any:
+        cp = device.cupy()
+        return np.asarray(cp.asnumpy(cp.ascontiguousarray(array)))

@@ -1,0 +1,152 @@
+"""The GPU of this machine through CuPy: what is there, and what to do where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from axode.errors import InvalidArgument, NotApplicable
+from axode.runtime.geometry import Chip
+
+SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
+
+# CUDA version a driver must have for a version of PTX, where the numbers do not go in step.
+_CUDA_OF_PTX = {"6.3": (10, 0), "6.4": (10, 1), "6.5": (10, 2), "8.6": (12, 7), "8.7": (12, 8),
+                "8.8": (12, 9)}  # fmt: skip
+
+
+def cupy() -> Any:
+    """CuPy, or an error that says what is missing: the package, the driver or the GPU."""
+    try:
+        import cupy as module
+    except ImportError:
+        raise NotApplicable(
+            "running on a GPU needs CuPy: pip install 'axode[cuda]' (or the cupy package for your "
+            "CUDA version)"
+        ) from None
+    remedy = "check that nvidia-smi lists one, or use target='cpu'"
+    try:
+        if module.cuda.runtime.getDeviceCount() == 0:
+            raise NotApplicable(f"CuPy finds no GPU on this machine; {remedy}")
+    except module.cuda.runtime.CUDARuntimeError as error:
+        raise NotApplicable(f"CuPy cannot use a GPU here: {error}; {remedy}") from None
+    return module
+
+
+def own_capability() -> str:
+    """Compute capability of the current GPU, such as "9.0"."""
+    text = str(cupy().cuda.Device().compute_capability)
+    return f"{text[:-1]}.{text[-1]}"
+
+
+def chip() -> Chip:
+    """What the current GPU has."""
+    known = cupy().cuda.Device().attributes
+    return Chip(
+        int(known.get("MultiProcessorCount", 1)),
+        int(known.get("MaxRegistersPerMultiprocessor", Chip.registers)),
+        int(known.get("MaxThreadsPerMultiProcessor", Chip.threads)),
+    )
+
+
+def refuse_old(capability: str, ptx: str) -> None:
+    """Stop before the driver does, whose words say little.
+
+    Args:
+        capability: That a kernel needs.
+        ptx: Version of its language, such as "7.8".
+    """
+    own = own_capability()
+    if float(own) < float(capability):
+        raise NotApplicable(
+            f"this GPU has compute capability {own}, the kernel needs {capability}; export it with "
+            f"capability='{own}' or an older one"
+        )
+    version = int(cupy().cuda.runtime.driverGetVersion())
+    has, needs = (version // 1000, version % 1000 // 10), cuda_for(ptx)
+    if has < needs:
+        raise NotApplicable(
+            f"the driver is too old: it knows CUDA {has[0]}.{has[1]}, PTX {ptx} needs "
+            f"{needs[0]}.{needs[1]}; update the driver, or export with an older capability"
+        )
+
+
+def cuda_for(ptx: str) -> tuple[int, int]:
+    """The first CUDA version whose driver reads a version of PTX."""
+    if not ptx:
+        return (0, 0)
+    if ptx in _CUDA_OF_PTX:
+        return _CUDA_OF_PTX[ptx]
+    major, minor = map(int, ptx.split("."))
+    return (major + 4, minor)  # 7.x came with CUDA 11.x, 8.x with 12.x, 9.x with 13.x
+
+
+@contextmanager
+def on_stream(stream: Any) -> Iterator[None]:
+    """The caller's stream as CuPy's current one.
+
+    Args:
+        stream: Of CuPy or PyTorch, the address of one as an integer, or None for CuPy's current.
+    """
+    cp = cupy()
+    if stream is None:
+        yield
+        return
+    address = getattr(stream, "cuda_stream", stream)  # as PyTorch calls it
+    if isinstance(address, int):
+        stream = cp.cuda.ExternalStream(address)
+    elif not hasattr(stream, "ptr"):
+        raise InvalidArgument(
+            f"stream: expected one of CuPy or PyTorch or an address, got {stream!r}"
+        )
+    with stream:
+        yield
+
+
+@contextmanager
+def enough_memory(what: str) -> Iterator[None]:
+    """Tell what to do where the GPU's memory is full."""
+    cp = cupy()
+    try:
+        yield
+    except cp.cuda.memory.OutOfMemoryError as error:
+        raise NotApplicable(
+            f"the GPU's memory is full ({what}): {error}; free arrays that are kept there "
+            "(cupy.get_default_memory_pool().free_all_blocks()), or give smaller batches"
+        ) from None
+
+
+def piece_of(count: int, bytes_a_run: int) -> int:
+    """How many runs fit into the GPU's memory at once, `count` at most.
+
+    Twice their bytes are counted, as arrays are put into another order on the way.
+    """
+    cp = cupy()
+    free = cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes()
+    piece = int(SHARE_OF_MEMORY * free / (2 * max(bytes_a_run, 1)))
+    if piece < 1:
+        raise NotApplicable(
+            f"the GPU has {free / 2**20:.0f} MiB free, one run needs {bytes_a_run / 2**20:.1f} "
+            "MiB; free some memory (cupy.get_default_memory_pool().free_all_blocks())"
+        )
+    return min(max(count, 1), piece)
+
+
+def side_by_side(array: Any, dtype: Any = np.float64) -> Any:
+    """An array on the GPU whose runs, the first axis, lie next to each other."""
+    cp = cupy()
+    there = cp.asarray(array, dtype=dtype)
+    return there if there.ndim < 2 else cp.ascontiguousarray(there.T).T
+
+
+def on_gpu(name: str, value: Any) -> Any:
+    """An array of CuPy, PyTorch or JAX as CuPy's, without a copy."""
+    cp = cupy()
+    if hasattr(value, "__cuda_array_interface__"):
+        return cp.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        return cp.from_dlpack(value)
+    raise InvalidArgument(f"'{name}' must be an array on the GPU (CuPy, PyTorch, JAX)")

@@ -1,0 +1,43 @@
+"""How many threads a block and how many blocks: all of the chip, as far as registers reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WARP = 32  # threads that go together on every NVIDIA GPU
+BLOCKS = (64, 128, 256)  # threads a block that are considered
+REGISTERS_ROUNDED = 8  # registers a thread are given out in such portions
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What a GPU has.
+
+    Attributes:
+        multiprocessors: Parts that each work on blocks of their own.
+        registers: Of each part.
+        threads: That each part can hold.
+    """
+
+    multiprocessors: int
+    registers: int = 65536
+    threads: int = 2048
+
+
+def resident(chip: Chip, registers: int, block: int) -> int:
+    """Threads that one multiprocessor holds at once, in blocks of a size."""
+    each = -(-max(registers, 1) // REGISTERS_ROUNDED) * REGISTERS_ROUNDED
+    warps = min(chip.registers // (each * WARP), chip.threads // WARP)
+    return warps * WARP // block * block
+
+
+def launch_geometry(runs: int, registers: int, chip: Chip) -> tuple[int, int]:
+    """Blocks, and threads a block.
+
+    The block that keeps most threads on the chip, the smaller of equals; a batch too small to fill
+    it is spread over all multiprocessors in smaller blocks.
+    """
+    block = max(BLOCKS, key=lambda size: (resident(chip, registers, size), -size))
+    share = -(-runs // chip.multiprocessors)
+    block = min(block, max(WARP, -(-share // WARP) * WARP))
+    return -(-runs // block), block
