@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, overload
@@ -378,6 +378,39 @@ class Trajectory:
         return Trajectory.concatenate(self, other)
 
     # elsewhere ---------------------------------------------------------------------------------
+
+    def plot(
+        self, *what: str | list[str] | tuple[str, ...], size: str = "screen",
+        save: str | PathLike[str] | None = None, figure: Any = None,
+        labels: Sequence[str] = (), x: str | Sequence[str] = (), y: str | Sequence[str] = (),
+    ) -> Any:  # fmt: skip
+        """A figure of columns over time, a panel a unit; of the path; or an overview.
+
+        A name that a column has means that column. Else it may be a word: "path" (from above),
+        "energy", "torque" or "inputs", "coordinates", "speeds", "residual", "measures", "forces".
+        Else it means all columns that end in it, as `pitch`, or else begin with it, as `left`.
+        Residuals and errors are drawn by their size, on a logarithmic axis.
+
+        Args:
+            what: Names and words; a list of them has panels of its own. Nothing for an overview.
+            size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
+            save: A file to write as well, .png, .svg or .pdf.
+            figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
+            labels: Of the runs of a small batch, one a run.
+            x: For "path", columns of points instead of the bodies and wheels found.
+            y: Likewise, as many.
+
+        Returns:
+            The `matplotlib.figure.Figure`, which a notebook shows.
+
+        Raises:
+            UnknownName: if a name means nothing, with what does.
+            FileError: if the file cannot be written.
+            NotApplicable: if matplotlib, from the extra `plot`, is not installed.
+        """
+        from axode.show.plots import plot
+
+        return plot(self, *what, size=size, save=save, figure=figure, labels=labels, x=x, y=y)
 
     def to_pandas(self) -> Any:
         """A DataFrame with the time as its index, below the run for a batch.

@@ -29,10 +29,11 @@ class Size:
     text: float
     line: float
     dpi: int
+    title: bool = False  # print has captions
 
 
 SIZES = {
-    "screen": Size(width=8.6, panel=2.1, text=10.0, line=1.6, dpi=120),
+    "screen": Size(width=8.6, panel=2.1, text=10.0, line=1.6, dpi=120, title=True),
     "column": Size(width=3.5, panel=1.35, text=7.5, line=1.1, dpi=300),  # one of two, in print
     "page": Size(width=7.16, panel=1.6, text=8.0, line=1.2, dpi=300),  # the width of both
 }

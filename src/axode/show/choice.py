@@ -1,0 +1,233 @@
+"""What the words of a plot mean: columns by name, by a part of it, or by a word for many.
+
+A name that a column has means that column. Else it may be one of `WORDS`. Else it means all
+columns that end in it after a dot (`pitch`), or begin with it before one (`left`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+
+# A word for many columns, and their kind; "path" is a picture of its own.
+KIND_OF_WORD = {
+    "coordinates": "coordinate", "speeds": "speed", "torque": "input", "inputs": "input",
+    "energy": "energy", "residual": "residual", "measures": "measure", "forces": "force",
+}  # fmt: skip
+WORDS = ("path", *KIND_OF_WORD)
+QUANTITIES = {
+    "rad": "angle", "rad/s": "angular speed", "rad/s^2": "angular acceleration", "m": "position",
+    "m/s": "speed", "m/s^2": "acceleration", "N": "force", "N m": "torque", "J": "energy",
+    "W": "power", "kg": "mass",
+}  # fmt: skip
+ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
+NO_CHANGE = 1e-9  # [SI]: rounding, not motion
+NOTABLE = 12  # columns of a panel of the overview
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel: its label, values of all runs (runs, T), and its dashes if any."""
+
+    label: str
+    values: Array
+    dashes: int = 0  # a place in `style.DASHES`
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share a unit, hence an axis."""
+
+    curves: tuple[Curve, ...]
+    label: str
+    logarithmic: bool = False
+
+
+def chosen_panels(
+    trajectory: Trajectory, what: Sequence[str | Sequence[str]]
+) -> tuple[bool, list[Panel]]:
+    """Whether the path is asked for, and the panels, one a unit; a list has panels of its own.
+
+    Raises:
+        UnknownName: if a name means nothing, with what does.
+        InvalidArgument: if something is no name, or a word means no column of this trajectory.
+    """
+    path, panels, loose = False, list[Panel](), list[str]()
+    _check_all(trajectory, what)
+    for item in what:
+        if not isinstance(item, str):
+            names = [name for word in item for name in columns_of(trajectory, word)]
+            panels += _by_unit(trajectory, names)
+        elif item == "path" and item not in trajectory:
+            path = True
+        elif item == "energy" and item not in trajectory:
+            panels += energy_panels(trajectory)
+        else:
+            loose += columns_of(trajectory, item)
+    return path, [*_by_unit(trajectory, loose), *panels]
+
+
+def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> None:
+    """All names that mean nothing, told at once."""
+    faults: list[UnknownName | InvalidArgument] = []
+    for item in what:
+        inside = not isinstance(item, str)
+        words = [item] if isinstance(item, str) else item
+        if inside and not isinstance(item, list | tuple):
+            raise InvalidArgument(
+                f"plot: expected names of columns or lists of names, got {item!r}"
+            )
+        for word in words:
+            if not isinstance(word, str):
+                raise InvalidArgument(f"plot: the name of a column is text, got {word!r}")
+            if word == "path" and not inside:
+                continue
+            try:
+                columns_of(trajectory, word)
+            except (UnknownName, InvalidArgument) as error:
+                faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise InvalidArgument("\n".join(dict.fromkeys(map(str, faults))))
+
+
+def columns_of(trajectory: Trajectory, word: str) -> tuple[str, ...]:
+    """The columns a name or word means."""
+    names, owner = trajectory.names, owner_of(trajectory)
+    if word in names:
+        return (word,)
+    if word in KIND_OF_WORD:
+        found = trajectory.columns(KIND_OF_WORD[word])
+        if not found:
+            there = ", ".join(w for w, kind in KIND_OF_WORD.items() if trajectory.columns(kind))
+            raise InvalidArgument(f"{owner} has no column for '{word}'; it has {there or 'none'}")
+        return found
+    ending = tuple(name for name in names if name.endswith(f".{word}"))
+    found = ending or tuple(name for name in names if name.startswith(f"{word}."))
+    if not found:
+        raise UnknownName(owner, "column or word", word, (*WORDS, *names))
+    return found
+
+
+def owner_of(trajectory: Trajectory) -> str:
+    """Whose columns they are, in words."""
+    return f"trajectory of '{trajectory.name}'" if trajectory.name else "the trajectory"
+
+
+def _by_unit(trajectory: Trajectory, names: Iterable[str]) -> list[Panel]:
+    """Panels of columns, in the order in which their units come."""
+    groups: dict[tuple[str, bool], list[str]] = {}
+    for name in dict.fromkeys(names):
+        key = (trajectory.unit(name), _is_error(trajectory, name))
+        groups.setdefault(key, []).append(name)
+    return [_panel(trajectory, group, error) for (_, error), group in groups.items()]
+
+
+def _is_error(trajectory: Trajectory, name: str) -> bool:
+    """Whether its order of magnitude is what matters."""
+    kind = trajectory.kinds[name]
+    return kind == "residual" or (kind == "energy" and _last(name) == "error")
+
+
+def _panel(trajectory: Trajectory, names: Sequence[str], error: bool) -> Panel:
+    curves = tuple(Curve(name, _values(trajectory, name)) for name in names)
+    if error:
+        curves = tuple(Curve(f"|{c.label}|", np.abs(c.values)) for c in curves)
+    quantity = _quantity(trajectory, names, error)
+    unit = trajectory.unit(names[0])
+    return Panel(curves, f"{quantity} [{unit}]" if unit else quantity, logarithmic=error)
+
+
+def _quantity(trajectory: Trajectory, names: Sequence[str], error: bool) -> str:
+    """What all columns of a panel are."""
+    if len(names) == 1:
+        return f"|{names[0]}|" if error else names[0]
+    endings = {_last(name) for name in names}
+    if len(endings) == 1:
+        return endings.pop()
+    if set(names) <= {part for group in trajectory.quaternions for part in group}:
+        return "quaternion"
+    unit = trajectory.unit(names[0])
+    return "error" if error else QUANTITIES.get(unit, "value")
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _values(trajectory: Trajectory, name: str) -> Array:
+    return trajectory[name].reshape(-1, len(trajectory.time))
+
+
+# words with panels of their own -----------------------------------------------------------------
+
+
+def energy_panels(trajectory: Trajectory) -> list[Panel]:
+    """Energies that change, the sum of the stored ones, and the error of their balance.
+
+    Dashes, because what is supplied may hide what is stored.
+    """
+    by_word = {_last(name): name for name in columns_of(trajectory, "energy")}
+    curves = []
+    for word, dashes in (("kinetic", 0), ("potential", 0), ("supplied", 1), ("dissipated", 2)):
+        if word in by_word:
+            curves.append(Curve(by_word[word], _values(trajectory, by_word[word]), dashes))
+    telling = [curve for curve in curves if _changes(curve.values)] or curves
+    stored = [curve for curve in telling if _last(curve.label) in ("kinetic", "potential")]
+    if len(stored) == 2:
+        total = Curve("kinetic + potential", stored[0].values + stored[1].values)
+        telling.insert(2, total)
+    errors = [name for word, name in by_word.items() if word not in ENERGIES]
+    first = [Panel(tuple(telling), "energy [J]")] if telling else []
+    return [*first, *_by_unit(trajectory, errors)]
+
+
+def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Panel]:
+    """Coordinates and attitudes that move, independent speeds, inputs and energies.
+
+    Args:
+        trajectory: Whose.
+        without: Columns that another picture of the same figure shows.
+    """
+    turning = {name for group in trajectory.quaternions for name in group}
+    attitudes = [name for name in trajectory.columns("measure") if _last(name) in ("roll", "pitch")]
+    groups = (
+        [*(n for n in trajectory.columns("coordinate") if n not in turning), *attitudes],
+        [*trajectory.columns("independent")],
+        [*trajectory.columns("input")],
+    )
+    panels = [
+        panel
+        for group in groups
+        for panel in _by_unit(trajectory, _moving(trajectory, group, without))
+    ]
+    if trajectory.columns("energy"):
+        panels += energy_panels(trajectory)[:1]
+    return panels or _by_unit(trajectory, trajectory.names[:NOTABLE])
+
+
+def _moving(trajectory: Trajectory, names: Sequence[str], without: Sequence[str]) -> Iterator[str]:
+    """The first few of them that change."""
+    left = NOTABLE
+    for name in names:
+        if left and name not in without and _changes(_values(trajectory, name)):
+            left -= 1
+            yield name
+
+
+def _changes(values: Array) -> bool:
+    """Whether it moves, or differs between runs."""
+    finite = values[np.abs(values) < np.inf]
+    return finite.size > 0 and float(finite.max() / 2 - finite.min() / 2) > NO_CHANGE
