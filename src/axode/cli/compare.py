@@ -51,7 +51,7 @@ def _show(result: Comparison) -> None:
     if not on_terminal():
         print(result)
         return
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for rival in result.rivals:
         if rival.refused:
             rows.append((rival.name, "-", "", "", "", rival.refused.splitlines()[0]))

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+ROUNDING = 1e-15  # SI units: less than this is told as zero
+
 
 def on_terminal() -> bool:
     """Whether somebody is looking."""
@@ -94,6 +96,8 @@ def _console() -> Any:
     return Console(highlight=False)
 
 
-def shown(value: float, digits: int = 6) -> str:
-    """A number for readers."""
-    return f"{value + 0.0:.{digits}g}"  # no negative zero
+def shown(value: float) -> str:
+    """A number for readers; what rounding leaves of a zero is one, and what is unknown a dash."""
+    if value != value:
+        return "-"
+    return f"{0.0 if abs(value) < ROUNDING else value:.6g}"

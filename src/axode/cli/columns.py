@@ -1,0 +1,147 @@
+"""Files of named columns over time: what `simulate` and `inverse` write, and motions they read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import FileError, NotApplicable
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+ENDINGS = (".npz", ".csv", ".parquet")
+TIME = ("time", "t")  # what the column of times may be called
+
+
+def save_columns(run: Trajectory, path: Path) -> None:
+    """Write a trajectory in the format that the ending names.
+
+    Raises:
+        FileError: if it cannot be written.
+    """
+    if path.suffix.lower() != ".csv":
+        run.save(path)
+        return
+    from axode.cli.shared import write_text
+
+    lines = [",".join(map(_quoted, ("time", *run.names)))]
+    table = np.column_stack([run.time, run.values])
+    lines += [",".join(map(repr, row)) for row in table.tolist()]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',;"\n') else name
+
+
+def load_columns(path: Path) -> Trajectory | dict[str, Array]:
+    """A trajectory that Axode wrote, or the columns of somebody's table by name.
+
+    Raises:
+        FileError: if it cannot be read, telling the line.
+    """
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise FileError(f"'{path}': a motion's file ends in {', '.join(ENDINGS)}")
+    try:
+        return _of_csv(path) if ending == ".csv" else _of_binary(path)
+    except OSError as error:
+        raise FileError(f"cannot read '{path}': {error.strerror or error}") from None
+
+
+def _of_binary(path: Path) -> Trajectory | dict[str, Array]:
+    from axode.results.trajectory import Trajectory
+
+    try:
+        return Trajectory.load(path)
+    except FileError as refusal:
+        if path.suffix.lower() != ".npz" or "not a trajectory" not in str(refusal):
+            raise
+    with np.load(path, allow_pickle=False) as data:
+        try:
+            columns = {name: np.asarray(data[name], dtype=float) for name in data.files}
+        except (ValueError, TypeError):
+            raise FileError(f"'{path}' holds more than arrays of numbers") from None
+    return _checked(path, columns)
+
+
+def _of_csv(path: Path) -> dict[str, Array]:
+    import csv
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileError(f"'{path}' is not a text file, and .csv is text") from None
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1)
+             if line.strip() and not line.lstrip().startswith("#")]  # fmt: skip
+    if not lines:
+        raise FileError(f"'{path}' is empty; its first line should name the columns")
+    comma = max(",;\t", key=lines[0][1].count)
+    try:
+        rows = list(csv.reader((line for _, line in lines), delimiter=comma, strict=True))
+    except csv.Error as error:
+        raise FileError(f"'{path}' is not a table: {error}") from None
+    names = [name.strip() for name in rows[0]]
+    table = []
+    for (number, _), row in zip(lines[1:], rows[1:], strict=False):
+        if len(row) != len(names):
+            raise FileError(f"'{path}', line {number}: {len(row)} cells for {len(names)} columns")
+        table.append([_cell(path, number, cell, name)
+                      for cell, name in zip(row, names, strict=True)])  # fmt: skip
+    values = np.array(table, dtype=float).reshape(-1, len(names))
+    return _checked(path, dict(zip(names, values.T, strict=True)), names)
+
+
+def _cell(path: Path, line: int, text: str, name: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise FileError(
+            f"'{path}', line {line}: '{text.strip()}' under '{name}' is not a number"
+        ) from None
+
+
+def _checked(path: Path, columns: dict[str, Array], names: Any = ()) -> dict[str, Array]:
+    if len(columns) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise FileError(f"'{path}' has two columns '{twice}'")
+    if not set(TIME) & set(columns):
+        raise FileError(f"'{path}' has no column 'time'; it has {', '.join(columns)}")
+    lengths = {name: column.shape for name, column in columns.items()}
+    if len(set(lengths.values())) > 1 or len(next(iter(lengths.values()))) != 1:
+        raise FileError(f"'{path}': the columns differ in length: {lengths}")
+    return columns
+
+
+def as_trajectory(model: Any, columns: dict[str, Array]) -> Trajectory | None:
+    """Columns that hold a whole state, as a trajectory of the model; None if they do not."""
+    state = (*model.coordinates, *model.independent)
+    if not set(state) <= set(columns):
+        return None
+    from axode.results.trajectory import Trajectory
+
+    known = [name for name in (*state, *model.inputs) if name in columns]
+    kinds = (dict.fromkeys(model.coordinates, "coordinate")
+             | dict.fromkeys(model.independent, "independent")
+             | dict.fromkeys(model.inputs, "input"))  # fmt: skip
+    return Trajectory(
+        time=time_of(columns), values=np.column_stack([columns[name] for name in known]),
+        names=tuple(known), units=("",) * len(known), kinds={name: kinds[name] for name in known},
+        info={"model": model.name},
+    )  # fmt: skip
+
+
+def time_of(columns: dict[str, Array]) -> Array:
+    """The column of times."""
+    return columns[next(name for name in TIME if name in columns)]
+
+
+def needs_plots(run: Any) -> None:
+    """Refuse to draw where nothing can be drawn."""
+    if not hasattr(run, "plot"):
+        raise NotApplicable("this version cannot draw trajectories")

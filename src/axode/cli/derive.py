@@ -1,0 +1,115 @@
+"""`axode derive`: the equations of motion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axode.cli.shared import (
+    AsJson,
+    Source,
+    mechanism_from,
+    print_json,
+    words,
+    writable,
+    write_text,
+)
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multipliers")
+
+
+def derive(
+    source: Source,
+    formulation: Annotated[
+        str, typer.Option(help="recursive, complement, multipliers, lagrange, ...")
+    ] = "recursive",
+    independent: Annotated[
+        list[str] | None, typer.Option(help="Speeds to keep; chosen for you unless given.")
+    ] = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(help="Of the LaTeX: I, C, bias, tau, gamma, delta, Theta, A, q_dot, energy."),
+    ] = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX and nothing else.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the equations as a LaTeX document, .tex.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Derive the equations of motion; say their names, sizes and costs, and print short ones.
+
+    axode derive chaplygin_sleigh
+
+    axode derive four_bar --formulation lagrange --out four_bar.tex
+    """
+    writable(out, (".tex",))
+    if latex and as_json:
+        raise typer.BadParameter("choose one of --latex and --json", param_hint="--latex")
+    equations = mechanism_from(source).derive(formulation, words(independent) or None)
+    parts = words(part) or None
+    if out is not None:
+        write_text(out, document(equations, parts))
+    if latex:
+        print(equations.latex(parts))
+    elif as_json:
+        print_json(_facts(equations) | {"latex": equations.latex(parts)})
+    else:
+        _show(equations, out)
+
+
+def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:
+    """The equations as a document that LaTeX sets on one page, as large as they need."""
+    text = equations.latex(parts)
+    lines = text.split("\\\\\n")
+    heights = [1.0 + 0.6 * max(0, line.count(r" \\ ") - line.count(r"\qquad")) for line in lines]
+    width = min(500, max(21, max(len(line) for line in lines) // 8))
+    height = min(500, max(15, round(sum(heights))))
+    page = f"margin=1cm, paperwidth={width}cm, paperheight={height}cm"
+    return "\n".join([
+        f"% Equations of motion of {' '.join(equations.name.split())}, by Axode, formulation "
+        f"'{equations.formulation}'.",
+        r"\documentclass{article}", r"\usepackage{amsmath}", rf"\usepackage[{page}]{{geometry}}",
+        r"\pagestyle{empty}", r"\begin{document}", r"\[", text, r"\]", r"\end{document}", "",
+    ])  # fmt: skip
+
+
+def _facts(equations: Equations) -> dict[str, Any]:
+    e = equations
+    return {
+        "name": e.name, "formulation": e.formulation, "coordinates": e.coordinates,
+        "speeds": e.speeds, "independent": e.independent, "inputs": e.inputs,
+        "parameters": e.parameters, "rows": e.rows, "measures": tuple(e.measures),
+        "actuation": e.actuation, "operations": _operations(e),
+    }  # fmt: skip
+
+
+def _operations(equations: Equations) -> dict[str, int]:
+    """Scalar operations of the functions people ask for most, repeated terms counted once."""
+    model = equations.compile("interpreter")
+    asked = [name for name in COUNTED if name != "inverse_dynamics" or model.inputs]
+    return {name: model.tape(name).n_operations for name in asked}
+
+
+def _show(equations: Equations, out: Path | None) -> None:
+    from axode.cli.readable import readable
+    from axode.cli.tables import show_entries, show_table
+
+    facts = _facts(equations)
+    values = [f"{name} = {value:g}" for name, value in facts["parameters"].items()]
+    groups = {word: facts[word] for word in ("coordinates", "speeds", "independent", "inputs")}
+    groups |= {"parameters": values, "rows": facts["rows"]}
+    entries = [(word, f"{len(names)}: {', '.join(names)}" if names else "none")
+               for word, names in groups.items()]  # fmt: skip
+    show_entries(f"{equations.name}: I nu_dot + C nu = tau + gamma + delta, by "
+                 f"'{equations.formulation}'", entries)  # fmt: skip
+    print()
+    show_table(("function", ">operations"), [(n, str(c)) for n, c in facts["operations"].items()])
+    lines = readable(equations)
+    print("\n" + ("\n".join(lines) if lines else "The equations are long: --latex prints them."))
+    if out is not None:
+        print(f"wrote {out}")

@@ -1,0 +1,227 @@
+"""`axode inverse`: what the motors must give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axode.cli.shared import (
+    AsJson,
+    Parameters,
+    Source,
+    model_from,
+    numbers,
+    pairs,
+    print_json,
+    words,
+    writable,
+)
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.results.trajectory import Trajectory
+
+KINDS = ("input", "force")  # of the columns that answer the question
+
+
+def inverse(
+    source: Source,
+    motion: Annotated[
+        list[str] | None,
+        typer.Option(help="A file of columns (.csv, .npz, .parquet), or NAME=FORMULA of time t."),
+    ] = None,
+    path: Annotated[
+        str | None,
+        typer.Option(help="Of a vehicle: straight, circle, parallel_lines or along, with values: "
+                     "circle:radius=2,speed=0.5."),
+    ] = None,
+    point: Annotated[str, typer.Option(help="Of the base that follows the path: X,Y,Z.")] = "0,0,0",
+    time: Annotated[float | None, typer.Option(help="Of a motion by formulas, in seconds.")] = None,
+    every: Annotated[float | None, typer.Option(help="Seconds between samples.")] = None,
+    start: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE that the motion does not tell.")
+    ] = None,
+    at: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE: one state instead of a motion.")
+    ] = None,
+    acceleration: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE by the speed's name, at that state.")
+    ] = None,
+    weight: Annotated[
+        list[str] | None, typer.Option(help="MOTOR=VALUE where there are more than needed.")
+    ] = None,
+    parameter: Parameters = None,
+    columns: Annotated[list[str] | None, typer.Option(help="Names to show and to draw.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all columns: .csv, .npz or .parquet.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .pdf.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Say what the motors must give along a motion, along a path, or at one state.
+
+    axode inverse seven_axis_arm --at joint2=0.5 --acceleration joint1_dot=1
+
+    axode inverse differential_drive --path circle:radius=2,speed=0.5 --out torques.csv
+    """
+    from axode.cli.columns import ENDINGS
+    from axode.cli.runs import Telling
+
+    _refuse_both({"--motion": motion, "--path": path, "--at": at})
+    _refuse_both({"--motion": motion, "--path": path, "--acceleration": acceleration})
+    writable(out, ENDINGS)
+    writable(plot, (".png", ".svg", ".pdf"), "--plot")
+    options: dict[str, Any] = {"parameters": numbers("--parameter", parameter) or None,
+                               "weights": numbers("--weight", weight) or None}  # fmt: skip
+    begin, state = numbers("--start", start), numbers("--at", at)
+    rates = numbers("--acceleration", acceleration)
+    if not motion and not path:
+        _refuse_alone({"--out": out, "--plot": plot, "--time": time, "--every": every,
+                       "--start": start})  # fmt: skip
+        _one_state(model_from(source), state, rates, options, as_json=as_json)
+        return
+    options |= {"save_every": every}
+    model = model_from(source)
+    if path:
+        run = _along_path(model, path, point, begin, options)
+    else:
+        run = _along_motion(model, motion or [], time, begin, options)
+    telling = Telling(words(columns), out, plot, KINDS)
+    telling.write(run)
+    if as_json:
+        print_json(telling.summary(run))
+    else:
+        telling.show(run)
+
+
+def _refuse_both(given: dict[str, Any]) -> None:
+    named = [option for option, value in given.items() if value]
+    if len(named) > 1:
+        raise typer.BadParameter(f"choose one of {' and '.join(named)}", param_hint=named[1])
+
+
+def _refuse_alone(given: dict[str, Any]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise typer.BadParameter("it needs --motion or --path", param_hint=option)
+
+
+# one state ---------------------------------------------------------------------------------------
+
+
+def _one_state(
+    model: Model, state: dict[str, float], rates: dict[str, float], options: dict[str, Any], *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from axode.cli.tables import show_table, shown
+    from axode.problems.assemble import assemble, signal_name
+
+    values = {"parameters": options["parameters"]} if options["parameters"] else {}
+    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
+    given = [name for name in state if signal_name(model, name, signals) in model.coordinates]
+    there = assemble(model, state, fix=given, parameters=options["parameters"])
+    nu_dot = {signal_name(model, name, model.independent): x for name, x in rates.items()}
+    u, missing = model.inverse_dynamics(there.q, there.nu, nu_dot, weights=options["weights"],
+                                        residual=True, **values)  # fmt: skip
+    inputs = dict(zip(model.inputs, u.tolist(), strict=True))
+    lacking = dict(zip(model.independent, missing.tolist(), strict=True))
+    short = model.actuation in ("underactuated", "unactuated")
+    if as_json:
+        input_units = dict(zip(model.inputs, model.facts.input_units, strict=True))
+        print_json({"model": model.name, "state": there.as_dict(), "accelerations": nu_dot,
+                    "inputs": inputs, "missing": lacking if short else {},
+                    "units": input_units})  # fmt: skip
+        return
+    units = dict(zip(model.speed_names, model.facts.speed_units, strict=True))
+    rows = [(name, shown(x), unit) for (name, x), unit in
+            zip(inputs.items(), model.facts.input_units, strict=True)]  # fmt: skip
+    if short:
+        rows += [(f"{name}.missing", shown(x), "N" if units[name] == "m/s" else "N m")
+                 for name, x in lacking.items()]  # fmt: skip
+    where = ", ".join(f"{name} = {x:g}" for name, x in {**state, **rates}.items())
+    note = f"It is {model.actuation}: what is missing the motors cannot give." if short else ""
+    show_table(("input", ">value", "unit"), rows, title=f"{model.name} at {where or 'home'}",
+               note=note)  # fmt: skip
+
+
+# motions -----------------------------------------------------------------------------------------
+
+
+def _along_motion(
+    model: Model, motion: list[str], time: float | None, start: dict[str, float],
+    options: dict[str, Any],
+) -> Trajectory:  # fmt: skip
+    from axode.problems.inverse import inverse as inverse_along
+
+    if any("=" in item for item in motion):
+        if time is None:
+            raise typer.BadParameter("a motion by formulas needs its duration", param_hint="--time")
+        return inverse_along(model, pairs("--motion", motion), times=time, start=start, **options)
+    if len(motion) > 1:
+        raise typer.BadParameter("name one file", param_hint="--motion")
+    if time is not None:
+        raise typer.BadParameter("a file has its own times", param_hint="--time")
+    return _along_file(model, Path(motion[0]), start, options)
+
+
+def _along_file(
+    model: Model, file: Path, start: dict[str, float], options: dict[str, Any]
+) -> Trajectory:
+    from axode.cli.columns import TIME, as_trajectory, load_columns, time_of
+    from axode.problems.inverse import inverse as inverse_along
+
+    found = load_columns(file)
+    if not isinstance(found, dict):
+        return inverse_along(model, found, start=start or None, **options)
+    whole = as_trajectory(model, found)
+    if whole is not None:
+        return inverse_along(model, whole, start=start or None, **options)
+    signals = {name: column for name, column in found.items() if name not in TIME}
+    return inverse_along(model, signals, times=time_of(found), start=start, **options)
+
+
+# paths -------------------------------------------------------------------------------------------
+
+
+def _along_path(
+    model: Model, text: str, point: str, start: dict[str, float], options: dict[str, Any]
+) -> Trajectory:
+    from axode.problems import paths
+
+    kind, _, values = text.partition(":")
+    given: dict[str, Any] = dict(pairs("--path", [values] if values else []))
+    if kind != "along":
+        given = {n: x if n == "start" else numbers("--path", [f"{n}={x}"])[n]
+                 for n, x in given.items()}  # fmt: skip
+    elif "duration" in given:
+        given["duration"] = numbers("--path", [f"duration={given['duration']}"])["duration"]
+    path = _made(paths, kind, given)
+    try:
+        place = tuple(float(x) for x in point.split(","))
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{point}' is not X,Y,Z in metres", param_hint="--point"
+        ) from None
+    return paths.follow(model, path, point=place, start=start, **options)
+
+
+def _made(paths: Any, kind: str, given: dict[str, Any]) -> Any:
+    """A path by its name; a value that it does not take is told with those that it does."""
+    from inspect import signature
+
+    from axode.errors import UnknownName
+
+    kinds = ("straight", "circle", "parallel_lines", "along")
+    if kind not in kinds:
+        raise UnknownName("axode", "path", kind, kinds)
+    function = getattr(paths, kind)
+    takes = signature(function).parameters
+    for name in given:
+        if name not in takes:
+            raise UnknownName(f"the path '{kind}'", "value", name, tuple(takes))
+    needed = [n for n, p in takes.items() if p.default is p.empty and n not in given]
+    if needed:
+        raise typer.BadParameter(f"{kind} needs {', '.join(needed)}", param_hint="--path")
+    return function(**given)

@@ -1,0 +1,137 @@
+"""`axode simulate`: how a mechanism moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axode.cli.shared import (
+    INTERRUPTED,
+    AsJson,
+    Parameters,
+    Source,
+    model_from,
+    numbers,
+    pairs,
+    print_json,
+    words,
+    writable,
+)
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.results.trajectory import Trajectory
+
+MOST_SAMPLES = 10_000_000  # more would fill the memory of most machines
+
+
+def simulate(
+    source: Source,
+    time: Annotated[float, typer.Option(help="How long, in seconds.")] = 5.0,
+    start: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."),
+    ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FORMULA of time t and of the state, as in left.torque=0.1*sin(t)."),
+    ] = None,
+    parameter: Parameters = None,
+    until: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE at which to stop, as in pitch=1.0.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="dopri5 (adaptive) or rk4 (fixed steps).")] = "dopri5",
+    step: Annotated[float | None, typer.Option(help="Of rk4, in seconds.")] = None,
+    rtol: Annotated[float, typer.Option(help="Relative error of a step of dopri5.")] = 1e-8,
+    atol: Annotated[float, typer.Option(help="Absolute error of a step of dopri5.")] = 1e-10,
+    every: Annotated[
+        float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Names to show and to draw; the usual unless given.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all columns: .npz, .csv or .parquet.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .pdf.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a mechanism from a start, under inputs; say where it ends and what it cost.
+
+    axode simulate examples/balancer.toml --time 0.4 --start pitch=0.05 --out run.csv
+
+    axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-0.5*theta3_dot" --time 2
+    """
+    from axode.cli.columns import ENDINGS
+    from axode.cli.runs import Telling
+
+    writable(out, ENDINGS)
+    writable(plot, (".png", ".svg", ".pdf"), "--plot")
+    _refuse_endless(time, every, method, step)
+    given = {"start": numbers("--start", start), "until": numbers("--until", until),
+             "parameters": numbers("--parameter", parameter)}  # fmt: skip
+    texts = pairs("--input", input)
+    model = model_from(source)
+    telling = Telling(words(columns), out, plot)
+    run, failure = _run(model, time, texts, given, method=method, step=step, rtol=rtol,
+                        atol=atol, save_every=every)  # fmt: skip
+    if run is not None:
+        telling.write(run)
+    if as_json:
+        print_json(telling.summary(run, failure))
+    elif run is not None:
+        telling.show(run)
+    if failure is not None:
+        raise failure
+    if run is not None and run.status == "interrupted":
+        typer.echo("interrupted; what was computed is kept", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+def _run(
+    model: Model, time: float, texts: dict[str, str], given: dict[str, Any], **options: Any
+) -> tuple[Trajectory | None, Exception | None]:  # fmt: skip
+    """The run, and why it failed if it did; what was computed until then is kept."""
+    from axode.cli.feedback import inputs_from
+    from axode.errors import SimulationFailed
+    from axode.problems.simulate import simulate as simulate_model
+    from axode.problems.watches import Watch
+
+    events = [Watch(f"{name} = {value:g}", _difference(model, name, value), stop=True)
+              for name, value in given["until"].items()]  # fmt: skip
+    try:
+        run = simulate_model(
+            model, time, start=given["start"] or None, input=inputs_from(model, texts),
+            parameters=given["parameters"] or None, events=events, **options,
+        )  # fmt: skip
+    except SimulationFailed as error:
+        so_far: Any = error.trajectory
+        return so_far, error
+    return run, None
+
+
+def _difference(model: Model, name: str, value: float) -> Callable[[Any], Any]:
+    from axode.problems.assemble import signal_name
+
+    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
+    signal = signal_name(model, name, signals)
+    return lambda s: s[signal] - value
+
+
+def _refuse_endless(time: float, every: float | None, method: str, step: float | None) -> None:
+    from axode.errors import InvalidArgument
+
+    spans = {"--every": every, "--step": step if method == "rk4" and every is None else None}
+    for option, span in spans.items():
+        if (
+            span
+            and span > 0
+            and abs(time) / span > MOST_SAMPLES * (500 if option == "--step" else 1)
+        ):
+            raise InvalidArgument(
+                f"{option} {span:g} makes {abs(time) / span:.3g} samples of {time:g} s; "
+                f"at most {MOST_SAMPLES:g} are kept"
+            )
