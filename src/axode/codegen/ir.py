@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Sums may be fused and regrouped; NaN and infinity keep their meaning.
@@ -83,12 +84,16 @@ class Writer:
     def _vector(self, name: str) -> str:
         return name if self.lanes == 1 else f"<{self.lanes} x {name}>"
 
-    def doubled(self) -> Writer:
-        """A writer of double precision that goes on where this one stands, and back."""
-        other = Writer(self.lanes, DOUBLE)
+    def alongside(self, lanes: int, number: Format) -> Writer:
+        """A writer of other reals into the same function."""
+        other = Writer(lanes, number)
         other.lines, other.declarations = self.lines, self.declarations
         other._numbers = self._numbers
         return other
+
+    def doubled(self) -> Writer:
+        """A writer of double precision that goes on where this one stands, and back."""
+        return self.alongside(self.lanes, DOUBLE)
 
     def widened(self, a: str) -> str:
         """A real in double precision, exactly."""
@@ -122,6 +127,34 @@ class Writer:
         if self.lanes == 1:
             return literal
         return "<" + ", ".join(f"{element} {literal}" for _ in range(self.lanes)) + ">"
+
+    # Numbers into vectors and out of them.
+    def constants(self, values: Sequence[float]) -> str:
+        """A vector of numbers that are known."""
+        return "<" + ", ".join(f"{self.format.real} {self.format.literal(v)}" for v in values) + ">"
+
+    def gathered(self, numbers: Sequence[str]) -> str:
+        """A vector of numbers; if all are the same, it is put into every lane."""
+        value, same = "poison", len(set(numbers)) == 1
+        for lane, number in enumerate(numbers[:1] if same else numbers):
+            value = self.emit(
+                f"insertelement {self.real} {value}, {self.format.real} {number}, i64 {lane}"
+            )
+        if same:
+            mask = f"<{self.lanes} x i32> zeroinitializer"
+            value = self.emit(f"shufflevector {self.real} {value}, {self.real} poison, {mask}")
+        return value
+
+    def element(self, vector: str, lane: int) -> str:
+        """The number in a lane."""
+        return self.emit(f"extractelement {self.real} {vector}, i64 {lane}")
+
+    def added_up(self, vector: str) -> str:
+        """The sum of all lanes."""
+        function, real = f"@llvm.vector.reduce.fadd.{self._suffix}", self.format.real
+        self.declarations.add(f"declare {real} {function}({real}, {self.real})")
+        start = f"{real} {self.format.literal(-0.0)}"
+        return self.emit(f"call {MODEL_FLAGS}{real} {function}({start}, {self.real} {vector})")
 
     # Arithmetic of the model: may be fused and regrouped.
     def model(self, operation: str, a: str, b: str) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from axode.codegen.lowering import ChunkLowering, Plan, plan
+from axode.codegen.lowering import Plan, attributes, plan
+from axode.codegen.packed import lowered
 from axode.codegen.tape import Port, Tape
 
 ENTRY = "map"
@@ -28,21 +29,16 @@ def work_size(tape: Tape, lanes: int) -> int:
 
 def module(tape: Tape, lanes: int) -> str:
     """IR of the batch loop over a tape, ``lanes`` samples at a time."""
-    cut = plan(tape)
+    parts = lowered(tape, lanes)
+    cut = parts[0].plan
     functions: list[str] = []
     declarations: set[str] = set()
-    for number in range(len(cut.chunks)):
-        chunk = ChunkLowering(cut, number, lanes)
-        functions.append(chunk.text(f"chunk{number}"))
-        declarations |= chunk.w.declarations
+    for number, part in enumerate(parts):
+        functions.append(part.text(f"chunk{number}"))
+        declarations |= part.w.declarations
     loop = _ScalarLoop(cut) if lanes == 1 else _SimdLoop(cut, lanes)
-    # Without these a target that prefers narrow vectors would split ours.
-    width = max(128, 64 * lanes)
-    attributes = (
-        f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" '
-        f'"min-legal-vector-width"="{width}" }}\n'
-    )
-    return "\n".join([*sorted(declarations), *functions, loop.text(), attributes])
+    widest = max(part.widest for part in parts)
+    return "\n".join([*sorted(declarations), *functions, loop.text(), attributes(widest)])
 
 
 class _ScalarLoop:

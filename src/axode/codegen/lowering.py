@@ -121,6 +121,18 @@ def _slots(
     return slots, total
 
 
+def attributes(widest: int) -> str:
+    """Attributes of functions on vectors of so many numbers."""
+    width = min(512, max(128, 64 << (widest - 1).bit_length()))
+    # A target that prefers narrow vectors would split ours; a stack that is found through a frame
+    # pointer is aligned, so that no vector on it straddles two cache lines.
+    frame = '"frame-pointer"="all" ' if width > 128 else ""
+    return (
+        f'attributes #0 = {{ nounwind {frame}"prefer-vector-width"="{width}" '
+        f'"min-legal-vector-width"="{width}" }}\n'
+    )
+
+
 class ChunkLowering:
     """Writes one chunk: ``void name(ptr bases, ptr work)``.
 
@@ -129,7 +141,7 @@ class ChunkLowering:
     """
 
     def __init__(self, plan: Plan, number: int, lanes: int, format: Format = DOUBLE) -> None:
-        self.plan, self.number = plan, number
+        self.plan, self.number, self.widest = plan, number, lanes
         self.w = Writer(lanes, format)
         self._alignment = format.bytes * lanes
         self._values: dict[int, str] = {}
@@ -139,18 +151,21 @@ class ChunkLowering:
 
     def text(self, name: str, linkage: str = "internal ") -> str:
         """The IR of the function."""
-        for value in self.plan.chunks[self.number]:
-            self._lower(value)
-            slot = self.plan.slots.get(value)
-            if slot is not None:
-                # Volatile keeps LLVM from comparing every pair of stores: four times faster.
-                self._store(self._slot(slot), self._value(value), "volatile ")
+        self._lower_all()
         if self.number == len(self.plan.chunks) - 1:
             self._store_results()
         body = "\n".join(self.w.lines)
         return (
             f"define {linkage}void @{name}(ptr %bases, ptr %work) #0 {{\n{body}\n  ret void\n}}\n"
         )
+
+    def _lower_all(self) -> None:
+        for value in self.plan.chunks[self.number]:
+            self._lower(value)
+            slot = self.plan.slots.get(value)
+            if slot is not None:
+                # Volatile keeps LLVM from comparing every pair of stores: four times faster.
+                self._store(self._slot(slot), self._value(value), "volatile ")
 
     def _lower(self, number: int) -> None:
         kind, operands = self.plan.rows[number]

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from axode.codegen.ir import DOUBLE, Format
-from axode.codegen.lowering import ChunkLowering, Plan, plan
+from axode.codegen.lowering import Plan, attributes, plan
+from axode.codegen.packed import lowered
 from axode.codegen.tape import Tape
 
 ENTRY = "rollout"
@@ -149,20 +150,16 @@ def program_module(program: Program, lanes: int) -> str:
     declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
     functions: list[str] = [_COPIES.replace("LANES", str(lanes))]
     plans: dict[str, tuple[int, Plan]] = {}
+    widest = lanes
     for number, tape in enumerate(program.tapes):
-        cut = plan(tape)
-        plans[tape.digest] = (number, cut)
-        for part in range(len(cut.chunks)):
-            chunk = ChunkLowering(cut, part, lanes)
-            functions.append(chunk.text(f"tape{number}_{part}"))
-            declarations |= chunk.w.declarations
-    width = max(128, 64 * lanes)
-    attributes = (
-        f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" '
-        f'"min-legal-vector-width"="{width}" }}\n'
-    )
+        parts = lowered(tape, lanes)
+        plans[tape.digest] = (number, parts[0].plan)
+        for place, part in enumerate(parts):
+            functions.append(part.text(f"tape{number}_{place}"))
+            declarations |= part.w.declarations
+            widest = max(widest, part.widest)
     loop = ProgramWriter(program, lanes, plans).text()
-    return "\n".join([*sorted(declarations), *functions, loop, attributes])
+    return "\n".join([*sorted(declarations), *functions, loop, attributes(widest)])
 
 
 # One run's row of plain numbers to and from a buffer, whose lanes lie next to each other.
