@@ -191,6 +191,11 @@ class Packing:
         """Instructions, roughly."""
         return sum(map(self._cost, self.units))
 
+    @property
+    def plain_cost(self) -> int:
+        """Instructions of the tape as it is, counted the same way."""
+        return sum(_operations(node) for node in self.nodes.values() if node.kind not in LEAVES)
+
     def _cost(self, unit: Unit) -> int:
         if isinstance(unit, int):
             node = self.nodes[unit]
@@ -228,11 +233,14 @@ def _levels(nodes: Graph) -> list[Graph]:
     return levels
 
 
+def packings(tape: Tape) -> list[Packing]:
+    """Ways to pack a tape, worth it or not."""
+    nodes = graph(tape)
+    steps, results = _levels(nodes), tape.results.tolist()
+    return [Packing(steps, results, family) for family in families(nodes)[:FAMILIES_TRIED]]
+
+
 def packed(tape: Tape) -> Packing | None:
     """The best packing of a tape; None if there is nothing to gain."""
-    nodes = graph(tape)
-    levels = _levels(nodes)
-    plain = sum(_operations(node) for node in nodes.values() if node.kind not in LEAVES)
-    tried = [Packing(levels, tape.results.tolist(), f) for f in families(nodes)[:FAMILIES_TRIED]]
-    best = max(tried, key=lambda packing: packing.saved, default=None)
-    return best if best is not None and best.cost < plain else None
+    best = max(packings(tape), key=lambda packing: packing.saved, default=None)
+    return best if best is not None and best.cost < best.plain_cost else None
