@@ -8,6 +8,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAYS = {
     "ackermann": "car: mobility 0",
+    "balance": "asked for 0.6 m/s to the left: 0.6000 m/s, heading 1.5708 rad",
     "bennett": "the closed form says -2.73205",
     "bicycle": "5.0  [-14.078",
     "slider_crank": "largest difference",

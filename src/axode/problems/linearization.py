@@ -38,6 +38,8 @@ class Linearization:
         units: Of states, inputs and outputs, by name.
         readings: How each state is read from a state of the model.
         held: All inputs at the operating point, chosen or not.
+        changing: What keeps the operating point from lasting: independent speeds that change, or
+            states that drift ever faster; empty at an equilibrium and in steady motion.
         dt: Time between samples [s]; 0 in continuous time.
     """
 
@@ -57,6 +59,7 @@ class Linearization:
     units: Mapping[str, str] = field(repr=False)
     readings: tuple[Reading, ...] = field(repr=False)
     held: Mapping[str, float] = field(repr=False)
+    changing: tuple[str, ...] = ()
     dt: float = 0.0
 
     # what it says ------------------------------------------------------------------------------
@@ -73,15 +76,14 @@ class Linearization:
         return bool((growth < 0).all())
 
     @property
-    def equilibrium(self) -> bool:
-        """Whether the operating point is one: no state drifts."""
-        return bool((np.abs(self.drift) < AT_REST).all())
+    def steady(self) -> bool:
+        """Whether the operating point lasts, or what drifts does so at constant rates."""
+        return not self.changing
 
     @property
-    def steady(self) -> bool:
-        """Whether the states that drift do so at constant rates, so that the model stays valid."""
-        change = self.A @ self.drift - (self.drift if self.dt else 0.0)
-        return bool((np.abs(change) < AT_REST).all())
+    def equilibrium(self) -> bool:
+        """Whether the operating point lasts and none of the states drifts."""
+        return self.steady and bool((np.abs(self.drift) < AT_REST).all())
 
     @property
     def controllable(self) -> Reach:
@@ -216,15 +218,10 @@ class Linearization:
     def _kind(self) -> str:
         if self.equilibrium:
             return "an equilibrium"
-        return (
-            f"{'a steady motion of' if self.steady else 'no equilibrium, drift of'} {self.moving}"
-        )
-
-    @property
-    def moving(self) -> str:
-        """Names of the states that drift."""
+        if not self.steady:
+            return f"no equilibrium, {', '.join(self.changing)} change"
         drifting = zip(self.states, self.drift.tolist(), strict=True)
-        return ", ".join(name for name, rate in drifting if abs(rate) > AT_REST)
+        return f"a steady motion of {', '.join(n for n, rate in drifting if abs(rate) > AT_REST)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in JSON's own types."""

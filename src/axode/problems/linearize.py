@@ -10,14 +10,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.model import Model
+from axode.codegen.model import Model, Options
 from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
 from axode.mechanism.topology import tree_order
 from axode.problems.assemble import State, assemble, signal_name
 from axode.problems.feedback import Reading
 from axode.problems.inputs import plan_input
-from axode.problems.linearization import Linearization
-from axode.problems.quantities import Quantities
+from axode.problems.linearization import AT_REST, Linearization
+from axode.problems.observables import Observables
 from axode.problems.switching import smallest_pivot
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ OPEN = 1e-6  # [m or rad]: a point that is open by more is refused
 NEXT_TO = 1e-9  # pivot of the solves behind the speeds below which they say nothing
 
 # charts of a model, by what was asked of it: linearising along a motion makes them once
-_CHARTS: WeakKeyDictionary[Model, dict[Any, tuple[Quantities, Chart]]] = WeakKeyDictionary()
+_CHARTS: WeakKeyDictionary[Model, dict[Any, tuple[Observables, Chart]]] = WeakKeyDictionary()
 
 
 def linearize(
@@ -67,9 +67,10 @@ def linearize(
     made = task.linear(chosen, shown, _chosen_inputs(model, inputs))
     if not made.steady:
         warnings.warn(
-            f"'{model.name}' is at no equilibrium and in no steady motion there: {made.moving} "
-            "change, and the linear model holds only near that moment. Its .drift tells the rates; "
-            'input="hold" finds inputs that keep the speeds.', NotAnEquilibrium, stacklevel=2,
+            f"'{model.name}' is at no equilibrium and in no steady motion there: "
+            f"{', '.join(made.changing)} change, and the linear model holds only near that moment. "
+            'Its .drift tells the rates; input="hold" finds inputs that keep the speeds.',
+            NotAnEquilibrium, stacklevel=2,
         )  # fmt: skip
     return made
 
@@ -140,14 +141,14 @@ class _Task:
 
         self.model, self.point, self.u = model, point, u
         self.t = options["t"]
+        self._options: Options = options  # type: ignore[assignment]
         self.p = model.parameter_vector(options.get("parameters"))
-        self.quantities = Quantities(model, "linearize")
+        self.observables = Observables(model, "linearize")
         self._charts = _CHARTS.setdefault(model, {})
-        equations = self.quantities.equations
-        more: Any = options
-        R = model.residual_jacobian(point.q, **more)
+        equations = self.observables.equations
+        R = model.residual_jacobian(point.q, **self._options)
         tangents = tangent_basis(equations, R, point.q)
-        if tangents is None or not smallest_pivot(model, point.q, more) > NEXT_TO:
+        if tangents is None or smallest_pivot(model, point.q, self._options) < NEXT_TO:
             what = ("the constraints lose rank" if tangents is None else
                     f"the speeds {', '.join(model.independent)} cannot describe the motion; derive "
                     "the mechanism with other independent=[...]")  # fmt: skip
@@ -160,8 +161,8 @@ class _Task:
         """Full names of what the user calls states or outputs."""
         if isinstance(given, str):
             raise InvalidArgument(f"{kind}s: a list of names is needed, got '{given}'")
-        known = self.quantities.states if kind == "state" else self.quantities.outputs
-        names = tuple(self.quantities.full(name, known) for name in given)
+        known = self.observables.states if kind == "state" else self.observables.outputs
+        names = tuple(self.observables.full(name, known) for name in given)
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise InvalidArgument(f"{kind}s: '{twice}' is named twice")
@@ -172,7 +173,7 @@ class _Task:
         """Coordinates that tell where the mechanism is, and its independent speeds."""
         from axode.symbolic.linearization import independent_rows, place_candidates
 
-        e = self.quantities.equations
+        e = self.observables.equations
         by_joint = place_candidates(e, self.point.q, self.t, self.p)
         candidates = tuple(name for names in by_joint.values() for name in names)
         free = self.tangents.shape[1] - len(e.independent)
@@ -188,7 +189,7 @@ class _Task:
         from axode.symbolic.linearization import Chart
 
         if (states, outputs) not in self._charts:
-            q = self.quantities
+            q = self.observables
             x, y = ([q.expression(n) for n in names] for names in (states, outputs))
             self._charts[states, outputs] = (q, Chart(q.equations, x, y, q.reference))
         chart = self._charts[states, outputs][1]
@@ -209,7 +210,7 @@ class _Task:
         self._refuse_dependence(rest, d.x_dot_by_z @ Z, states, states, "state")
         C, rest = on_states(d.y_by_z @ Z, X)
         self._refuse_dependence(rest, d.y_by_z @ Z, outputs, states, "output")
-        m, q = self.model, self.quantities
+        m, q = self.model, self.observables
         names = tuple(m.inputs[k] for k in inputs)
         units = {n: q.outputs[n] for n in (*states, *outputs)}
         units |= dict(zip(m.inputs, m.facts.input_units, strict=True))
@@ -217,13 +218,22 @@ class _Task:
             m.name, states, names, outputs, A, d.x_dot_by_u[:, inputs], C, d.y_by_u[:, inputs],
             d.x, self.u[inputs], d.y, d.x_dot, self.point, units,
             tuple(self._reading(n, x) for n, x in zip(states, d.x.tolist(), strict=True)),
-            dict(zip(m.inputs, self.u.tolist(), strict=True)),
+            dict(zip(m.inputs, self.u.tolist(), strict=True)), self._changing(A, d.x_dot, states),
         )  # fmt: skip
 
+    def _changing(self, A: Array, drift: Array, states: tuple[str, ...]) -> tuple[str, ...]:
+        """Independent speeds that change, be they states or not; else states whose rates do."""
+        known = {"q": self.point.q, "nu": self.point.nu, "u": self.u}
+        speeds = self.model.evaluate("forward_dynamics", known, self._options)
+        accelerated = zip(self.model.independent, speeds.tolist(), strict=True)
+        bent = zip(states, (A @ drift).tolist(), strict=True)
+        return (tuple(name for name, rate in accelerated if abs(rate) > AT_REST)
+                or tuple(name for name, rate in bent if abs(rate) > AT_REST))  # fmt: skip
+
     def _reading(self, name: str, value: float) -> Reading:
-        angle = self.quantities.small_angles.get(name)
+        angle = self.observables.small_angles.get(name)
         if angle is None:
-            return Reading(name, value, turns=name in turning(self.model, self.quantities))
+            return Reading(name, value, turns=name in turning(self.model, self.observables))
         four = tuple(self.model.coordinates[k] for k in angle.four)
         return Reading(name, value, False, four, tuple(self.point.q[list(angle.four)].tolist()),
                        angle.axis)  # fmt: skip
@@ -271,7 +281,7 @@ class _Task:
         more = self._missing(states, names if kind == "output" else ())
         raise InvalidArgument(
             f"{kind}s: {what} depends on more than the states "
-            f"{', '.join(states)}.\n  Add {', '.join(more)}, or take all: states=None."
+            f"{', '.join(states)}.\n  Add {', '.join(more)}, or name no states to get all."
         )
 
     def _missing(self, states: tuple[str, ...], outputs: Sequence[str]) -> list[str]:
@@ -297,9 +307,9 @@ class _Task:
         return [everything[k] for k in chosen[len(states) :]]
 
 
-def turning(model: Model, quantities: Quantities) -> set[str]:
+def turning(model: Model, observables: Observables) -> set[str]:
     """Measures that are angles between minus and plus half a turn."""
-    mechanism = quantities.equations.system.mechanism
+    mechanism = observables.equations.system.mechanism
     own = {n for m in mechanism.measures if m.kind in ("roll", "yaw") for n in m.names}
     bases = {f"{c.name}.{kind}" for c in mechanism.connections for kind in ("roll", "yaw")}
     return (own | bases) & set(model.measure_names)

@@ -1,0 +1,95 @@
+"""Everything that has a name and can be read off a state: what states and outputs are made of."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from axode.codegen.library import SymbolicLibrary
+from axode.codegen.model import Model
+from axode.errors import InvalidArgument, NotApplicable
+from axode.problems.assemble import signal_name
+
+FORCES = ("longitudinal", "lateral", "normal")  # of a wheel, as in a trajectory
+
+
+class Observables:
+    """Coordinates, joint speeds, measures, small angles and constraint forces of a model, as
+    expressions of its state and inputs."""
+
+    def __init__(self, model: Model, task: str) -> None:
+        """Of a model that has its equations.
+
+        Raises:
+            NotApplicable: for a model read from a file.
+        """
+        import casadi as ca
+
+        from axode.symbolic.linearization import small_angles
+
+        if not isinstance(model.library, SymbolicLibrary):
+            raise NotApplicable(
+                f"{task} needs the mechanism's equations, and this model was read from a file; "
+                "compile it from the mechanism."
+            )
+        self.model, self.equations = model, model.library.equations
+        self.small_angles = small_angles(self.equations)
+        self.reference = ca.SX.sym("reference", len(model.coordinates))
+
+    @cached_property
+    def states(self) -> dict[str, str]:
+        """Names that may be states, with their units."""
+        facts = self.model.facts
+        units = dict(zip(facts.coordinates, facts.coordinate_units, strict=True))
+        units |= dict(zip(facts.speeds, facts.speed_units, strict=True))
+        units |= {name: unit for name, unit, _ in facts.measures}
+        return units | dict.fromkeys(self.small_angles, "rad")
+
+    @cached_property
+    def outputs(self) -> dict[str, str]:
+        """Names that may be outputs, with their units."""
+        return self.states | self._wheel_units | self._row_units
+
+    @cached_property
+    def _wheel_units(self) -> dict[str, str]:
+        return {f"{wheel}.{force}": "N" for wheel in self.model.contacts for force in FORCES}
+
+    @cached_property
+    def _row_units(self) -> dict[str, str]:
+        m = self.model
+        rows = zip(m.rows, m.facts.row_units, strict=True)
+        return {f"{row}.force": "N m" if unit == "rad" else "N" for row, unit in rows
+                if row.rsplit(".", 1)[0] not in m.contacts}  # fmt: skip
+
+    def full(self, name: str, known: dict[str, str]) -> str:
+        """The name that is meant, which may be given without what stands before its dot."""
+        return signal_name(self.model, name, known)
+
+    def expression(self, name: str) -> Any:
+        """One quantity in symbols.
+
+        Raises:
+            InvalidArgument: for a wheel's force that statics cannot tell.
+        """
+        e = self.equations
+        if name in e.coordinates:
+            return e.q[e.coordinates.index(name)]
+        if name in e.speeds:
+            return e.v[e.speeds.index(name)]
+        if name in e.measures:
+            return e.measures[name].expression
+        if name in self.small_angles:
+            return self.small_angles[name].expression(e.q, self.reference)
+        if name in self._wheel_units:
+            return self._wheel_force(*name.rsplit(".", 1))
+        return e.multipliers[e.rows.index(name.removesuffix(".force"))]
+
+    def _wheel_force(self, wheel: str, force: str) -> Any:
+        from axode.symbolic.functions import contact_forces
+
+        place = (self.model.contacts.index(wheel), FORCES.index(force))
+        if place in self.model.facts.unknown_forces:
+            raise InvalidArgument(
+                f"output '{wheel}.{force}': the constraints leave this force indeterminate"
+            )
+        return contact_forces(self.equations)[place]

@@ -1,0 +1,569 @@
+"""Linear models: the flow of the nonlinear one differentiated, closed forms, published poles."""
+
+from __future__ import annotations
+
+import functools
+import json
+import runpy
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_continuous_lyapunov
+from scipy.spatial.transform import Rotation
+
+import axode as ax
+from axode.cli import run
+from axode.problems.reach import controllable
+from tests.problems import machines
+
+G = 9.81
+HORIZON, STEPS = 0.1, 20  # [s] of the flows that are differentiated
+SMALL = 1e-4  # of the changes; their square and the steps' error bound the difference
+FLOW = 3e-6  # relative
+
+
+@functools.cache
+def built(name: str, **options) -> ax.Model:
+    return ax.gallery.build(name, **options).derive().compile("interpreter")
+
+
+@functools.cache
+def balancer() -> ax.Model:
+    bot = ax.Mechanism("balancer")
+    pole = bot.add_body("pole", mass=8.0, com=(0, 0, 0.4), inertia=(0.5, 0.4, 0.15))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
+    for side, y in (("left", 0.2), ("right", -0.2)):
+        bot.add_wheel(side, ax.Rolling(radius=0.1), on=pole, at=(0, y, 0), mass=0.5, motor=True)
+    return bot.derive().compile("interpreter")
+
+
+@functools.cache
+def pendulum() -> ax.Model:
+    """One kilogram on a rod of a metre, with damping and a motor."""
+    return interpreted(machines.pendulum(damping=0.2))
+
+
+def interpreted(model):
+    return model.library.equations.compile("interpreter")
+
+
+@functools.cache
+def cart_pole() -> ax.Model:
+    """A mass of 0.3 kg on a rod of 0.5 m, upright on a cart of 1 kg."""
+    bot = ax.Mechanism("cart-pole", gravity=(0, 0, -G))
+    cart = bot.add_body("cart", mass=1.0, inertia=ax.Inertia.point())
+    pole = bot.add_body("pole", mass=0.3, com=(0, 0, 0.5), inertia=ax.Inertia.point())
+    bot.add_joint("rail", ax.Prismatic("x"), parent=bot.ground, child=cart)
+    bot.add_joint("lean", ax.Revolute("y"), parent=cart, child=pole)
+    bot.add_motor("push", "rail", input="push")
+    return bot.derive().compile("interpreter")
+
+
+@functools.cache
+def gimbal() -> ax.Model:
+    """A top on a ball joint, driven by a moment."""
+    bot = ax.Mechanism("top", gravity=(0, 0, -G))
+    bot.add_body("top", mass=0.5, com=(0, 0, 0.1), inertia=(0.002, 0.003, 0.001))
+    bot.add_joint("ball", ax.Spherical(), parent=bot.ground, child="top")
+    bot.add_wrench("hand", "top")
+    return bot.derive().compile("interpreter")
+
+
+# ------------------------------------------------------------------- the flow, differentiated
+
+
+def flow(model, q, nu, u):
+    """States after HORIZON, by Runge-Kutta 4, of many starts at once."""
+    h = HORIZON / STEPS
+
+    def rate(x):
+        q, nu = x[:, : len(model.coordinates)], x[:, len(model.coordinates) :]
+        return np.hstack([model.rates(q, nu), model.forward_dynamics(q, nu, u)])
+
+    x = np.hstack([q, nu])
+    for _ in range(STEPS):
+        k1 = rate(x)
+        k2 = rate(x + h / 2 * k1)
+        k3 = rate(x + h / 2 * k2)
+        k4 = rate(x + h * k3)
+        x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return x[:, : len(model.coordinates)], x[:, len(model.coordinates) :]
+
+
+def quaternion_of(model, joint):
+    return [model.coordinates.index(f"{joint}.{c}") for c in ("qx", "qy", "qz", "qw")]
+
+
+def value(model, name, q, nu, q0):
+    """A quantity of many states, small angles by rotation vectors."""
+    if name in model.coordinates:
+        return q[:, model.coordinates.index(name)]
+    if name in model.speed_names:
+        return model.speeds(q, nu)[:, model.speed_names.index(name)]
+    if name in model.measure_names:
+        return model.measures(q, nu)[:, model.measure_names.index(name)]
+    joint, axis = name.rsplit(".", 1)
+    four = quaternion_of(model, joint)
+    turned = Rotation.from_quat(q0[four]).inv() * Rotation.from_quat(q[:, four])
+    return turned.as_rotvec()[:, "xyz".index(axis[1])]
+
+
+def started(model, lin, changed):
+    """A consistent state whose named states differ from the operating point's by the given."""
+    point = lin.point
+    fix, near, near_q = {}, {}, dict(zip(model.coordinates, point.q, strict=True))
+    speeds = {}
+    for name, x0, dx in zip(lin.states, lin.x0, changed, strict=True):
+        if name in model.coordinates:
+            fix[name] = x0 + dx
+        elif name in model.speed_names:
+            speeds[name] = x0 + dx
+        elif name in model.measure_names:
+            needs = dict((n, s) for n, _, s in model.facts.measures)[name]
+            (speeds if needs else near)[name] = x0 + dx
+        else:
+            joint, axis = name.rsplit(".", 1)
+            four = quaternion_of(model, joint)
+            step = np.zeros(3)
+            step["xyz".index(axis[1])] = dx
+            before = np.array([near_q[model.coordinates[k]] for k in four])
+            after = (Rotation.from_quat(before) * Rotation.from_rotvec(step)).as_quat()
+            near_q |= {model.coordinates[k]: x for k, x in zip(four, after, strict=True)}
+    # a coordinate that is fixed is met; the others follow as the loops ask
+    state = ax.assemble(model, near_q | near | speeds, fix=fix)
+    return state.q, state.nu
+
+
+def flows(model, lin):
+    """Outputs of the flow for small changes of each state and input: central differences."""
+    n, m = lin.B.shape
+    starts = [started(model, lin, sign * SMALL * e) for e in np.eye(n) for sign in (1, -1)]
+    starts += [(lin.point.q, lin.point.nu)] * (2 * m)
+    u = np.tile([lin.held[name] for name in model.inputs], (len(starts), 1))
+    for k, name in enumerate(lin.inputs):
+        u[2 * (n + k), model.inputs.index(name)] += SMALL
+        u[2 * (n + k) + 1, model.inputs.index(name)] -= SMALL
+    q, nu = flow(model, np.array([s[0] for s in starts]), np.array([s[1] for s in starts]), u)
+    ends = np.column_stack([value(model, name, q, nu, lin.point.q) for name in lin.outputs])
+    return ((ends[::2] - ends[1::2]) / (2 * SMALL)).T
+
+
+CASES = {
+    "pendulum": (pendulum, {"pin": 0.4}, {}),
+    "cart-pole": (cart_pole, {}, {}),
+    "four-bar": (lambda: built("four_bar"), {}, {}),
+    "wheeled pendulum": (lambda: built("wheeled_pendulum"), {}, {}),
+    "balancer at rest": (balancer, {}, {}),
+    "balancer on its way": (balancer, {"surge": 0.8, "yaw": 0.6}, {}),
+    "caster robot": (lambda: built("caster_robot"), {}, {}),
+    "unicycle on its way": (lambda: built("unicycle"), {"phi_dot": 3.0}, {}),
+    "platform": (lambda: built("flight_simulator"), {}, {}),
+    "platform by pose": (lambda: built("flight_simulator"), {}, {
+        "states": ["c_M.x", "c_M.y", "c_M.z", "roll", "pitch", "yaw", "l_I_dot", "l_II_dot",
+                   "l_III_dot", "l_IV_dot", "l_V_dot", "l_VI_dot"],
+        "inputs": ["f_I", "f_IV"]}),
+    "top": (gimbal, {}, {}),
+    "balancer by measures": (balancer, {"surge": 0.8}, {
+        "states": ["pitch", "yaw", "pitch_rate", "yaw_rate", "surge"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_linear_model_is_the_derivative_of_the_flow(name):
+    make, at, options = CASES[name]
+    model = make()
+    lin = ax.linearize(model, at, input="hold", **options)
+    assert lin.steady
+    n = len(lin.states)
+    expected = lin.discretized(HORIZON)
+    found = flows(model, lin)
+    scale = np.abs(np.column_stack([expected.A, expected.B])).max()
+    assert np.abs(found[:, :n] - lin.C @ expected.A).max() < FLOW * scale
+    assert np.abs(found[:, n:] - lin.C @ expected.B).max() < FLOW * scale
+
+
+@pytest.mark.parametrize("name, at, outputs", [
+    ("balancer", {"pitch": 0.3, "pitch_rate": 0.5, "surge": 0.4, "yaw_rate": 0.2},
+     ["left.contact.x", "left.normal", "right.normal", "left.longitudinal", "left.rate",
+      "base.surge"]),
+    ("four_bar", {"theta1": 0.9, "theta1_dot": 2.0}, None),
+])  # fmt: skip
+def test_rates_and_outputs_anywhere(name, at, outputs):
+    """Away from equilibrium too, every derivative is that of the exact rates and outputs."""
+    model = balancer() if name == "balancer" else built(name)
+    if outputs is None:
+        outputs = [f"{row}.force" for row in model.rows] + list(model.coordinates)
+    with pytest.warns(ax.errors.NotAnEquilibrium):
+        lin = ax.linearize(model, at, outputs=outputs)
+    u0 = np.zeros(len(model.inputs))
+
+    def read(q, nu, u):
+        forces = dict(zip([f"{r}.force" for r in model.rows], model.multipliers(q, nu, u),
+                          strict=True))  # fmt: skip
+        if model.contacts:
+            kinds = ("longitudinal", "lateral", "normal")
+            forces |= {f"{c}.{k}": x for c, row in
+                       zip(model.contacts, model.contact_forces(q, nu, u), strict=True)
+                       for k, x in zip(kinds, row, strict=True)}  # fmt: skip
+        one = (q[np.newaxis], nu[np.newaxis])
+        shown = [forces[n] if n in forces else value(model, n, *one, q)[0] for n in outputs]
+        return np.array(shown)
+
+    for k in range(len(lin.states)):
+        step = SMALL * np.eye(len(lin.states))[k]
+        y_1, y_0 = (read(*started(model, lin, s * step), u0) for s in (1, -1))
+        slope = (y_1 - y_0) / (2 * SMALL)
+        assert np.abs(slope - lin.C[:, k]).max() < 1e-5 * max(1.0, np.abs(lin.C).max())
+    for k in range(len(lin.inputs)):
+        u = SMALL * np.eye(len(u0))[k]
+        y_1, y_0 = (read(lin.point.q, lin.point.nu, s * u) for s in (1, -1))
+        slope = (y_1 - y_0) / (2 * SMALL)
+        assert np.abs(slope - lin.D[:, k]).max() < 1e-7 * max(1.0, np.abs(lin.D).max())
+
+
+# ------------------------------------------------------------------------------- closed forms
+
+
+def test_pendulum_has_its_closed_form():
+    """A point of mass 1 on a rod of length 1: theta'' = -g sin(theta) - 0.2 theta' + u."""
+    angle = 0.4
+    lin = ax.linearize(pendulum(), {"pin": angle}, input="hold")
+    assert lin.held["pin.torque"] == pytest.approx(G * np.sin(angle))
+    assert np.allclose(lin.A, [[0, 1], [-G * np.cos(angle), -0.2]], atol=1e-12)
+    assert np.allclose(lin.B, [[0], [1]])
+    assert (lin.states, lin.units["pin"], lin.units["pin.torque"]) == (
+        ("pin", "pin.rate"), "rad", "N m")  # fmt: skip
+
+
+def test_cart_pole_has_its_closed_form():
+    """Upright, lean'' = (M + m) g / (M l) lean - u / (M l), x'' = -m g / M lean + u / M."""
+    M, m, l = 1.0, 0.3, 0.5
+    lin = ax.linearize(cart_pole(), states=["rail", "lean", "rail.rate", "lean.rate"])
+    A = np.zeros((4, 4))
+    A[0, 2] = A[1, 3] = 1
+    A[2, 1], A[3, 1] = -m * G / M, (M + m) * G / (M * l)
+    assert np.allclose(lin.A, A, atol=1e-12)
+    assert np.allclose(lin.B.ravel(), [0, 0, 1 / M, -1 / (M * l)], atol=1e-12)
+
+
+EIGENVALUES = (-0.775341882195845 + 4.464867713788230j, -0.322866429004087, -14.078389692798216)
+
+
+@pytest.fixture(scope="module")
+def bicycle():
+    path = Path(__file__).parents[2] / "examples" / "bicycle.py"
+    make = runpy.run_path(str(path))["bicycle"]
+    return make().derive(independent=["base.wx", "steer.rate", "rear.rate"]).compile("interpreter")
+
+
+def test_the_bicycle_on_four_states_has_the_published_poles(bicycle):
+    """Meijaard, Papadopoulos, Ruina and Schwab, Proc. R. Soc. A 463, 2007, at 5 m/s.
+
+    Lean and steer stand alone: place, heading and the wheels' angles are left out.
+    """
+    riding = {"rear.rate": 5.0 / 0.3}
+    lin = ax.linearize(bicycle, riding, states=["roll", "steer", "roll_rate", "steer.rate"])
+    assert lin.equilibrium
+    expected = [EIGENVALUES[0], EIGENVALUES[0].conjugate(), *EIGENVALUES[1:]]
+    assert np.allclose(lin.poles, np.sort_complex(expected), rtol=1e-9)
+    assert lin.stable
+
+
+def test_all_states_of_the_bicycle_are_seven_places_and_three_speeds(bicycle):
+    lin = ax.linearize(bicycle, {"rear.rate": 5.0 / 0.3})
+    assert len(lin.states) == 10
+    assert lin.steady and not lin.equilibrium
+    for pole in EIGENVALUES:
+        assert np.abs(lin.poles - pole).min() < 1e-6
+    assert (np.abs(lin.poles) < 1e-4).sum() == 6  # x, y, yaw, two wheels, speed
+
+
+# ---------------------------------------------------------------------------- choice of states
+
+
+def test_the_choice_of_independent_speeds_does_not_matter():
+    at, states = {"crank": 1.3}, ["rocker", "rocker.rate"]
+    one, two = (ax.linearize(interpreted(machines.four_bar(name)), at, states=states, input="hold")
+                for name in ("crank", "rocker"))  # fmt: skip
+    assert np.allclose(one.A, two.A, rtol=1e-9)
+    assert np.allclose(one.B, two.B, rtol=1e-9)
+
+
+def test_places_and_speeds_are_counted_apart():
+    """Posture dimension and mobility differ where wheels roll."""
+    for name in ("caster_robot", "unicycle", "four_bar", "flight_simulator", "wheeled_pendulum"):
+        model = built(name)
+        report = model.library.equations.mobility
+        lin = ax.linearize(model, input="hold")
+        assert len(lin.states) == report.configuration_dof + report.mobility
+        assert lin.states[report.configuration_dof :] == model.independent
+
+
+def test_reduced_is_linearised_on_fewer_states():
+    everything = ax.linearize(balancer())
+    fewer = ["base.pitch", "base.wy", "base.vx"]
+    one, two = everything.reduced(fewer), ax.linearize(balancer(), states=fewer)
+    for part in "ABCD":
+        assert np.allclose(getattr(one, part), getattr(two, part), atol=1e-12)
+    assert one.outputs == two.outputs == tuple(fewer)
+
+
+def test_attitude_of_an_upended_body_is_told_by_small_angles():
+    """Roll and yaw become one angle there."""
+    bot = ax.Mechanism("brick", gravity=(0, 0, 0))
+    bot.add_body("brick", mass=1.0, inertia=(0.1, 0.2, 0.3))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child="brick")
+    model = bot.derive().compile("interpreter")
+    level, upended = ax.linearize(model), ax.linearize(model, {"pitch": np.pi / 2 - 1e-6})
+    assert level.states[:6] == ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
+    assert upended.states[3:6] == ("base.rx", "base.ry", "base.rz")
+    # the rotation vector r of a body that spins with w changes by w + r x w / 2
+    spin = ax.linearize(
+        model, {"base.wz": 2.0}, states=["base.rx", "base.ry", "base.wx", "base.wy"]
+    )
+    assert np.allclose(spin.A[:2, :2], [[0, 1], [-1, 0]])
+
+
+# ------------------------------------------------------------------- what moves and what shows
+
+
+def test_at_rest_no_input_moves_a_wheeled_robot_sideways_and_on_its_way_they_do():
+    for speed, missing in ((0.0, 3), (0.8, 2)):
+        found = ax.linearize(balancer(), {"surge": speed}).controllable
+        assert not found and found.rank == 9 - missing
+        assert ("base.y" in found.missing) == (speed == 0.0)
+    assert str(found) == ("controllable: 7 of 9 modes; no input moves base.x - 0.1 base.pitch - "
+                          "0.05 left - 0.05 right; base.yaw + 0.25 left - 0.25 right "
+                          "(poles 0 (2 times))")  # fmt: skip
+
+
+def test_outputs_that_do_not_show_a_state():
+    lin = ax.linearize(cart_pole(), outputs=["lean"])
+    assert (lin.observable.rank, lin.observable.missing) == (2, ("rail", "rail.rate"))
+    assert ax.linearize(cart_pole(), outputs=["rail"]).observable
+
+
+def test_rank_agrees_with_the_matrix_of_powers():
+    """Kalman's criterion, for systems small enough for it."""
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        n, m, hidden = 5, 2, int(rng.integers(0, 4))
+        A, B = rng.normal(size=(n, n)), rng.normal(size=(n, m))
+        A[n - hidden :, : n - hidden], B[n - hidden :] = 0, 0  # nothing reaches the last ones
+        V = np.linalg.qr(rng.normal(size=(n, n)))[0]
+        A, B = V @ A @ V.T, V @ B
+        powers = np.hstack([np.linalg.matrix_power(A, k) @ B for k in range(n)])
+        found = controllable(A, B, [f"x{k}" for k in range(n)])
+        assert found.rank == np.linalg.matrix_rank(powers, tol=1e-8) == n - hidden
+        assert np.allclose(np.sort_complex(found.poles), _left_poles(A, B), atol=1e-8)
+
+
+def _left_poles(A, B):
+    """Poles whose left eigenvectors are orthogonal to the inputs (Popov, Belevitch, Hautus)."""
+    values, vectors = np.linalg.eig(A.T)
+    return np.sort_complex(values[np.abs(vectors.T @ B).max(axis=1) < 1e-8])
+
+
+# ------------------------------------------------------------------------------------ feedback
+
+
+def test_lqr_solves_the_riccati_equation_and_is_stable():
+    lin = ax.linearize(cart_pole())
+    Q, R = np.diag([1.0, 2.0, 0.1, 0.1]), np.array([[0.5]])
+    K = lin.lqr({"rail": 1, "lean": 2, "rail.rate": 0.1, "lean.rate": 0.1}, R=0.5)
+    assert (K.poles.real < 0).all()
+    # P from K: the cost of the closed loop, which must give the same K again
+    closed = lin.A - lin.B @ K.K
+    P = solve_continuous_lyapunov(closed.T, -(Q + K.K.T @ R @ K.K))
+    assert np.allclose(np.linalg.solve(R, lin.B.T @ P), K.K)
+
+
+def test_lqr_balances_the_whole_robot():
+    model = ax.gallery.build("wheeled_pendulum").derive().compile()
+    upright = {"theta3": np.pi}
+    lin = ax.linearize(model, upright, states=["theta3", "theta3_dot", "surge", "psi", "psi_dot"])
+    law = lin.lqr({"theta3": 10, "surge": 1, "psi": 1})
+    assert not lin.stable and (law.poles.real < 0).all()
+    run = ax.simulate(model, 12.0, start={"theta3": np.pi + 0.25, "psi": 0.4}, input=law)
+    for name, end in (("theta3", np.pi), ("surge", 0.0), ("psi", 0.0)):
+        assert abs(run.final[name] - end) < 1e-3
+    on = ax.simulate(model, 12.0, start=upright, input=law.at({"surge": 0.5, "psi": -1.0}))
+    assert on.final["surge"] == pytest.approx(0.5, abs=1e-3)
+    assert on.final["psi"] == pytest.approx(-1.0, abs=1e-3)
+
+
+def test_feedback_reads_small_angles_and_angles_that_turn():
+    """Small deviations of a top that hangs from a ball; half a turn away from home."""
+    lin = ax.linearize(gimbal(), input="hold")
+    assert {"ball.rx", "ball.ry", "ball.rz"} < set(lin.states)
+    law = lin.feedback(np.eye(6)[[lin.states.index(f"ball.r{a}") for a in "xyz"] + [0, 0, 0]])
+    point = lin.point.as_dict()
+    for turn in np.eye(3) * 1e-3:
+        q = Rotation.from_rotvec(turn).as_quat()
+        for sign in (1, -1):  # both quaternions are the same attitude
+            moved = dict(zip(("ball.qx", "ball.qy", "ball.qz", "ball.qw"), sign * q, strict=True))
+            u = law(point | moved)
+            assert np.allclose([u[f"hand.m{a}"] for a in "xyz"], -turn, atol=1e-8)
+    lin = ax.linearize(balancer(), {"yaw": 3.0}, states=["yaw", "yaw_rate"])
+    law = lin.feedback({"left.torque": {"yaw": 1.0}})
+    assert law(lin.point.as_dict() | {"base.yaw": -3.2})["left.torque"] == pytest.approx(
+        -(2 * np.pi - 6.2))  # fmt: skip
+
+
+def test_steps_are_the_exact_flow_with_inputs_held():
+    with pytest.warns(ax.errors.NotAnEquilibrium):
+        lin = ax.linearize(cart_pole(), {"lean": 0.1, "rail.rate": 0.3}, input={"push": 1.0})
+    dt, x, u = 0.05, np.array([0.1, -0.2, 0.3, 0.1]), np.array([0.7])
+    made = lin.discretized(dt)
+    many = 4000  # Euler's steps, whose error halves with their length
+    y = x.copy()
+    for _ in range(many):
+        y = y + dt / many * (lin.A @ y + lin.B @ u + lin.drift)
+    assert np.allclose(made.A @ x + made.B @ u + made.drift, y, atol=1e-5)
+    law = ax.linearize(cart_pole()).discretized(dt).lqr()
+    assert (np.abs(law.poles) < 1).all()
+
+
+def test_python_control_gets_names():
+    control = pytest.importorskip("control")
+    lin = ax.linearize(balancer(), states=["pitch", "pitch_rate", "surge"])
+    made = lin.to_control()
+    assert np.allclose(np.sort_complex(made.poles()), lin.poles)
+    assert made.state_labels == ["base_pitch", "base_pitch_rate", "base_surge"]
+    assert made.input_labels == ["left_torque", "right_torque"]
+    K = control.lqr(made, np.eye(3), np.eye(2))[0]
+    assert np.allclose(K, lin.lqr().K)
+
+
+def test_without_python_control_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "control", None)
+    with pytest.raises(ax.errors.NotApplicable, match=r"pip install 'axode\[control\]'"):
+        ax.linearize(cart_pole()).to_control()
+
+
+# -------------------------------------------------------------------------------- what is told
+
+
+def test_it_prints_as_a_table():
+    text = str(ax.linearize(cart_pole(), input={"push": 0.0}))
+    assert text.splitlines()[0] == "cart-pole, linearised at zero: an equilibrium"
+    assert text.splitlines()[1].split() == ["rail", "lean", "rail.rate", "lean.rate", "push"]
+    assert "lean.rate'     0   25.51          0          0    -2" in text
+    assert "  poles  -5.05, 0 (2 times), 5.05" in text
+
+
+def test_files_hold_names_and_numbers(tmp_path):
+    lin = ax.linearize(cart_pole())
+    lin.save(tmp_path / "cart.npz")
+    lin.save(tmp_path / "cart.json")
+    arrays = np.load(tmp_path / "cart.npz")
+    told = json.loads((tmp_path / "cart.json").read_text())
+    assert arrays["states"].tolist() == told["states"] == list(lin.states)
+    assert np.array_equal(arrays["A"], lin.A) and told["A"] == lin.A.tolist()
+    with pytest.raises(ax.errors.FileError, match=r"\.npz or \.json"):
+        lin.save(tmp_path / "cart.txt")
+
+
+def test_a_state_that_does_not_last_is_told():
+    with pytest.warns(ax.errors.NotAnEquilibrium, match=r"rail.rate, lean.rate change"):
+        lin = ax.linearize(cart_pole(), {"lean": 0.2})
+    assert not lin.equilibrium and "no equilibrium, rail.rate, lean.rate change" in str(lin)
+    exact = cart_pole().forward_dynamics({"lean": 0.2}, {})
+    assert np.allclose(lin.drift, [0, 0, *exact])
+
+
+def test_what_falls_is_told_also_where_it_is_no_state():
+    with pytest.warns(ax.errors.NotAnEquilibrium, match="base.wy, base.vx change"):
+        lin = ax.linearize(balancer(), {"pitch": 0.3}, states=["yaw", "yaw_rate"])
+    assert np.abs(lin.drift).max() < 1e-12 and not lin.equilibrium
+
+
+def test_points_are_given_in_every_way_that_a_start_is():
+    model = cart_pole()
+    at = {"lean": 0.2, "lean.rate": 0.1}
+    state = ax.assemble(model, at)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ax.errors.NotAnEquilibrium)
+        same = [ax.linearize(model, way) for way in (at, state, (state.q, state.nu))]
+    assert all(np.array_equal(lin.A, same[0].A) for lin in same)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: ax.linearize(balancer(), states=["pitch", "surge"]),
+     "how fast base.pitch changes depends on more than the states base.pitch, base.surge.\n"
+     "  Add base.wy, or name no states to get all."),
+    (lambda: ax.linearize(balancer(), {"surge": 1.0}, states=["pitch", "wy", "surge", "base.y"]),
+     "how fast base.y changes depends on more"),
+    (lambda: ax.linearize(balancer(), states=["pitch", "wy", "pitch_rate"]),
+     "states: base.wy, base.pitch_rate depend on each other there; leave one of them out"),
+    (lambda: ax.linearize(balancer(), states=["pitch", "base.vy"]),
+     "the constraints keep base.vy from changing; leave it out"),
+    (lambda: ax.linearize(balancer(), states=["pitch", "pitch"]), "'base.pitch' is named twice"),
+    (lambda: ax.linearize(balancer(), states="pitch"), "a list of names is needed, got 'pitch'"),
+    (lambda: ax.linearize(balancer(), states=["pitsch"]), "has no signal 'pitsch'"),
+    (lambda: ax.linearize(balancer(), inputs=["torque"]), "has no signal 'torque'"),
+    (lambda: ax.linearize(balancer(), states=["pitch", "pitch_rate"], outputs=["base.x"]),
+     "outputs: base.x depends on more than the states base.pitch, base.pitch_rate.\n  Add base.x"),
+    (lambda: ax.linearize(balancer(), outputs=["left.lateral"]), "leave this force indeterminate"),
+    (lambda: ax.linearize(balancer(), input={"left.torque": "sin(t)"}), "constant inputs by name"),
+    (lambda: ax.linearize(balancer(), 3.0), "at: expected coordinates, speeds and measures"),
+    (lambda: ax.linearize(built("four_bar"), (np.zeros(3), np.zeros(1))), "this q is open by"),
+    (lambda: ax.linearize(balancer(), (np.zeros(3), np.zeros(1))), r"one (q, nu) of sizes 9 and 3"),
+    (lambda: ax.linearize(balancer()).lqr(),
+     'base.y; base.yaw + 0.25 left - 0.25 right cannot be moved (poles 0 (3 times)).\n  Leave out '
+     'what nothing depends on: lin.reduced(["base.x", "base.pitch", "base.yaw", "base.wy", '
+     '"base.wz", "base.vx"])'),
+    (lambda: ax.linearize(cart_pole()).lqr({"lean": 1.0}),
+     "Q: nothing is paid for rail; rail.rate"),
+    (lambda: ax.linearize(cart_pole()).lqr({"leen": 1.0}), "has no state 'leen'"),
+    (lambda: ax.linearize(cart_pole()).lqr(R=0.0), "R: every input must cost something"),
+    (lambda: ax.linearize(cart_pole()).lqr(Q=-1.0), "Q: weights must be finite and not negative"),
+    (lambda: ax.linearize(cart_pole()).lqr(Q=np.ones((2, 2))), "Q: one weight for each of rail"),
+    (lambda: ax.linearize(cart_pole()).feedback([1.0]), "K: 1 inputs times 4 finite gains"),
+    (lambda: ax.linearize(cart_pole()).reduced(["lean"]),
+     "lean depends on lean.rate.\n  Add lean.rate"),
+    (lambda: ax.linearize(cart_pole()).discretized(0.0), "dt must be > 0 s"),
+    (lambda: ax.linearize(cart_pole(), parameters={"mass": 1.0}), "has no parameter 'mass'"),
+])  # fmt: skip
+def test_mistakes_are_told_with_their_remedy(call, words):
+    with pytest.raises(ax.AxodeError) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_a_singular_configuration_is_refused():
+    """A parallelogram whose links lie in one line may go on in two ways."""
+    model = interpreted(machines.parallelogram())
+    with pytest.raises(ax.errors.SingularConfiguration, match="the constraints lose rank"):
+        ax.linearize(model, {"crank": 0.0, "coupler": 0.0, "rocker": 0.0})
+
+
+def test_speeds_that_cannot_describe_the_motion_are_refused():
+    model = interpreted(machines.slider_crank("slide"))
+    with pytest.raises(ax.errors.SingularConfiguration, match=r"other independent=\[\.\.\.\]"):
+        ax.linearize(model, (np.array([0.0, 0.0, 0.4]), np.zeros(1)))
+
+
+def test_a_model_from_a_file_is_refused(tmp_path):
+    cart_pole().library.equations.compile().save(tmp_path / "cart.axm", ["residual"])
+    with pytest.raises(ax.errors.NotApplicable, match="compile it from the mechanism"):
+        ax.linearize(ax.load_model(tmp_path / "cart.axm"))
+
+
+def test_the_command_line_says_the_same(capsys, tmp_path):
+    file = tmp_path / "linear.json"
+    words = ["linearize", "wheeled_pendulum", "--at", "theta3=pi", "--states",
+             "theta3,theta3_dot,surge"]  # fmt: skip
+    assert run([*words, "--out", str(file)]) == 0
+    lin = ax.linearize(built("wheeled_pendulum"), {"theta3": np.pi},
+                       states=["theta3", "theta3_dot", "surge"])  # fmt: skip
+    assert capsys.readouterr().out.strip() == str(lin)
+    assert run([*words, "--json", "--dt", "0.01", "--inputs", "M1"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert np.allclose(told["A"], lin.discretized(0.01).A)
+    assert told["inputs"] == ["M1"]
+    assert json.loads(file.read_text())["states"] == list(lin.states)
+    assert run(["linearize", "wheeled_pendulum", "--hold", "--input", "M1=1"]) == 2
