@@ -51,6 +51,7 @@ _LAZY = {
     "feasible": "axode.problems.feasible",
     "inverse": "axode.problems.inverse",
     "linearize": "axode.problems.linearize",
+    "sweep": "axode.problems.sweep",
     "verify": "axode.verification",
     "Model": "axode.codegen.model",
     "load_model": "axode.codegen.modelfile",
@@ -62,7 +63,7 @@ __all__ = [
     "Plane", "Prismatic", "Revolute", "Rolling", "Sampled", "Screw", "Skate", "Sphere", "Spherical",
     "Trajectory", "Universal", "Watch", "assemble", "chain_from_dh", "compare", "errors",
     "feasible", "gallery", "inverse", "linearize", "load", "load_model", "paths", "schema",
-    "simulate", "verify",
+    "simulate", "sweep", "verify",
 ]  # fmt: skip
 
 

@@ -131,7 +131,7 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
                 place = group.reads.index(buffer)
                 values[buffer] = [builder.input(place, i) for i in range(port.size)]
             sizes[buffer] = port.size
-        results = _replayed(builder, member.tape, [values[b] for b in member.buffers[:n]])
+        results = replayed(builder, member.tape, [values[b] for b in member.buffers[:n]])
         first = 0
         for buffer, port in zip(member.buffers[n:], member.tape.outputs, strict=True):
             values[buffer] = results[first : first + port.size]
@@ -149,7 +149,7 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
     return Evaluate(tape, (*group.reads, *kept))
 
 
-def _replayed(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> list[int]:
+def replayed(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> list[int]:
     """A tape's operations again on other values; gives its results."""
     numbers: list[int] = []
     for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):

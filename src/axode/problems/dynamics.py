@@ -65,12 +65,15 @@ class Dynamics:
     def rate_at(self, q: str, nu: str, t: str, k: str) -> list[Operation]:
         """Operations that find the input and the rate at a state of the step t, h_s."""
         names = {"q": q, "nu": nu, "t": t}
-        operations: list[Operation] = []
+        return [*self.input_at(q, nu, t), self.evaluate(self.rate, names, k)]
+
+    def input_at(self, q: str, nu: str, t: str) -> list[Operation]:
+        """Operations that find the input at a state of the step t, h_s, if it is not given."""
         if self.samples is not None:
-            operations += self._sampled(t)
-        elif self.input is not None:
-            operations.append(self.evaluate(self.input, names, "u"))
-        return [*operations, self.evaluate(self.rate, names, k)]
+            return self._sampled(t)
+        if self.input is None:
+            return []
+        return [self.evaluate(self.input, {"q": q, "nu": nu, "t": t}, "u")]
 
     def _sampled(self, t: str) -> list[Operation]:
         """Row of the table of inputs that belongs to a time, held or interpolated."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from axode.codegen.formulas import Vector, formula_tape
 from axode.codegen.program import Evaluate, Operation, Program, While, WriteRow
@@ -11,10 +12,26 @@ from axode.problems.dynamics import Dynamics
 from axode.problems.steps import active, advanced, judged, stage
 
 
-def rk4_program(d: Dynamics) -> Program:
+@dataclass(frozen=True)
+class Gathering:
+    """What a program does besides its steps.
+
+    Attributes:
+        first: Before the first step of every call.
+        each_step: After every step; `commit` tells whether it was taken, from `t_o`, by `h_s`.
+        state: Its own buffers that live between calls.
+    """
+
+    first: tuple[Operation, ...]
+    each_step: tuple[Operation, ...]
+    state: dict[str, int]
+
+
+def rk4_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
     """The classic method of order four, in n_steps of length h, the last one ending at t_end.
 
-    Every save_steps-th state and the last one go to the table `out`.
+    Every save_steps-th state and the last one go to the table `out`; or, instead, something is
+    gathered at every step and no state is kept.
     """
     body: list[Operation] = [_length(), *d.rate_at("q", "nu", "t", "k1")]
     weights = {2: [0.5], 3: [0.0, 0.5], 4: [0.0, 0.0, 1.0]}
@@ -32,14 +49,21 @@ def rk4_program(d: Dynamics) -> Program:
     body.append(Evaluate(formula_tape("finish", sizes, finish),
                          ("q", "nu", "w", "h_s", "step", "k1", "k2", "k3", "k4",
                           "q_n", "nu_n", "w_n", "step_n", "accepted")))  # fmt: skip
-    body += [*d.closed(), *judged(d, "step"), *_saved_steps(d)]
+    saved = _saved_steps(d) if gathering is None else gathering.each_step
+    body += [*d.closed(), *judged(d, "step"), *saved]
     ended = formula_tape("active", {"status": 1, "step": 1, "n": 1},
                          lambda status, step, n: active(status[0], step[0] >= n[0]))  # fmt: skip
     look = Evaluate(ended, ("status", "step", "n_steps", "status", "active"))
     given = dict.fromkeys(("h", "t0", "t_end", "n_steps", "save_steps"), 1)
+    first = [*d.watched("q", "nu", "t"), look]
+    state, tables = d.state() | {"step": 1}, d.tables()
+    if gathering is not None:
+        first = [*gathering.first, *first]
+        state |= gathering.state
+        del tables["out"], given["save_steps"], state["index"]
     return Program(
-        "rk4", state=d.state() | {"step": 1}, tables=d.tables(), given=given | d.givens(),
-        operations=(*d.watched("q", "nu", "t"), look, While("active", (*body, look), counted=True)),
+        "rk4", state=state, tables=tables, given=given | d.givens(),
+        operations=(*first, While("active", (*body, look), counted=True)),
     )  # fmt: skip
 
 

@@ -1,0 +1,163 @@
+"""Sweep: a few numbers of very many runs, none of which is stored."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.model import Model
+from axode.errors import InvalidArgument
+from axode.problems.accumulate import Output, checked_outputs, gathering
+from axode.problems.axes import Axes
+from axode.problems.inputs import InputPlan, Sampled, plan_input
+from axode.problems.integrators import rk4_program
+from axode.problems.interrupt import Interrupt
+from axode.problems.progress import Progress
+from axode.problems.record import STATUS_WORDS
+from axode.problems.rollouts import Place, compiled, dynamics_of
+from axode.problems.settings import Settings
+from axode.problems.starts import parameter_values, starts
+from axode.problems.steps import FINISHED, RUNNING
+
+if TYPE_CHECKING:
+    from axode.results.sweep import Sweep
+
+Array = npt.NDArray[np.float64]
+LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
+SLICE = 0.2  # [s] of computing between looks at the keyboard and the progress bar
+FIRST_BUDGET = 16  # steps before the first look
+
+
+def sweep(
+    model: Model, duration: float, *, start: Any = None,
+    parameters: Mapping[str, npt.ArrayLike] | None = None, input: Any = None,
+    outputs: Mapping[str, tuple[str, Any]] | None = None, step: float | None = None,
+    combine: Literal["grid", "zip"] = "grid", t0: float = 0.0, threads: int | None = None,
+    progress: bool | None = None, target: str | None = None, precision: str | None = None,
+) -> Sweep:  # fmt: skip
+    """Simulate many runs and keep only a few numbers of each.
+
+    Args:
+        model: What moves.
+        duration: How long [s].
+        start: Coordinates, speeds and measures by name, as `simulate` takes them; lists of values
+            are swept.
+        parameters: Values by name; lists are swept.
+        input: As `simulate` takes it, but no callback; lists of constants are swept.
+        outputs: By name, a pair: how ("last", "min", "max", "largest", "integral", "crossing",
+            "rising", "falling") and of what, a column of a trajectory by name or a function of the
+            state's symbols. The last state and the largest error of the energy balance unless
+            given. A crossing is the time of the first one, NaN if there is none.
+        step: Of rk4 [s], 1 ms unless given; extremes and crossings are looked for at every step.
+        combine: "grid" makes every list an axis of the result, in the order of start, parameters
+            and input; "zip" pairs lists of equal length, as `simulate` does.
+        t0: Time at the start [s].
+        threads: How many threads share the runs.
+        progress: Show a bar; by itself after a second on a terminal.
+        target: "cpu" or "cuda"; where the model's functions run unless given.
+        precision: "float64" or, on a GPU, "float32"; the model's unless given.
+    """
+    place = Place.of(model, target, precision)
+    settings = Settings("rk4", float(t0), float(duration), step, None, 1e-8, 1e-10, threads, place)
+    model = model.on_cpu()
+    wanted = checked_outputs(model, outputs)
+    axes = _axes(combine, start, parameters, input)
+    plan = plan_input(model, axes.spread(input))
+    if plan.callback is not None:
+        raise InvalidArgument(
+            "input: a Callback runs in Python, one run after the other; give a sweep formulas, "
+            "functions of the state or Sampled(...), or use simulate"
+        )
+    p = parameter_values(model, axes.spread(parameters))
+    q, nu, p, batch = starts(model, axes.spread(start), t0, p, plan.batch)
+    started = time.perf_counter()
+    runs = _Runs(model, plan.spread(batch), settings, list(wanted.values()), q, nu, p)
+    with Progress(model.name, progress) as bar, Interrupt() as interrupt:
+
+        def look(share: float) -> None:
+            interrupt.check()
+            bar.update(share)
+
+        with suppress(KeyboardInterrupt):  # runs that were not finished are NaN
+            runs.advance(look)
+    return _result(runs, wanted, axes, batch, time.perf_counter() - started)
+
+
+def _axes(combine: str, start: Any, parameters: Any, input: Any) -> Axes:
+    axes = Axes(combine)
+    axes.collect("start", start)
+    axes.collect("parameter", parameters)
+    axes.collect("input", input)
+    arrays = isinstance(start, tuple) and any(np.ndim(a) > 1 for a in start)
+    tables = isinstance(input, Sampled) and not isinstance(input.values, Mapping) and (
+        np.ndim(input.values) > 2)  # fmt: skip
+    if axes.values and (arrays or tables):
+        raise InvalidArgument(
+            f"sweep: {', '.join(axes.values)} make a grid, but "
+            f"{'start' if arrays else 'input'} is an array of runs; use combine='zip', or names"
+        )
+    return axes
+
+
+class _Runs:
+    """All runs of a sweep: a program that gathers, and the arrays it works on."""
+
+    def __init__(
+        self, model: Model, plan: InputPlan, settings: Settings, outputs: list[Output], q: Array,
+        nu: Array, p: Array | None,
+    ) -> None:  # fmt: skip
+        self.model, self.settings = model, settings
+        d = dynamics_of(model, plan, (), single=settings.place.single)
+        program = rk4_program(d, gathering(model, d, outputs))
+        key = ("sweep", program.digest)
+        self.rollout = compiled(model, key, settings.place, lambda: program)
+        self.count = len(q)
+        s = settings
+        b = {name: np.zeros((self.count, size)) for name, size in program.state.items()}
+        b["q"][...], b["nu"][...], b["t"][...] = q, nu, s.t0
+        numbers = {"t_end": s.t_end, "h": s.way * s.length, "t0": s.t0, "n_steps": s.n_steps,
+                   "least_pivot": LEAST_PIVOT}  # fmt: skip
+        self.tables = {}
+        if plan.sampled is not None:
+            table = plan.sampled
+            numbers |= {"sample_start": table.start, "sample_period": table.period,
+                        "sample_count": table.count}  # fmt: skip
+            self.tables["samples"] = table.table
+        arrays = {"p": p, "u": plan.constant}
+        for name in program.given:
+            known = arrays.get(name)
+            b[name] = np.ascontiguousarray([float(numbers[name])] if known is None else known)
+        self.buffers = b
+
+    def advance(self, look: Callable[[float], None]) -> None:
+        """Run all to an end; `look` is told now and then which share is done."""
+        steps, budget = self.rollout.bind(self.buffers, self.tables), FIRST_BUDGET
+        status, taken = self.buffers["status"], self.buffers["step"]
+        while (status == RUNNING).any():
+            began = time.perf_counter()
+            steps(budget, self.settings.threads)
+            if time.perf_counter() - began < SLICE:
+                budget *= 2
+            look(float(taken.mean()) / self.settings.n_steps)
+
+
+def _result(
+    runs: _Runs, wanted: Mapping[str, Output], axes: Axes, batch: tuple[int, ...], seconds: float
+) -> Sweep:
+    from axode.results.sweep import Sweep
+
+    status = runs.buffers["status"][:, 0].astype(int)
+    finished = (status == FINISHED).reshape(batch)
+    made = runs.buffers["made"].reshape(*batch, len(wanted))
+    values = {name: np.where(finished, made[..., k], np.nan) for k, name in enumerate(wanted)}
+    counts = Counter(STATUS_WORDS[code] for code in status.tolist())
+    s, place = runs.settings, runs.settings.place
+    info = {"model": runs.model.name, "runs": runs.count, "step": s.length, "steps": s.n_steps,
+            "seconds": seconds, "target": place.target, "precision": place.precision}  # fmt: skip
+    return Sweep(values, dict(axes.values), finished, dict(counts), info)
