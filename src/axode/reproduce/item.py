@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.reproduce.verdict import Check, Verdict
 
 Array = npt.NDArray[np.float64]
-Role = Literal["ours", "printed"]
+Role = Literal["ours", "printed", "misprint"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Curve:
     Attributes:
         x, y: Its points.
         label: In the legend; "" leaves it out.
-        role: Whether Axode computed it or it comes from the source's own equations.
+        role: Whether Axode computed it, or it comes from the source's own equations, put right
+            where need be, or with their misprint.
     """
 
     x: Array
@@ -50,6 +51,7 @@ class Panel:
         window: Stretch of x that is shown; all of it unless given.
         heights: Stretch of y; all of it unless given.
         equal: Whether a metre is as long on both axes.
+        log: Whether y is drawn by powers of ten.
     """
 
     title: str
@@ -60,6 +62,7 @@ class Panel:
     window: tuple[float, float] | None = None
     heights: tuple[float, float] | None = None
     equal: bool = False
+    log: bool = False
 
 
 @dataclass(frozen=True)

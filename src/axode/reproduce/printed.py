@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline
 
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-12, 1e-13
@@ -144,3 +145,98 @@ def five_axes(
         return np.array([*x[4:], first, *others])
 
     return integrated(rates, start, times, kinks)
+
+
+# Angeles, section 12.5.1 -------------------------------------------------------------------------
+
+
+def caster(
+    p: Mapping[str, float], psi: float, rates: Array, *, complete: bool = True
+) -> tuple[Array, Array, Array]:
+    """Inertia I, Coriolis matrix C and Theta of the robot with a caster.
+
+    Theta is found from the rolling conditions (section 10.5 is its source); C has the bars that
+    erratum A-8 puts back and, if complete, the platform's term that the book leaves out (A-7).
+    """
+    a, b, d, l, r = (p[name] for name in ("a", "b", "d", "l", "r"))
+    alpha, delta, rho, lam = (a + b) / l, d / l, r / d, a / l
+    c, s = np.cos(psi), np.sin(psi)
+    t1 = np.array([alpha * c + s / 2, -alpha * c + s / 2])
+    bar = rho * np.array([-alpha * s + c / 2, alpha * s + c / 2])
+    t2 = bar + rho * delta * np.array([-1.0, 1.0])
+    psi_dot, turning, omega = t2 @ rates, bar @ rates, r / l * (rates[0] - rates[1])
+    t1_dot = psi_dot * np.array([-alpha * s + c / 2, alpha * s + c / 2])
+    t2_dot = psi_dot * rho * np.array([-alpha * c - s / 2, alpha * c - s / 2])
+    wheels = p["I"] * np.eye(2) + p["mw"] * r**2 * np.eye(2)
+    apart = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    platform = p["mp"] * r**2 * (np.full((2, 2), 0.25) + lam**2 * apart)
+    disk, bracket = p["mc"] * r**2 / 4, p["mb"] * d**2 / 4
+    I = wheels + (r / l) ** 2 * (2 * p["H"] + p["Ip"]) * apart + platform
+    I = I + disk * (6 * np.outer(t1, t1) + np.outer(bar, bar)) + p["Ib"] * np.outer(bar, bar)
+    I = I + bracket * (np.outer(bar, bar) + 4 * rho**2 * np.outer(t1, t1))
+    C = disk * (6 * np.outer(t1, t1_dot) + np.outer(bar, t2_dot)) + p["Ib"] * np.outer(bar, t2_dot)
+    C = C + 2 * bracket * np.outer(bar, t2_dot / 2 + rho * turning * t1)
+    C = C - 4 * bracket * rho * np.outer(t1, turning * bar / 2 - rho * t1_dot)
+    if complete:
+        C = C + p["mp"] * r**2 * lam * omega * np.array([[0.0, -1.0], [1.0, 0.0]])
+    return I, C, np.array([t1, t2])
+
+
+def caster_driven(
+    p: Mapping[str, float], torques: Callable[[float], Array], psi: float, times: Array,
+    *, complete: bool = True,
+) -> Array:  # fmt: skip
+    """theta_1_dot, theta_2_dot, psi, phi, and C of the platform, x and y: from rest at home."""
+    start = [0.0, 0.0, psi, 0.0, 0.0, -p["a"]]
+
+    def rates(t: float, x: Array) -> Array:
+        theta_dot, phi = x[:2], x[3]
+        I, C, Theta = caster(p, x[2], theta_dot, complete=complete)
+        omega = p["r"] / p["l"] * (theta_dot[0] - theta_dot[1])
+        v = p["r"] / 2 * theta_dot.sum()
+        along = np.array([np.cos(phi), np.sin(phi)])
+        ahead = np.array([-np.sin(phi), np.cos(phi)])
+        accelerations = np.linalg.solve(I, torques(t) - C @ theta_dot)
+        return np.array([*accelerations, Theta[1] @ theta_dot, omega,
+                         *(v * ahead + p["a"] * omega * along)])  # fmt: skip
+
+    return integrated(rates, start, times)
+
+
+# Angeles, section 12.5.2 -------------------------------------------------------------------------
+
+
+def delta_array(
+    p: Mapping[str, float], torques: Callable[[float], Array], rates0: npt.ArrayLike,
+    times: Array,
+) -> Array:  # fmt: skip
+    """theta_1_dot to theta_3_dot, sigma, x and y: (12.78), then (12.61) and (12.62)."""
+    a, r, mw, mp = p["a"], p["r"], p["mw"], p["mp"]
+    lam = a / (3 * r)
+    alpha = p["I"] + lam**2 * (p["H"] + 3 * p["J"] + (15 * mw + 4 * mp) * r**2)
+    beta = lam**2 * (p["H"] + 3 * p["J"] - (3 * mw + 2 * mp) * r**2)
+    I = (alpha - beta) * np.eye(3) + beta
+    turn = np.array([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]])
+    kappa = 2 * np.sqrt(3) * lam**2 * (3 * mw + mp) * r**2
+    directions = 2 * np.pi / 3 * np.arange(3)
+
+    def rates(t: float, x: Array) -> Array:
+        theta_dot, sigma = x[:3], x[3]
+        omega = -lam * theta_dot.sum()
+        force = torques(t) - p["c"] * theta_dot - kappa * omega * turn @ theta_dot
+        f = np.array([-np.sin(sigma + directions), np.cos(sigma + directions)])
+        return np.array([*np.linalg.solve(I, force), omega, *(-2 * a / 3 * f @ theta_dot)])
+
+    return integrated(rates, [*np.asarray(rates0, dtype=float), 0.0, 0.0, 0.0], times)
+
+
+def delta_turning(
+    p: Mapping[str, float], torques: Callable[[float], Array], omega0: float, times: Array
+) -> Array:
+    """omega over time: Exercise 12.7, omega_dot = -k omega + f(t), in closed form."""
+    a, r = p["a"], p["r"]
+    inertia = p["I"] + a**2 / (3 * r**2) * (p["H"] + 3 * p["J"] + 3 * p["mw"] * r**2)
+    k = p["c"] / inertia
+    push = -a / (3 * r) / inertia * np.array([np.sum(torques(t)) for t in times])
+    grown = np.exp(k * times) * push
+    return np.exp(-k * times) * (omega0 + CubicSpline(times, grown).antiderivative()(times))
