@@ -52,6 +52,7 @@ _LAZY = {
     "inverse": "axode.problems.inverse",
     "linearize": "axode.problems.linearize",
     "sweep": "axode.problems.sweep",
+    "view": "axode.show.viewer.opening",
     "verify": "axode.verification",
     "Model": "axode.codegen.model",
     "load_model": "axode.codegen.modelfile",
@@ -63,7 +64,7 @@ __all__ = [
     "Plane", "Prismatic", "Revolute", "Rolling", "Sampled", "Screw", "Skate", "Sphere", "Spherical",
     "Trajectory", "Universal", "Watch", "assemble", "chain_from_dh", "compare", "errors",
     "feasible", "gallery", "inverse", "linearize", "load", "load_model", "paths", "schema",
-    "simulate", "sweep", "verify",
+    "simulate", "sweep", "verify", "view",
 ]  # fmt: skip
 
 

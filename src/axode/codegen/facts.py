@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from axode.mechanism.bases import free_bases
 from axode.mechanism.expressions import numeric
 from axode.mechanism.mechanism import Connection
-from axode.mechanism.topology import tree_order
+from axode.mechanism.topology import speed_of, tree_order
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -42,6 +43,7 @@ class Facts:
     actuation: str
     home: tuple[float, ...]
     scene: str  # what pictures show, as the JSON of `axode.show.scene`
+    bases: tuple[tuple[str, ...], ...] = ()  # bodies over the ground: name, x, y, yaw or quaternion
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
@@ -66,13 +68,12 @@ class Facts:
                                    for u in c.joint.coordinate_units),
             speed_units=tuple(_speed_unit(n) for c in tree_order(system.mechanism)
                               for n in _speed_kinds(c)),
-            input_units=tuple("N" if n.endswith((".force", ".fx", ".fy", ".fz")) else "N m"
-                              for n in equations.inputs),
+            input_units=_input_units(equations),
             row_units=tuple(row.unit for row in system.kept),
             quaternions=system.tree.quaternions, parameters=tuple(equations.parameters.items()),
             fixed=fixed, actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
-            scene=scene_of(system.mechanism).to_json(),
+            scene=scene_of(system.mechanism).to_json(), bases=free_bases(system.mechanism),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
@@ -95,6 +96,17 @@ def _speed_kinds(connection: Connection) -> tuple[str, ...]:
 def _speed_unit(name: str) -> str:
     linear = name in ("slide_rate", "surge", "sway", "vx", "vy", "vz")
     return "m/s" if linear else "rad/s"
+
+
+def _input_units(equations: Equations) -> tuple[str, ...]:
+    """Of motors after the joint they move, of wrenches after the component."""
+    mechanism, motors = equations.system.mechanism, equations.system.forces.motors
+    units = {speed: _speed_unit(kind) for c in mechanism.connections
+             for speed, kind in zip(c.speeds, _speed_kinds(c), strict=True)}  # fmt: skip
+    moved = (units.get(speed_of(mechanism, d.coordinate) or "") for d in mechanism.drives)
+    forces = ["N" if unit == "m/s" else "N m" for unit in moved]
+    wrenches = equations.inputs[motors:]
+    return (*forces, *("N" if n.endswith((".fx", ".fy", ".fz")) else "N m" for n in wrenches))
 
 
 def _limits(equations: Equations) -> tuple[float | None, ...]:

@@ -178,6 +178,8 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         info |= {"rtol": s.rtol, "atol": s.atol, "rejected": int(runs.rejected.sum())}
     if runs.p is not None and runs.p.ndim == 1:
         info["parameters"] = dict(zip(runs.model.parameters, runs.p.tolist(), strict=True))
+    if runs.model.facts.bases:
+        info["bases"] = runs.model.facts.bases
     if runs.switched:
         info["switches"] = sum(map(len, runs.switched.values()))
     return info

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ from axode.results.checks import (
     summary,
 )
 from axode.results.interpolation import interpolated
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.results.origin import Origin
 
 Array = npt.NDArray[np.float64]
 
@@ -81,6 +85,7 @@ class Trajectory:
             coordinates, or of all columns if there are none.
         quaternions: Names of the columns that form unit quaternions, four a group; found from the
             endings .qw .qx .qy .qz unless given.
+        origin: The model that made it; a file does not keep it.
     """
 
     time: Array
@@ -94,6 +99,7 @@ class Trajectory:
     info: Mapping[str, Any] = field(default_factory=dict)
     lengths: npt.NDArray[np.intp] = None  # type: ignore[assignment]
     quaternions: tuple[tuple[str, ...], ...] = None  # type: ignore[assignment]
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         def keep(**values: Any) -> None:
@@ -121,6 +127,17 @@ class Trajectory:
     def name(self) -> str:
         """Of the model, if `info` says so."""
         return str(self.info.get("model", ""))
+
+    @property
+    def model(self) -> Model | None:
+        """The model that made it; None for one from a file."""
+        return None if self.origin is None else self.origin.model
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values of the model's free parameters, where all runs share them."""
+        own = None if self.origin is None else self.origin.parameters
+        return own or dict(self.info.get("parameters", {}))
 
     @property
     def ended(self) -> Any:
@@ -228,7 +245,7 @@ class Trajectory:
             values=self._by_run()[chosen, :shown],
             events=tuple(replace(e, index_of_run=None) for e in events),
             status=self.status if not self.batch else "", statuses=(self.statuses[chosen],),
-            lengths=np.array(length),
+            lengths=np.array(length), origin=self.origin and self.origin.run(chosen),
         )  # fmt: skip
 
     def _by_run(self) -> Array:
@@ -411,6 +428,20 @@ class Trajectory:
         from axode.show.plots import plot
 
         return plot(self, *what, size=size, save=save, figure=figure, labels=labels, x=x, y=y)
+
+    def view(self, *, model: Model | None = None, **options: Any) -> Any:
+        """Play it in the browser; see `axode.view`, which takes the same options.
+
+        Args:
+            model: What made it, for a trajectory from a file.
+            options: Such as `port`, `trails`, `signals`, `block`.
+
+        Returns:
+            The viewer, with `url` and `close()`.
+        """
+        from axode.show.viewer.opening import view
+
+        return view(self, model=model, **options)
 
     def to_pandas(self) -> Any:
         """A DataFrame with the time as its index, below the run for a batch.

@@ -75,6 +75,7 @@ class Scene:
         bodies: Names in the order of the model's poses.
         solids, floors, touches, cords: What is drawn.
         size: A length that tells how large the mechanism is [m].
+        centres: Mass centres of the bodies, each in its own frame [m].
     """
 
     name: str
@@ -84,6 +85,7 @@ class Scene:
     touches: tuple[Touch, ...]
     cords: tuple[Cord, ...]
     size: float
+    centres: tuple[Triple, ...] = ()
 
     def to_json(self) -> str:
         """As one compact line."""
@@ -119,6 +121,34 @@ def touch_points(scene: Scene, poses: Array) -> Array:
             down = np.divide(down, length, out=np.zeros_like(down), where=length > 0)
         points[..., k, :] = centre + touch.radius * down
     return points
+
+
+def touch_axes(scene: Scene, poses: Array) -> Array:
+    """Longitudinal, lateral and normal direction of each contact: (..., touches, 3 axes, 3).
+
+    The axes that a model's contact forces are told in; those of a ball are fixed in its floor.
+    """
+    axes = np.empty((*poses.shape[:-3], len(scene.touches), 3, 3))
+    for k, touch in enumerate(scene.touches):
+        floor = scene.floors[touch.floor]
+        normal = floor_normal(scene, floor, poses)
+        if touch.axis is None:
+            ahead = scene.pose_of(floor.body, poses)[..., :3, :3] @ _level(np.array(floor.normal))
+        else:
+            spin = scene.pose_of(touch.body, poses)[..., :3, :3] @ np.array(touch.axis)
+            ahead = np.cross(spin, normal)
+            length = np.linalg.norm(ahead, axis=-1, keepdims=True)
+            ahead = np.divide(ahead, length, out=np.zeros_like(ahead), where=length > 0)
+        axes[..., k, :, :] = np.stack([ahead, np.cross(normal, ahead), normal], axis=-2)
+    return axes
+
+
+def _level(normal: Array) -> Array:
+    """The x axis after the shortest turn that takes z to a normal."""
+    x, y, z = normal
+    if z < -1 + 1e-12:
+        return np.array([1.0, 0.0, 0.0])
+    return np.array([1.0 - x * x / (1 + z), -x * y / (1 + z), -x])
 
 
 def floor_normal(scene: Scene, floor: Floor, poses: Array) -> Array:

@@ -49,6 +49,7 @@ class _Shaping:
             name=self.mechanism.name, bodies=tuple(body.name for body in self.mechanism.bodies),
             solids=tuple(self._solids()), floors=tuple(floors), touches=tuple(touches),
             cords=tuple(self._cords()), size=self.size,
+            centres=tuple(_triple(self.vector(body.com)) for body in self.mechanism.bodies),
         )  # fmt: skip
 
     # numbers -----------------------------------------------------------------------------------

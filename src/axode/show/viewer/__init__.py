@@ -1,0 +1,1 @@
+"""The viewer: a mechanism in the browser, played back or driven."""

@@ -1,0 +1,197 @@
+"""The mechanism as nodes of the browser's scene, moved by poses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from axode.show.meshes import meshes
+from axode.show.scene import GROUND, Array, Cord, Floor, Scene
+from axode.show.solids import axes_along
+
+PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
+SPRING = (120, 80, 50)
+TRAILS = ((26, 71, 186), (208, 95, 22), (19, 143, 97), (170, 75, 150), (102, 77, 31))
+FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
+COILS = 7
+
+
+class Drawing:
+    """Nodes of one scene below `/world`, which moves instead of the camera to keep it in view."""
+
+    def __init__(self, server: Any, scene: Scene, poses: Array) -> None:
+        self._server, self.scene = server, scene
+        self._world = server.scene.add_frame("/world", show_axes=False)
+        self._bodies: list[Any] = []
+        self._floors: list[tuple[Floor, Any]] = []
+        self._cords: Any = None
+        self._arrows: Any = None
+        self._trails: dict[str, Any] = {}
+        self.followed = False
+        self._centre = _centre(poses)
+        self.poses = poses
+        self._build(poses)
+
+    # making it ---------------------------------------------------------------------------------
+
+    def rebuild(self, scene: Scene, poses: Array) -> None:
+        """Other shapes in place of the old ones."""
+        for node in (*self._bodies, *(grid for _, grid in self._floors)):
+            node.remove()
+        for name in ("/world/ground", "/world/cords"):
+            self._server.scene.remove_by_name(name)
+        self._bodies, self._floors, self._cords = [], [], None
+        self.scene = scene
+        self._build(poses)
+
+    def _build(self, poses: Array) -> None:
+        add = self._server.scene
+        names = {GROUND: "/world/ground"}
+        add.add_frame(names[GROUND], show_axes=False)
+        for k, body in enumerate(self.scene.bodies):
+            names[body] = f"/world/body{k}"
+            self._bodies.append(add.add_frame(names[body], show_axes=False))
+        for k, mesh in enumerate(meshes(self.scene)):
+            add.add_mesh_simple(
+                f"{names[mesh.body]}/mesh{k}", mesh.vertices.astype(np.float32),
+                mesh.triangles.astype(np.uint32), color=mesh.colour,
+            )  # fmt: skip
+        for k, floor in enumerate(self.scene.floors or (self._lowest(poses),)):
+            grid = self._grid(f"{names[floor.body]}/floor{k}", floor)
+            self._floors.append((floor, grid))
+        if self.scene.cords:
+            self._cords = add.add_line_segments(
+                "/world/cords", self._springs(poses), SPRING, thickness=0.006 * self.scene.size
+            )
+        self.show(poses)
+
+    def _lowest(self, poses: Array) -> Floor:
+        """Something to stand above, for what rolls on nothing."""
+        low = 0.0
+        for mesh in meshes(self.scene):
+            pose = self.scene.pose_of(mesh.body, poses)
+            low = min(low, float((mesh.vertices @ pose[2, :3] + pose[2, 3]).min()))
+        return Floor(GROUND, (0.0, 0.0, low - 0.001 * self.scene.size), (0.0, 0.0, 1.0))
+
+    def _grid(self, name: str, floor: Floor) -> Any:
+        size, cell = self.scene.size, _round_length(self.scene.size / 2)
+        moving = floor.body != GROUND
+        return self._server.scene.add_grid(
+            name, width=3 * size, height=3 * size, infinite_grid=not moving,
+            cell_size=cell, section_size=5 * cell, cell_color=LINE, section_color=SECTION,
+            cell_thickness=1.0, section_thickness=1.2, plane_color=PLANE, plane_opacity=1.0,
+            shadow_opacity=0.3, fade_distance=40 * size, fade_strength=1.5, position=floor.point,
+            wxyz=_wxyz(axes_along(floor.normal)),
+        )  # fmt: skip
+
+    # moving it ---------------------------------------------------------------------------------
+
+    def show(self, poses: Array) -> None:
+        """Put all bodies where they are: (bodies, 4, 4)."""
+        self.poses = poses
+        turned = _wxyz(poses[:, :3, :3])
+        with self._server.atomic():
+            for node, pose, wxyz in zip(self._bodies, poses, turned, strict=True):
+                node.position, node.wxyz = pose[:3, 3], wxyz
+            if self._cords is not None:
+                self._cords.points = self._springs(poses).astype(np.float32)
+            self._keep_in_view(poses)
+
+    def follow(self, on: bool) -> None:
+        """Keep the mechanism in view, or let it leave."""
+        self.followed = on
+        self.show(self.poses)
+
+    def _keep_in_view(self, poses: Array) -> None:
+        shift = _centre(poses) - self._centre if self.followed else np.zeros(3)
+        self._world.position = -shift
+        cell = 5 * _round_length(self.scene.size / 2)
+        for floor, grid in self._floors:
+            if floor.body == GROUND:  # endless floors are large, not endless
+                axes = axes_along(floor.normal)
+                steps = np.round((axes.T @ (_centre(poses) - np.array(floor.point)))[:2] / cell)
+                grid.position = np.array(floor.point) + axes[:, :2] @ (cell * steps)
+
+    def _springs(self, poses: Array) -> Array:
+        lines = [_coil(*self._ends(cord, poses), 0.02 * self.scene.size)
+                 for cord in self.scene.cords]  # fmt: skip
+        return np.concatenate(lines)
+
+    def _ends(self, cord: Cord, poses: Array) -> tuple[Array, Array]:
+        ends: list[Array] = []
+        for body, point in zip(cord.bodies, cord.ends, strict=True):
+            pose = self.scene.pose_of(body, poses)
+            ends.append(pose[:3, :3] @ np.array(point) + pose[:3, 3])
+        return ends[0], ends[1]
+
+    # drawing on it -----------------------------------------------------------------------------
+
+    def trail(self, name: str, points: Array) -> None:
+        """The path of a point so far, (n, 3); fewer than two points remove it."""
+        if len(points) < 2:
+            if name in self._trails:
+                self._trails.pop(name).remove()
+            return
+        raised = points + np.array([0.0, 0.0, 0.006 * self.scene.size])  # not in the floor
+        lines = np.stack([raised[:-1], raised[1:]], axis=1).astype(np.float32)
+        if name in self._trails:
+            self._trails[name].points = lines
+            return
+        colour = TRAILS[len(self._trails) % len(TRAILS)]
+        self._trails[name] = self._server.scene.add_line_segments(
+            f"/world/trail_{len(self._trails)}", lines, colour, thickness=2.5,
+            thickness_units="screen",
+        )  # fmt: skip
+
+    def forget_trails(self) -> None:
+        """Remove them all."""
+        for line in self._trails.values():
+            line.remove()
+        self._trails = {}
+
+    def arrows(self, arrows: tuple[Array, npt.NDArray[np.uint8]] | None) -> None:
+        """Arrows from points to points, (n, 2, 3), and their colours; None removes them."""
+        if arrows is None or not len(arrows[0]):
+            if self._arrows is not None:
+                self._arrows.visible = False
+            return
+        points, colours = arrows
+        if self._arrows is None:
+            size = self.scene.size
+            self._arrows = self._server.scene.add_arrows(
+                "/world/forces", points.astype(np.float32), colours, shaft_radius=0.008 * size,
+                head_radius=0.02 * size, head_length=0.05 * size,
+            )  # fmt: skip
+            return
+        self._arrows.points, self._arrows.colors = points.astype(np.float32), colours
+        self._arrows.visible = True
+
+
+def _centre(poses: Array) -> Array:
+    middle: Array = poses[:, :3, 3].mean(axis=0)
+    return middle
+
+
+def _wxyz(matrices: Array) -> Array:
+    quaternions: Array = np.roll(Rotation.from_matrix(matrices).as_quat(), 1, axis=-1)
+    return quaternions
+
+
+def _round_length(rough: float) -> float:
+    """1, 2 or 5 times a power of ten, at most as long."""
+    power = 10.0 ** math.floor(math.log10(rough))
+    return power * max(step for step in (1.0, 2.0, 5.0) if step * power <= rough * (1 + 1e-9))
+
+
+def _coil(a: Array, b: Array, width: float) -> Array:
+    """A spring as a zigzag: (segments, 2, 3)."""
+    side = axes_along(b - a)[:, 0] * width
+    share = np.concatenate([[0.0], np.linspace(0.15, 0.85, 2 * COILS + 1), [1.0]])
+    points = a + share[:, np.newaxis] * (b - a)
+    points[2:-2:2] += side
+    points[3:-2:2] -= side
+    return np.stack([points[:-1], points[1:]], axis=1)

@@ -1,0 +1,131 @@
+"""A mechanism that runs in real time under what its driver wants."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from axode.codegen.model import Model
+from axode.errors import AxodeError, InvalidArgument
+from axode.problems.assemble import assemble
+from axode.problems.inputs import limited
+from axode.problems.simulate import simulate
+from axode.show.scene import Array
+from axode.show.viewer.servo import Motors
+
+STEP = 1e-3  # [s] of the compiled integration
+LONGEST = 0.1  # [s] made good at once; what is later than that is lost, and told
+WINDOW = 60  # frames over which the real-time factor is taken
+MODES = ("speed", "torque")
+
+
+class Drive:
+    """A state that goes on.
+
+    Attributes:
+        model: What moves.
+        running: Whether it does.
+        mode: What `wanted` means: "speed" of the motors, or "torque".
+        wanted: One number a motor.
+        q, nu, time: The state [s].
+        u: Inputs of the last frame.
+        last: What was recorded of the last frame: columns by name.
+        message: Why it stopped, if it did by itself.
+    """
+
+    def __init__(
+        self, model: Model, size: float, *, start: Any = None, mode: str = "speed",
+        parameters: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        if mode not in MODES:
+            raise InvalidArgument(f"drive: '{mode}' is neither 'speed' nor 'torque'")
+        self.model, self.motors, self.mode = model, Motors(model, size), mode
+        self._start = start
+        free = {} if model.facts.fixed else dict(model.parameters)
+        self.parameters = free | dict(parameters or {})
+        self.running = False
+        self.wanted = np.zeros(self.motors.count)
+        self.reset()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Time and parameters, as the model's functions take them."""
+        return {"t": self.time} | ({"parameters": self.parameters} if self.parameters else {})
+
+    def reset(self) -> None:
+        """Back to the start, at rest unless that says otherwise, nothing wanted."""
+        self.time, self.message = 0.0, ""
+        self.wanted = np.zeros(self.motors.count)
+        self.u = np.zeros(len(self.model.inputs))
+        state = assemble(self.model, near=self._start, parameters=self.parameters or None)
+        self.q, self.nu = state.q, state.nu
+        self.last: dict[str, float] = {}
+        self._frames: deque[tuple[float, float]] = deque(maxlen=WINDOW)
+
+    def set_parameter(self, name: str, value: float) -> None:
+        """Another value from now on; the configuration is closed again, next to where it was.
+
+        Raises:
+            LoopNotClosed: if that cannot be; the old value then stays.
+        """
+        given = self.parameters | {name: value}
+        near = dict(zip(self.model.coordinates, self.q.tolist(), strict=True))
+        speeds = dict(zip(self.model.independent, self.nu.tolist(), strict=True))
+        state = assemble(self.model, near=near | speeds, t=self.time, parameters=given)
+        self.parameters, self.q, self.nu = given, state.q, state.nu
+
+    def poses(self) -> Array:
+        """Of all bodies: (bodies, 4, 4)."""
+        return self.model.poses(self.q, **self.options)
+
+    def forces(self) -> Array:
+        """Contact forces [N], (contacts, 3), NaN where unknown."""
+        return self.model.contact_forces(self.q, self.nu, self.u, **self.options)
+
+    def energy(self) -> float:
+        """Kinetic and potential [J]."""
+        return float(self.model.energy(self.q, self.nu, **self.options).sum())
+
+    @property
+    def real_time_factor(self) -> float:
+        """Seconds simulated in one on the clock, of late."""
+        if len(self._frames) < 2:
+            return 1.0
+        (wall_0, time_0), (wall_1, time_1) = self._frames[0], self._frames[-1]
+        return (time_1 - time_0) / max(wall_1 - wall_0, 1e-9)
+
+    def advance(self, seconds: float) -> None:
+        """Let so much time pass, at most 0.1 s; a failure stops it and is told."""
+        if not self.running:
+            self._frames.clear()
+            return
+        self._frames.append((time.perf_counter(), self.time))
+        duration = STEP * round(min(seconds, LONGEST) / STEP)
+        if duration <= 0:
+            return
+        try:
+            self.u = self._inputs()
+            run = simulate(
+                self.model, duration, start=(self.q, self.nu),
+                input=self.u if len(self.u) else None, method="rk4",
+                step=STEP, save_every=duration, t0=self.time, progress=False,
+                parameters=self.parameters or None,
+            )  # fmt: skip
+        except (AxodeError, np.linalg.LinAlgError) as error:
+            self.running, self.message = False, str(error).split("\n")[0]
+            return
+        self.last = run.final
+        self.q = np.array([self.last[name] for name in self.model.coordinates])
+        self.nu = np.array([self.last[name] for name in self.model.independent])
+        self.time = float(run.time[-1])
+
+    def _inputs(self) -> Array:
+        if self.mode == "speed" and self.motors.count:
+            return self.motors.torques(self.q, self.nu, self.wanted, self.options)
+        u = np.zeros(len(self.model.inputs))
+        u[: self.motors.count] = self.wanted
+        return limited(self.model, u)

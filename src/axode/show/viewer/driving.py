@@ -1,0 +1,245 @@
+"""The panel of a mechanism that is driven: motors, parameters, keys."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from axode.errors import AxodeError
+from axode.show.shaping import scene_of
+from axode.show.viewer.contacts import force_arrows
+from axode.show.viewer.curves import Curves
+from axode.show.viewer.drawing import Drawing
+from axode.show.viewer.drive import MODES, Drive
+from axode.show.viewer.looks import Looks
+from axode.show.viewer.steering import steering
+from axode.show.viewer.trails import trail_points
+
+if TYPE_CHECKING:
+    from axode.mechanism.mechanism import Mechanism
+
+SLOW = 0.15  # [s] between updates of text, trails and curves
+MEMORY = 15.0  # [s] of curves
+TRAIL = 1500  # points of a trail
+NUDGE = 0.1  # of the largest value, by a key
+ROUND = 1000  # steps of a slider from end to end
+ARROWS = {"arrowup": ("ahead", 1), "arrowdown": ("ahead", -1), "arrowleft": ("turn", 1),
+          "arrowright": ("turn", -1)}  # fmt: skip
+
+
+class Driving:
+    """A driven mechanism on the stage."""
+
+    def __init__(
+        self, gui: Any, drawing: Drawing, drive: Drive, mechanism: Mechanism | None, *,
+        own: Callable[..., Any], running: bool, **looks: Any,
+    ) -> None:  # fmt: skip
+        self.drive, self._gui, self._drawing, self._mechanism = drive, gui, drawing, mechanism
+        self._own, self._since, self._picked = own, 0.0, 0
+        self._trails: dict[str, deque[Any]] = {}
+        self._history: deque[tuple[float, dict[str, float]]] = deque()
+        self._largest = 0.0
+        self._said = gui.add_markdown("")
+        self._button = gui.add_button("Run", icon="player-play", hint="Key: enter")
+        self._button.on_click(own(lambda event: self.toggle()))
+        back = gui.add_button("Reset", icon="refresh", hint="Back to the start. Key: backspace")
+        back.on_click(own(lambda event: self.reset()))
+        self._sliders: list[Any] = []
+        if drive.motors.count:
+            self._motors()
+        self._keys()
+        self._curves = Curves(gui)
+        self.looks = Looks(gui, drawing, self._columns(), own=own, **looks)
+        if drive.parameters:
+            self._parameters()
+        if running:
+            self.toggle()
+
+    # the panel ---------------------------------------------------------------------------------
+
+    def _motors(self) -> None:
+        with self._gui.add_folder("Motors") as self._folder:
+            mode = self._gui.add_dropdown("set", MODES, initial_value=self.drive.mode)
+            mode.on_update(self._own(lambda event: self._set_mode(mode.value)))
+            stop = self._gui.add_button("All zero", icon="hand-stop", hint="Key: space")
+            stop.on_click(self._own(lambda event: self.stop()))
+        self._motor_sliders()
+
+    def _motor_sliders(self) -> None:
+        for slider in self._sliders:
+            slider.remove()
+        self._sliders = []
+        motors = self.drive.motors
+        with self._folder:
+            for k, most in enumerate(self._most().tolist()):
+                unit = (motors.rate_units if self.drive.mode == "speed" else motors.units)[k]
+                slider = self._gui.add_slider(motors.names[k], -most, most, 2 * most / ROUND, 0.0,
+                                              hint=f"{self.drive.mode} [{unit}]")  # fmt: skip
+                slider.on_update(self._own(lambda event, k=k: self._wish(event, k)))
+                self._sliders.append(slider)
+
+    def _most(self) -> Any:
+        motors = self.drive.motors
+        if self.drive.mode == "speed":
+            return motors.most_rates
+        return motors.most_torques(self.drive.q, self.drive.options)
+
+    def _parameters(self) -> None:
+        with self._gui.add_folder("Parameters", expand_by_default=False):
+            for name, value in self.drive.parameters.items():
+                low, high = sorted((0.2 * value, 3.0 * value)) if value else (-1.0, 1.0)
+                slider = self._gui.add_slider(name, low, high, (high - low) / ROUND, value)
+                slider.on_update(
+                    self._own(lambda event, name=name, slider=slider:
+                              self._set_parameter(event, name, slider))
+                )  # fmt: skip
+
+    def _keys(self) -> None:
+        def key(label: str, hotkey: str, act: Callable[[], None]) -> None:
+            command = self._gui.add_command(label, hotkey=hotkey)
+            command.on_trigger(self._own(lambda event: act()))
+
+        key("Run or pause", "enter", self.toggle)
+        key("Reset", "backspace", self.reset)
+        if not self.drive.motors.count:
+            return
+        key("All motors zero", "space", self.stop)
+        vehicle = steering(self.drive.motors, self._drawing.scene, self.drive.q, self.drive.options)
+        for hotkey, (name, way) in ARROWS.items():
+            label = f"{'More' if way > 0 else 'Less'} {name}"
+            key(label, hotkey, lambda name=name, way=way: self._steer(name, way))  # type: ignore[misc]
+        if vehicle:
+            words = "Arrows: ahead, back, left, right"
+        else:
+            words = "Arrows: up and down for one motor, left and right for which"
+        self._gui.add_markdown(f"<small>{words}; space: all zero; enter: run.</small>")
+
+    def _columns(self) -> tuple[str, ...]:
+        model = self.drive.model
+        return (*model.coordinates, *model.speed_names, *model.measure_names,
+                *model.inputs, "kinetic", "potential")  # fmt: skip
+
+    # what the driver does ----------------------------------------------------------------------
+
+    def toggle(self) -> None:
+        """Run or pause."""
+        self.drive.running, self.drive.message = not self.drive.running, ""
+        self._since = np.inf
+
+    def reset(self) -> None:
+        """Back to the start."""
+        self.drive.reset()
+        self._show_wanted()
+        self._trails, self._largest = {}, 0.0
+        self._history.clear()
+        self._drawing.forget_trails()
+        self._since = np.inf
+
+    def stop(self) -> None:
+        """All motors to zero."""
+        self.drive.wanted[:] = 0.0
+        self._show_wanted()
+
+    def _set_mode(self, mode: str) -> None:
+        self.drive.mode = mode
+        self.drive.wanted[:] = 0.0
+        self._motor_sliders()
+
+    def _wish(self, event: Any, motor: int) -> None:
+        if event.client is not None:
+            self.drive.wanted[motor] = float(self._sliders[motor].value)
+
+    def _steer(self, name: str, way: int) -> None:
+        drive, most = self.drive, self._most()
+        ways = steering(drive.motors, self._drawing.scene, drive.q, drive.options)
+        if name in ways:
+            change = way * NUDGE * ways[name] * most.min()
+        elif ways:
+            return
+        elif name == "turn":
+            self._picked = (self._picked - way) % drive.motors.count
+            return
+        else:
+            change = way * NUDGE * most * (np.arange(len(most)) == self._picked)
+        drive.wanted = np.clip(drive.wanted + change, -most, most)
+        self._show_wanted()
+
+    def _show_wanted(self) -> None:
+        for slider, value in zip(self._sliders, self.drive.wanted.tolist(), strict=True):
+            slider.value = value
+
+    def _set_parameter(self, event: Any, name: str, slider: Any) -> None:
+        if event.client is None:
+            return
+        try:
+            self.drive.set_parameter(name, float(slider.value))
+        except AxodeError as error:
+            self.drive.message = f"{name}: {str(error).splitlines()[0]}"
+            slider.value = self.drive.parameters[name]
+        if self._mechanism is not None:
+            scene = scene_of(self._mechanism, self.drive.parameters)
+            if scene != self._drawing.scene:
+                self._drawing.rebuild(scene, self.drive.poses())
+        self._since = np.inf
+
+    # time --------------------------------------------------------------------------------------
+
+    def tick(self, seconds: float) -> None:
+        """Let time pass and show where it led."""
+        was, before = self.drive.running, self.drive.time
+        self.drive.advance(seconds)
+        self._since += seconds
+        if was and not self.drive.running:
+            self._since = np.inf
+        if self.drive.time != before or self._since == np.inf:
+            self._drawing.show(self.drive.poses())
+        if self._since >= SLOW:
+            self._slowly()
+
+    def _slowly(self) -> None:
+        drive, drawing, looks = self.drive, self._drawing, self.looks
+        self._since, looks.changed = 0.0, False
+        self._button.label = "Pause" if drive.running else "Run"
+        self._button.icon = "player-pause" if drive.running else "player-play"
+        self._said.content = self._words()
+        for name, point in trail_points(drawing.scene, looks.trails, drawing.poses).items():
+            path = self._trails.setdefault(name, deque(maxlen=TRAIL))
+            if not path or np.linalg.norm(path[-1] - point) > 1e-4 * drawing.scene.size:
+                path.append(point)
+            drawing.trail(name, np.array(path))
+        arrows = None
+        if looks.forces:
+            forces = drive.forces()
+            if not np.isnan(forces).all():
+                self._largest = max(self._largest, float(np.nanmax(np.abs(forces))))
+            arrows = force_arrows(drawing.scene, drawing.poses, forces, self._largest)
+        drawing.arrows(arrows)
+        self._remember()
+
+    def _remember(self) -> None:
+        now = self.drive.time
+        if self.drive.last and (not self._history or self._history[-1][0] != now):
+            self._history.append((now, self.drive.last))
+        while self._history and self._history[0][0] < now - MEMORY:
+            self._history.popleft()
+        names = [name for name in self.looks.signals if name in self.drive.last]
+        if len(self._history) < 2 or not names:
+            self._curves.remove()
+            return
+        times = np.array([t for t, _ in self._history])
+        columns = {name: np.array([values[name] for _, values in self._history]) for name in names}
+        self._curves.draw(times, columns)
+
+    def _words(self) -> str:
+        drive = self.drive
+        pace = f" · {drive.real_time_factor:.2f} × real time" if drive.running else ""
+        lines = [f"**{drive.time:.2f} s**{pace}", f"energy {drive.energy():.4g} J"]
+        motors = drive.motors
+        if motors.count and not steering(motors, self._drawing.scene, drive.q, drive.options):
+            lines.append(f"arrows move {motors.names[self._picked]}")
+        if drive.message:
+            lines.append(f"**Stopped:** {drive.message}")
+        return "  \n".join(lines)

@@ -1,0 +1,91 @@
+"""A recorded run as a motion: coordinates, poses and forces at any of its times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from axode.errors import InvalidArgument, NotApplicable
+from axode.show.scene import Array
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.results.trajectory import Trajectory
+
+
+class Motion:
+    """One run and the model that made it.
+
+    Between samples coordinates go straight, which at the density of a recording nobody sees.
+    """
+
+    def __init__(self, run: Trajectory, model: Model | None = None) -> None:
+        model = run.model if model is None else model
+        if model is None:
+            raise NotApplicable(
+                "a trajectory from a file does not know the model that made it, and only that "
+                "knows where the bodies are.\n  Remedy: run.view(model=...) with the model"
+            )
+        missing = [name for name in model.coordinates if name not in run]
+        if missing:
+            raise InvalidArgument(
+                f"the trajectory{f' of {run.name!r}' if run.name else ''} has no column "
+                f"{', '.join(missing[:5])}, which model '{model.name}' needs to place its bodies"
+            )
+        self.run, self.model = run, model
+        order = 1 if run.time[-1] >= run.time[0] else -1
+        self.time = run.time[::order]
+        self.q = np.stack([run[name] for name in model.coordinates], axis=-1)[::order]
+        self._order = order
+        self._quaternions = [list(four) for four in model.facts.quaternions]
+        self._parameters = run.parameters
+
+    def coordinates(self, t: float) -> Array:
+        """All coordinates at a time [s]."""
+        after = int(np.clip(np.searchsorted(self.time, t), 1, max(len(self.time) - 1, 1)))
+        if len(self.time) == 1:
+            alone: Array = self.q[0]
+            return alone
+        t0, t1 = self.time[after - 1], self.time[after]
+        share = min(max((t - t0) / (t1 - t0), 0.0), 1.0)
+        first, second = self.q[after - 1], self.q[after].copy()
+        for four in self._quaternions:  # q and -q are one rotation: the shorter way between
+            second[four] *= np.copysign(1.0, first[four] @ second[four])
+        q = first + share * (second - first)
+        for four in self._quaternions:
+            q[four] /= np.linalg.norm(q[four])
+        moved: Array = q
+        return moved
+
+    def poses(self, t: float) -> Array:
+        """Of all bodies at a time: (bodies, 4, 4)."""
+        return self.model.poses(np.ascontiguousarray(self.coordinates(t)), **self._options(t))
+
+    def all_poses(self, count: int) -> tuple[Array, Array]:
+        """Times, about `count` of them over the whole run, and the poses then."""
+        stride = max(1, len(self.time) // count)
+        chosen = np.unique(np.append(np.arange(0, len(self.time), stride), len(self.time) - 1))
+        times, q = self.time[chosen], np.ascontiguousarray(self.q[chosen])
+        return times, self.model.poses(q, **self._options(times))
+
+    def forces(self, t: float) -> Array:
+        """Longitudinal, lateral and normal force on each contact [N], NaN where unknown."""
+        names = [f"{contact}.{part}" for contact in self.model.contacts
+                 for part in ("longitudinal", "lateral", "normal")]  # fmt: skip
+        row = int(np.argmin(np.abs(self.run.time - t)))
+        values = [self.run[name][row] if name in self.run else np.nan for name in names]
+        return np.array(values, dtype=float).reshape(-1, 3)
+
+    def largest_force(self) -> float:
+        """Of all contacts along the run [N]; zero where none is known."""
+        names = [f"{contact}.{part}" for contact in self.model.contacts
+                 for part in ("longitudinal", "lateral", "normal")]  # fmt: skip
+        known = [np.abs(self.run[name]) for name in names if name in self.run]
+        return float(np.nanmax(known)) if known and not np.isnan(known).all() else 0.0
+
+    def _options(self, t: Any) -> dict[str, Any]:
+        known: dict[str, Any] = {"t": t}
+        if self._parameters and not self.model.facts.fixed:
+            known["parameters"] = self._parameters
+        return known

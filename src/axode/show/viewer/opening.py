@@ -1,0 +1,168 @@
+"""View: a mechanism, or what it did, in the browser."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from axode.codegen.model import Model
+from axode.errors import InvalidArgument
+from axode.mechanism.mechanism import Mechanism
+from axode.results.trajectory import Trajectory
+from axode.show.camera import Camera
+from axode.show.picture import camera_of
+from axode.show.scene import Array, Scene
+from axode.show.shaping import scene_of
+from axode.show.viewer.drawing import Drawing
+from axode.show.viewer.drive import Drive
+from axode.show.viewer.driving import Driving
+from axode.show.viewer.motion import Motion
+from axode.show.viewer.playing import Playing
+from axode.show.viewer.server import serve
+from axode.show.viewer.trails import checked_trails
+from axode.show.viewer.viewer import Viewer
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
+
+
+def view(
+    what: Trajectory | Mechanism | Equations | Model, *, model: Model | None = None,
+    drive: bool | str = False, start: Any = None, play: bool = True, speed: float = 1.0,
+    loop: bool = True, run: int = 0, trails: str | Sequence[str] = (),
+    signals: str | Sequence[str] = (), forces: bool = False, follow: bool | None = None,
+    host: str = "127.0.0.1", port: int | None = None, open_browser: bool = True,
+    block: bool | None = None,
+) -> Viewer:  # fmt: skip
+    """Show a mechanism in the browser: a trajectory is played, anything else can be driven.
+
+    Args:
+        what: A trajectory; or a mechanism, its equations or a model, which stands at its start
+            until it is run or driven from the panel.
+        model: What made the trajectory, if it comes from a file.
+        drive: Run at once; "torque" or "speed" says what the motors' sliders set.
+        start: Coordinates, speeds and measures by name, where a drive starts; home unless given.
+        play: Whether a trajectory plays at once.
+        speed: Of playing; 1 is real time.
+        loop: Whether it starts again at its end.
+        run: Which run of a batch is first shown.
+        trails: Bodies whose mass centres leave a trail, or "left contact" for a wheel's.
+        signals: Columns whose curves are drawn.
+        forces: Whether forces at the contacts are drawn.
+        follow: Keep the mechanism in view; by itself for one that travels.
+        host: Address to answer on; only this machine unless given.
+        port: Where; the next free one from 8080 on unless given.
+        open_browser: Whether to open the page.
+        block: Stay until Ctrl-C; unless given, in scripts and not in interactive sessions.
+
+    Returns:
+        The viewer, with `url`, `wait()` and `close()`; a context manager.
+
+    Raises:
+        NotApplicable: if viser, from the extra `view`, is not installed; or for a trajectory from
+            a file without its model.
+        UnknownName: for a trail or a signal that is not there.
+        InvalidArgument: for anything else to show, and for a port that is in use.
+    """
+    names = (signals,) if isinstance(signals, str) else tuple(signals)
+    looks = {"trails": (trails,) if isinstance(trails, str) else tuple(trails), "signals": names,
+             "forces": forces}  # fmt: skip
+    if isinstance(what, Trajectory):
+        viewer = _played(what, model, run, looks, follow, (host, port),
+                         {"playing": play, "speed": float(speed), "loop": loop})  # fmt: skip
+    else:
+        viewer = _driven(what, start, drive, looks, follow, (host, port))
+    return _opened(viewer, open_browser, block)
+
+
+def _played(
+    run: Trajectory, model: Model | None, first: int, looks: dict[str, Any], follow: bool | None,
+    where: tuple[str, int | None], how: dict[str, Any],
+) -> Viewer:  # fmt: skip
+    for name in looks["signals"]:
+        run.unit(name)  # an error that lists the columns
+    if not how["speed"] > 0:
+        raise InvalidArgument(f"speed: must be > 0, got {how['speed']}")
+    motion = Motion(run.run(first), model)
+    scene = _scene(motion.model, motion.run.parameters)
+    checked_trails(scene, looks["trails"])
+    _, poses = motion.all_poses(12)
+    follow = _travels(scene, poses) if follow is None else follow
+    server = serve(*where, label=scene.name)
+    drawing = Drawing(server, scene, motion.poses(float(run.time[0])))
+    viewer = Viewer(server, drawing, _camera(scene, poses[:1] if follow else poses))
+    viewer.start(lambda gui: Playing(gui, drawing, run, motion.model, first, own=viewer.own,
+                                     follow=follow, **how, **looks))  # fmt: skip
+    return viewer
+
+
+def _driven(
+    what: Any, start: Any, drive: bool | str, looks: dict[str, Any], follow: bool | None,
+    where: tuple[str, int | None],
+) -> Viewer:  # fmt: skip
+    model = _model(what)
+    scene = _scene(model, {})
+    driven = Drive(
+        model, scene.size, start=start, mode=drive if isinstance(drive, str) else "speed"
+    )
+    checked_trails(scene, looks["trails"])
+    poses = driven.poses()
+    follow = bool(scene.touches) if follow is None else follow
+    server = serve(*where, label=scene.name)
+    drawing = Drawing(server, scene, poses)
+    viewer = Viewer(server, drawing, _camera(scene, poses))
+    viewer.start(lambda gui: Driving(gui, drawing, driven, _mechanism(model), own=viewer.own,
+                                     running=bool(drive), follow=follow, **looks))  # fmt: skip
+    return viewer
+
+
+def _model(what: Any) -> Model:
+    if isinstance(what, Model):
+        return what
+    if isinstance(what, Mechanism):
+        what = what.derive()
+    if hasattr(what, "compile") and hasattr(what, "mobility"):
+        made: Model = what.compile()
+        return made
+    raise InvalidArgument(
+        f"view shows a Trajectory, a Mechanism, its Equations or a Model, not {type(what).__name__}"
+    )
+
+
+def _mechanism(model: Model) -> Mechanism | None:
+    """The description behind a model; None for one from a file."""
+    equations = getattr(model.library, "equations", None)
+    return None if equations is None else equations.system.mechanism
+
+
+def _scene(model: Model, parameters: dict[str, float]) -> Scene:
+    mechanism = _mechanism(model)
+    if mechanism is None or not parameters or parameters == model.parameters:
+        return model.scene
+    return scene_of(mechanism, parameters)
+
+
+def _travels(scene: Scene, poses: Array) -> bool:
+    path = poses[:, :, :3, 3].mean(axis=1)
+    return bool(np.linalg.norm(np.ptp(path, axis=0)) > FAR * scene.size)
+
+
+def _camera(scene: Scene, poses: Array) -> Camera:
+    return camera_of(scene, poses, 1.0)  # narrow: the panel covers a part of the window
+
+
+def _opened(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:
+    interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
+    waits = not interactive and "ipykernel" not in sys.modules if block is None else block
+    print(f"Axode shows '{viewer.drawing.scene.name}' at {viewer.url}"
+          + ("; Ctrl-C closes it" if waits else ""))  # fmt: skip
+    if open_browser:
+        viewer.open_browser()
+    if waits:
+        viewer.wait()
+    return viewer

@@ -1,0 +1,138 @@
+"""The panel of a recording: play, pause, scrub, choose a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from axode.show.viewer.contacts import force_arrows
+from axode.show.viewer.curves import Curves
+from axode.show.viewer.drawing import Drawing
+from axode.show.viewer.looks import Looks
+from axode.show.viewer.motion import Motion
+from axode.show.viewer.playback import Playback
+from axode.show.viewer.trails import trail_points
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+    from axode.results.trajectory import Trajectory
+
+SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5", "10")
+TRAIL_SAMPLES = 800
+SLOW = 0.1  # [s] between updates of slider, trails and curves
+
+
+class Playing:
+    """A recording on the stage."""
+
+    def __init__(
+        self, gui: Any, drawing: Drawing, run: Trajectory, model: Model, first: int, *,
+        own: Callable[..., Any], speed: float, loop: bool, playing: bool, **looks: Any,
+    ) -> None:  # fmt: skip
+        self._gui, self._drawing, self._runs, self._model = gui, drawing, run, model
+        self._since = 0.0
+        self.playback = Playback(0.0, 0.0, speed=speed, loop=loop)
+        self._choose(first)
+        self._said = gui.add_markdown("")
+        self._button = gui.add_button("Play", icon="player-play", hint="Key: space")
+        self._button.on_click(own(lambda event: self.toggle()))
+        self._slider = gui.add_slider("time", 0.0, max(self.playback.length, 1e-9),
+                                      max(self.playback.length, 1e-9) / 1000, 0.0)  # fmt: skip
+        self._slider.on_update(own(self._scrubbed))
+        self._speeds(own, speed)
+        again = gui.add_checkbox("loop", loop)
+        again.on_update(own(lambda event: setattr(self.playback, "loop", again.value)))
+        if run.batch:
+            which = gui.add_slider("run", 0, max(len(run.statuses) - 1, 1), 1, first)
+            which.on_update(own(lambda event: self._choose(int(which.value))))
+        gui.add_command("Play or pause", hotkey="space").on_trigger(own(lambda e: self.toggle()))
+        for label, key, way in (("Step back", "arrowleft", -1), ("Step ahead", "arrowright", 1)):
+            gui.add_command(label, hotkey=key).on_trigger(own(lambda e, way=way: self._nudge(way)))
+        self._curves = Curves(gui)
+        self.looks = Looks(gui, drawing, self._columns(), own=own, **looks)
+        if playing:
+            self.toggle()
+
+    def _speeds(self, own: Callable[..., Any], speed: float) -> None:
+        options = SPEEDS if f"{speed:g}" in SPEEDS else (*SPEEDS, f"{speed:g}")
+        chosen = self._gui.add_dropdown("speed", options, initial_value=f"{speed:g}")
+        chosen.on_update(
+            own(lambda event: setattr(self.playback, "speed", float(chosen.value.rstrip("x"))))
+        )
+
+    def _columns(self) -> Sequence[str]:
+        """What a curve can show: columns with numbers in them."""
+        run = self.motion.run
+        return [name for name in run.names if np.isfinite(run[name]).any()]
+
+    def _choose(self, run: int) -> None:
+        """Another run of a batch."""
+        chosen = self._runs.run(run)
+        self.motion = Motion(chosen, self._model)
+        self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
+        self._largest = self.motion.largest_force()
+        self.playback.begin, self.playback.end = float(chosen.time[0]), float(chosen.time[-1])
+        self.playback.seek(self.playback.elapsed)
+        self._since = np.inf
+
+    def toggle(self) -> None:
+        """Play or pause."""
+        self.playback.toggle()
+        self._button.label = "Pause" if self.playback.playing else "Play"
+        self._button.icon = "player-pause" if self.playback.playing else "player-play"
+
+    def _scrubbed(self, event: Any) -> None:
+        if event.client is not None:  # moved by hand and not by the recording
+            self.playback.seek(float(self._slider.value))
+            self._since = np.inf
+
+    def _nudge(self, way: int) -> None:
+        self.playback.seek(self.playback.elapsed + way * self.playback.length / 100)
+        self._since = np.inf
+
+    def tick(self, seconds: float) -> None:
+        """Show what is due after so much time on the clock."""
+        was = self.playback.playing
+        self.playback.advance(seconds)
+        if was and not self.playback.playing:  # it came to its end
+            self._button.label, self._button.icon = "Play", "player-play"
+            self._since = np.inf
+        self._since += seconds
+        if not (was or self.looks.changed or self._since == np.inf):
+            return
+        poses = self.motion.poses(self.playback.time)
+        self._drawing.show(poses)
+        arrows = None
+        if self.looks.forces:
+            forces = self.motion.forces(self.playback.time)
+            arrows = force_arrows(self._drawing.scene, poses, forces, self._largest)
+        self._drawing.arrows(arrows)
+        if self._since >= SLOW or self.looks.changed:
+            self._slowly()
+
+    def _slowly(self) -> None:
+        self._since, self.looks.changed = 0.0, False
+        now = self.playback.time
+        self._slider.value = self.playback.elapsed
+        status = self.motion.run.status
+        told = "" if status == "finished" else f" · {status}"
+        self._said.content = f"**{now:.2f} s** of {self.playback.end:.2f} s{told}"
+        passed = self._times <= now if self.playback.end >= self.playback.begin else (
+            self._times >= now)  # fmt: skip
+        scene = self._drawing.scene
+        for name, points in trail_points(scene, self.looks.trails, self._poses[passed]).items():
+            self._drawing.trail(name, points)
+        if not self.looks.signals:
+            self._curves.remove()
+            return
+        run = self.motion.run
+        order = 1 if run.time[-1] >= run.time[0] else -1
+        columns = {_label(run, name): run[name][::order] for name in self.looks.signals}
+        self._curves.draw(run.time[::order], columns, now)
+
+
+def _label(run: Trajectory, name: str) -> str:
+    unit = run.unit(name)
+    return f"{name} [{unit}]" if unit else name

@@ -1,0 +1,83 @@
+"""Motors as seen from outside: their speeds, what they can do, and torques that reach a speed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from axode.codegen.model import Model
+from axode.problems.inputs import limited
+from axode.show.scene import Array
+
+SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
+TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel
+SLIDE_RATE = 0.2  # sizes of the mechanism a second
+RISE = 0.4  # [s] in which the largest torque of a slider reaches the largest speed of one
+
+
+class Motors:
+    """The motors of a model; rates are those that their torques work on, by the power they give."""
+
+    def __init__(self, model: Model, size: float) -> None:
+        self.model, self.count = model, model.facts.motors
+        self.names = model.inputs[: self.count]
+        units = model.facts.input_units[: self.count]
+        self.units = tuple(units)
+        self.rate_units = tuple("m/s" if unit == "N" else "rad/s" for unit in units)
+        turn = WHEEL_RATE if model.contacts else TURN_RATE
+        slide = _round_up(SLIDE_RATE * size)
+        self.most_rates = np.array([slide if unit == "N" else turn for unit in units])
+
+    def rates(self, q: Array, nu: Array, options: dict[str, Any]) -> Array:
+        """Of all motors [rad/s or m/s]."""
+        return self._shares(q, options) @ nu
+
+    def torques(self, q: Array, nu: Array, wanted: Array, options: dict[str, Any]) -> Array:
+        """Inputs under which the motors approach the wanted rates, limits kept.
+
+        Accelerations are affine in the inputs, so the inputs for wanted ones solve a linear system;
+        least squares where motors are too few, least effort where they are too many.
+        """
+        shares = self._shares(q, options)
+        still, gains = self._response(q, nu, shares, options)
+        missing = (wanted - shares @ nu) / SETTLING - still
+        u = np.zeros(len(self.model.inputs))
+        u[: self.count] = np.linalg.lstsq(gains, missing, rcond=1e-9)[0]
+        return limited(self.model, u)
+
+    def most_torques(self, q: Array, options: dict[str, Any]) -> Array:
+        """Round numbers: what moves each motor briskly, or its limit."""
+        nu = np.zeros(len(self.model.independent))
+        _, gains = self._response(q, nu, self._shares(q, options), options)
+        alone = np.abs(np.diag(gains))
+        brisk = np.divide(self.most_rates / RISE, alone, out=np.ones(self.count), where=alone > 0)
+        hold = np.abs(self.torques(q, nu, np.zeros(self.count), options)[: self.count])
+        limits = [math.inf if x is None else float(x) for x in self.model.facts.limits]
+        rough = np.maximum(brisk, 2 * hold)
+        return np.array([bound if math.isfinite(bound) else _round_up(x)
+                         for x, bound in zip(rough, limits, strict=True)])  # fmt: skip
+
+    def _shares(self, q: Array, options: dict[str, Any]) -> Array:
+        """Rates of the motors for unit independent speeds: the transpose of what torques do."""
+        return self.model.tau(q, self._units(), **options)
+
+    def _units(self) -> Array:
+        return np.eye(self.count, len(self.model.inputs))
+
+    def _response(
+        self, q: Array, nu: Array, shares: Array, options: dict[str, Any]
+    ) -> tuple[Array, Array]:
+        """Accelerations of the motors without inputs, and what each input of one adds to each."""
+        u = np.concatenate([np.zeros((1, len(self.model.inputs))), self._units()])
+        made = self.model.forward_dynamics(q, nu, u, **options) @ shares.T
+        return made[0], (made[1:] - made[0]).T
+
+
+def _round_up(rough: float) -> float:
+    """1, 2 or 5 times a power of ten, at least as large."""
+    if not (math.isfinite(rough) and rough > 0):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    return float(power * min(step for step in (1.0, 2.0, 5.0, 10.0) if step * power >= rough))
