@@ -1,0 +1,181 @@
+"""`axode bench`: how fast a model is on this machine."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axode.cli.shared import AsJson, JsonFile, deliver, model_from, words
+
+if TYPE_CHECKING:
+    from axode.codegen.model import Model
+
+USUAL = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "energy")
+LEAST = 5e-3  # [s] that a sample of the clock lasts
+SIMULATED = {"one run": 1, "1024 runs": 1024}
+RUN, FEWEST, MOST = 0.1, 20, 20_000  # a simulation's length: about so many seconds; steps
+STEP = 1e-5  # [s], so short that nothing falls over
+
+
+def bench(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="[SOURCE]", help="A mechanism's file, or a name of the gallery."),
+    ] = "wheeled_pendulum",
+    functions: Annotated[
+        list[str] | None, typer.Option(help="Of the model, between commas; the usual unless given.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=3, max=1000, help="Times everything is timed.")] = 15,
+    batch: Annotated[int, typer.Option(min=8, max=1_000_000, help="Samples of a batch.")] = 4096,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
+    """Time a model's functions and its simulation on this machine: median, and least to most.
+
+    axode bench
+
+    axode bench seven_axis_arm --functions forward_dynamics --repeat 31
+    """
+    from axode.errors import UnknownName
+
+    model = model_from(source, "fixed")
+    asked = words(functions) or tuple(
+        n for n in USUAL if n in model.functions and (n != "inverse_dynamics" or model.inputs)
+    )
+    for name in asked:
+        if name not in model.functions:
+            raise UnknownName(f"model '{model.name}'", "function", name, model.functions)
+    rows = [_function(model, name, batch, repeat) for name in asked]
+    steps = _steps(model, repeat)
+    data = {"model": model.name, "machine": _machine(), "batch": batch, "repeat": repeat,
+            "functions": rows, "steps_per_second": steps}  # fmt: skip
+    deliver(data, lambda: _show(data), as_json=as_json, out=out)
+
+
+# times -------------------------------------------------------------------------------------------
+
+
+def timed(work: Callable[[], Any], repeat: int, count: int = 1) -> dict[str, float]:
+    """Median, least and most seconds of one of the `count` things that the work does."""
+    work()  # compiles, and warms the caches
+    started = time.perf_counter()
+    work()
+    once = max(time.perf_counter() - started, 1e-9)
+    loops = max(1, math.ceil(LEAST / once))
+    samples = []
+    for _ in range(repeat):
+        started = time.perf_counter()
+        for _ in range(loops):
+            work()
+        samples.append((time.perf_counter() - started) / (loops * count))
+    return {"median": statistics.median(samples), "least": min(samples), "most": max(samples)}
+
+
+def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any]:
+    """Times of one function [s a sample]: called from Python, and in batches of three kinds."""
+    import numpy as np
+
+    from axode.codegen.llvm import CompiledFunction, cpu_count
+
+    tape = model.tape(name)
+    rng = np.random.default_rng(0)
+    arrays = [_samples(model, port.name, port.size, batch, rng) for port in tape.inputs]
+    single = [np.ascontiguousarray(array[0]) for array in arrays]
+    function, scalar = CompiledFunction(tape), CompiledFunction(tape, lanes=1)
+    small = np.empty(tape.outputs[0].shape)
+    large = np.empty((batch, *tape.outputs[0].shape))
+    return {
+        "function": name, "operations": tape.n_operations,
+        "call": timed(lambda: function(*single, out=small), repeat),
+        "scalar": timed(lambda: scalar(*arrays, out=large, threads=1), repeat, batch),
+        "vector": timed(lambda: function(*arrays, out=large, threads=1), repeat, batch),
+        "threads": timed(lambda: function(*arrays, out=large, threads=cpu_count()), repeat, batch),
+    }  # fmt: skip
+
+
+def _samples(model: Model, name: str, size: int, batch: int, rng: Any) -> Any:
+    """Home configurations with random speeds and forces: what is timed has no branches."""
+    import numpy as np
+
+    if name == "q":
+        return np.tile(model.home, (batch, 1))
+    if name == "weights":
+        return np.ones((batch, size))
+    return rng.normal(size=(batch, size))
+
+
+def _steps(model: Model, repeat: int) -> dict[str, Any]:
+    """Steps of rk4 a second: one run on one core, and many on all; why not, where it cannot run."""
+    from axode.errors import AxodeError
+
+    found: dict[str, Any] = {}
+    for word, runs in SIMULATED.items():
+        try:
+            first = timed(_simulation(model, runs, FEWEST), 1, runs * FEWEST)["median"]
+            steps = min(max(round(RUN / (runs * first)), FEWEST), MOST)
+            times = timed(_simulation(model, runs, steps), max(3, repeat // 3), runs * steps)
+        except AxodeError as error:
+            found[word] = {"refused": str(error).splitlines()[0]}
+            continue
+        found[word] = {"median": 1 / times["median"], "least": 1 / times["most"],
+                       "most": 1 / times["least"], "steps": steps}  # fmt: skip
+    return found
+
+
+def _simulation(model: Model, runs: int, steps: int) -> Callable[[], Any]:
+    import numpy as np
+
+    from axode.problems.simulate import simulate
+
+    q = np.tile(model.home, (runs, 1)) if runs > 1 else model.home
+    nu = np.zeros((*q.shape[:-1], len(model.independent)))
+    duration = steps * STEP
+    return lambda: simulate(model, duration, start=(q, nu), method="rk4", step=STEP,
+                            save_every=duration, progress=False)  # fmt: skip
+
+
+# words -------------------------------------------------------------------------------------------
+
+
+def _machine() -> dict[str, Any]:
+    from axode.cli.machine import processor
+    from axode.codegen.jit import host
+    from axode.codegen.llvm import cpu_count
+
+    return {"processor": processor(), "lanes": host().lanes, "threads": cpu_count()}
+
+
+def _show(data: dict[str, Any]) -> None:
+    from axode.cli.tables import show_table
+
+    machine, kinds = data["machine"], ("call", "scalar", "vector", "threads")
+    heads = (">a call from Python", ">scalar code", f">{machine['lanes']} lanes",
+             f">{machine['threads']} threads")  # fmt: skip
+    rows = [(row["function"], str(row["operations"]), *(_seconds(row[kind]) for kind in kinds))
+            for row in data["functions"]]  # fmt: skip
+    show_table(
+        ("function", ">operations", *heads), rows,
+        title=f"{data['model']} on {machine['processor']}: median (least..most) a sample, "
+              f"batches of {data['batch']}",
+    )  # fmt: skip
+    print()
+    rows = [(word, _rate(found)) for word, found in data["steps_per_second"].items()]
+    show_table(("simulated by rk4", ">steps a second, with starting and recording"), rows)
+
+
+def _seconds(times: dict[str, float]) -> str:
+    scale, unit = next((s, u) for s, u in ((1e9, "ns"), (1e6, "us"), (1e3, "ms"), (1.0, "s"))
+                       if times["median"] * s < 1000 or u == "s")  # fmt: skip
+    median, least, most = (f"{times[word] * scale:.3g}" for word in ("median", "least", "most"))
+    return f"{median} {unit} ({least}..{most})"
+
+
+def _rate(found: dict[str, Any]) -> str:
+    if "refused" in found:
+        return str(found["refused"])
+    return f"{found['median']:.3g} ({found['least']:.3g}..{found['most']:.3g})"
