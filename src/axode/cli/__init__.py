@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from axode.cli.bench import bench
 from axode.cli.check import check
 from axode.cli.compare import compare
+from axode.cli.derive import derive
+from axode.cli.doctor import doctor
+from axode.cli.export import export
 from axode.cli.gallery import gallery
+from axode.cli.inverse import inverse
+from axode.cli.linearize import linearize
 from axode.cli.reproduce import reproduce
-from axode.cli.shared import WRONG_DATA
+from axode.cli.shared import INTERRUPTED, WRONG_DATA
+from axode.cli.simulate import simulate
 from axode.cli.verify import verify
 from axode.errors import AxodeError
+
+READER_GONE = 141  # what shells say of a program whose reader went away, as in `axode ... | head`
 
 # In the order in which `axode --help` lists them; each imports what it needs when it is called.
 VERBS = (
     check,
+    derive,
     compare,
+    simulate,
+    inverse,
+    export,
+    linearize,
     gallery,
     verify,
+    bench,
+    doctor,
     reproduce,
 )  # fmt: skip
 
@@ -41,23 +60,72 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """The command line's exit code: 0 done, 1 wrong mechanism or data, 2 wrong command."""
     command: Callable[..., Any] = typer.main.get_command(app)
-    try:
-        code = command(args=arguments, standalone_mode=False)  # type: ignore[call-arg]
-        return int(code or 0)
-    except AxodeError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return WRONG_DATA
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except Exception as error:
-        return _usage_error(error)
+    with warnings.catch_warnings():
+        warnings.showwarning = _tell
+        try:
+            code = command(args=arguments, prog_name="axode", standalone_mode=False)  # type: ignore[call-arg]
+            sys.stdout.flush()
+            return int(code or 0)
+        except (KeyboardInterrupt, typer.Abort):
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except SystemExit as left:  # the parser's way when nobody reads any more
+            return _reader_gone() if isinstance(left.__context__, BrokenPipeError) else WRONG_DATA
+        except Exception as error:
+            return _told(error)
 
 
-def _usage_error(error: Exception) -> int:
-    """Words of the command line's own parser; anything else is a fault of ours and is raised."""
+def _told(error: Exception) -> int:
+    """Words for what went wrong, and the exit code; a fault of ours is raised."""
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
-    if show is None or code is None:
+    if show is not None and code is not None:  # of the command line's own parser
+        show()
+        return int(code)
+    if isinstance(error, BrokenPipeError):
+        return _reader_gone()
+    if isinstance(error, AxodeError):
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    elif isinstance(error, MemoryError):
+        print(f"MemoryError: {error or 'too little memory'}.\n  Ask for less.", file=sys.stderr)
+    elif isinstance(error, OSError):
+        _forget_output()
+        print(f"FileError: {error.strerror or error}", file=sys.stderr)
+    else:
         raise error
-    show()
-    return int(code)
+    return WRONG_DATA
+
+
+def _tell(message: Warning | str, *place: Any, **more: Any) -> None:
+    """A warning for people: what it says, not which line of ours said it."""
+    print(f"Warning: {message}", file=sys.stderr)
+
+
+def _reader_gone() -> int:
+    _forget_output()
+    return READER_GONE
+
+
+def _forget_output() -> None:
+    """What is still to be printed goes nowhere, so that leaving does not fail once more."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"axode {sys.modules['axode'].__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which it is.")
+    ] = False,
+) -> None:
+    """Exact dynamics of robots that roll, that close on themselves, and that do both.
+
+    axode check caster_robot
+
+    axode simulate wheeled_pendulum --time 2 --start theta3=0.1
+    """
