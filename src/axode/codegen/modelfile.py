@@ -85,6 +85,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     """
     temporary = None
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)  # a device or a pipe, which nothing must take the place of
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(data)

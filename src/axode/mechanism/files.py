@@ -63,6 +63,9 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     try:
         if target.is_dir():
             raise IsADirectoryError(21, "Is a directory")
+        if target.exists() and not target.is_file():  # a device or a pipe: nothing replaces it
+            target.write_bytes(data)
+            return
         with open(draft, "xb") as file:
             file.write(data)
             file.flush()
