@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import mpmath as mp
@@ -19,9 +19,11 @@ from axode.codegen.builder import TapeBuilder
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.operations import ARITY, Kind
 from axode.codegen.tape import Port, Tape
+from tests.targets.host_kernels import evaluated
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "accuracy.md"
 BEGIN, END = "<!-- table begins -->", "<!-- table ends -->"
+SINGLE_BEGIN, SINGLE_END = "<!-- single begins -->", "<!-- single ends -->"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,12 @@ class Range:
             return first
         return f"{first}; {_short(self.second[0])} ... {_short(self.second[1])}"
 
-    def arguments(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+    def arguments(
+        self, rng: np.random.Generator, count: int, number: type = np.float64
+    ) -> list[np.ndarray]:
+        return [a.astype(number) for a in self._arguments(rng, count)]
+
+    def _arguments(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
         if self.spread == "log":
             size = np.exp(rng.uniform(math.log(self.low), math.log(self.high), count))
             first = size if self.kind in POSITIVE_ONLY else size * rng.choice((-1.0, 1.0), count)
@@ -107,9 +114,32 @@ RANGES = (
 )
 
 
+# In single precision; what is computed in double and rounded is told by two of its kind.
+SINGLE_RANGES = (
+    Range(Kind.SIN, -math.pi, math.pi, 1.5),
+    Range(Kind.SIN, -(2.0**17), 2.0**17, 1.5),
+    Range(Kind.SIN, 1.0, 1e5, 1.5, "near pi/2"),
+    Range(Kind.COS, -math.pi, math.pi, 1.5),
+    Range(Kind.COS, -(2.0**17), 2.0**17, 1.5),
+    Range(Kind.COS, 1.0, 1e5, 1.5, "near pi/2"),
+    Range(Kind.TAN, -1e3, 1e3, 4.0),
+    Range(Kind.ASIN, -1.0, 1.0, 2.0),
+    Range(Kind.ASIN, 1e-30, 1.0, 2.0, "log"),
+    Range(Kind.ACOS, -1.0, 1.0, 2.0),
+    Range(Kind.ATAN, -10.0, 10.0, 2.0),
+    Range(Kind.ATAN, 1e-30, 1e30, 2.0, "log"),
+    Range(Kind.ATAN2, -10.0, 10.0, 3.0, second=(-10.0, 10.0)),
+    Range(Kind.ATAN2, 1e-30, 1e30, 3.0, "log", second=(-1e-3, 1e3)),
+    Range(Kind.SQRT, 1e-30, 1e30, 0.51, "log"),
+    Range(Kind.HYPOT, 1e-40, 1e38, 2.0, "log", second=(-1e3, 1e3)),
+    Range(Kind.EXP, -80.0, 80.0, 0.51),
+    Range(Kind.TANH, -3.0, 3.0, 0.51),
+)
+
+
 def _short(value: float) -> str:
-    if value == 2.0**40:
-        return "2^40"
+    if abs(value) in (2.0**40, 2.0**17):
+        return f"{'-' if value < 0 else ''}2^{math.log2(abs(value)):.0f}"
     if abs(value) == math.pi:
         return "pi" if value > 0 else "-pi"
     return f"{value:g}"
@@ -131,42 +161,55 @@ def exact(kind: Kind) -> Callable:
     return getattr(mp, names.get(kind, kind.label))
 
 
-def worst_error(test: Range, count: int, seed: int = 0) -> float:
+def worst_error(test: Range, count: int, seed: int = 0, *, single: bool = False) -> float:
     """Largest error in units in the last place of the exact result."""
-    arguments = test.arguments(np.random.default_rng(seed), count)
-    computed = np.asarray(single_operation(test.kind)(*arguments))
+    number = np.float32 if single else np.float64
+    arguments = test.arguments(np.random.default_rng(seed), count, number)
+    computed = in_single(test.kind, arguments) if single else (
+        np.asarray(single_operation(test.kind)(*arguments)))  # fmt: skip
     worst = 0.0
+    smallest = float(np.finfo(number).smallest_normal)
     with mp.workdps(50):
         function = exact(test.kind)
         for result, *numbers in zip(computed.tolist(), *(a.tolist() for a in arguments)):  # noqa: B905
             truth = function(*(mp.mpf(x) for x in numbers))
-            rounded = float(truth)
-            if math.isinf(rounded) or abs(rounded) < 2.3e-308:
+            rounded = abs(number(float(truth)))
+            if not np.isfinite(rounded) or rounded < smallest:
                 continue
-            unit = math.ulp(rounded)
-            worst = max(worst, float(abs(mp.mpf(result) - truth) / unit))
+            error = float(abs(mp.mpf(result) - truth) / float(np.spacing(rounded)))
+            worst = max(worst, error if error == error else math.inf)
     return worst
 
 
-def table(count: int) -> str:
+def in_single(kind: Kind, arguments: list[np.ndarray]) -> np.ndarray:
+    """An operation in single precision, by the kernel a GPU gets."""
+    tape = single_operation(kind).tape
+    vectors = [replace(port, shape=(1,)) for port in tape.inputs]
+    tape = replace(tape, inputs=tuple(vectors), outputs=(Port("result", (1,)),))
+    columns = [a[:, np.newaxis] for a in arguments]
+    return evaluated(tape, *columns, precision="float32")[:, 0]
+
+
+def table(count: int, ranges: tuple[Range, ...] = RANGES) -> str:
     """Markdown table of all measurements."""
     lines = ["| function | arguments | sampling | max error, ulp |", "|---|---|---|---|"]
-    for test in RANGES:
+    for test in ranges:
         spread = "near multiples of pi/2" if test.spread == "near pi/2" else test.spread
-        error = worst_error(test, count)
+        error = worst_error(test, count, single=ranges is SINGLE_RANGES)
         lines.append(f"| {test.kind.label} | {test.label} | {spread} | {error:.2f} |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    text = table(20_000)
-    if "--write" in sys.argv:
-        page = PAGE.read_text()
-        head, rest = page.split(BEGIN)
-        tail = rest.split(END)[1]
-        PAGE.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
-    else:
-        print(text)
+    for ranges, begin, end in ((RANGES, BEGIN, END), (SINGLE_RANGES, SINGLE_BEGIN, SINGLE_END)):
+        text = table(20_000, ranges)
+        if "--write" in sys.argv:
+            page = PAGE.read_text()
+            head, rest = page.split(begin)
+            tail = rest.split(end)[1]
+            PAGE.write_text(f"{head}{begin}\n{text}\n{end}{tail}")
+        else:
+            print(text)
 
 
 if __name__ == "__main__":

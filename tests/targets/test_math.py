@@ -29,6 +29,31 @@ def test_accuracy(test):
     assert accuracy.worst_error(test, 300, seed=1) <= test.budget
 
 
+@pytest.mark.parametrize("test", accuracy.SINGLE_RANGES, ids=lambda t: f"{t.kind.label} {t.label}")
+def test_accuracy_in_single_precision(test):
+    assert accuracy.worst_error(test, 300, seed=1, single=True) <= test.budget
+
+
+IN_SINGLE = (*(0.0, 1.0, -1.0, 0.5, 2.5, -7.25, 1e-40, 1e30, -3e38), *(np.inf, -np.inf, np.nan))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.label)
+def test_special_values_in_single_precision(kind):
+    points = np.array(list(itertools.product(IN_SINGLE, repeat=ARITY[kind])), dtype=np.float32)
+    points = points[::7] if kind == Kind.SELECT else points
+    arguments = list(points.T)
+    got = accuracy.in_single(kind, arguments)
+    with np.errstate(all="ignore"):
+        wide = MEANING[kind](*(a.astype(np.float64) for a in arguments))
+        expected = wide.astype(np.float32)
+    known = domain(kind, arguments, 2.0**17, 2.0**24)
+    wrong = known & ~same(got, expected, 0.0 if kind in EXACT else 4e-7, 2e-45)
+    assert not wrong.any(), "\n".join(
+        f"{kind.label}{tuple(p)} = {g}, expected {e}"
+        for p, g, e in zip(points[wrong], got[wrong], expected[wrong], strict=True)
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.label)
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_special_values(kind, lanes):
@@ -53,14 +78,16 @@ def test_special_values(kind, lanes):
     assert not signs.any(), f"sign of zero of {kind.label}{points[signs].tolist()}"
 
 
-def domain(kind: Kind, arguments: list[np.ndarray]) -> np.ndarray:
+def domain(
+    kind: Kind, arguments: list[np.ndarray], largest: float = 2.0**40, ratios: float = 2.0**53
+) -> np.ndarray:
     """Where the definition and the documented behaviour of the targets coincide."""
     with np.errstate(all="ignore"):
         if kind in (Kind.SIN, Kind.COS, Kind.TAN):
-            return ~(np.isfinite(arguments[0]) & (np.abs(arguments[0]) > 2.0**40))
+            return ~(np.isfinite(arguments[0]) & (np.abs(arguments[0]) > largest))
         if kind in (Kind.FMOD, Kind.REMAINDER):
             ratio = np.abs(arguments[0] / arguments[1])
-            return ~(np.isfinite(arguments[0]) & (arguments[1] != 0) & (ratio >= 2.0**53))
+            return ~(np.isfinite(arguments[0]) & (arguments[1] != 0) & (ratio >= ratios))
         if kind == Kind.HYPOT:
             return ~(np.isnan(arguments[0]) ^ np.isnan(arguments[1]))
         if kind in (Kind.FMIN, Kind.FMAX):
@@ -68,9 +95,11 @@ def domain(kind: Kind, arguments: list[np.ndarray]) -> np.ndarray:
     return np.ones(len(arguments[0]), dtype=bool)
 
 
-def same(got: np.ndarray, expected: np.ndarray, tolerance: float) -> np.ndarray:
+def same(
+    got: np.ndarray, expected: np.ndarray, tolerance: float, least: float = 1e-323
+) -> np.ndarray:
     with np.errstate(all="ignore"):
-        close = np.abs(got - expected) <= np.maximum(tolerance * np.abs(expected), 1e-323)
+        close = np.abs(got - expected) <= np.maximum(tolerance * np.abs(expected), least)
     return close | (got == expected) | (np.isnan(got) & np.isnan(expected))
 
 
