@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import FileError, NotApplicable
+from axode.errors import FileError
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -139,9 +139,3 @@ def as_trajectory(model: Any, columns: dict[str, Array]) -> Trajectory | None:
 def time_of(columns: dict[str, Array]) -> Array:
     """The column of times."""
     return columns[next(name for name in TIME if name in columns)]
-
-
-def needs_plots(run: Any) -> None:
-    """Refuse to draw where nothing can be drawn."""
-    if not hasattr(run, "plot"):
-        raise NotApplicable("this version cannot draw trajectories")

@@ -58,7 +58,7 @@ def export(
 ) -> None:
     """Write a model for other programs: C, a model file, LaTeX, TOML, a GPU kernel.
 
-    axode export caster_robot --to robot.c --functions forward_dynamics,inverse_dynamics
+    axode export caster_robot --to robot.c --functions inverse_dynamics
 
     axode export caster_robot --to robot.axm --parameters free
     """

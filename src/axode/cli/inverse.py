@@ -53,7 +53,10 @@ def inverse(
         list[str] | None, typer.Option(help="MOTOR=VALUE where there are more than needed.")
     ] = None,
     parameter: Parameters = None,
-    columns: Annotated[list[str] | None, typer.Option(help="Names to show and to draw.")] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(help="To show and to draw: names, or path, energy, inputs, ..."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write all columns: .csv, .npz or .parquet.")
     ] = None,
@@ -62,9 +65,9 @@ def inverse(
 ) -> None:  # fmt: skip
     """Say what the motors must give along a motion, along a path, or at one state.
 
-    axode inverse seven_axis_arm --at joint2=0.5 --acceleration joint1_dot=1
+    axode inverse five_axis_arm --at theta2=0.5 --acceleration theta1_dot=1
 
-    axode inverse differential_drive --path circle:radius=2,speed=0.5 --out torques.csv
+    axode inverse differential_drive --path circle:radius=2,speed=0.5
     """
     from axode.cli.columns import ENDINGS
     from axode.cli.runs import Telling

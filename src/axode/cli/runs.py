@@ -32,13 +32,12 @@ class Telling:
 
     def write(self, run: Trajectory) -> None:
         """The files that were asked for."""
-        from axode.cli.columns import needs_plots, save_columns
+        from axode.cli.columns import save_columns
 
         if self.out is not None:
             save_columns(run, self.out)
         if self.plot is not None:
-            needs_plots(run)
-            run.plot(*self._chosen(run), save=self.plot)  # type: ignore[attr-defined]
+            run.plot(*self.names, save=self.plot)
 
     def show(self, run: Trajectory) -> None:
         """The table, and what is to be said of the whole."""
@@ -80,16 +79,11 @@ class Telling:
         return [name for name in usual if ".contact." not in name][:MOST_ROWS]
 
     def _chosen(self, run: Trajectory) -> list[str]:
-        """Columns that the user named; a short name will do where only one ends in it."""
-        from axode.errors import UnknownName
+        """Columns that the user's words mean, as a plot understands them."""
+        from axode.show.choice import columns_of
 
-        found = []
-        for name in self.names:
-            ending = [own for own in run.names if own == name or own.endswith(f".{name}")]
-            if name not in run.names and len(ending) != 1:
-                raise UnknownName(f"the run of '{run.name}'", "column", name, ending or run.names)
-            found.append(name if name in run.names else ending[0])
-        return found
+        meant = [name for word in self.names if word != "path" for name in columns_of(run, word)]
+        return list(dict.fromkeys(meant))
 
 
 def _title(run: Trajectory) -> str:
@@ -108,7 +102,7 @@ def _remarks(run: Trajectory) -> list[tuple[str, str]]:
     if error is not None:
         found.append(("energy error", f"{error:.1e} of the energy"))
     if "residual" in run:
-        found.append(("loops open by", f"{np.nanmax(run['residual']):.1e} m at most"))
+        found.append(("residual", f"{np.nanmax(run['residual']):.1e} m at most"))
     found += [("event", f"{event.name} at t = {event.time:.6g} s") for event in run.events]
     beyond = run.info.get("beyond_limit")
     if beyond:

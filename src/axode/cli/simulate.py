@@ -51,7 +51,8 @@ def simulate(
         float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
     ] = None,
     columns: Annotated[
-        list[str] | None, typer.Option(help="Names to show and to draw; the usual unless given.")
+        list[str] | None,
+        typer.Option(help="To show and to draw: names, or path, energy, inputs, ..."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write all columns: .npz, .csv or .parquet.")
@@ -61,9 +62,9 @@ def simulate(
 ) -> None:
     """Simulate a mechanism from a start, under inputs; say where it ends and what it cost.
 
-    axode simulate examples/balancer.toml --time 0.4 --start pitch=0.05 --out run.csv
+    axode simulate examples/balancer.toml --start pitch=0.05 --until pitch=1
 
-    axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-0.5*theta3_dot" --time 2
+    axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
     """
     from axode.cli.columns import ENDINGS
     from axode.cli.runs import Telling
