@@ -241,7 +241,7 @@ class FastCall:
     """Makes ``call``, a function of (inputs..., outputs...) that returns 1 if it ran, else 0.
 
     Calls hold the interpreter lock, so one work array a kernel is enough; batches are
-    therefore limited to what takes some tens of microseconds.
+    therefore limited to what takes a tenth of a millisecond.
     """
 
     def __init__(self, tape: Tape, batch_limit: int) -> None:

@@ -20,11 +20,12 @@ from axode.codegen.operations import Array
 from axode.codegen.tape import Port, Shape, Tape
 from axode.errors import InvalidArgument
 
-# Below this many operations a second thread costs more than it saves.
-OPERATIONS_WORTH_A_THREAD = 1_000_000
+# Below this many operations, a tenth of a millisecond, a second thread costs more than it saves,
+# and letting other threads of Python go on meanwhile is not worth looking at the arrays.
+OPERATIONS_WORTH_A_THREAD = 4_000_000
 
-# A batch up to this size is faster done at once than looked at: some tens of microseconds.
-OPERATIONS_OF_A_SMALL_BATCH = 200_000
+# Operations that take as long as moving a number from or to memory.
+OPERATIONS_A_NUMBER = 8
 
 _FLOAT64 = np.dtype(np.float64)
 _KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -125,8 +126,9 @@ class CompiledFunction:
         self._kernels: dict[int, _Kernel] = {}
         self._lock = threading.Lock()
         self._shapes = tuple(port.shape for port in tape.outputs)
-        limit = OPERATIONS_OF_A_SMALL_BATCH // max(1, tape.n_operations)
-        self._fast_call = FastCall(tape, limit)
+        numbers = sum(port.size for port in (*tape.inputs, *tape.outputs))
+        self._effort = max(1, tape.n_operations, OPERATIONS_A_NUMBER * numbers)
+        self._fast_call = FastCall(tape, OPERATIONS_WORTH_A_THREAD // self._effort)
         self._fast: Callable[..., int] = self._fast_call.call
 
     def __repr__(self) -> str:
@@ -317,8 +319,7 @@ class CompiledFunction:
     def _run(self, places: list[int], count: int, threads: int | None) -> None:
         code = self._kernel(1 if count == 1 else self.lanes)
         if threads is None:
-            work = count * max(1, self.tape.n_operations)
-            threads = min(cpu_count(), 1 + work // OPERATIONS_WORTH_A_THREAD)
+            threads = min(cpu_count(), 1 + count * self._effort // OPERATIONS_WORTH_A_THREAD)
         # Whole vectors a thread, so that only the last one meets a partial vector.
         share = -(-count // max(1, threads))
         share += -share % code.lanes
