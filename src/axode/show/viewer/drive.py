@@ -45,6 +45,8 @@ class Drive:
             raise InvalidArgument(f"drive: '{mode}' is neither 'speed' nor 'torque'")
         self.model, self.motors, self.mode = model, Motors(model, size), mode
         self._start = start
+        if parameters:
+            model.parameter_vector(parameters)  # an error that lists them
         free = {} if model.facts.fixed else dict(model.parameters)
         self.parameters = free | dict(parameters or {})
         self.running = False

@@ -26,8 +26,8 @@ MEMORY = 15.0  # [s] of curves
 TRAIL = 1500  # points of a trail
 NUDGE = 0.1  # of the largest value, by a key
 ROUND = 1000  # steps of a slider from end to end
-ARROWS = {"arrowup": ("ahead", 1), "arrowdown": ("ahead", -1), "arrowleft": ("turn", 1),
-          "arrowright": ("turn", -1)}  # fmt: skip
+# Under the right hand; the left one's letters and the arrows move the camera.
+KEYS = {"I": ("ahead", 1), "K": ("ahead", -1), "J": ("turn", 1), "L": ("turn", -1)}
 
 
 class Driving:
@@ -41,7 +41,7 @@ class Driving:
         self._own, self._since, self._picked = own, 0.0, 0
         self._trails: dict[str, deque[Any]] = {}
         self._history: deque[tuple[float, dict[str, float]]] = deque()
-        self._largest = 0.0
+        self._usual = 0.0
         self._said = gui.add_markdown("")
         self._button = gui.add_button("Run", icon="player-play", hint="Key: enter")
         self._button.on_click(own(lambda event: self.toggle()))
@@ -108,14 +108,14 @@ class Driving:
             return
         key("All motors zero", "space", self.stop)
         vehicle = steering(self.drive.motors, self._drawing.scene, self.drive.q, self.drive.options)
-        for hotkey, (name, way) in ARROWS.items():
+        for hotkey, (name, way) in KEYS.items():
             label = f"{'More' if way > 0 else 'Less'} {name}"
             key(label, hotkey, lambda name=name, way=way: self._steer(name, way))  # type: ignore[misc]
         if vehicle:
-            words = "Arrows: ahead, back, left, right"
+            words = "Keys I and K: ahead and back; J and L: left and right"
         else:
-            words = "Arrows: up and down for one motor, left and right for which"
-        self._gui.add_markdown(f"<small>{words}; space: all zero; enter: run.</small>")
+            words = "Keys I and K: one motor up and down; J and L: which one"
+        self._gui.add_markdown(f"<small>{words}; space: all zero; enter: run or pause.</small>")
 
     def _columns(self) -> tuple[str, ...]:
         model = self.drive.model
@@ -133,7 +133,7 @@ class Driving:
         """Back to the start."""
         self.drive.reset()
         self._show_wanted()
-        self._trails, self._largest = {}, 0.0
+        self._trails, self._usual = {}, 0.0
         self._history.clear()
         self._drawing.forget_trails()
         self._since = np.inf
@@ -214,8 +214,8 @@ class Driving:
         if looks.forces:
             forces = drive.forces()
             if not np.isnan(forces).all():
-                self._largest = max(self._largest, float(np.nanmax(np.abs(forces))))
-            arrows = force_arrows(drawing.scene, drawing.poses, forces, self._largest)
+                self._usual = self._usual or float(np.nanmax(np.abs(forces)))
+            arrows = force_arrows(drawing.scene, drawing.poses, forces, self._usual)
         drawing.arrows(arrows)
         self._remember()
 
@@ -239,7 +239,7 @@ class Driving:
         lines = [f"**{drive.time:.2f} s**{pace}", f"energy {drive.energy():.4g} J"]
         motors = drive.motors
         if motors.count and not steering(motors, self._drawing.scene, drive.q, drive.options):
-            lines.append(f"arrows move {motors.names[self._picked]}")
+            lines.append(f"keys move {motors.names[self._picked]}")
         if drive.message:
             lines.append(f"**Stopped:** {drive.message}")
         return "  \n".join(lines)

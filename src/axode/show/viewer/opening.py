@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,16 +29,17 @@ from axode.show.viewer.viewer import Viewer
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
+AWAY = 1.15  # times the distance from which it just fits
 FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
 
 
 def view(
     what: Trajectory | Mechanism | Equations | Model, *, model: Model | None = None,
-    drive: bool | str = False, start: Any = None, play: bool = True, speed: float = 1.0,
-    loop: bool = True, run: int = 0, trails: str | Sequence[str] = (),
-    signals: str | Sequence[str] = (), forces: bool = False, follow: bool | None = None,
-    host: str = "127.0.0.1", port: int | None = None, open_browser: bool = True,
-    block: bool | None = None,
+    drive: bool | str = False, start: Any = None, parameters: Mapping[str, float] | None = None,
+    play: bool = True, speed: float = 1.0, loop: bool = True, run: int = 0,
+    trails: str | Sequence[str] = (), signals: str | Sequence[str] = (), forces: bool = False,
+    follow: bool | None = None, host: str = "127.0.0.1", port: int | None = None,
+    open_browser: bool = True, block: bool | None = None,
 ) -> Viewer:  # fmt: skip
     """Show a mechanism in the browser: a trajectory is played, anything else can be driven.
 
@@ -47,6 +49,7 @@ def view(
         model: What made the trajectory, if it comes from a file.
         drive: Run at once; "torque" or "speed" says what the motors' sliders set.
         start: Coordinates, speeds and measures by name, where a drive starts; home unless given.
+        parameters: Values by name that a drive starts with; the defaults unless given.
         play: Whether a trajectory plays at once.
         speed: Of playing; 1 is real time.
         loop: Whether it starts again at its end.
@@ -76,7 +79,7 @@ def view(
         viewer = _played(what, model, run, looks, follow, (host, port),
                          {"playing": play, "speed": float(speed), "loop": loop})  # fmt: skip
     else:
-        viewer = _driven(what, start, drive, looks, follow, (host, port))
+        viewer = _driven(what, start, parameters or {}, drive, looks, follow, (host, port))
     return _opened(viewer, open_browser, block)
 
 
@@ -95,27 +98,26 @@ def _played(
     follow = _travels(scene, poses) if follow is None else follow
     server = serve(*where, label=scene.name)
     drawing = Drawing(server, scene, motion.poses(float(run.time[0])))
-    viewer = Viewer(server, drawing, _camera(scene, poses[:1] if follow else poses))
+    viewer = Viewer(server, drawing, _camera(scene, poses, follow))
     viewer.start(lambda gui: Playing(gui, drawing, run, motion.model, first, own=viewer.own,
                                      follow=follow, **how, **looks))  # fmt: skip
     return viewer
 
 
 def _driven(
-    what: Any, start: Any, drive: bool | str, looks: dict[str, Any], follow: bool | None,
-    where: tuple[str, int | None],
+    what: Any, start: Any, parameters: Mapping[str, float], drive: bool | str,
+    looks: dict[str, Any], follow: bool | None, where: tuple[str, int | None],
 ) -> Viewer:  # fmt: skip
     model = _model(what)
-    scene = _scene(model, {})
-    driven = Drive(
-        model, scene.size, start=start, mode=drive if isinstance(drive, str) else "speed"
-    )
+    mode = drive if isinstance(drive, str) else "speed"
+    driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
+    scene = _scene(model, driven.parameters)
     checked_trails(scene, looks["trails"])
     poses = driven.poses()
     follow = bool(scene.touches) if follow is None else follow
     server = serve(*where, label=scene.name)
     drawing = Drawing(server, scene, poses)
-    viewer = Viewer(server, drawing, _camera(scene, poses))
+    viewer = Viewer(server, drawing, _camera(scene, poses, follow))
     viewer.start(lambda gui: Driving(gui, drawing, driven, _mechanism(model), own=viewer.own,
                                      running=bool(drive), follow=follow, **looks))  # fmt: skip
     return viewer
@@ -152,8 +154,15 @@ def _travels(scene: Scene, poses: Array) -> bool:
     return bool(np.linalg.norm(np.ptp(path, axis=0)) > FAR * scene.size)
 
 
-def _camera(scene: Scene, poses: Array) -> Camera:
-    return camera_of(scene, poses, 1.0)  # narrow: the panel covers a part of the window
+def _camera(scene: Scene, poses: Array, follow: bool) -> Camera:
+    """One that sees all poses, moved to where the first is if the view follows."""
+    if follow:
+        every = np.array(poses.reshape(-1, *poses.shape[-3:]))
+        middle = every[:, :, :3, 3].mean(axis=1, keepdims=True)
+        every[:, :, :3, 3] += middle[:1] - middle
+        poses = every
+    camera = camera_of(scene, poses, 1.0)
+    return replace(camera, distance=AWAY * camera.distance)
 
 
 def _opened(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:

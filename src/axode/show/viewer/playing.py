@@ -36,7 +36,9 @@ class Playing:
         self.playback = Playback(0.0, 0.0, speed=speed, loop=loop)
         self._choose(first)
         self._said = gui.add_markdown("")
-        self._button = gui.add_button("Play", icon="player-play", hint="Key: space")
+        self._button = gui.add_button(
+            "Play", icon="player-play", hint="Key: space; J and L step back and ahead"
+        )
         self._button.on_click(own(lambda event: self.toggle()))
         self._slider = gui.add_slider("time", 0.0, max(self.playback.length, 1e-9),
                                       max(self.playback.length, 1e-9) / 1000, 0.0)  # fmt: skip
@@ -48,7 +50,7 @@ class Playing:
             which = gui.add_slider("run", 0, max(len(run.statuses) - 1, 1), 1, first)
             which.on_update(own(lambda event: self._choose(int(which.value))))
         gui.add_command("Play or pause", hotkey="space").on_trigger(own(lambda e: self.toggle()))
-        for label, key, way in (("Step back", "arrowleft", -1), ("Step ahead", "arrowright", 1)):
+        for label, key, way in (("Step back", "J", -1), ("Step ahead", "L", 1)):
             gui.add_command(label, hotkey=key).on_trigger(own(lambda e, way=way: self._nudge(way)))
         self._curves = Curves(gui)
         self.looks = Looks(gui, drawing, self._columns(), own=own, **looks)
@@ -72,7 +74,7 @@ class Playing:
         chosen = self._runs.run(run)
         self.motion = Motion(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
-        self._largest = self.motion.largest_force()
+        self._usual = self.motion.usual_force()
         self.playback.begin, self.playback.end = float(chosen.time[0]), float(chosen.time[-1])
         self.playback.seek(self.playback.elapsed)
         self._since = np.inf
@@ -107,7 +109,7 @@ class Playing:
         arrows = None
         if self.looks.forces:
             forces = self.motion.forces(self.playback.time)
-            arrows = force_arrows(self._drawing.scene, poses, forces, self._largest)
+            arrows = force_arrows(self._drawing.scene, poses, forces, self._usual)
         self._drawing.arrows(arrows)
         if self._since >= SLOW or self.looks.changed:
             self._slowly()

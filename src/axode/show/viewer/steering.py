@@ -40,6 +40,8 @@ def steering(motors: Motors, scene: Scene, q: Array, options: dict[str, Any]) ->
             if np.linalg.norm(plane @ nu - direction) < POSSIBLE and np.abs(rates).max() > SMALL:
                 found[name] = rates / np.abs(rates).max()
                 break
+    if "ahead" not in found:
+        return {}
     if "turn" not in found:
         idle = shares @ (np.eye(n) - np.linalg.pinv(plane, rcond=1e-9) @ plane)
         rates = idle @ np.ones(n)
