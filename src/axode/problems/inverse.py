@@ -299,7 +299,7 @@ def solved_trajectory(
         units=tuple(unit for _, us, _, _ in columns for unit in us),
         kinds=kinds | dict.fromkeys(model.independent, "independent"), lengths=lengths,
         info={"model": model.name, "method": "inverse", "actuation": model.actuation,
-              "beyond_limit": _beyond_limit(model, u)},
+              "beyond_limit": _beyond_limit(model, u), "bases": model.facts.bases},
     )  # fmt: skip
 
 

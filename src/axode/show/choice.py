@@ -6,8 +6,8 @@ columns that end in it after a dot (`pitch`), or begin with it before one (`left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,20 +38,29 @@ NOTABLE = 12  # columns of a panel of the overview
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel: its label, values of all runs (runs, T), and its dashes if any."""
+    """One line of a panel.
+
+    Attributes:
+        label: Of the legend.
+        values: Of all runs, shape (runs, T).
+        dashes: A place in `style.DASHES`.
+        wraps: Whether it is an angle that jumps by a whole turn.
+    """
 
     label: str
     values: Array
-    dashes: int = 0  # a place in `style.DASHES`
+    dashes: int = 0
+    wraps: bool = False
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves that share a unit, hence an axis."""
+    """Curves that share a unit, hence an axis; `more` were left out of an overview."""
 
     curves: tuple[Curve, ...]
     label: str
     logarithmic: bool = False
+    more: int = 0
 
 
 def chosen_panels(
@@ -63,6 +72,8 @@ def chosen_panels(
         UnknownName: if a name means nothing, with what does.
         InvalidArgument: if something is no name, or a word means no column of this trajectory.
     """
+    if not trajectory.names:
+        raise InvalidArgument(f"{owner_of(trajectory)} has no column to plot")
     path, panels, loose = False, list[Panel](), list[str]()
     _check_all(trajectory, what)
     for item in what:
@@ -142,12 +153,19 @@ def _is_error(trajectory: Trajectory, name: str) -> bool:
 
 
 def _panel(trajectory: Trajectory, names: Sequence[str], error: bool) -> Panel:
-    curves = tuple(Curve(name, _values(trajectory, name)) for name in names)
-    if error:
-        curves = tuple(Curve(f"|{c.label}|", np.abs(c.values)) for c in curves)
+    curves = tuple(_curve(trajectory, name, error) for name in names)
     quantity = _quantity(trajectory, names, error)
     unit = trajectory.unit(names[0])
     return Panel(curves, f"{quantity} [{unit}]" if unit else quantity, logarithmic=error)
+
+
+def _curve(trajectory: Trajectory, name: str, error: bool) -> Curve:
+    values = _values(trajectory, name)
+    if error:
+        return Curve(f"|{name}|", np.abs(values))
+    label = name if np.isfinite(values).any() else f"{name} (no values)"
+    wraps = trajectory.unit(name) == "rad" and trajectory.kinds[name] == "measure"
+    return Curve(label, values, wraps=wraps)
 
 
 def _quantity(trajectory: Trajectory, names: Sequence[str], error: bool) -> str:
@@ -175,22 +193,24 @@ def _values(trajectory: Trajectory, name: str) -> Array:
 
 
 def energy_panels(trajectory: Trajectory) -> list[Panel]:
-    """Energies that change, the sum of the stored ones, and the error of their balance.
+    """Changes of the energies since the start, of the stored ones together, and their error.
 
-    Dashes, because what is supplied may hide what is stored.
+    From the start, because the height where a potential is zero means nothing; and the stored ones
+    together are then what was supplied less what was dissipated, which is dashed to show both.
     """
     by_word = {_last(name): name for name in columns_of(trajectory, "energy")}
     curves = []
     for word, dashes in (("kinetic", 0), ("potential", 0), ("supplied", 1), ("dissipated", 2)):
         if word in by_word:
-            curves.append(Curve(by_word[word], _values(trajectory, by_word[word]), dashes))
+            values = _values(trajectory, by_word[word])
+            curves.append(Curve(by_word[word], values - values[:, :1], dashes))
     telling = [curve for curve in curves if _changes(curve.values)] or curves
     stored = [curve for curve in telling if _last(curve.label) in ("kinetic", "potential")]
     if len(stored) == 2:
         total = Curve("kinetic + potential", stored[0].values + stored[1].values)
         telling.insert(2, total)
     errors = [name for word, name in by_word.items() if word not in ENERGIES]
-    first = [Panel(tuple(telling), "energy [J]")] if telling else []
+    first = [Panel(tuple(telling), "change of energy [J]")] if telling else []
     return [*first, *_by_unit(trajectory, errors)]
 
 
@@ -203,28 +223,20 @@ def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Pan
     """
     turning = {name for group in trajectory.quaternions for name in group}
     attitudes = [name for name in trajectory.columns("measure") if _last(name) in ("roll", "pitch")]
-    groups = (
-        [*(n for n in trajectory.columns("coordinate") if n not in turning), *attitudes],
-        [*trajectory.columns("independent")],
-        [*trajectory.columns("input")],
-    )
-    panels = [
-        panel
-        for group in groups
-        for panel in _by_unit(trajectory, _moving(trajectory, group, without))
-    ]
+    places = [n for n in trajectory.columns("coordinate") if n not in turning and n not in without]
+    used = [n for n in trajectory.columns("input") if np.nan_to_num(trajectory[n]).any()]
+    moving = [[name for name in group if _changes(_values(trajectory, name))]
+              for group in ([*places, *attitudes], trajectory.columns("independent"))]  # fmt: skip
+    panels = [_shortened(panel) for group in (*moving, used)
+              for panel in _by_unit(trajectory, group)]  # fmt: skip
     if trajectory.columns("energy"):
         panels += energy_panels(trajectory)[:1]
     return panels or _by_unit(trajectory, trajectory.names[:NOTABLE])
 
 
-def _moving(trajectory: Trajectory, names: Sequence[str], without: Sequence[str]) -> Iterator[str]:
-    """The first few of them that change."""
-    left = NOTABLE
-    for name in names:
-        if left and name not in without and _changes(_values(trajectory, name)):
-            left -= 1
-            yield name
+def _shortened(panel: Panel) -> Panel:
+    more = max(len(panel.curves) - NOTABLE, 0)
+    return replace(panel, curves=panel.curves[:NOTABLE], more=more)
 
 
 def _changes(values: Array) -> bool:

@@ -35,6 +35,7 @@ class Legend:
     entries: tuple[Entry, ...]
     beside: bool
     columns: int
+    width: float
     height: float
 
 
@@ -57,7 +58,7 @@ def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None
     if not beside:
         columns = min(max(int(0.9 * width / column), 1), len(entries))
     height = ROW * text * math.ceil(len(entries) / columns)
-    return Legend(tuple(entries), beside, columns, height)
+    return Legend(tuple(entries), beside, columns, columns * column, height)
 
 
 def add_legend(axes: Axes, legend: Legend | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.show.choice import Curve, Panel
 from axode.show.decimation import kept
 from axode.show.legends import Entry
-from axode.show.style import COLOURS, DASHES, FAINT, GREY, INK, Size
+from axode.show.style import COLOURS, DASHES, GREY, INK, Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,12 +66,12 @@ def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
         dashes = DASHES[curve.dashes or k // len(COLOURS) % len(DASHES)]
         style = {"color": COLOURS[k % len(COLOURS)], "linestyle": dashes}
         if runs.count == 1:
-            _draw_run(axes, runs.time, curve.values[0], style)
+            _draw_run(axes, *_unwound(runs.time, curve, 0), style)
         elif runs.labels:
             for run in range(runs.count):
-                _draw_run(axes, runs.time, curve.values[run], {"color": COLOURS[run]})
+                _draw_run(axes, *_unwound(runs.time, curve, run), {"color": COLOURS[run]})
         else:
-            _draw_runs(axes, curve.values, runs, style, size)
+            _draw_runs(axes, curve, runs, style, size)
         entries.append(Entry(curve.label, style))
     axes.set_ylabel(panel.label)
     if panel.logarithmic:
@@ -80,6 +80,8 @@ def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
         _steady(axes, curves)
     if runs.labels:
         return [Entry(text, {"color": COLOURS[i]}) for i, text in enumerate(runs.labels)]
+    if panel.more:
+        entries.append(Entry(f"and {panel.more} more", {"linestyle": "none"}))
     return entries if len(entries) > 1 else []
 
 
@@ -87,7 +89,7 @@ def _drawable(curve: Curve, *, logarithmic: bool) -> Curve:
     shown = np.abs(curve.values) < LARGEST
     if logarithmic:
         shown &= curve.values > 0
-    return Curve(curve.label, np.where(shown, curve.values, np.nan), curve.dashes)
+    return replace(curve, values=np.where(shown, curve.values, np.nan))
 
 
 def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> None:
@@ -96,21 +98,31 @@ def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> 
     axes.plot(time[there], values[there], **style, marker="o" if alone else None)
 
 
-def _draw_runs(axes: Axes, values: Array, runs: Runs, style: dict[str, Any], size: Size) -> None:
+def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
+    """A run of a curve, with a gap where an angle jumps by a turn: nothing moved there."""
+    values = curve.values[run]
+    if not curve.wraps:
+        return time, values
+    jumps = np.flatnonzero(np.abs(np.diff(values)) > np.pi) + 1
+    return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)
+
+
+def _draw_runs(axes: Axes, curve: Curve, runs: Runs, style: dict[str, Any], size: Size) -> None:
     """Faint lines, and a band between the least and the largest of runs that have none."""
     from matplotlib.collections import LineCollection
 
     lines = []
     for run in runs.drawn:
-        there = kept(values[run], BUCKETS_OF_MANY)
-        lines.append(np.column_stack([runs.time[there], values[run][there]]))
+        time, values = _unwound(runs.time, curve, run)
+        there = kept(values, BUCKETS_OF_MANY)
+        lines.append(np.column_stack([time[there], values[there]]))
     opacity = float(np.clip(8.0 / len(lines), 0.18, 0.7))
     axes.add_collection(
         LineCollection(lines, colors=style["color"], linestyles=[style["linestyle"]],
                        linewidths=0.6 * size.line, alpha=opacity)
     )  # fmt: skip
     if len(runs.drawn) < runs.count:
-        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+        low, high = np.fmin.reduce(curve.values), np.fmax.reduce(curve.values)
         there = kept(np.stack([low, high]), BUCKETS_OF_MANY)
         axes.fill_between(runs.time[there], low[there], high[there], color=style["color"],
                           alpha=0.13, linewidth=0)  # fmt: skip
@@ -176,10 +188,7 @@ def mark_events(axes: Sequence[Axes], trajectory: Trajectory) -> list[Entry]:
         found.setdefault(event.name, []).append(event.time)
     entries = []
     for k, (name, times) in enumerate(found.items()):
-        style: dict[str, Any] = {
-            "color": GREY if k % 2 == 0 else FAINT,
-            "linestyle": DASHES[2 - k // 2 % 2],
-        }
+        style: dict[str, Any] = {"color": GREY, "linestyle": DASHES[(2, 3, 1)[k % 3]]}
         bottom = 0.0 if not trajectory.batch else 0.93
         for one in axes:
             for time in times if len(times) <= DRAWN_RUNS else np.percentile(times, range(101)):
@@ -206,6 +215,8 @@ def finish_time(axes: Sequence[Axes], trajectory: Trajectory) -> None:
     if ends[0] < ends[1]:
         margin = 0.01 * (ends[1] - ends[0])
         axes[-1].set_xlim(ends[0] - margin, ends[1] + margin)
-    axes[-1].set_xlabel("time [s]")
-    for one in axes[:-1]:
-        one.tick_params(labelbottom=False)
+    for one in axes:
+        lowest = one.get_subplotspec().is_last_row()  # type: ignore[union-attr]
+        one.tick_params(labelbottom=lowest)
+        if lowest:
+            one.set_xlabel("time [s]")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.show.choice import columns_of, owner_of
 from axode.show.decimation import kept
-from axode.show.legends import Entry
+from axode.show.legends import Entry, Legend
 from axode.show.panels import BUCKETS, DRAWN_RUNS, LARGEST
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-POSES = 7  # along the way, where the heading is shown
+POSES = 8  # along the way, where the heading is shown
+NEAREST = 0.08  # of the width of the picture, between two of them
 UPRIGHT = 0.5  # least horizontal part of an axis that has a heading
+AXIS = 0.7  # [in] that numbers and label of an axis take
+FLATTEST, TALLEST = 0.4, 0.85  # height of the picture, of its width
 SMALLEST = 0.2  # [m] shown at least
 
 
@@ -161,6 +164,12 @@ def draw_path(
         width = size.line * (1.0 if k < first else 0.6)
         _draw_way(axes, track, colour, width)
         entries.append(Entry(track.label, {"color": colour, "linewidth": width}))
+    axes.set_xlabel("x [m]")
+    axes.set_ylabel("y [m]")
+    axes.set_aspect("equal", adjustable="box", anchor="C")
+    (left, right), (low, high) = extent([*bodies, *wheels])
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
     leading = bodies or wheels
     if len(leading[0].x) == 1:
         for track in bodies or wheels[:1]:
@@ -170,24 +179,31 @@ def draw_path(
     dot = {"marker": "o", "linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     entries += [Entry("start", {**dot, "markerfacecolor": "white"}),
                 Entry("end", {**dot, "markerfacecolor": INK})]  # fmt: skip
-    axes.set_xlabel("x [m]")
-    axes.set_ylabel("y [m]")
-    axes.set_aspect("equal", adjustable="box", anchor="N")
-    (left, right), (low, high) = extent([*bodies, *wheels])
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
     return entries
 
 
 def extent(shown: Sequence[Track]) -> list[tuple[float, float]]:
-    """Range of x and of y [m] that holds all ways and a margin."""
+    """Range of x and of y [m] that holds all ways and a margin, in the shape of a picture."""
     ranges = []
     for values in ([t.x for t in shown], [t.y for t in shown]):
         finite = np.concatenate([v[np.isfinite(v)] for v in values])
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         ranges.append((low, high))
-    margin = max(0.06 * max(high - low for low, high in ranges), 0.5 * SMALLEST)
-    return [(low - margin, high + margin) for low, high in ranges]
+    wide, high = (b - a for a, b in ranges)
+    margin = max(0.06 * max(wide, high), 0.5 * SMALLEST)
+    wide, high = wide + 2 * margin, high + 2 * margin
+    spans = max(wide, high / TALLEST), max(high, wide * FLATTEST)
+    return [(0.5 * (a + b - span), 0.5 * (a + b + span))
+            for (a, b), span in zip(ranges, spans, strict=True)]  # fmt: skip
+
+
+def path_height(
+    ways: tuple[list[Track], list[Track]], width: float, legend: Legend | None = None
+) -> float:
+    """Of the axes that a figure of this width has room for [in]."""
+    (left, right), (low, high) = extent([*ways[0], *ways[1]])
+    inside = width - AXIS - (legend.width if legend and legend.beside else 0.0)
+    return inside * (high - low) / (right - left)
 
 
 def _draw_way(axes: Axes, track: Track, colour: str, width: float) -> None:
@@ -216,7 +232,8 @@ def _draw_ends(axes: Axes, track: Track, size: Size) -> None:
 
 def _draw_headings(axes: Axes, track: Track, wheels: Sequence[Track]) -> None:
     """Where it headed, and on which wheels it stood, a few times along the way."""
-    poses = _along(track.x[0], track.y[0])
+    left, right = axes.get_xlim()
+    poses = _along(track.x[0], track.y[0], NEAREST * (right - left))
     if len(wheels) > 1:
         for sample in poses:
             _draw_footprint(axes, [(w.x[0][sample], w.y[0][sample]) for w in wheels])
@@ -234,16 +251,16 @@ def _draw_footprint(axes: Axes, corners: Sequence[tuple[float, float]]) -> None:
         return
     around = points - points.mean(axis=0)
     points = points[np.argsort(np.arctan2(around[:, 1], around[:, 0]))]
-    axes.fill(*points.T, facecolor=FAINT, edgecolor=GREY, alpha=0.22, linewidth=0.8, zorder=1.2)
+    opacity = 0.22 if len(points) > 2 else 0.6  # an area, or an axle
+    axes.fill(*points.T, facecolor=FAINT, edgecolor=GREY, alpha=opacity, linewidth=0.8, zorder=1.2)
 
 
-def _along(x: Array, y: Array) -> npt.NDArray[Any]:
-    """Samples at equal distances along a way, its ends among them; one if it does not move."""
+def _along(x: Array, y: Array, nearest: float) -> npt.NDArray[Any]:
+    """Samples at equal distances along a way, its ends among them, not nearer than this [m]."""
     there = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(there):
         return there
     gone = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x[there]), np.diff(y[there])))])
-    if gone[-1] < 1e-6:
-        return there[:1]
-    wanted = np.linspace(0, gone[-1], POSES)
+    count = int(np.clip(gone[-1] / nearest, 0, POSES - 1)) + 1
+    wanted = np.linspace(0, gone[-1], count)
     return there[np.unique(np.searchsorted(gone, wanted).clip(0, len(there) - 1))]

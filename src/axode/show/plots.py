@@ -10,12 +10,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from axode.codegen.modelfile import write_atomically
 from axode.errors import FileError, InvalidArgument
 from axode.show.choice import Panel, chosen_panels, overview
-from axode.show.legends import Entry, Legend, add_legend, planned, readable
+from axode.show.legends import Legend, add_legend, planned, readable
 from axode.show.panels import (
     DRAWN_RUNS,
     Runs,
@@ -24,7 +22,7 @@ from axode.show.panels import (
     mark_events,
     mark_failures,
 )
-from axode.show.path import Track, bases, draw_path, extent, tracks, wheel_tracks
+from axode.show.path import Track, bases, draw_path, path_height, tracks, wheel_tracks
 from axode.show.style import GREY, Size, figure_style, new_figure, sized
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".pdf")
 NARROW = 5.0  # [in]: a narrower figure has one thing beside nothing
+GAP = 0.12  # [in] between panels
 FRAME = 0.8  # [in] that axis and title take besides the panels, with text of 10 points
 
 
@@ -47,12 +46,13 @@ def plot(
     sized(size)
     suffix = None if save is None else _suffix(save)
     _check_labels(trajectory, labels)
-    if what:
-        path, panels = chosen_panels(trajectory, what)
-    else:
-        free = bases(trajectory) if wheel_tracks(trajectory) else []
+    path, panels = chosen_panels(trajectory, what)
+    if not what:
+        wheels = wheel_tracks(trajectory)
+        free = bases(trajectory) if wheels else []
         path = bool(free)
-        panels = overview(trajectory, without=[name for one in free for name in one.columns])
+        told = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
+        panels = overview(trajectory, without=told if path else [])
     if (x or y) and not path:
         raise InvalidArgument("plot: x and y are for plot('path')")
     ways = tracks(trajectory, x, y) if path else ([], [])
@@ -90,93 +90,90 @@ def _picture(figure: Figure | SubFigure, suffix: str, size: Size) -> bytes:
 
 @dataclass
 class _Part:
-    """Axes with the height they want [in], and the legend that goes with them."""
+    """Axes with their legend, and the height they want for themselves [in]."""
 
     axes: Axes
     height: float
-    width: float
-    entries: list[Entry]
+    legend: Legend | None = None
 
-    def legend(self, size: Size) -> Legend | None:
-        return planned(self.entries, size, self.width)
+    @property
+    def room(self) -> float:
+        """Height of both [in]."""
+        if self.legend is None:
+            return self.height
+        if self.legend.beside:
+            return max(self.height, self.legend.height)
+        return self.height + self.legend.height + 0.1
 
 
 def _draw(
     trajectory: Trajectory, panels: Sequence[Panel], ways: tuple[list[Track], list[Track]],
     size: Size, given: Any, labels: Sequence[str],
 ) -> Any:  # fmt: skip
-    """Panels one below the other; the path to their left, or on top where the figure is narrow."""
-    path = bool(ways[0] or ways[1])
-    aside = path and bool(panels) and size.width > NARROW
-    own = given is None
-    figure = new_figure(size.width, size.panel) if own else given
-    if not own and hasattr(figure, "set_layout_engine") and figure.get_layout_engine() is None:
+    """The path, then the panels below each other; in two columns where there is room for both."""
+    figure = new_figure(size.width, size.width) if given is None else given
+    if given is not None and figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
-    over = int(path and not aside)
-    rows = max(len(panels), 1) if aside else len(panels) + over
-    grid = figure.add_gridspec(rows, 2 if aside else 1)
-    width = size.width * (0.5 if aside else 1.0)
-    parts = _draw_panels(figure, grid, trajectory, panels, (over, int(aside)), width, size, labels)
-    side = None
+    path = bool(ways[0] or ways[1])
+    both = path and bool(panels) and size.width > NARROW
+    width = size.width * (0.5 if both else 1.0)
+    shape = path_height(ways, width) if path else 0.0
+    left = min(max(round((len(panels) - shape / size.panel) / 2), 0), len(panels)) if both else 0
+    counts = [int(path) + left, len(panels) - left] if both else [int(path) + len(panels)]
+    outer = figure.add_gridspec(1, len(counts))
+    grids = [outer[0, column].subgridspec(rows, 1) for column, rows in enumerate(counts)]
+    places = [grid[row, 0] for grid, rows in zip(grids, counts, strict=True) for row in range(rows)]
+    if both:  # the right column is read before what is left for the place below the path
+        places = [places[0], *places[counts[0] :], *places[1 : counts[0]]]
+    parts = []
     if path:
-        axes = figure.add_subplot(grid[:, 0] if aside else grid[0, 0])
-        side = _Part(axes, _height(ways, width), width, draw_path(axes, *ways, size))
+        axes = figure.add_subplot(places[0])
+        legend = planned(draw_path(axes, *ways, size), size, width)
+        parts.append(_Part(axes, path_height(ways, width, legend), legend))
+    below = places[int(path) :]
+    parts += _draw_panels(figure, below, trajectory, panels, width, size, labels)
     _title(figure, trajectory, size)
-    height = _arrange(grid, parts, side, size, aside=aside)
-    if own:
-        figure.set_size_inches(size.width, height)
+    height = _arrange(figure, grids, parts)
+    if given is None:
+        figure.set_size_inches(size.width, height + FRAME * size.text / 10)
     figure.get_figure(root=True).draw_without_rendering()  # ticks take the style, not the user's
     return figure
 
 
 def _draw_panels(
-    figure: Any, grid: Any, trajectory: Trajectory, panels: Sequence[Panel],
-    corner: tuple[int, int], width: float, size: Size, labels: Sequence[str],
+    figure: Any, places: Sequence[Any], trajectory: Trajectory, panels: Sequence[Panel],
+    width: float, size: Size, labels: Sequence[str],
 ) -> list[_Part]:  # fmt: skip
-    """All panels, from a corner of the grid downwards."""
+    """All panels, a place each."""
+    if not panels:
+        return []
     runs = Runs.of(trajectory, panels, labels)
-    parts: list[_Part] = []
-    for k, panel in enumerate(panels):
-        first = parts[0].axes if parts else None
-        axes = figure.add_subplot(grid[k + corner[0], corner[1]], sharex=first)
-        entries = draw_panel(axes, panel, runs, size)
-        if runs.labels and k:
-            entries = []  # the same in all panels
-        mark_failures(axes, panel, trajectory)
-        parts.append(_Part(axes, size.panel, width, entries))
-    if parts:
-        every = [part.axes for part in parts]
-        parts[0].entries += mark_events(every, trajectory)
-        finish_time(every, trajectory)
-        figure.align_ylabels(every)
-    return parts
+    every: list[Axes] = []
+    found = []
+    for place, panel in zip(places, panels, strict=True):
+        every.append(figure.add_subplot(place, sharex=every[0] if every else None))
+        entries = draw_panel(every[-1], panel, runs, size)
+        mark_failures(every[-1], panel, trajectory)
+        found.append([] if runs.labels and len(every) > 1 else entries)  # runs: once is enough
+    found[0] += mark_events(every, trajectory)
+    finish_time(every, trajectory)
+    return [_Part(axes, size.panel, planned(entries, size, width))
+            for axes, entries in zip(every, found, strict=True)]  # fmt: skip
 
 
-def _height(ways: tuple[list[Track], list[Track]], width: float) -> float:
-    """Of the axes of a path that is as wide as the figure, neither flat nor beyond a page [in]."""
-    (left, right), (low, high) = extent([*ways[0], *ways[1]])
-    return width * float(np.clip(0.85 * (high - low) / (right - left), 0.42, 0.8))
-
-
-def _arrange(
-    grid: Any, parts: Sequence[_Part], side: _Part | None, size: Size, *, aside: bool
-) -> float:
-    """Legends in their places and heights that have room for them; that of the figure [in]."""
-    stacked = [*([side] if side and not aside else []), *parts]
-    total, heights = 0.0, []
-    for part in stacked:
-        legend = part.legend(size)
-        add_legend(part.axes, legend)
-        beside = legend is not None and legend.beside
-        heights.append(max(part.height, legend.height if legend and beside else 0.0))
-        total += heights[-1] + (legend.height + 0.1 if legend and not beside else 0.0)
-    if side and aside:
-        add_legend(side.axes, side.legend(size))
-        total = max(total, side.height)
-    if heights:
-        grid.set_height_ratios(heights)
-    gaps = 0.12 * max(len(stacked) - 1, 0)
-    return total + gaps + FRAME * size.text / 10
+def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float:
+    """Legends in their places, and heights that have room for them; that of all [in]."""
+    for part in parts:
+        add_legend(part.axes, part.legend)
+    totals = []
+    for grid in grids:
+        column = [part for part in parts if part.axes.get_gridspec() is grid]
+        own = [max(part.height, part.legend.height) if part.legend and part.legend.beside
+               else part.height for part in column]  # fmt: skip
+        grid.set_height_ratios(own)
+        figure.align_ylabels([part.axes for part in column])
+        totals.append(sum(part.room for part in column) + GAP * (len(column) - 1))
+    return max(totals)
 
 
 def _title(figure: Any, trajectory: Trajectory, size: Size) -> None:
