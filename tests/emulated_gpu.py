@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -34,16 +35,17 @@ class DeviceArray(np.ndarray):
 class Function:
     """An entry of a module; launches are recorded and done thread by thread."""
 
-    def __init__(self, gpu, text, entry):
+    def __init__(self, text, entry):
         identity = f"emulated {entry} {hashlib.sha256(text).hexdigest()}"
         ir = text.rstrip(b"\0").decode()
-        self._gpu, self._native = gpu, jit.load("emulated", identity, entry, lambda: ir)
+        self._native = jit.load("emulated", identity, entry, lambda: ir)
         self._run, self.ptr = KERNEL(self._native.address), entry
 
     def __call__(self, grid, block, arguments):
         table, count = arguments
-        self._gpu.launches.append(SimpleNamespace(
-            grid=grid[0], block=block[0], runs=int(count), stream=self._gpu.stream))  # fmt: skip
+        gpu = sys.modules["cupy"]  # the present one: compiled steps are kept from test to test
+        gpu.launches.append(SimpleNamespace(
+            grid=grid[0], block=block[0], runs=int(count), stream=gpu.stream))  # fmt: skip
         assert grid[0] * block[0] >= count
         for thread in range(min(grid[0] * block[0], int(count) + 3)):
             self._run(table.ctypes.data, int(count), thread)
@@ -84,7 +86,7 @@ class EmulatedGpu:
                 self.text = text
 
             def get_function(self, entry):
-                return Function(gpu, self.text, entry)
+                return Function(self.text, entry)
 
         self.refuses = False
         attributes = {"MultiProcessorCount": 4}
@@ -139,12 +141,11 @@ class EmulatedGpu:
 
 def install(patch, **options) -> EmulatedGpu:
     """Put an emulated GPU in the place of CuPy, and kernels for the CPU in the place of PTX."""
-    import sys
-
     gpu = EmulatedGpu(**options)
     patch.setitem(sys.modules, "cupy", gpu)
     patch.setattr(
         ptx, "thread_module", lambda p, number, *, host: thread_module(p, number, host=True)
     )
+    patch.setattr(ptx, "_resources", lambda text, capability: {})
     patch.setattr(ptx, "_emitted", lambda ir, capability: f"; .version 7.8\n{ir}")
     return gpu

@@ -105,7 +105,7 @@ def kernels(
     entries = {_entry(name, place): name for place, name in enumerate(programs)}
     ir = thread_module({e: programs[name] for e, name in entries.items()}, number, host=False)
     ptx = _emitted(ir, capability)
-    version = re.search(r"^\.version (\d+\.\d+)", ptx, re.MULTILINE)
+    version = re.search(r"\.version (\d+\.\d+)", ptx)
     header = {
         "format": FORMAT, "capability": capability, "precision": precision,
         "ptx": version[1] if version else "", **(about or {}),

@@ -1,0 +1,146 @@
+"""Runs on a GPU, an emulated one: the same call, the same trajectory as on the CPU."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import axode as ax
+from emulated_gpu import install
+
+ROUNDING = 1e-9  # relative: the optimiser may regroup sums, and steps pile the difference up
+SINGLE = 2e-4
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return install(monkeypatch)
+
+
+@cache
+def equations(name):
+    return ax.gallery.build(name).derive()
+
+
+@cache
+def model(name):
+    return equations(name).compile()
+
+
+def starts(name, runs=5):
+    m, rng = model(name), np.random.default_rng(1)
+    nu = 0.5 * rng.normal(size=(runs, len(m.independent)))
+    return np.repeat(m.home[np.newaxis], runs, axis=0), nu
+
+
+def assert_same(got, expected, tolerance=ROUNDING):
+    assert got.names == expected.names and got.statuses == expected.statuses
+    np.testing.assert_allclose(got.time, expected.time, rtol=1e-12)
+    size = np.fmax.reduce(np.abs(expected.values), axis=(0, 1)) + 1e-3
+    difference = np.abs(got.values - expected.values) / size
+    assert np.nanmax(difference) < tolerance
+    assert np.array_equal(np.isnan(got.values), np.isnan(expected.values))
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("name", ["caster_robot", "four_bar"])
+def test_a_batch_on_the_gpu_is_the_batch_on_the_cpu(gpu, name, method):
+    """Loops are closed after every step there too, and speeds changed near singularities."""
+    options = {"start": starts(name), "method": method, "save_every": 0.05}
+    there = ax.simulate(model(name), 0.3, target="cuda", **options)
+    assert_same(there, ax.simulate(model(name), 0.3, **options))
+    assert there.info["target"] == "cuda" and gpu.launches
+    assert np.nanmax(np.abs(there["error"])) < 1e-6
+
+
+def test_a_model_for_the_gpu_is_simulated_there(gpu):
+    there = equations("caster_robot").compile("cuda")
+    options = {"start": starts("caster_robot"), "method": "rk4", "save_every": 0.05}
+    expected = ax.simulate(model("caster_robot"), 0.2, **options)
+    assert_same(ax.simulate(there, 0.2, **options), expected)
+    gpu.launches.clear()
+    assert_same(ax.simulate(there, 0.2, target="cpu", **options), expected)
+    assert not gpu.launches
+
+
+def test_single_precision_keeps_six_digits(gpu):
+    options = {"start": starts("caster_robot"), "method": "rk4", "save_every": 0.05}
+    got = ax.simulate(model("caster_robot"), 0.3, target="cuda", precision="float32", **options)
+    assert got.info["precision"] == "float32"
+    names = list(model("caster_robot").coordinates)
+    expected = ax.simulate(model("caster_robot"), 0.3, **options)
+    assert_same(got[names], expected[names], SINGLE)
+    assert not np.allclose(got[names].values, expected[names].values, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("between", ["hold", "linear"])
+def test_sampled_inputs_are_tables_on_the_gpu(gpu, between, precision):
+    """A sample that begins with a step holds in that step, in seven digits too."""
+    rng = np.random.default_rng(2)
+    table = ax.Sampled({"tau1": rng.normal(size=(5, 30)), "tau2": rng.normal(size=30)}, 0.01,
+                       between=between)  # fmt: skip
+    options = {"start": starts("caster_robot"), "input": table, "method": "rk4", "step": 5e-3,
+               "save_every": 0.05}  # fmt: skip
+    got = ax.simulate(model("caster_robot"), 0.3, target="cuda", precision=precision, **options)
+    expected = ax.simulate(model("caster_robot"), 0.3, **options)
+    names = [*model("caster_robot").coordinates, *model("caster_robot").independent]
+    assert_same(got[names], expected[names], ROUNDING if precision == "float64" else SINGLE)
+
+
+def test_parameters_and_formulas_of_time(gpu):
+    options = {"start": {"theta1_dot": [0.1, 0.5, 1.0]}, "parameters": {"mp": [10.0, 15.0, 20.0]},
+               "input": {"tau1": "0.2*sin(3*t)"}, "method": "rk4", "save_every": 0.1}  # fmt: skip
+    there = ax.simulate(model("caster_robot"), 0.3, target="cuda", **options)
+    assert_same(there, ax.simulate(model("caster_robot"), 0.3, **options))
+
+
+def test_events_stop_runs_there_too(gpu):
+    far = ax.Watch("far", lambda s: s["y"] - 0.01, stop=True)
+    options = {"start": {"theta1_dot": [-1.0, -2.0], "theta2_dot": [1.0, -2.0]}, "events": [far],
+               "method": "rk4", "save_every": 0.1}  # fmt: skip
+    there = ax.simulate(model("caster_robot"), 0.5, target="cuda", **options)
+    here = ax.simulate(model("caster_robot"), 0.5, **options)
+    assert_same(there, here)
+    assert [e.time for e in there.events] == pytest.approx([e.time for e in here.events])
+
+
+def test_runs_that_do_not_fit_go_in_pieces(gpu):
+    options = {"start": starts("caster_robot", 20), "method": "rk4", "save_every": 0.02}
+    whole = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
+    gpu.launches.clear()
+    gpu.free = 20_000
+    pieces = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
+    assert max(launch.runs for launch in gpu.launches) < 20
+    np.testing.assert_array_equal(pieces.values, whole.values)
+
+
+def test_what_seven_digits_cannot_do_is_refused(gpu):
+    m = model("caster_robot")
+    with pytest.raises(ax.InvalidArgument, match=r"dopri5 needs float64.*method='rk4'"):
+        ax.simulate(m, 1.0, target="cuda", precision="float32")
+    with pytest.raises(ax.InvalidArgument, match="counts 16777216 steps at most"):
+        ax.simulate(m, 1e5, target="cuda", precision="float32", method="rk4", step=1e-3)
+    with pytest.raises(ax.NotApplicable, match="target='cuda'"):
+        ax.simulate(m, 1.0, precision="float32")
+    with pytest.raises(ax.UnknownName, match="cpu, cuda"):
+        ax.simulate(m, 1.0, target="tpu")
+
+
+def test_without_a_gpu_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(ax.NotApplicable, match=r"axode\[cuda\]"):
+        ax.simulate(model("caster_robot"), 0.1, target="cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["caster_robot", "four_bar"])
+def test_runs_on_a_real_gpu(name, precision):
+    options = {"start": starts(name, 1000), "method": "rk4", "save_every": 0.1}
+    there = ax.simulate(model(name), 0.3, target="cuda", precision=precision, **options)
+    names = list(model(name).coordinates)
+    tolerance = 1e-6 if precision == "float64" else 1e-2
+    assert_same(there[names], ax.simulate(model(name), 0.3, **options)[names], tolerance)

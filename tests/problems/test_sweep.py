@@ -1,0 +1,193 @@
+"""Sweeps: what is gathered on the way is what a stored trajectory tells afterwards."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.problems.accumulate import KINDS
+from emulated_gpu import install
+
+ROUNDING = 1e-12
+STEP = 5e-3
+FAST = 0.9  # [rad/s]: some wheels get faster and slower again, others never are
+
+
+@cache
+def model(name="caster_robot"):
+    return ax.gallery.build(name).derive().compile()
+
+
+def fast(s):
+    return s["theta1_dot"] - FAST
+
+
+OUTPUTS = {
+    "last": ("last", "x"), "min": ("min", "theta3_dot"), "max": ("max", "phi"),
+    "largest": ("largest", "error"), "integral": ("integral", "kinetic"),
+    "squares": ("integral", lambda s: s["y"] ** 2 + s["phi"] ** 2),
+    "crossing": ("crossing", fast), "rising": ("rising", fast),
+    "falling": ("falling", fast), "work": ("last", "supplied"),
+    "push": ("max", "wheel1.longitudinal"), "torque": ("min", "tau1"), "place": ("last", "C.x"),
+}  # fmt: skip
+STARTS = {"theta1_dot": [0.5, -1.0, 0.8], "theta2_dot": [-1.0, 0.6]}
+PARAMETERS = {"mp": [10.0, 20.0]}
+INPUT = {"tau1": "0.4*sin(15*t)"}
+
+
+def first_crossing(t, y, rising, falling):
+    found = np.full(y.shape[:-1], np.nan)
+    for run in np.ndindex(found.shape):
+        a, b = y[run][:-1], y[run][1:]
+        up, down = (a < 0) & (b >= 0), (a > 0) & (b <= 0)
+        steps = np.flatnonzero((up & rising) | (down & falling))
+        if len(steps):
+            k = steps[0]
+            found[run] = t[k] + (t[k + 1] - t[k]) * a[k] / (a[k] - b[k])
+    return found
+
+
+def from_trajectory(run):
+    t, y = run.time, run["theta1_dot"] - FAST
+    squares = run["y"] ** 2 + run["phi"] ** 2
+    return {
+        "last": run["x"][..., -1], "min": run["theta3_dot"].min(-1), "max": run["phi"].max(-1),
+        "largest": np.abs(run["error"]).max(-1), "integral": np.trapezoid(run["kinetic"], t),
+        "squares": np.trapezoid(squares, t), "crossing": first_crossing(t, y, True, True),
+        "rising": first_crossing(t, y, True, False), "falling": first_crossing(t, y, False, True),
+        "work": run["supplied"][..., -1], "push": run["wheel1.longitudinal"].max(-1),
+        "torque": run["tau1"].min(-1), "place": run["C.x"][..., -1],
+    }  # fmt: skip
+
+
+def test_gathered_numbers_are_those_of_the_stored_trajectory():
+    made = ax.sweep(model(), 0.4, start=STARTS, parameters=PARAMETERS, input=INPUT,
+                    outputs=OUTPUTS, step=STEP)  # fmt: skip
+    assert made.batch == (3, 2, 2) and made.finished.all()
+    assert list(made.axes) == ["theta1_dot", "theta2_dot", "mp"]
+    along = {"theta1_dot": (3, 1, 1), "theta2_dot": (2, 1), "mp": (2,)}
+    spread = {name: np.reshape(values, along[name])
+              for name, values in (STARTS | PARAMETERS).items()}  # fmt: skip
+    mass = {"mp": spread.pop("mp")}
+    run = ax.simulate(model(), 0.4, start=spread, parameters=mass, input=INPUT, method="rk4",
+                      step=STEP, save_every=STEP)  # fmt: skip
+    expected = from_trajectory(run)
+    assert set(made) == set(expected) == set(OUTPUTS)
+    for name, values in expected.items():
+        np.testing.assert_allclose(made[name], values, rtol=1e-10, atol=ROUNDING, err_msg=name)
+    for name in ("crossing", "rising", "falling"):  # some cross, some do not
+        assert 0 < np.isnan(made[name]).sum() < made[name].size
+
+
+def test_every_kind_is_tested_above():
+    assert {how for how, _ in OUTPUTS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision):
+    gpu = install(monkeypatch, free=4000)  # in pieces
+    options = {"start": STARTS, "parameters": PARAMETERS, "input": INPUT, "outputs": OUTPUTS,
+               "step": STEP}  # fmt: skip
+    here = ax.sweep(model(), 0.4, **options)
+    there = ax.sweep(model(), 0.4, target="cuda", precision=precision, **options)
+    assert max(launch.runs for launch in gpu.launches) < 12
+    assert there.info["precision"] == precision
+    loose = 3e-4 if precision == "float32" else 1e-9
+    for name in OUTPUTS:
+        if name in ("crossing", "rising", "falling") and precision == "float32":
+            continue  # a value that just touches zero
+        np.testing.assert_allclose(there[name], here[name], rtol=loose, atol=loose, err_msg=name)
+
+
+def test_the_last_state_and_the_error_unless_told_otherwise():
+    made = ax.sweep(model("four_bar"), 0.2, start={"theta2": [0.9, 1.2, 1.5]}, step=1e-3)
+    run = ax.simulate(model("four_bar"), 0.2, start={"theta2": [0.9, 1.2, 1.5]}, method="rk4",
+                      step=1e-3, save_every=1e-3)  # fmt: skip
+    assert list(made) == [*model("four_bar").coordinates, *model("four_bar").independent,
+                          "energy_error"]  # fmt: skip
+    for name in (*model("four_bar").coordinates, *model("four_bar").independent):
+        np.testing.assert_allclose(made[name], run.final[name], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(made["energy_error"], np.abs(run["error"]).max(-1), atol=1e-10)
+
+
+def test_zipped_values_and_arrays_of_starts():
+    m, rng = model(), np.random.default_rng(0)
+    zipped = ax.sweep(m, 0.1, start={"theta1_dot": [0.1, 0.2]}, parameters={"mp": [10.0, 20.0]},
+                      combine="zip", step=1e-2)  # fmt: skip
+    grid = ax.sweep(m, 0.1, start={"theta1_dot": [0.1, 0.2]}, parameters={"mp": [10.0, 20.0]},
+                    step=1e-2)  # fmt: skip
+    assert zipped.batch == (2,) and grid.batch == (2, 2) and not zipped.axes
+    np.testing.assert_array_equal(zipped["phi"], np.diagonal(grid["phi"]))
+    q, nu = np.repeat(m.home[np.newaxis], 3, axis=0), rng.normal(size=(3, 2))
+    assert ax.sweep(m, 0.1, start=(q, nu), step=1e-2).batch == (3,)
+    with pytest.raises(ax.InvalidArgument, match="mp make a grid, but start is an array of runs"):
+        ax.sweep(m, 0.1, start=(q, nu), parameters={"mp": [10.0, 20.0]})
+
+
+def test_inputs_are_swept_too():
+    made = ax.sweep(model(), 0.1, input={"tau1": [0.0, 0.1, 0.2], "tau2": 0.1}, step=1e-2,
+                    outputs={"turn": ("last", "phi")})  # fmt: skip
+    assert made.batch == (3,) and list(made.axes) == ["tau1"]
+    assert np.all(np.diff(made["turn"]) != 0)
+    table = ax.Sampled(np.random.default_rng(0).normal(size=(3, 10, 2)), 0.01)
+    sampled = ax.sweep(model(), 0.1, input=table, step=1e-2, outputs={"u": ("max", "tau1")})
+    run = ax.simulate(model(), 0.1, input=table, method="rk4", step=1e-2, save_every=1e-2)
+    np.testing.assert_allclose(sampled["u"], run["tau1"].max(-1))
+
+
+def test_runs_that_fail_are_told_and_not_numbers():
+    made = ax.sweep(model(), 0.1, input={"tau1": [0.1, 1e305]}, step=1e-3)
+    assert made.finished.tolist() == [True, False]
+    assert made.statuses == {"finished": 1, "failed: not finite": 1}
+    assert np.isnan(made["phi"][1]) and np.isfinite(made["phi"][0])
+    assert "2 runs over tau1 (2): 1 finished, 1 failed" in repr(made)
+
+
+def test_a_model_from_a_file_is_swept_by_names(tmp_path):
+    model().save(tmp_path / "robot.axm")
+    loaded = ax.load_model(tmp_path / "robot.axm")
+    options = {"start": {"theta1_dot": [0.1, 0.5]}, "step": 1e-2}
+    here = ax.sweep(model(), 0.1, outputs={"far": ("max", "C.x")}, **options)
+    there = ax.sweep(loaded, 0.1, outputs={"far": ("max", "C.x")}, **options)
+    np.testing.assert_array_equal(here["far"], there["far"])
+    with pytest.raises(ax.NotApplicable, match="read from a file"):
+        ax.sweep(loaded, 0.1, outputs={"far": ("max", lambda s: s["x"])}, **options)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"outputs": {"a": ("most", "x")}}, r"has no kind 'most'.*max"),
+    ({"outputs": {"a": ("max", "z")}}, r"has no column 'z'"),
+    ({"outputs": {"a": "max x"}}, r"'a': expected a pair such as \('max', 'pitch'\)"),
+    ({"outputs": {"a": ("max", 3)}}, r"column's name or a function of the state"),
+    ({"outputs": {}}, r"nothing is asked for"),
+    ({"outputs": {"a": ("max", lambda s: s.q)}}, r"one number is needed, not \(7, 1\)"),
+    ({"combine": "mix"}, r"has no way to combine 'mix'.*grid, zip"),
+    ({"start": {"x": np.zeros((2, 2))}}, r"a grid takes a list of values, got shape \(2, 2\)"),
+    ({"input": ax.Callback(lambda t, s: None)}, r"a Callback runs in Python"),
+    ({"target": "tpu"}, r"cpu, cuda"),
+])  # fmt: skip
+def test_what_cannot_be_swept_is_refused(options, message):
+    with pytest.raises(ax.AxodeError, match=f"(?s){message}"):
+        ax.sweep(model(), 0.1, **options)
+
+
+def test_an_unknown_output_of_the_result_lists_the_others():
+    made = ax.sweep(model(), 0.02, outputs={"far": ("max", "x")}, step=1e-2)
+    assert made.batch == () and made["far"].shape == ()
+    with pytest.raises(ax.UnknownName, match="Outputs: far"):
+        made["near"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_sweeps_on_a_real_gpu(precision):
+    options = {"start": {"theta1_dot": np.linspace(-1, 1, 200)}, "input": INPUT, "step": STEP,
+               "parameters": {"mp": np.linspace(10, 20, 50)}, "outputs": OUTPUTS}  # fmt: skip
+    here = ax.sweep(model(), 0.4, **options)
+    there = ax.sweep(model(), 0.4, target="cuda", precision=precision, **options)
+    loose = 1e-3 if precision == "float32" else 1e-9
+    for name in ("last", "max", "integral", "push"):
+        np.testing.assert_allclose(there[name], here[name], rtol=loose, atol=loose, err_msg=name)
