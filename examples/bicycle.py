@@ -33,12 +33,9 @@ def bicycle() -> ax.Mechanism:
 
 
 def modes(model: ax.Model, speed: float) -> np.ndarray:
-    """Eigenvalues of riding straight on, without the zeros of place, heading and speed."""
-    q, nu = model.home, np.array([0.0, 0.0, speed / 0.3])
-    jacobian = np.block([[model.jacobian(function, by, q, nu) for by in ("q", "nu")]
-                         for function in ("rates", "forward_dynamics")])  # fmt: skip
-    found = np.linalg.eigvals(jacobian)
-    return np.sort_complex(found[np.abs(found) > 1e-4])
+    """Eigenvalues of riding straight on: lean and steer go their way whatever place and heading."""
+    states = ["roll", "steer", "roll_rate", "steer.rate"]
+    return ax.linearize(model, {"rear.rate": speed / 0.3}, states=states).poles
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.spatial.transform import Rotation
 
 import axode as ax
+import random_mechanisms
 from axode.cli import run
 from axode.problems.reach import controllable
 from tests.problems import machines
@@ -23,6 +24,8 @@ G = 9.81
 HORIZON, STEPS = 0.1, 20  # [s] of the flows that are differentiated
 SMALL = 1e-4  # of the changes; their square and the steps' error bound the difference
 FLOW = 3e-6  # relative
+TINY, MOMENT = 1e-6, 1e-5  # of changes [rad, m, ...] and of time [s], where rates change much
+DIFFERENCES = 1e-4  # relative: rounding over TINY, and its square times third derivatives
 
 
 @functools.cache
@@ -185,6 +188,38 @@ def test_the_linear_model_is_the_derivative_of_the_flow(name):
     assert np.abs(found[:, n:] - lin.C @ expected.B).max() < FLOW * scale
 
 
+@pytest.mark.parametrize("name", ["rolling_disk", "car", "ballbot", "tree_0", "loop_universal",
+                                  "loop_screw", "loop_planar", "on_a_plinth", "shaken_pendulum"],
+                         )  # fmt: skip
+def test_rates_differentiate_to_A_in_any_motion(name):
+    """On mechanisms of every kind, moving, under any inputs."""
+    model = random_mechanisms.MECHANISMS[name]().derive().compile("interpreter")
+    rng = np.random.default_rng(3)
+    q = model.home if model.library.equations.system.rheonomic else np.array(
+        model.library.equations.system.samples[1])  # fmt: skip
+    nu, u = (rng.normal(size=len(names)) for names in (model.independent, model.inputs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ax.errors.NotAnEquilibrium)
+        lin = ax.linearize(model, (q, nu), input=u)
+
+    def values_and_rates(q, nu):
+        """Of the states: by what they are, and by what they are a moment before and after."""
+        dq, dnu = model.rates(q, nu), model.forward_dynamics(q, nu, u)
+        near = [(q + s * MOMENT * dq, nu + s * MOMENT * dnu) for s in (0, 1, -1)]
+        qs, nus = (np.array(part) for part in zip(*near, strict=True))
+        x, after, before = np.array([value(model, n, qs, nus, lin.point.q) for n in lin.states]).T
+        return x, (after - before) / (2 * MOMENT)
+
+    steps, rates = [], []
+    for change in TINY * np.eye(len(lin.states)):  # loops may not let them be as asked
+        (x_1, r_1), (x_0, r_0) = (values_and_rates(*started(model, lin, s * change))
+                                  for s in (1, -1))  # fmt: skip
+        steps.append((x_1 - x_0) / (2 * TINY))
+        rates.append((r_1 - r_0) / (2 * TINY))
+    found = np.linalg.solve(np.array(steps), np.array(rates)).T
+    assert np.abs(found - lin.A).max() < DIFFERENCES * max(1.0, np.abs(lin.A).max())
+
+
 @pytest.mark.parametrize("name, at, outputs", [
     ("balancer", {"pitch": 0.3, "pitch_rate": 0.5, "surge": 0.4, "yaw_rate": 0.2},
      ["left.contact.x", "left.normal", "right.normal", "left.longitudinal", "left.rate",
@@ -247,6 +282,25 @@ def test_cart_pole_has_its_closed_form():
     A[2, 1], A[3, 1] = -m * G / M, (M + m) * G / (M * l)
     assert np.allclose(lin.A, A, atol=1e-12)
     assert np.allclose(lin.B.ravel(), [0, 0, 1 / M, -1 / (M * l)], atol=1e-12)
+
+
+def test_what_moves_by_the_clock_counts():
+    """A pendulum whose pivot goes as a sin(w t): the bob's velocity as a state has a known rate."""
+    a, w, l, t, lean = 0.1, 3.0, 0.5, 0.3, 0.4
+    bot = ax.Mechanism("shaken", gravity=(0, 0, -G))
+    cart = bot.add_body("cart", mass=1.0, inertia=ax.Inertia.point())
+    rod = bot.add_body("rod", mass=0.3, com=(0, 0, -l), inertia=ax.Inertia.point())
+    bot.add_joint("rail", ax.Prismatic("x"), parent=bot.ground, child=cart)
+    bot.add_joint("pin", ax.Revolute("-y"), parent=cart, child=rod)
+    bot.prescribe("rail", lambda t: a * np.sin(w * t))
+    bot.measure("bob", "velocity", body=rod, at=(0, 0, -l))
+    model = bot.derive().compile("interpreter")
+    with pytest.warns(ax.errors.NotAnEquilibrium):
+        lin = ax.linearize(model, {"pin": lean}, states=["pin", "bob.vx"], t=t)
+    pivot = -a * w**2 * np.sin(w * t)
+    swing = -(G * np.sin(lean) + pivot * np.cos(lean)) / l
+    assert lin.x0 == pytest.approx([lean, a * w * np.cos(w * t)])
+    assert lin.drift == pytest.approx([0.0, pivot + l * np.cos(lean) * swing])
 
 
 EIGENVALUES = (-0.775341882195845 + 4.464867713788230j, -0.322866429004087, -14.078389692798216)

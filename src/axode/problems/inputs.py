@@ -236,7 +236,7 @@ def _stacked(model: Model, given: Mapping[str, Any]) -> Array:
 
 
 def _refuse_nan(model: Model, u: Array) -> None:
-    bad = ~np.isfinite(u).reshape(-1, u.shape[-1]).all(axis=0)
+    bad = ~np.isfinite(u).all(axis=tuple(range(u.ndim - 1)))
     if bad.any():
         name = model.inputs[int(np.argmax(bad))]
         raise InvalidArgument(f"input '{name}': every number must be finite")

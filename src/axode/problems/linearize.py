@@ -180,9 +180,11 @@ class _Task:
         gradients = (self._there(candidates, ()).x_by_z @ self.tangents)[:, :free]
         chosen = independent_rows(gradients, free)
         assert chosen is not None, "coordinates and small angles tell every configuration"
-        found = {candidates[k] for k in chosen}
-        joints = [c.name for c in tree_order(e.system.mechanism)]  # as the model lists them
-        places = [name for joint in joints for name in by_joint.get(joint, ()) if name in found]
+        found = [candidates[k] for k in chosen]
+        places: list[str] = []  # as the model lists them, angles after coordinates
+        for joint in tree_order(e.system.mechanism):
+            own = [name for name in by_joint.get(joint.name, ()) if name in found]
+            places += sorted(own, key=[*joint.coordinates, *own].index)
         return (*places, *e.independent)
 
     def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> Derivatives:

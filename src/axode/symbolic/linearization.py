@@ -65,7 +65,8 @@ def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, li
     """Names that can tell where a mechanism is, by joint, the ones worth choosing first.
 
     The joints whose speeds are independent come first, then bases, then the rest. A floating body's
-    attitude is told by roll, pitch and yaw where these are regular, else by small angles.
+    attitude is told by roll, pitch and yaw where these are regular, else by small angles; its
+    height comes last, because what rolls may lean and is then as high as it leans.
     """
     system = e.system
     order = [*system.independent, *preference(system.mechanism, system.tree)]
@@ -81,7 +82,8 @@ def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, li
         angles = [f"{joint}.{a}" for a in ("roll", "pitch", "yaw")]
         if not all(a in e.measures for a in angles) or _upended(e, angles[1], q, t, p):
             angles = [f"{joint}.r{axis}" for axis in "xyz"]
-        names[joint] = [*connection.coordinates[4:], *angles]
+        place = connection.coordinates[4:]
+        names[joint] = [*place[:2], *angles, *place[2:]]
     return names
 
 
