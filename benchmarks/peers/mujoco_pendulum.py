@@ -14,10 +14,17 @@ from benchmarks.peers.mujoco_model import text
 
 HALF_WIDTH = 0.01  # [m] of a wheel
 FRICTION = 1.0
+CYLINDER = f'type="cylinder" size="{WHEEL["radius"]} {HALF_WIDTH}" euler="90 0 0"'
 
 
 def mujoco_pendulum(step: float) -> tuple[mujoco.MjModel, mujoco.MjData]:
     """The model with MuJoCo's own RK4, standing on the ground."""
+    model = mujoco.MjModel.from_xml_string(document(step))
+    return model, mujoco.MjData(model)
+
+
+def document(step: float, geometry: str = CYLINDER, options: str = 'integrator="RK4"') -> str:
+    """The model as MJCF, its wheels of any geometry."""
     mass, radius = WHEEL["mass"], WHEEL["radius"]
     moments = (mass * radius**2 / 4, mass * radius**2 / 2, mass * radius**2 / 4)
     wheels = "".join(
@@ -25,14 +32,14 @@ def mujoco_pendulum(step: float) -> tuple[mujoco.MjModel, mujoco.MjData]:
         <body name="{side}" pos="0 {y} 0">
           <joint name="{side}" axis="0 1 0"/>
           <inertial pos="0 0 0" mass="{mass}" diaginertia="{text(moments)}"/>
-          <geom type="cylinder" size="{radius} {HALF_WIDTH}" euler="90 0 0" friction="{FRICTION}"/>
+          <geom {geometry} friction="{FRICTION}"/>
         </body>"""
         for side, y in (("left", TRACK / 2), ("right", -TRACK / 2))
     )
-    document = f"""
+    return f"""
     <mujoco>
       <compiler inertiafromgeom="false"/>
-      <option timestep="{step}" integrator="RK4" gravity="0 0 -9.81"/>
+      <option timestep="{step}" gravity="0 0 -9.81" {options}/>
       <worldbody>
         <geom type="plane" size="100 100 1" friction="{FRICTION}"/>
         <body name="pole" pos="0 0 {radius}">
@@ -43,8 +50,6 @@ def mujoco_pendulum(step: float) -> tuple[mujoco.MjModel, mujoco.MjData]:
         </body>
       </worldbody>
     </mujoco>"""
-    model = mujoco.MjModel.from_xml_string(document)
-    return model, mujoco.MjData(model)
 
 
 def start(

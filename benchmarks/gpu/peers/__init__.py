@@ -1,0 +1,1 @@
+"""Other simulators, and JAX on Axode's own tapes, measured beside its kernels on the same GPU."""
