@@ -143,8 +143,10 @@ class _Shaping:
 
     def _blade(self, body: str, contact: Contact) -> Solid:
         """A skate: thin sideways, long ahead."""
-        sideways = self.vector(contact.axis)
-        up = self.vector(contact.plane.normal)
+        sideways = _unit(self.vector(contact.axis))
+        normal = _unit(self.vector(contact.plane.normal))
+        across = normal - (normal @ sideways) * sideways
+        up = _unit(across) if np.linalg.norm(across) > 0.1 else solids.axes_along(sideways)[:, 0]
         axes = np.column_stack([np.cross(sideways, up), sideways, up])
         radius = self.number(contact.wheel.radius) or 0.04 * self.size
         size = (0.25 * self.size, 0.015 * self.size, radius)
@@ -215,9 +217,9 @@ class _Shaping:
 
     def _touch(self, contact: Contact, floors: dict[Floor, int]) -> Touch:
         plane = contact.plane
-        point, normal = self.vector(plane.point), self.vector(plane.normal)
+        point, normal = self.vector(plane.point), _unit(self.vector(plane.normal))
         floor = Floor(plane.on, _triple(point), _triple(normal))
-        axis = _triple(self.vector(contact.axis)) if contact.wheel.has_axis else None
+        axis = _triple(_unit(self.vector(contact.axis))) if contact.wheel.has_axis else None
         return Touch(contact.name, contact.body, _triple(self.vector(contact.at)), axis,
                      self.number(contact.wheel.radius),
                      floors.setdefault(floor, len(floors)))  # fmt: skip
@@ -235,6 +237,11 @@ def _distinct(points: list[Array], near: float) -> list[Array]:
         if all(np.linalg.norm(point - other) > near for other in kept):
             kept.append(point)
     return kept
+
+
+def _unit(v: Array) -> Array:
+    scaled: Array = v / np.linalg.norm(v)
+    return scaled
 
 
 def _triple(v: Array) -> tuple[float, float, float]:

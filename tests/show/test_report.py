@@ -1,0 +1,129 @@
+"""A report says what is so, stands alone, and tells what is missing."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode import gallery
+from axode.show.mathml import to_mathml
+from axode.show.report import report
+from axode.show.report.playback import playback
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    return gallery.build("wheeled_pendulum").derive()
+
+
+@pytest.fixture(scope="module")
+def swing(pendulum):
+    return ax.simulate(pendulum.compile(), 1.0, start={"theta3": 0.3}, progress=False)
+
+
+@pytest.fixture(scope="module")
+def text(pendulum, swing, tmp_path_factory):
+    path = report(pendulum, tmp_path_factory.mktemp("report") / "pendulum.html", run=swing)
+    return path.read_text(encoding="utf-8")
+
+
+def numbers(packed: str, kind: str = "<f4") -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed), dtype=kind)
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(text):
+    """Every address in it is data of its own; names of XML dialects are no addresses."""
+    addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', text)
+    for address in (a or b for a, b in addresses):
+        assert address.startswith(("data:", "#")), address
+
+
+def test_the_page_tells_mobility_parameters_energy_and_status(text, pendulum, swing):
+    assert str(pendulum.mobility).splitlines()[0] in text
+    assert "<math" in text and "<svg" in text
+    assert f"{swing.energy_error:.3g}" in text
+    for name, value in pendulum.parameters.items():
+        assert f'<td>{name}</td><td class="number">{value:.9g}</td>' in text
+
+
+def test_the_table_to_take_away_is_the_run(text, swing):
+    data = re.search(r'href="data:text/csv;base64,([^"]*)"', text)[1]
+    lines = base64.b64decode(data).decode().splitlines()
+    assert lines[0].split(",") == ["time", *swing.names]
+    assert len(lines) == 1 + len(swing)
+    last = [float(x) for x in lines[-1].split(",")]
+    assert last == pytest.approx([swing.time[-1], *swing.values[-1]], rel=1e-8, abs=1e-12,
+                                 nan_ok=True)  # fmt: skip
+
+
+def test_playback_has_the_poses_of_the_model(pendulum, swing, text):
+    model = pendulum.compile()
+    embedded = json.loads(re.search(r'id="playback">(.*?)</script>', text, re.DOTALL)[1])
+    assert embedded == playback(model, swing)
+    vectors = numbers(embedded["poses"]).reshape(-1, len(model.bodies), 7)
+    q = [swing[name][-1] for name in model.coordinates]
+    poses = model.poses(q)
+    assert vectors[-1, :, :3] == pytest.approx(poses[:, :3, 3], abs=1e-6)
+    x, y, z, w = vectors[-1, :, 3:].T
+    assert 1 - 2 * (y**2 + z**2) == pytest.approx(poses[:, 0, 0], abs=1e-6)
+    assert 2 * (x * z + y * w) == pytest.approx(poses[:, 0, 2], abs=1e-6)
+
+
+def test_long_runs_are_thinned_and_indices_fit(swing, pendulum):
+    long = ax.simulate(pendulum.compile(), 100.0, save_every=0.02, progress=False)
+    data = playback(pendulum.compile(), long)
+    assert len(numbers(data["time"])) == 1500
+    for mesh in data["meshes"]:
+        count = len(numbers(mesh["vertices"])) // 3
+        assert numbers(mesh["triangles"], "<u2").max() == count - 1
+
+
+def test_a_mechanism_without_a_run_stands_still(tmp_path):
+    page = report(gallery.build("four_bar"), tmp_path / "still.html").read_text(encoding="utf-8")
+    assert "Mobility" in page and "What happened" not in page
+
+
+def test_a_loaded_model_says_that_it_has_no_equations(pendulum, tmp_path):
+    model = pendulum.compile()
+    model.save(tmp_path / "p.axm", ["poses"])
+    page = report(ax.load_model(tmp_path / "p.axm"), tmp_path / "p.html").read_text("utf-8")
+    assert "loaded from a file" in page
+
+
+def test_what_cannot_be_told(pendulum, swing, tmp_path):
+    with pytest.raises(ax.InvalidArgument, match=r"has to end in \.html"):
+        report(pendulum, tmp_path / "page.pdf")
+    with pytest.raises(ax.InvalidArgument, match="a mechanism, its equations or a model"):
+        report(swing, tmp_path / "page.html")
+    with pytest.raises(ax.InvalidArgument, match="the run is one of 'wheeled_pendulum'"):
+        report(gallery.build("four_bar"), tmp_path / "page.html", run=swing)
+    with pytest.raises(ax.InvalidArgument, match="no column for x"):
+        report(pendulum, tmp_path / "page.html", run=swing[["surge"]])
+    batch = ax.simulate(pendulum.compile(), 0.1, start={"theta3": [0.1, 0.2]}, progress=False)
+    with pytest.raises(ax.InvalidArgument, match="a batch of shape"):
+        report(pendulum, tmp_path / "page.html", run=batch)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ax.FileError, match="cannot write"):
+        report(pendulum, tmp_path / "file" / "page.html")
+    assert not list(tmp_path.glob("*.html*"))
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    bot = ax.Mechanism("a<b>&</script>")
+    arm = bot.add_body("arm", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("j", ax.Revolute("y"), parent=bot.ground, child=arm)
+    page = report(bot, tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "<title>a&lt;b&gt;&amp;&lt;/script&gt;</title>" in page
+    assert json.loads(re.search(r'id="playback">(.*?)</script>', page, re.DOTALL)[1])["name"] == (
+        "a<b>&</script>"
+    )
+
+
+def test_formulas_of_all_the_gallery_are_known_to_the_converter():
+    for name in ("four_bar", "rolling_disk", "unicycle", "snakeboard", "ballbot"):
+        assert "<mtable" in to_mathml(gallery.build(name).derive().latex())
+    with pytest.raises(ValueError, match=r"does not know \\nonsense"):
+        to_mathml(r"\nonsense{x}")

@@ -1,0 +1,148 @@
+"""Scenes: every mechanism has one, it stands where its model puts it, and pictures show it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode import gallery
+from axode.codegen.model import Model
+from axode.mechanism.mechanism import Mechanism
+from axode.show.camera import Camera
+from axode.show.meshes import meshes
+from axode.show.picture import SKY, camera_of, picture
+from axode.show.scene import GROUND, Scene, touch_axes, touch_points
+from axode.show.shaping import scene_of
+from random_mechanisms import MECHANISMS
+
+ROUNDING = 1e-9  # of coordinates and radii of the order of one
+ON_THE_FLOOR = 1e-8  # [m]: what assembling leaves open
+ALL = {**{name: lambda name=name: gallery.build(name) for name in gallery.NAMES}, **MECHANISMS}
+ROLLING = ("caster_robot", "mecanum_rover", "pendulum_on_slope", "rolling_disk", "ballbot",
+           "disk_on_plate")  # fmt: skip
+
+
+def mechanism(name: str) -> Mechanism:
+    return ALL[name]()
+
+
+@cache
+def model(name: str) -> Model:
+    return mechanism(name).derive().compile(target="interpreter")
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_everything_can_be_drawn(name: str) -> None:
+    scene = scene_of(mechanism(name))
+    assert Scene.from_json(scene.to_json()) == scene
+    assert np.isfinite(scene.size) and scene.size > 0
+    assert scene.bodies == tuple(body.name for body in mechanism(name).bodies)
+    drawn = meshes(scene)
+    assert drawn, "nothing is drawn"
+    for mesh in drawn:
+        assert mesh.body in (GROUND, *scene.bodies)
+        assert np.isfinite(mesh.vertices).all() and len(mesh.triangles)
+        assert mesh.triangles.min() >= 0 and mesh.triangles.max() < len(mesh.vertices)
+        assert np.linalg.norm(mesh.normals, axis=1) == pytest.approx(1.0, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_triangles_face_outwards(name: str) -> None:
+    """Their corners go round the way their normals say, as browsers need them to."""
+    for mesh in meshes(scene_of(mechanism(name))):
+        a, b, c = (mesh.vertices[mesh.triangles[:, k]] for k in range(3))
+        around = np.cross(b - a, c - a)
+        area = np.linalg.norm(around, axis=1)
+        said = mesh.normals[mesh.triangles].mean(axis=1)
+        real = area > 1e-9 * area.max()
+        assert (np.einsum("ij,ij->i", around, said)[real] > 0).all()
+
+
+@pytest.mark.parametrize("name", ROLLING)
+def test_wheels_touch_their_floors(name: str) -> None:
+    scene = model(name).scene
+    points = touch_points(scene, model(name).poses(model(name).home))
+    axes = touch_axes(scene, model(name).poses(model(name).home))
+    poses = model(name).poses(model(name).home)
+    for touch, point, (ahead, sideways, normal) in zip(scene.touches, points, axes, strict=True):
+        floor = scene.floors[touch.floor]
+        pose = scene.pose_of(floor.body, poses)
+        start = pose[:3, :3] @ np.array(floor.point) + pose[:3, 3]
+        assert normal @ (point - start) == pytest.approx(0.0, abs=ON_THE_FLOOR)
+        frame = np.stack([ahead, sideways, normal])
+        assert frame @ frame.T == pytest.approx(np.eye(3), abs=ROUNDING)
+        assert np.linalg.det(frame) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ROLLING)
+def test_wheels_are_as_large_as_their_radius(name: str) -> None:
+    """No part of a wheel reaches below the floor that it rolls on."""
+    scene = scene_of(mechanism(name))
+    for touch in scene.touches:
+        own = [mesh for mesh in meshes(scene) if mesh.body == touch.body]
+        away = np.concatenate([mesh.vertices for mesh in own]) - np.array(touch.at)
+        if touch.axis is not None:
+            axis = np.array(touch.axis)
+            away = away - np.outer(away @ axis, axis)
+        reach = np.linalg.norm(away, axis=1).max()
+        assert touch.radius * 0.98 <= reach <= touch.radius * 1.12
+
+
+def test_the_parameters_shape_the_scene() -> None:
+    described = mechanism("wheeled_pendulum")
+    large = scene_of(described, {"r": 0.7})
+    assert {touch.radius for touch in large.touches} == {0.7}
+    assert large.size > scene_of(described).size
+
+
+def test_the_camera_sees_all_of_it() -> None:
+    robot = model("caster_robot")
+    scene, poses = robot.scene, robot.poses(robot.home)
+    camera = camera_of(scene, poses, 1.0)
+    half = np.tan(camera.field / 2)
+    for mesh in meshes(scene):
+        pose = scene.pose_of(mesh.body, poses)
+        seen = (mesh.vertices @ pose[:3, :3].T + pose[:3, 3] - camera.eye) @ camera.axes.T
+        assert (seen[:, 2] < 0).all(), "behind the eye"
+        assert (np.abs(seen[:, :2]) <= half * -seen[:, 2:]).all(), "outside the picture"
+
+
+def test_camera_axes_are_a_frame() -> None:
+    axes = Camera((0.0, 0.0, 0.0), 2.0).axes
+    assert axes @ axes.T == pytest.approx(np.eye(3))
+    assert np.linalg.det(axes) == pytest.approx(1.0) and axes[1, 2] > 0
+
+
+def test_a_picture_shows_the_mechanism_and_that_a_wheel_turns() -> None:
+    car = model("differential_drive")
+    poses = car.poses(car.home)
+    camera = camera_of(car.scene, poses, 1.2)
+    still = picture(car.scene, poses, camera=camera, width=120, height=100)
+    assert still.shape == (100, 120, 3) and still.dtype == np.uint8
+    assert len(np.unique(still.reshape(-1, 3), axis=0)) > 100
+    assert np.abs(still[0, 0] - SKY).max() < 60 < np.ptp(still)
+    wheel = car.scene.bodies.index(car.scene.touches[0].body)
+    turned = poses.copy()
+    axis = turned[wheel, :3, :3] @ np.array(car.scene.touches[0].axis)
+    turned[wheel, :3, :3] = _rotation(axis, 0.5) @ turned[wheel, :3, :3]
+    spun = picture(car.scene, turned, camera=camera, width=120, height=100)
+    assert (spun != still).any(axis=-1).mean() > 0.002
+    assert (picture(car.scene, poses, camera=camera, width=120, height=100) == still).all()
+
+
+def _rotation(axis: np.ndarray, angle: float) -> np.ndarray:
+    x, y, z = axis / np.linalg.norm(axis)
+    skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * skew + (1 - np.cos(angle)) * skew @ skew
+
+
+def test_a_spring_is_a_cord_between_its_ends() -> None:
+    bot = ax.Mechanism("hung")
+    bob = bot.add_body("bob", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("rail", ax.Prismatic(axis=(0, 0, 1)), parent=bot.ground, child=bob)
+    bot.add_spring("coil", stiffness=10.0, rest=1.0, parent=bot.ground, child=bob, at=(0, 0, 2))
+    (cord,) = scene_of(bot).cords
+    assert cord.bodies == ("ground", "bob") and cord.ends == ((0, 0, 2), (0, 0, 0))
