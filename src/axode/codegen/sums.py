@@ -11,6 +11,7 @@ from typing import NamedTuple
 from axode.codegen.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape import Tape
 
+_KINDS = {int(kind): kind for kind in Kind}  # much faster than Kind(number)
 _CHAINED = (Kind.ADD, Kind.SUB)
 
 
@@ -38,9 +39,10 @@ Graph = dict[int, Node]
 
 def graph(tape: Tape) -> Graph:
     """The nodes of a tape in its order; sums that only serve another sum are part of it."""
+    kinds = [_KINDS[number] for number in tape.kinds.tolist()]
     rows = [
-        (Kind(kind), tuple(row[: ARITY[Kind(kind)] or 2]))
-        for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
+        (kind, tuple(row[: ARITY[kind] or 2]))
+        for kind, row in zip(kinds, tape.operands.tolist(), strict=True)
     ]
     uses = Counter(v for kind, operands in rows if kind not in LEAVES for v in operands)
     uses.update(tape.results.tolist())
