@@ -110,7 +110,7 @@ class Drive:
         if duration <= 0:
             return
         try:
-            self.u = self._inputs()
+            self.u = self._inputs(duration)
             run = simulate(
                 self.model, duration, start=(self.q, self.nu),
                 input=self.u if len(self.u) else None, method="rk4",
@@ -125,9 +125,10 @@ class Drive:
         self.nu = np.array([self.last[name] for name in self.model.independent])
         self.time = float(run.time[-1])
 
-    def _inputs(self) -> Array:
-        if self.mode == "speed" and self.motors.count:
-            return self.motors.torques(self.q, self.nu, self.wanted, self.options)
+    def _inputs(self, duration: float) -> Array:
+        if self.mode == "speed" and self.motors.count:  # held: right in the middle of the frame
+            q = self.q + 0.5 * duration * self.model.rates(self.q, self.nu, **self.options)
+            return self.motors.torques(q, self.nu, self.wanted, self.options)
         u = np.zeros(len(self.model.inputs))
         u[: self.motors.count] = self.wanted
         return limited(self.model, u)

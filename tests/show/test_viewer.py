@@ -1,0 +1,293 @@
+"""The viewer without a browser: playing, driving, listening, and leaving nothing behind."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode import errors, gallery
+from axode.codegen.model import Model
+from axode.show.scene import touch_axes
+from axode.show.viewer.contacts import force_arrows
+from axode.show.viewer.drive import Drive
+from axode.show.viewer.motion import Motion
+from axode.show.viewer.playback import Playback
+from axode.show.viewer.steering import steering
+from axode.show.viewer.trails import checked_trails, trail_points
+
+viser = pytest.importorskip("viser", reason="pip install axode[view]")
+
+SETTLED = 0.05  # of the wanted speed: what is left of an error after several time constants
+
+
+@cache
+def model(name: str) -> Model:
+    return gallery.build(name).derive().compile(target="interpreter")
+
+
+@cache
+def run() -> ax.Trajectory:
+    torques = {"tau_R": 0.3, "tau_L": 0.2}
+    return ax.simulate(gallery.build("differential_drive").derive().compile(), 2.0, input=torques)
+
+
+@pytest.fixture
+def opened() -> Iterator[list[Any]]:
+    """Viewers to close, whatever happens."""
+    viewers: list[Any] = []
+    yield viewers
+    for viewer in viewers:
+        viewer.close()
+
+
+def view(viewers: list[Any], what: Any, **options: Any) -> Any:
+    options = {"port": 0, "open_browser": False, "block": False} | options
+    viewers.append(ax.view(what, **options))
+    return viewers[-1]
+
+
+# playing -----------------------------------------------------------------------------------------
+
+
+def test_time_passes_while_it_plays() -> None:
+    playback = Playback(1.0, 3.0, loop=False)
+    playback.advance(0.5)
+    assert playback.time == 1.0
+    playback.toggle()
+    playback.speed = 2.0
+    playback.advance(0.5)
+    assert playback.time == 2.0 and playback.playing
+    playback.advance(9.0)
+    assert playback.time == 3.0 and not playback.playing
+    playback.toggle()  # again, from the start
+    assert playback.time == 1.0 and playback.playing
+
+
+def test_a_loop_starts_again_and_a_backward_run_goes_back() -> None:
+    playback = Playback(3.0, 1.0, playing=True)
+    playback.advance(2.5)
+    assert playback.playing and playback.time == pytest.approx(2.5)
+    playback.seek(99.0)
+    assert playback.time == 1.0
+    still = Playback(0.0, 0.0, playing=True)  # a single sample
+    still.advance(1.0)
+    assert still.time == 0.0 and not still.playing
+
+
+def test_a_motion_meets_its_samples_and_goes_straight_between() -> None:
+    motion = Motion(run())
+    poses = motion.model.poses(np.ascontiguousarray(motion.q))
+    assert motion.poses(float(motion.time[7])) == pytest.approx(poses[7], abs=1e-12)
+    middle = motion.coordinates(float(motion.time[7:9].mean()))
+    assert middle == pytest.approx(motion.q[7:9].mean(axis=0))
+    assert motion.coordinates(-5.0) == pytest.approx(motion.q[0])
+    assert motion.coordinates(99.0) == pytest.approx(motion.q[-1])
+
+
+def test_quaternions_take_the_short_way_and_stay_unit() -> None:
+    disk = model("rolling_disk")
+    tumbling = ax.simulate(disk, 0.2, start={disk.independent[0]: 2.0}, save_every=0.1)
+    four = list(disk.facts.quaternions[0])
+    motion = Motion(tumbling)
+    before = motion.coordinates(0.05)
+    motion.q = motion.q.copy()
+    motion.q[1, four] *= -1.0  # the same rotation
+    assert motion.coordinates(0.05) == pytest.approx(before)
+    assert np.linalg.norm(before[four]) == pytest.approx(1.0)
+
+
+def test_a_run_of_a_batch_keeps_its_own_parameters() -> None:
+    both = ax.simulate(model("wheeled_pendulum"), 0.1, parameters={"r": [0.2, 0.3]})
+    assert both.parameters == {} and both.model is model("wheeled_pendulum")
+    assert [both.run(k).parameters["r"] for k in (0, 1)] == [0.2, 0.3]
+    heights = [Motion(both.run(k)).poses(0.0)[:, 2, 3].max() for k in (0, 1)]
+    assert heights[1] > heights[0]
+
+
+def test_a_trajectory_from_a_file_needs_its_model(tmp_path: Path) -> None:
+    run().save(tmp_path / "run.npz")
+    loaded = ax.Trajectory.load(tmp_path / "run.npz")
+    assert loaded.model is None
+    with pytest.raises(errors.NotApplicable, match=r"view\(model=\.\.\.\)"):
+        Motion(loaded)
+    assert Motion(loaded, run().model).poses(1.0) == pytest.approx(Motion(run()).poses(1.0))
+    with pytest.raises(errors.InvalidArgument, match="has no column"):
+        Motion(loaded, model("four_bar"))
+
+
+# on the picture ----------------------------------------------------------------------------------
+
+
+def test_trails_are_mass_centres_and_contacts() -> None:
+    car = run().model
+    assert car is not None
+    scene, poses = car.scene, car.poses(car.home)
+    names = checked_trails(scene, ["all contacts", scene.bodies[0]])
+    assert len(names) == len(scene.touches) + 1
+    points = trail_points(scene, names, poses)
+    assert all(abs(points[name][2]) < 1e-9 for name in names[:-1])  # on the floor
+    centre = poses[0, :3, :3] @ np.array(scene.centres[0]) + poses[0, :3, 3]
+    assert points[scene.bodies[0]] == pytest.approx(centre)
+    with pytest.raises(errors.UnknownName, match="Points: none"):
+        checked_trails(scene, ["nowhere"])
+
+
+def test_arrows_show_known_forces_at_the_contacts() -> None:
+    """In the world they add up to what the ground does to the robot."""
+    slope = model("pendulum_on_slope")
+    scene, poses = slope.scene, slope.poses(slope.home)
+    forces = slope.contact_forces(slope.home, np.zeros(len(slope.independent)))
+    points, colours = force_arrows(scene, poses, forces, usual=50.0)
+    drawn = (np.abs(np.nan_to_num(forces)) > 1.0).sum()
+    assert np.isnan(forces).any() and len(points) == len(colours) == drawn
+    normal = touch_axes(scene, poses)[0, 2]
+    longest = points[np.argmax(np.linalg.norm(points[:, 1] - points[:, 0], axis=1))]
+    along = longest[1] - longest[0]
+    assert along / np.linalg.norm(along) == pytest.approx(normal)
+    assert np.linalg.norm(along) == pytest.approx(0.5 * scene.size * np.nanmax(forces) / 50.0)
+
+
+# driving -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["differential_drive", "five_bar", "four_bar"])
+def test_motors_reach_the_speeds_asked_for(name: str) -> None:
+    drive = Drive(model(name), 1.0)
+    drive.running = True
+    drive.wanted = 0.2 * drive.motors.most_rates
+    for _ in range(30):
+        drive.advance(0.02)
+    rates = drive.motors.rates(drive.q, drive.nu, drive.options)
+    assert drive.message == "" and drive.time == pytest.approx(0.6)
+    assert rates == pytest.approx(drive.wanted, rel=SETTLED)
+
+
+def test_torques_work_as_a_simulation_under_them() -> None:
+    car = model("differential_drive")
+    drive = Drive(car, 1.0, mode="torque")
+    drive.advance(0.1)
+    assert drive.time == 0.0  # it is paused
+    drive.running, drive.wanted = True, np.array([0.3, 0.2])
+    for _ in range(4):
+        drive.advance(0.05)
+    reference = ax.simulate(car, 0.2, input={"tau_R": 0.3, "tau_L": 0.2}, method="rk4", step=1e-3)
+    assert drive.q == pytest.approx([reference.final[name] for name in car.coordinates])
+    drive.reset()
+    assert drive.time == 0.0 and drive.q == pytest.approx(car.home) and not drive.wanted.any()
+
+
+def test_a_failure_stops_the_drive_with_a_word() -> None:
+    drive = Drive(model("four_bar"), 1.0, mode="torque")
+    drive.running, drive.wanted = True, np.array([np.nan])
+    drive.advance(0.02)
+    assert not drive.running and "finite" in drive.message and "\n" not in drive.message
+    assert np.isfinite(drive.q).all() and drive.time == 0.0
+
+
+def test_parameters_change_while_it_stands_closed() -> None:
+    bar = model("four_bar")
+    drive = Drive(bar, 1.0)
+    name = next(n for n in bar.parameters if n.startswith(("l", "L", "a")))
+    value = 1.02 * drive.parameters[name]
+    drive.set_parameter(name, value)
+    assert drive.parameters[name] == value
+    assert bar.residual(drive.q, **drive.options) == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(errors.LoopNotClosed):
+        drive.set_parameter(name, 50.0 * value)
+    assert drive.parameters[name] == value
+
+
+def test_wrong_wishes_are_told() -> None:
+    with pytest.raises(errors.InvalidArgument, match="neither 'speed' nor 'torque'"):
+        Drive(model("four_bar"), 1.0, mode="power")
+    with pytest.raises(errors.UnknownName, match="nonsense"):
+        Drive(model("four_bar"), 1.0, parameters={"nonsense": 1.0})
+    with pytest.raises(errors.InvalidArgument, match="not int"):
+        ax.view(7)
+
+
+@pytest.mark.parametrize("name", ["differential_drive", "mecanum_rover", "tricycle"])
+def test_keys_steer_vehicles(name: str) -> None:
+    """Ahead moves the chassis without turning it; a turn to the left is counter-clockwise."""
+    vehicle = model(name)
+    drive = Drive(vehicle, 1.0)
+    ways = steering(drive.motors, vehicle.scene, drive.q, drive.options)
+    assert set(ways) == {"ahead", "turn"}
+    drive.running, drive.wanted = True, 2.0 * ways["ahead"]
+    before = drive.poses()[0]
+    for _ in range(20):
+        drive.advance(0.02)
+    moved = drive.poses()[0] - before
+    assert np.linalg.norm(moved[:2, 3]) > 0.02 and moved[:3, :3] == pytest.approx(0.0, abs=1e-6)
+    drive.wanted = drive.wanted + 0.5 * ways["turn"]
+    for _ in range(20):
+        drive.advance(0.02)
+    heading = before[:3, :3].T @ drive.poses()[0][:3, :3]
+    assert heading[1, 0] > 1e-3
+
+
+def test_what_stays_is_not_steered() -> None:
+    drive = Drive(model("four_bar"), 1.0)
+    assert steering(drive.motors, model("four_bar").scene, drive.q, drive.options) == {}
+
+
+# listening ---------------------------------------------------------------------------------------
+
+
+def test_a_page_is_served_and_closing_leaves_nothing(opened: list[Any], capsys: Any) -> None:
+    before = set(threading.enumerate())
+    with view(opened, run(), trails="all contacts", signals="kinetic", forces=True) as viewer:
+        assert viewer.url.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(viewer.url, timeout=20) as page:
+            assert b"<html" in page.read()
+        port = int(viewer.url.rpartition(":")[2])
+    assert viewer.closed and viewer.close() is None
+    assert set(threading.enumerate()) <= before
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect(("127.0.0.1", port))
+    assert capsys.readouterr().out.startswith("Axode shows 'differential_drive' at http://")
+
+
+def test_a_port_in_use_is_named_or_avoided(opened: list[Any]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(errors.InvalidArgument, match=f"port {port} on 127.0.0.1 is in use"):
+            view(opened, run(), port=port)
+    with pytest.raises(errors.InvalidArgument, match="from 0 to 65535"):
+        view(opened, run(), port=70000)
+    first, second = (view(opened, run(), port=None) for _ in range(2))
+    assert first.url != second.url
+
+
+def test_others_are_let_in_with_a_warning_only(opened: list[Any]) -> None:
+    with pytest.warns(UserWarning, match="may drive it"):
+        viewer = view(opened, run(), host="0.0.0.0")
+    assert viewer.url.startswith("http://127.0.0.1:")
+
+
+def test_a_wrong_name_opens_nothing(opened: list[Any]) -> None:
+    before = threading.active_count()
+    with pytest.raises(errors.UnknownName, match="no point"):
+        view(opened, run(), trails="nowhere")
+    with pytest.raises(errors.UnknownName, match="no column"):
+        view(opened, run(), signals="nothing")
+    with pytest.raises(errors.InvalidArgument, match="speed: must be > 0"):
+        view(opened, run(), speed=0.0)
+    assert threading.active_count() == before
+
+
+def test_without_viser_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "viser", None)
+    with pytest.raises(errors.NotApplicable, match=r"axode\[view\]"):
+        ax.view(run(), block=False)
