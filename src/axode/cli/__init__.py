@@ -20,10 +20,12 @@ from axode.cli.export import export
 from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
 from axode.cli.linearize import linearize
+from axode.cli.report import report
 from axode.cli.reproduce import reproduce
 from axode.cli.shared import INTERRUPTED, WRONG_DATA
 from axode.cli.simulate import simulate
 from axode.cli.verify import verify
+from axode.cli.view import view
 from axode.errors import AxodeError
 
 READER_GONE = 141  # what shells say of a program whose reader went away, as in `axode ... | head`
@@ -34,6 +36,8 @@ VERBS = (
     derive,
     compare,
     simulate,
+    view,
+    report,
     inverse,
     export,
     linearize,

@@ -6,7 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axode.errors import FileError, InvalidArgument
+from axode.codegen.modelfile import write_atomically
+from axode.errors import InvalidArgument
 from axode.show.report.page import page
 
 if TYPE_CHECKING:
@@ -43,14 +44,7 @@ def report(
     if run is not None:
         _check(model, run)
     text = page(equations, model, run, title or model.name)
-    partial = file.with_name(file.name + ".part")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise FileError(f"cannot write '{file}': {error.strerror or error}") from error
+    write_atomically(file, text.encode())
     return file
 
 
@@ -74,8 +68,8 @@ def _check(model: Model, run: Trajectory) -> None:
             f"a report tells of one run, and this is a batch of shape {run.batch}.\n"
             "  Remedy: run=batch.run(0)"
         )
+    if run.name and run.name != model.name:
+        raise InvalidArgument(f"the run is one of '{run.name}', not of '{model.name}'")
     missing = [name for name in model.coordinates if name not in run]
     if missing:
-        raise InvalidArgument(
-            f"the run has no column for {', '.join(missing)}: it is not one of '{model.name}'"
-        )
+        raise InvalidArgument(f"the run has no column for {', '.join(missing)}")

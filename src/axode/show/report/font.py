@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 # A single letter is set in mathematical italics, which have places of their own.
@@ -15,12 +16,12 @@ RULE = '@font-face {{ font-family: "Formulas"; src: url(data:font/woff;base64,{d
 
 def math_font(mathml: str) -> str:
     """A style rule that brings the font along; nothing where the extra `report` is missing."""
-    try:
-        import ziamath
-        from fontTools import subset, ttLib
-    except ImportError:
+    home = find_spec("ziamath")  # found, not imported: only its font is wanted
+    if home is None or home.origin is None or find_spec("fontTools") is None:
         return ""
-    file = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"
+    from fontTools import subset, ttLib
+
+    file = Path(home.origin).parent / "fonts" / "STIXTwoMath-Regular.ttf"
     options = subset.Options(drop_tables=["GSUB", "GPOS", "GDEF", "DSIG"], hinting=False)
     font = ttLib.TTFont(file)
     wanted = subset.Subsetter(options)

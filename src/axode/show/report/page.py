@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -60,8 +61,6 @@ PAGE = """<!doctype html>
 
 def page(equations: Equations | None, model: Model, run: Trajectory | None, title: str) -> str:
     """The whole page as text."""
-    import axode
-
     sections = [_player(model, run)]
     if run is not None:
         sections += [_section("What happened", _audit(run)), _section("Plots", _plots(run))]
@@ -72,7 +71,7 @@ def page(equations: Equations | None, model: Model, run: Trajectory | None, titl
     style = _file("report.css") + math_font("".join(FORMULAS.findall(body)))
     return PAGE.format(
         title=html.escape(title), lead=html.escape(_lead(equations, model, run)), style=style,
-        sections=body, version=axode.__version__,
+        sections=body, version=sys.modules["axode"].__version__,
     )  # fmt: skip
 
 

@@ -1,0 +1,55 @@
+"""`axode report`: one page about a mechanism and what it did."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from axode.cli.shared import Parameters, Source, model_from, numbers, pairs, writable
+
+
+def report(
+    source: Source,
+    out: Annotated[Path | None, typer.Option(help="The page; NAME.html unless given.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Tell of this trajectory, as `axode simulate` wrote it.")
+    ] = None,
+    time: Annotated[
+        float, typer.Option(help="Simulate for so many seconds; 0 shows the mechanism alone.")
+    ] = 5.0,
+    start: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."),
+    ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FORMULA of time t and of the state, as in left.torque=0.1*sin(t)."),
+    ] = None,
+    parameter: Parameters = None,
+) -> None:
+    """Write a page: the robot in motion, plots, energy and constraints, equations, numbers.
+
+    axode report wheeled_pendulum --start theta3=0.3
+
+    axode report examples/rover.toml --input "left.torque=0.2,right.torque=0.1" --out rover.html
+    """
+    from axode.show.report import report as write_report
+
+    writable(out, (".html", ".htm"))
+    begin, values = numbers("--start", start), numbers("--parameter", parameter)
+    texts = pairs("--input", input)
+    if run is not None and (begin or texts or values):
+        raise typer.BadParameter("--start, --input and --parameter go with a run of its own, "
+                                 "not with --run")  # fmt: skip
+    model = model_from(source)
+    trajectory: Any = None
+    if run is not None:
+        from axode.results.trajectory import Trajectory
+
+        trajectory = Trajectory.load(run)
+    elif time:
+        from axode.cli.view import simulated
+
+        trajectory = simulated(model, time, begin, texts, values)
+    path = write_report(model, out or Path(f"{model.name}.html"), run=trajectory)
+    print(f"wrote {path}")
