@@ -6,14 +6,15 @@ columns that end in it after a dot (`pitch`), or begin with it before one (`left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import AxodeError, InvalidArgument, UnknownName, suggest
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -55,10 +56,19 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves that share a unit, hence an axis; `more` were left out of an overview."""
+    """Curves that share a unit, hence an axis.
+
+    Attributes:
+        curves: One or more.
+        label: What they are, with their unit.
+        brief: The same where the label is too long.
+        logarithmic: Whether orders of magnitude are shown.
+        more: How many an overview left out.
+    """
 
     curves: tuple[Curve, ...]
     label: str
+    brief: str = ""
     logarithmic: bool = False
     more: int = 0
 
@@ -91,27 +101,38 @@ def chosen_panels(
 
 def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> None:
     """All names that mean nothing, told at once."""
-    faults: list[UnknownName | InvalidArgument] = []
+    faults: dict[str, AxodeError] = {}
     for item in what:
-        inside = not isinstance(item, str)
-        words = [item] if isinstance(item, str) else item
-        if inside and not isinstance(item, list | tuple):
+        if not isinstance(item, str | list | tuple):
             raise InvalidArgument(
                 f"plot: expected names of columns or lists of names, got {item!r}"
             )
-        for word in words:
+        for word in [item] if isinstance(item, str) else item:
             if not isinstance(word, str):
                 raise InvalidArgument(f"plot: the name of a column is text, got {word!r}")
-            if word == "path" and not inside:
+            if word == "path" and word not in trajectory:
+                if not isinstance(item, str):
+                    raise InvalidArgument("plot: 'path' is a picture of its own, not in a list")
                 continue
             try:
                 columns_of(trajectory, word)
             except (UnknownName, InvalidArgument) as error:
-                faults.append(error)
+                faults[word] = error
     if len(faults) == 1:
-        raise faults[0]
+        raise next(iter(faults.values()))
     if faults:
-        raise InvalidArgument("\n".join(dict.fromkeys(map(str, faults))))
+        raise InvalidArgument(_all_at_once(trajectory, faults))
+
+
+def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> str:
+    """First lines of the faults, each with the likely name, and what there is, once."""
+    known = (*WORDS, *trajectory.names)
+    lines = []
+    for word, fault in faults.items():
+        close = get_close_matches(word, known, n=1)
+        hint = f"   Did you mean '{close[0]}'?" if close else ""
+        lines.append(str(fault).split("\n")[0] + hint)
+    return "\n".join([*lines, f"  {suggest('signal', '', known)}"])
 
 
 def columns_of(trajectory: Trajectory, word: str) -> tuple[str, ...]:
@@ -128,7 +149,7 @@ def columns_of(trajectory: Trajectory, word: str) -> tuple[str, ...]:
     ending = tuple(name for name in names if name.endswith(f".{word}"))
     found = ending or tuple(name for name in names if name.startswith(f"{word}."))
     if not found:
-        raise UnknownName(owner, "column or word", word, (*WORDS, *names))
+        raise UnknownName(owner, "signal", word, (*WORDS, *names))
     return found
 
 
@@ -154,9 +175,11 @@ def _is_error(trajectory: Trajectory, name: str) -> bool:
 
 def _panel(trajectory: Trajectory, names: Sequence[str], error: bool) -> Panel:
     curves = tuple(_curve(trajectory, name, error) for name in names)
-    quantity = _quantity(trajectory, names, error)
     unit = trajectory.unit(names[0])
-    return Panel(curves, f"{quantity} [{unit}]" if unit else quantity, logarithmic=error)
+    quantity = "error" if error else QUANTITIES.get(unit, "value")
+    label, brief = (f"{text} [{unit}]" if unit else text
+                    for text in (_quantity(trajectory, names, quantity), quantity))  # fmt: skip
+    return Panel(curves, label, brief, logarithmic=error)
 
 
 def _curve(trajectory: Trajectory, name: str, error: bool) -> Curve:
@@ -168,17 +191,15 @@ def _curve(trajectory: Trajectory, name: str, error: bool) -> Curve:
     return Curve(label, values, wraps=wraps)
 
 
-def _quantity(trajectory: Trajectory, names: Sequence[str], error: bool) -> str:
-    """What all columns of a panel are."""
+def _quantity(trajectory: Trajectory, names: Sequence[str], usual: str) -> str:
+    """What all columns of a panel are: by their names if these agree, else by their unit."""
     if len(names) == 1:
-        return f"|{names[0]}|" if error else names[0]
+        return f"|{names[0]}|" if _is_error(trajectory, names[0]) else names[0]
     endings = {_last(name) for name in names}
     if len(endings) == 1:
         return endings.pop()
-    if set(names) <= {part for group in trajectory.quaternions for part in group}:
-        return "quaternion"
-    unit = trajectory.unit(names[0])
-    return "error" if error else QUANTITIES.get(unit, "value")
+    quaternions = {part for group in trajectory.quaternions for part in group}
+    return "quaternion" if quaternions.issuperset(names) else usual
 
 
 def _last(name: str) -> str:
@@ -210,7 +231,7 @@ def energy_panels(trajectory: Trajectory) -> list[Panel]:
         total = Curve("kinetic + potential", stored[0].values + stored[1].values)
         telling.insert(2, total)
     errors = [name for word, name in by_word.items() if word not in ENERGIES]
-    first = [Panel(tuple(telling), "change of energy [J]")] if telling else []
+    first = [Panel(tuple(telling), "change of energy [J]", "energy [J]")] if telling else []
     return [*first, *_by_unit(trajectory, errors)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from axode.show.style import Size
@@ -17,7 +18,7 @@ WIDTH_OF_LETTER = 0.6  # of the size of the text, on average
 ROW = 1.42  # height of a row, of the size of the text
 HANDLE = 3.2  # the line before a label and the space after it, of the size of the text
 BESIDE = 0.34  # of the width of the figure: wider, a legend stands above
-MOST_LETTERS = 60
+AXIS = 0.7  # [in] that numbers and label of an axis take
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,17 @@ def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None
     if not entries:
         return None
     text = 0.9 * size.text / POINTS
-    longest = max(min(len(entry.label), MOST_LETTERS) for entry in entries)
-    column = (WIDTH_OF_LETTER * longest + HANDLE) * text
+    room = width - AXIS - HANDLE * text
+    texts = shortened([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
+    entries = [Entry(label, e.style) for label, e in zip(texts, entries, strict=True)]
+    column = max(width_of(e.label, 0.9 * size.text) for e in entries) + HANDLE * text
     rows_beside = max(int(size.panel * 1.1 / (ROW * text)), 1)
     columns = math.ceil(len(entries) / rows_beside)
     if columns * column > BESIDE * width and column <= BESIDE * width:
         columns = int(BESIDE * width / column)
     beside = width > 5.0 and columns * column <= BESIDE * width
     if not beside:
-        columns = min(max(int(0.9 * width / column), 1), len(entries))
+        columns = min(max(int((width - AXIS) / column), 1), len(entries))
     height = ROW * text * math.ceil(len(entries) / columns)
     return Legend(tuple(entries), beside, columns, columns * column, height)
 
@@ -77,5 +80,35 @@ def add_legend(axes: Axes, legend: Legend | None) -> None:
 
 def readable(label: str) -> str:
     """As it is written: without mathematics, and not hidden by a leading underscore."""
-    shown = label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 3]}..."
-    return (" " if shown.startswith("_") else "") + shown.replace("$", r"\$")
+    return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
+
+
+def shortened(labels: Sequence[str], letters: int) -> list[str]:
+    """Labels of so many letters: those that are longer lose of what they have in common first."""
+    long = [label for label in labels if len(label) > letters]
+    if not long:
+        return list(labels)
+    start = _shared(long)
+    end = _shared([label[start:][::-1] for label in long])
+    return [label if len(label) <= letters else _around(label, start, len(label) - end, letters)
+            for label in labels]  # fmt: skip
+
+
+def _shared(labels: Sequence[str]) -> int:
+    """How many letters all begin with; none for a single label."""
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*labels, strict=False))
+    return sum(1 for _ in same) if len(labels) > 1 else 0
+
+
+def _around(label: str, start: int, end: int, letters: int) -> str:
+    """The letters from start to end with as many on both sides as there is room for."""
+    spare = max(letters - 6 - (end - start), 0)
+    first = max(start - spare // 2, 0)
+    last = min(first + letters - 6, len(label))
+    first = max(last - (letters - 6), 0)
+    return ("..." if first else "") + label[first:last] + ("..." if last < len(label) else "")
+
+
+def width_of(label: str, text: float) -> float:
+    """About how wide a text of this size [pt] is [in]."""
+    return WIDTH_OF_LETTER * len(label) * text / POINTS

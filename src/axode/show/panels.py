@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.show.choice import Curve, Panel
 from axode.show.decimation import kept
-from axode.show.legends import Entry
+from axode.show.legends import Entry, readable, width_of
 from axode.show.style import COLOURS, DASHES, GREY, INK, Size
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
         else:
             _draw_runs(axes, curve, runs, style, size)
         entries.append(Entry(curve.label, style))
-    axes.set_ylabel(panel.label)
+    brief = bool(panel.brief) and width_of(panel.label, size.text) > 1.1 * size.panel
+    axes.set_ylabel(readable(panel.brief if brief else panel.label))
     if panel.logarithmic:
         _logarithmic(axes, curves)
     else:
@@ -82,7 +83,7 @@ def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
         return [Entry(text, {"color": COLOURS[i]}) for i, text in enumerate(runs.labels)]
     if panel.more:
         entries.append(Entry(f"and {panel.more} more", {"linestyle": "none"}))
-    return entries if len(entries) > 1 else []
+    return entries if len(entries) > 1 or brief else []
 
 
 def _drawable(curve: Curve, *, logarithmic: bool) -> Curve:
@@ -205,6 +206,7 @@ def mark_failures(axes: Axes, panel: Panel, trajectory: Trajectory) -> None:
         last = int(lengths[run]) - 1
         if status.startswith("failed") and last >= 0:
             ends = [curve.values[run, last] for curve in panel.curves]
+            ends = [end for end in ends if abs(end) < LARGEST]
             axes.plot([trajectory.time[last]] * len(ends), ends, "x", color=INK, zorder=3)
 
 

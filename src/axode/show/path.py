@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.show.choice import columns_of, owner_of
 from axode.show.decimation import kept
-from axode.show.legends import Entry, Legend
+from axode.show.legends import AXIS, Entry, Legend
 from axode.show.panels import BUCKETS, DRAWN_RUNS, LARGEST
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
@@ -26,7 +26,6 @@ Array = npt.NDArray[np.float64]
 POSES = 8  # along the way, where the heading is shown
 NEAREST = 0.08  # of the width of the picture, between two of them
 UPRIGHT = 0.5  # least horizontal part of an axis that has a heading
-AXIS = 0.7  # [in] that numbers and label of an axis take
 FLATTEST, TALLEST = 0.4, 0.85  # height of the picture, of its width
 SMALLEST = 0.2  # [m] shown at least
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from textwrap import shorten
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf")
 NARROW = 5.0  # [in]: a narrower figure has one thing beside nothing
 GAP = 0.12  # [in] between panels
+SHORTEST = 0.5  # [in]: of a panel on a figure that the user gave
 FRAME = 0.8  # [in] that axis and title take besides the panels, with text of 10 points
 
 
@@ -64,6 +65,8 @@ def plot(
 
 
 def _suffix(path: str | PathLike[str]) -> str:
+    if not isinstance(path, str | PathLike):
+        raise InvalidArgument(f"plot, save: expected the path of a file, got {path!r}")
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise FileError(f"'{path}': the file of a plot ends in {', '.join(SUFFIXES)}")
@@ -76,10 +79,11 @@ def _check_labels(trajectory: Trajectory, labels: Sequence[str]) -> None:
         raise InvalidArgument(f"plot, labels: a list of {count}, one a run, not {labels!r}")
 
 
-def _picture(figure: Figure | SubFigure, suffix: str, size: Size) -> bytes:
+def _picture(figure: Any, suffix: str, size: Size) -> bytes:
+    """The whole figure, also if only a part of it was drawn on, without the time of day."""
     buffer = io.BytesIO()
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    figure.get_figure(root=True).savefig(  # type: ignore[union-attr]
+    figure.canvas.figure.savefig(
         buffer, format=suffix[1:], dpi=size.dpi, metadata=dates.get(suffix, {})
     )
     return buffer.getvalue()
@@ -112,9 +116,14 @@ def _draw(
 ) -> Any:  # fmt: skip
     """The path, then the panels below each other; in two columns where there is room for both."""
     figure = new_figure(size.width, size.width) if given is None else given
-    if given is not None and figure.get_layout_engine() is None:
-        figure.set_layout_engine("constrained")
+    whole = figure.canvas.figure
+    if whole.get_layout_engine() is None:
+        whole.set_layout_engine("constrained")
     path = bool(ways[0] or ways[1])
+    if given is not None:
+        wide, high = figure.bbox.width / whole.dpi, figure.bbox.height / whole.dpi
+        each = (high - FRAME * size.text / 10) / (len(panels) + int(path)) - GAP
+        size = replace(size, width=wide, panel=max(each, SHORTEST))
     both = path and bool(panels) and size.width > NARROW
     width = size.width * (0.5 if both else 1.0)
     shape = path_height(ways, width) if path else 0.0
@@ -136,7 +145,7 @@ def _draw(
     height = _arrange(figure, grids, parts)
     if given is None:
         figure.set_size_inches(size.width, height + FRAME * size.text / 10)
-    figure.get_figure(root=True).draw_without_rendering()  # ticks take the style, not the user's
+    whole.draw_without_rendering()  # ticks take the style, not the user's
     return figure
 
 
