@@ -8,7 +8,7 @@ of a (size, runs) array, which `soa` makes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -161,20 +161,35 @@ class GpuKernel:
             budget: How often a counted loop may turn.
             stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
-        cp = cupy()
         with device.on_stream(stream):
-            arrays = {name: self._array(name, value, 1) for name, value in buffers.items()}
-            more = {name: self._array(name, value, 2) for name, value in (tables or {}).items()}
-            runs = self._runs(arrays)
-            items: list[int] = []
-            for name, size in {**self.header["state"], **self.header["given"]}.items():
-                items += self._buffer_entry(name, arrays, size, runs)
-            for name, width in self.header["tables"].items():
-                items += self._table_entry(name, more, width, runs)
-            table = cp.asarray(np.array([*items, budget], dtype=np.int64))
-            if runs:
-                blocks, threads = self.geometry(runs)
-                self._function((blocks,), (threads,), (table, np.int64(runs)))
+            self.prepared(buffers, tables, budget=budget)()
+
+    def prepared(
+        self, buffers: Mapping[str, Any], tables: Mapping[str, Any] | None = None, *,
+        budget: int = 2**62,
+    ) -> Callable[[], None]:  # fmt: skip
+        """A launch on certain arrays, checked once, to be called again and again.
+
+        It goes to CuPy's current stream and keeps the arrays alive.
+        """
+        cp = cupy()
+        arrays = {name: self._array(name, value, 1) for name, value in buffers.items()}
+        more = {name: self._array(name, value, 2) for name, value in (tables or {}).items()}
+        runs = self._runs(arrays)
+        items: list[int] = []
+        for name, size in {**self.header["state"], **self.header["given"]}.items():
+            items += self._buffer_entry(name, arrays, size, runs)
+        for name, width in self.header["tables"].items():
+            items += self._table_entry(name, more, width, runs)
+        table = cp.asarray(np.array([*items, budget], dtype=np.int64))
+        blocks, threads = self.geometry(runs) if runs else (0, 0)
+        kept = (table, np.int64(runs), arrays, more)
+
+        def launch() -> None:
+            if blocks:
+                self._function((blocks,), (threads,), kept[:2])
+
+        return launch
 
     def _array(self, name: str, value: Any, plain: int) -> Any:
         array = device.on_gpu(name, value)

@@ -1,0 +1,179 @@
+"""Check everything that runs on a GPU against stored results of the CPU, on this machine.
+
+    python benchmarks/gpu/check.py out/gpu
+
+Needs NumPy, CuPy and llvmlite, not CasADi; PyTorch and JAX are tried where they are installed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+
+import axode as ax
+from axode.runtime import cuda, device
+
+AGREEMENT = {"float64": 1e-9, "float32": 1e-3}  # relative to the largest result
+RUNS_AGREE = {"float64": 1e-6, "float32": 2e-2}  # steps pile differences up
+MILLION = 2**20
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "caster_robot": {"turn": ("max", "phi"), "far": ("last", "C.x"), "error": ("largest", "error"),
+                     "effort": ("integral", "kinetic"), "back": ("crossing", "theta3_dot")},
+    "four_bar": {"turn": ("max", "theta3"), "error": ("largest", "error")},
+}  # fmt: skip
+
+
+def error(got: Any, expected: np.ndarray) -> float:
+    """Largest difference against the largest number."""
+    size = np.fmax.reduce(np.abs(expected), axis=None)
+    return float(np.fmax.reduce(np.abs(cp.asnumpy(got) - expected), axis=None) / size)
+
+
+def told(what: str, difference: float, allowed: float) -> None:
+    """Print and judge a difference."""
+    assert difference < allowed, f"{what}: {difference:.1e}, allowed {allowed:.0e}"
+    print(f"  {what}: {difference:.1e}", flush=True)
+
+
+def check_models(folder: Path) -> None:
+    """Models read from files: NumPy in and out, arrays that stay there, single samples, pieces."""
+    for path in sorted(folder.glob("*.axm")):
+        if path.stem.startswith("whole"):
+            continue
+        data = np.load(path.with_suffix(".npz"))
+        given = [data[name] for name in ("q", "nu", "u")]
+        for precision, allowed in AGREEMENT.items():
+            model = ax.load_model(path, target="cuda", precision=precision)
+            got = model.forward_dynamics(*given)
+            told(f"{path.stem} {precision}", error(got, data["expected"]), allowed)
+            there = model.forward_dynamics(*(cp.asarray(a) for a in given))
+            assert isinstance(there, cp.ndarray) and got.dtype == precision
+            assert error(there, got) == 0.0
+            one = model.forward_dynamics(*(a[0] for a in given))
+            assert error(one, data["expected"][0]) < allowed
+    share, device.SHARE_OF_MEMORY = device.SHARE_OF_MEMORY, 1e-6
+    pieces = model.forward_dynamics(*given)
+    device.SHARE_OF_MEMORY = share
+    assert error(pieces, got) == 0.0
+
+
+def check_others(folder: Path) -> None:
+    """Exported kernels on arrays of CuPy, PyTorch and JAX, on streams of their own."""
+    direct, data = cuda.load(folder / "arm.ptx"), np.load(folder / "arm.npz")
+    print(direct)
+    kernel = direct["forward_dynamics"]
+    given = {name: data[name] for name in ("q", "nu", "u")}
+
+    def run(make: Any, out: Any, stream: Any, kind: str) -> None:
+        arrays = {name: make(value) for name, value in given.items()}
+        kernel({**arrays, "out.forward_dynamics": out}, stream=stream)
+        cp.cuda.Device().synchronize()
+        told(f"arrays of {kind}", error(cp.asarray(out), data["expected"]), 1e-9)
+
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        run(cp.asarray, cp.zeros_like(cp.asarray(data["expected"])), stream, "CuPy, own stream")
+    try:
+        import torch
+    except ImportError:
+        print("  no PyTorch here")
+    else:
+        out = torch.zeros(data["expected"].shape, dtype=torch.float64, device="cuda")
+        torch.cuda.synchronize()
+        own = torch.cuda.Stream()
+        with torch.cuda.stream(own):
+            run(lambda a: torch.as_tensor(a, device="cuda"), out, own, "PyTorch, own stream")
+    try:
+        import jax
+    except ImportError:
+        print("  no JAX here")
+        return
+    jax.config.update("jax_enable_x64", True)
+    function = direct.function("forward_dynamics")
+    made = function(*(jax.device_put(a).block_until_ready() for a in given.values()))
+    told("arrays of JAX", error(made, data["expected"]), 1e-9)
+
+
+def check_runs(folder: Path, name: str) -> None:
+    """Simulations and sweeps of models from files, against those of the CPU."""
+    data = np.load(folder / f"whole_{name}.npz")
+    model = ax.load_model(folder / f"whole_{name}.axm")
+    start, columns = (data["q"], data["nu"]), [str(c) for c in data["columns"]]
+    for method, precision in (("rk4", "float64"), ("dopri5", "float64"), ("rk4", "float32")):
+        began = time.perf_counter()
+        run = ax.simulate(model, 0.5, start=start, method=method, save_every=0.1, target="cuda",
+                          precision=precision)  # fmt: skip
+        seconds = time.perf_counter() - began
+        difference = error(run[columns].values, data[method])
+        what = f"{name}, simulate, {method}, {precision} ({seconds:.1f} s, {run.status})"
+        told(what, difference, RUNS_AGREE[precision])
+    for precision in AGREEMENT:
+        made = ax.sweep(model, 0.5, start=start, outputs=OUTPUTS[name], target="cuda",
+                        precision=precision)  # fmt: skip
+        for key, values in made.items():
+            if precision == "float32" and key in ("error", "back"):
+                continue  # rounding itself, and zeros that are only touched
+            known = data[f"sweep.{key}"]
+            difference = np.abs(values - known).max() if key == "error" else error(values, known)
+            told(f"{name}, sweep, {key}, {precision}", difference, RUNS_AGREE[precision])
+
+
+def check_a_million(folder: Path) -> None:
+    """A million runs of which only a few numbers are kept."""
+    model = ax.load_model(folder / "whole_caster_robot.axm")
+    for target, count in (("cpu", 2**14), ("cuda", MILLION)):
+        side = round(count**0.5)
+        began = time.perf_counter()
+        made = ax.sweep(
+            model, 1.0, start={"theta1_dot": np.linspace(-1, 1, side)},
+            parameters={"mp": np.linspace(5, 25, side)}, step=1e-3,
+            outputs=OUTPUTS["caster_robot"], target=target,
+        )  # fmt: skip
+        seconds = time.perf_counter() - began
+        assert made.finished.all()
+        rate = count * 1000 / made.info["seconds"]
+        part = f"{made.info['seconds']:.2f} s compiling and running"
+        print(f"  {target}: {count} runs of 1000 steps in {seconds:.1f} s, {part}: {rate:.2e}/s")
+
+
+def check_errors(folder: Path) -> None:
+    """Full memory is told with a remedy."""
+    model = ax.load_model(folder / "arm.axm", target="cuda")
+    data = np.load(folder / "arm.npz")
+    model.forward_dynamics(*(data[name][:1] for name in ("q", "nu", "u")))
+    pool = cp.get_default_memory_pool()
+    pool.free_all_blocks()
+    pool.set_limit(size=2**16)
+    try:
+        model.forward_dynamics(*(data[name] for name in ("q", "nu", "u")))
+    except ax.NotApplicable as message:
+        print(f"  {message}")
+    else:
+        raise AssertionError("no error for full memory")
+    finally:
+        pool.set_limit(size=0)
+
+
+def main() -> None:
+    """All checks, one after the other."""
+    folder = Path(sys.argv[1])
+    print(f"CuPy {cp.__version__}, compute capability {cuda.own_capability()}, {device.chip()}")
+    for check in (check_models, check_others, check_errors):
+        print((check.__doc__ or "").splitlines()[0])
+        check(folder)
+    print("Whole runs")
+    for name in OUTPUTS:
+        check_runs(folder, name)
+    print("A million runs")
+    check_a_million(folder)
+    print("all checks passed")
+
+
+if __name__ == "__main__":
+    main()
