@@ -36,7 +36,8 @@ def measure(stage: str, data: Path, site: Path | None, limit: float) -> dict[str
     script, *more = STAGES[stage]
     command = [sys.executable, str(HERE / script), str(data), *more]
     # They put it behind what is installed here: only what is missing comes from there.
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PEERS_SITE": str(site or "")}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PEERS_SITE": str(site or ""),
+                   "PEERS_LIMIT": str(limit)}  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env=environment) as process:  # fmt: skip
         try:

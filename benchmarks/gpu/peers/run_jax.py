@@ -24,14 +24,13 @@ import numpy as np
 
 import axode as ax
 from benchmarks.gpu.peers.jax_tape import on_numbers, on_vectors, rk4
-from benchmarks.gpu.peers.reporting import seconds_a_call, tell, tiled, timed
+from benchmarks.gpu.peers.reporting import patience, seconds_a_call, tell, tiled, timed
 
 AGREEMENT = {"float64": 1e-8, "float32": 1e-2}  # relative to the largest number
 ON_GPU = jax.default_backend() == "gpu"
 SMALL = 2**12 if ON_GPU else 2**6  # of the stored samples: for the check
-MAPS, ROLLOUTS = ((2**18, 2**22), (2**16, 2**19)) if ON_GPU else ((), ())
+MAPS, ROLLOUTS = ((2**20,), (2**16, 2**19)) if ON_GPU else ((), ())
 COMPILERS = os.cpu_count() or 1
-PATIENCE = 100.0  # [s] with the compiler
 
 
 class Task:
@@ -123,7 +122,7 @@ def main() -> None:
     tasks, expected = (rollouts if name == "pendulum" else maps)(data, name)
     pool = ThreadPoolExecutor(COMPILERS)
     compiling = [pool.submit(task.compile) for task in tasks]
-    wait(compiling, timeout=PATIENCE)
+    wait(compiling, timeout=patience())
     for task, compiled in zip(tasks, compiling, strict=True):
         about = {"peer": f"JAX {task.layout}", "what": name, "precision": task.precision,
                  "batch": task.batch}  # fmt: skip
