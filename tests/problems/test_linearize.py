@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import runpy
-import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.linalg import solve_continuous_lyapunov
 from scipy.spatial.transform import Rotation
 
 import axode as ax
 import random_mechanisms
 from axode.cli import run
-from axode.problems.reach import controllable
 from tests.problems import machines
+from tests.problems.linear_machines import (
+    balancer,
+    built,
+    cart_pole,
+    gimbal,
+    interpreted,
+    pendulum,
+)
 
 G = 9.81
 HORIZON, STEPS = 0.1, 20  # [s] of the flows that are differentiated
@@ -26,53 +30,6 @@ SMALL = 1e-4  # of the changes; their square and the steps' error bound the diff
 FLOW = 3e-6  # relative
 TINY, MOMENT = 1e-6, 1e-5  # of changes [rad, m, ...] and of time [s], where rates change much
 DIFFERENCES = 1e-4  # relative: rounding over TINY, and its square times third derivatives
-
-
-@functools.cache
-def built(name: str, **options) -> ax.Model:
-    return ax.gallery.build(name, **options).derive().compile("interpreter")
-
-
-@functools.cache
-def balancer() -> ax.Model:
-    bot = ax.Mechanism("balancer")
-    pole = bot.add_body("pole", mass=8.0, com=(0, 0, 0.4), inertia=(0.5, 0.4, 0.15))
-    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
-    for side, y in (("left", 0.2), ("right", -0.2)):
-        bot.add_wheel(side, ax.Rolling(radius=0.1), on=pole, at=(0, y, 0), mass=0.5, motor=True)
-    return bot.derive().compile("interpreter")
-
-
-@functools.cache
-def pendulum() -> ax.Model:
-    """One kilogram on a rod of a metre, with damping and a motor."""
-    return interpreted(machines.pendulum(damping=0.2))
-
-
-def interpreted(model):
-    return model.library.equations.compile("interpreter")
-
-
-@functools.cache
-def cart_pole() -> ax.Model:
-    """A mass of 0.3 kg on a rod of 0.5 m, upright on a cart of 1 kg."""
-    bot = ax.Mechanism("cart-pole", gravity=(0, 0, -G))
-    cart = bot.add_body("cart", mass=1.0, inertia=ax.Inertia.point())
-    pole = bot.add_body("pole", mass=0.3, com=(0, 0, 0.5), inertia=ax.Inertia.point())
-    bot.add_joint("rail", ax.Prismatic("x"), parent=bot.ground, child=cart)
-    bot.add_joint("lean", ax.Revolute("y"), parent=cart, child=pole)
-    bot.add_motor("push", "rail", input="push")
-    return bot.derive().compile("interpreter")
-
-
-@functools.cache
-def gimbal() -> ax.Model:
-    """A top on a ball joint, driven by a moment."""
-    bot = ax.Mechanism("top", gravity=(0, 0, -G))
-    bot.add_body("top", mass=0.5, com=(0, 0, 0.1), inertia=(0.002, 0.003, 0.001))
-    bot.add_joint("ball", ax.Spherical(), parent=bot.ground, child="top")
-    bot.add_wrench("hand", "top")
-    return bot.derive().compile("interpreter")
 
 
 # ------------------------------------------------------------------- the flow, differentiated
@@ -303,6 +260,26 @@ def test_what_moves_by_the_clock_counts():
     assert lin.drift == pytest.approx([0.0, pivot + l * np.cos(lean) * swing])
 
 
+def test_it_settles_where_it_leans_into_the_slope():
+    """Moments about the contacts and about the axle: M h sin(lean) = (M + 2 m) r sin(slope)."""
+    p = {"M": 8.0, "m": 0.5, "r": 0.1, "h": 0.4, "slope": 0.2, "g": 9.81}
+    states = ["pitch", "pitch_rate", "surge"]
+    lin = ax.linearize(built("pendulum_on_slope"), input="hold", settle=True, states=states,
+                       parameters=p)  # fmt: skip
+    moment = (p["M"] + 2 * p["m"]) * p["r"] * np.sin(p["slope"])
+    assert lin.equilibrium
+    assert np.sin(lin.x0[0]) == pytest.approx(moment / (p["M"] * p["h"]))
+    assert lin.u0 == pytest.approx([p["g"] * moment / 2] * 2)
+
+
+def test_it_settles_next_to_where_it_is():
+    """Without inputs a pendulum on wheels rests hanging or upright, wherever the robot stands."""
+    for lean, end in ((0.3, 0.0), (2.9, np.pi)):
+        lin = ax.linearize(built("wheeled_pendulum"), {"theta3": lean, "x": 2.0}, settle=True)
+        assert lin.equilibrium and lin.point["theta3"] == pytest.approx(end)
+        assert lin.point["x"] == pytest.approx(2.0)
+
+
 EIGENVALUES = (-0.775341882195845 + 4.464867713788230j, -0.322866429004087, -14.078389692798216)
 
 
@@ -379,123 +356,6 @@ def test_attitude_of_an_upended_body_is_told_by_small_angles():
         model, {"base.wz": 2.0}, states=["base.rx", "base.ry", "base.wx", "base.wy"]
     )
     assert np.allclose(spin.A[:2, :2], [[0, 1], [-1, 0]])
-
-
-# ------------------------------------------------------------------- what moves and what shows
-
-
-def test_at_rest_no_input_moves_a_wheeled_robot_sideways_and_on_its_way_they_do():
-    for speed, missing in ((0.0, 3), (0.8, 2)):
-        found = ax.linearize(balancer(), {"surge": speed}).controllable
-        assert not found and found.rank == 9 - missing
-        assert ("base.y" in found.missing) == (speed == 0.0)
-    assert str(found) == ("controllable: 7 of 9 modes; no input moves base.x - 0.1 base.pitch - "
-                          "0.05 left - 0.05 right; base.yaw + 0.25 left - 0.25 right "
-                          "(poles 0 (2 times))")  # fmt: skip
-
-
-def test_outputs_that_do_not_show_a_state():
-    lin = ax.linearize(cart_pole(), outputs=["lean"])
-    assert (lin.observable.rank, lin.observable.missing) == (2, ("rail", "rail.rate"))
-    assert ax.linearize(cart_pole(), outputs=["rail"]).observable
-
-
-def test_rank_agrees_with_the_matrix_of_powers():
-    """Kalman's criterion, for systems small enough for it."""
-    rng = np.random.default_rng(5)
-    for _ in range(30):
-        n, m, hidden = 5, 2, int(rng.integers(0, 4))
-        A, B = rng.normal(size=(n, n)), rng.normal(size=(n, m))
-        A[n - hidden :, : n - hidden], B[n - hidden :] = 0, 0  # nothing reaches the last ones
-        V = np.linalg.qr(rng.normal(size=(n, n)))[0]
-        A, B = V @ A @ V.T, V @ B
-        powers = np.hstack([np.linalg.matrix_power(A, k) @ B for k in range(n)])
-        found = controllable(A, B, [f"x{k}" for k in range(n)])
-        assert found.rank == np.linalg.matrix_rank(powers, tol=1e-8) == n - hidden
-        assert np.allclose(np.sort_complex(found.poles), _left_poles(A, B), atol=1e-8)
-
-
-def _left_poles(A, B):
-    """Poles whose left eigenvectors are orthogonal to the inputs (Popov, Belevitch, Hautus)."""
-    values, vectors = np.linalg.eig(A.T)
-    return np.sort_complex(values[np.abs(vectors.T @ B).max(axis=1) < 1e-8])
-
-
-# ------------------------------------------------------------------------------------ feedback
-
-
-def test_lqr_solves_the_riccati_equation_and_is_stable():
-    lin = ax.linearize(cart_pole())
-    Q, R = np.diag([1.0, 2.0, 0.1, 0.1]), np.array([[0.5]])
-    K = lin.lqr({"rail": 1, "lean": 2, "rail.rate": 0.1, "lean.rate": 0.1}, R=0.5)
-    assert (K.poles.real < 0).all()
-    # P from K: the cost of the closed loop, which must give the same K again
-    closed = lin.A - lin.B @ K.K
-    P = solve_continuous_lyapunov(closed.T, -(Q + K.K.T @ R @ K.K))
-    assert np.allclose(np.linalg.solve(R, lin.B.T @ P), K.K)
-
-
-def test_lqr_balances_the_whole_robot():
-    model = ax.gallery.build("wheeled_pendulum").derive().compile()
-    upright = {"theta3": np.pi}
-    lin = ax.linearize(model, upright, states=["theta3", "theta3_dot", "surge", "psi", "psi_dot"])
-    law = lin.lqr({"theta3": 10, "surge": 1, "psi": 1})
-    assert not lin.stable and (law.poles.real < 0).all()
-    run = ax.simulate(model, 12.0, start={"theta3": np.pi + 0.25, "psi": 0.4}, input=law)
-    for name, end in (("theta3", np.pi), ("surge", 0.0), ("psi", 0.0)):
-        assert abs(run.final[name] - end) < 1e-3
-    on = ax.simulate(model, 12.0, start=upright, input=law.at({"surge": 0.5, "psi": -1.0}))
-    assert on.final["surge"] == pytest.approx(0.5, abs=1e-3)
-    assert on.final["psi"] == pytest.approx(-1.0, abs=1e-3)
-
-
-def test_feedback_reads_small_angles_and_angles_that_turn():
-    """Small deviations of a top that hangs from a ball; half a turn away from home."""
-    lin = ax.linearize(gimbal(), input="hold")
-    assert {"ball.rx", "ball.ry", "ball.rz"} < set(lin.states)
-    law = lin.feedback(np.eye(6)[[lin.states.index(f"ball.r{a}") for a in "xyz"] + [0, 0, 0]])
-    point = lin.point.as_dict()
-    for turn in np.eye(3) * 1e-3:
-        q = Rotation.from_rotvec(turn).as_quat()
-        for sign in (1, -1):  # both quaternions are the same attitude
-            moved = dict(zip(("ball.qx", "ball.qy", "ball.qz", "ball.qw"), sign * q, strict=True))
-            u = law(point | moved)
-            assert np.allclose([u[f"hand.m{a}"] for a in "xyz"], -turn, atol=1e-8)
-    lin = ax.linearize(balancer(), {"yaw": 3.0}, states=["yaw", "yaw_rate"])
-    law = lin.feedback({"left.torque": {"yaw": 1.0}})
-    assert law(lin.point.as_dict() | {"base.yaw": -3.2})["left.torque"] == pytest.approx(
-        -(2 * np.pi - 6.2))  # fmt: skip
-
-
-def test_steps_are_the_exact_flow_with_inputs_held():
-    with pytest.warns(ax.errors.NotAnEquilibrium):
-        lin = ax.linearize(cart_pole(), {"lean": 0.1, "rail.rate": 0.3}, input={"push": 1.0})
-    dt, x, u = 0.05, np.array([0.1, -0.2, 0.3, 0.1]), np.array([0.7])
-    made = lin.discretized(dt)
-    many = 4000  # Euler's steps, whose error halves with their length
-    y = x.copy()
-    for _ in range(many):
-        y = y + dt / many * (lin.A @ y + lin.B @ u + lin.drift)
-    assert np.allclose(made.A @ x + made.B @ u + made.drift, y, atol=1e-5)
-    law = ax.linearize(cart_pole()).discretized(dt).lqr()
-    assert (np.abs(law.poles) < 1).all()
-
-
-def test_python_control_gets_names():
-    control = pytest.importorskip("control")
-    lin = ax.linearize(balancer(), states=["pitch", "pitch_rate", "surge"])
-    made = lin.to_control()
-    assert np.allclose(np.sort_complex(made.poles()), lin.poles)
-    assert made.state_labels == ["base_pitch", "base_pitch_rate", "base_surge"]
-    assert made.input_labels == ["left_torque", "right_torque"]
-    K = control.lqr(made, np.eye(3), np.eye(2))[0]
-    assert np.allclose(K, lin.lqr().K)
-
-
-def test_without_python_control_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "control", None)
-    with pytest.raises(ax.errors.NotApplicable, match=r"pip install 'axode\[control\]'"):
-        ax.linearize(cart_pole()).to_control()
 
 
 # -------------------------------------------------------------------------------- what is told
@@ -580,6 +440,8 @@ def test_points_are_given_in_every_way_that_a_start_is():
     (lambda: ax.linearize(cart_pole()).reduced(["lean"]),
      "lean depends on lean.rate.\n  Add lean.rate"),
     (lambda: ax.linearize(cart_pole()).discretized(0.0), "dt must be > 0 s"),
+    (lambda: ax.linearize(cart_pole(), input={"push": 1.0}, settle=True),
+     "settle: no equilibrium was found near that point"),
     (lambda: ax.linearize(cart_pole(), parameters={"mass": 1.0}), "has no parameter 'mass'"),
 ])  # fmt: skip
 def test_mistakes_are_told_with_their_remedy(call, words):

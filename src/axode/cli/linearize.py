@@ -38,6 +38,9 @@ def linearize(
         list[str] | None, typer.Option(help="NAME=VALUE of inputs at that state; zero elsewhere.")
     ] = None,
     hold: Annotated[bool, typer.Option("--hold", help="Inputs that keep the speeds.")] = False,
+    settle: Annotated[
+        bool, typer.Option("--settle", help="Go to the equilibrium next to that state first.")
+    ] = False,
     parameter: Parameters = None,
     dt: Annotated[
         float | None, typer.Option(help="In steps of so many seconds, inputs held.")
@@ -49,7 +52,7 @@ def linearize(
 
     axode linearize wheeled_pendulum --at theta3=pi --states theta3,theta3_dot,surge
 
-    axode linearize flight_simulator --hold --out platform.npz
+    axode linearize pendulum_on_slope --hold --settle --states pitch,pitch_rate,surge
     """
     from axode.problems.linearize import linearize as linearize_model
 
@@ -60,7 +63,7 @@ def linearize(
         model_from(source), numbers("--at", at), states=words(states) or None,
         inputs=words(inputs) or None, outputs=words(outputs) or None,
         input="hold" if hold else numbers("--input", input),
-        parameters=numbers("--parameter", parameter),
+        settle=settle, parameters=numbers("--parameter", parameter),
     )  # fmt: skip
     if dt is not None:
         made = made.discretized(dt)

@@ -13,12 +13,11 @@ import numpy.typing as npt
 from axode.codegen.model import Model, Options
 from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
 from axode.mechanism.topology import tree_order
-from axode.problems.assemble import State, assemble, signal_name
+from axode.problems.assemble import State, signal_name
 from axode.problems.feedback import Reading
-from axode.problems.inputs import plan_input
 from axode.problems.linearization import AT_REST, Linearization
 from axode.problems.observables import Observables
-from axode.problems.switching import smallest_pivot
+from axode.problems.operating_point import inputs_there, operating_point, settled
 
 if TYPE_CHECKING:
     from axode.symbolic.linearization import Chart, Derivatives
@@ -26,17 +25,16 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 ALONE = 1e-8  # of a rate's largest derivative: a smaller rest is rounding
 DISTINCT = 1e-7  # smallest singular value of unit gradients: below, states repeat each other
-OPEN = 1e-6  # [m or rad]: a point that is open by more is refused
-NEXT_TO = 1e-9  # pivot of the solves behind the speeds below which they say nothing
+FASTEST = 1e6  # speed that a unit independent speed may cause: beyond, these are singular
 
 # charts of a model, by what was asked of it: linearising along a motion makes them once
-_CHARTS: WeakKeyDictionary[Model, dict[Any, tuple[Observables, Chart]]] = WeakKeyDictionary()
+_CHARTS: WeakKeyDictionary[Model, dict[Any, Chart]] = WeakKeyDictionary()
 
 
 def linearize(
     model: Model, at: Any = None, *, states: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None, input: Any = None,
-    parameters: Mapping[str, float] | None = None, t: float = 0.0,
+    settle: bool = False, parameters: Mapping[str, float] | None = None, t: float = 0.0,
 ) -> Linearization:  # fmt: skip
     """The linear model at a state that satisfies all constraints, by exact derivatives.
 
@@ -51,17 +49,22 @@ def linearize(
         inputs: Which of the model's; all unless given, the others stay as they are.
         outputs: Coordinates, speeds, measures, constraint forces by name; the states unless given.
         input: Inputs at the operating point by name, or "hold": those that keep the speeds.
+        settle: Go to the equilibrium next to `at` first: what the motors cannot hold, the
+            configuration does, as a balancer leans into a slope.
         parameters: Values by name instead of the defaults.
         t: Time, where it is explicit [s].
 
     Raises:
-        InvalidArgument: for states that repeat each other or do not stand alone.
+        InvalidArgument: for states that repeat each other or do not stand alone, or if there is
+            no equilibrium to settle at.
         SingularConfiguration: where the constraints lose rank.
     """
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, at, options)
-    u = _inputs_there(model, input, point)
-    task = _Task(model, point, u, options)
+    observables = Observables(model, "linearize")
+    if settle:
+        point = settled(model, point, input, lambda q: _places(observables, q, options))
+    task = _Task(observables, point, inputs_there(model, input, point), options)
     chosen = task.names(states, "state") if states is not None else task.all_states
     shown = task.names(outputs, "output") if outputs is not None else chosen
     made = task.linear(chosen, shown, _chosen_inputs(model, inputs))
@@ -69,60 +72,11 @@ def linearize(
         warnings.warn(
             f"'{model.name}' is at no equilibrium and in no steady motion there: "
             f"{', '.join(made.changing)} change, and the linear model holds only near that moment. "
-            'Its .drift tells the rates; input="hold" finds inputs that keep the speeds.',
+            'Its .drift tells the rates; input="hold" finds inputs that keep the speeds, '
+            "settle=True the equilibrium next to it.",
             NotAnEquilibrium, stacklevel=2,
         )  # fmt: skip
     return made
-
-
-def operating_point(model: Model, at: Any, options: dict[str, Any]) -> State:
-    """A consistent state from any of the ways to say one."""
-    if isinstance(at, State):
-        at = (at.q, at.nu)
-    elif hasattr(at, "final") and not isinstance(at, Mapping):
-        last = at.final
-        at = tuple(np.array([last[name] for name in names], dtype=float)
-                   for names in (model.coordinates, model.independent))  # fmt: skip
-    if not isinstance(at, tuple):
-        if at is not None and not isinstance(at, Mapping):
-            raise InvalidArgument(
-                "at: expected coordinates, speeds and measures by name, a State of assemble, a "
-                f"trajectory, or (q, nu), got {at!r}"
-            )
-        return assemble(model, at, **options)
-    q, nu = _arrays(model, at)
-    worst = float(np.abs(model.residual(q, **options)).max(initial=0.0))
-    lengths = [abs(float(np.linalg.norm(q[list(four)])) - 1) for four in model.facts.quaternions]
-    if not max([worst, *lengths]) <= OPEN:
-        raise InvalidArgument(
-            f"at: this q is open by {max([worst, *lengths]):.3g}; give the point by name, or call "
-            "axode.assemble(model, near=...) first"
-        )
-    return State(q, nu, worst, model, options)
-
-
-def _arrays(model: Model, at: tuple[Any, ...]) -> tuple[Array, Array]:
-    sizes = (len(model.coordinates), len(model.independent))
-    arrays = [np.asarray(a, dtype=float) for a in at]
-    if [a.shape for a in arrays] != [(n,) for n in sizes]:
-        shapes = ", ".join(str(a.shape) for a in arrays)
-        raise InvalidArgument(
-            f"at: one (q, nu) of sizes {sizes[0]} and {sizes[1]} is needed, got {shapes}"
-        )
-    return arrays[0], arrays[1]
-
-
-def _inputs_there(model: Model, given: Any, point: State) -> Array:
-    if isinstance(given, str) and given == "hold":
-        rest = np.zeros(len(model.independent))
-        held, _ = model.inverse_dynamics(point.q, point.nu, rest, residual=True, **point.options)
-        return np.asarray(held, dtype=float)
-    plan = plan_input(model, given)
-    if plan.constant is None or plan.constant.ndim != 1:
-        raise InvalidArgument(
-            'input: constant inputs by name are needed, or "hold" for those that keep the speeds'
-        )
-    return plan.constant
 
 
 def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
@@ -133,29 +87,47 @@ def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
     return [model.inputs.index(signal_name(model, name, model.inputs)) for name in names]
 
 
+def _tangents(observables: Observables, q: Array, options: Any) -> Array:
+    """Changes of q and nu that keep the constraints, in columns."""
+    from axode.symbolic.linearization import tangent_basis
+
+    R = observables.model.residual_jacobian(q, **options)
+    tangents = tangent_basis(observables.equations, R, q)
+    if tangents is None:
+        raise _singular(observables.model, "the constraints lose rank")
+    if not np.abs(observables.model.speed_map(q, **options)).max(initial=0.0) < FASTEST:
+        speeds = ", ".join(observables.model.independent)
+        raise _singular(
+            observables.model, f"the speeds {speeds} cannot describe the motion; derive the "
+            "mechanism with other independent=[...]")  # fmt: skip
+    return tangents
+
+
+def _places(observables: Observables, q: Array, options: Any) -> Array:
+    """Changes of q alone."""
+    tangents = _tangents(observables, q, options)
+    return tangents[: q.size, : tangents.shape[1] - len(observables.model.independent)]
+
+
+def _singular(model: Model, why: str) -> SingularConfiguration:
+    return SingularConfiguration(
+        f"'{model.name}' cannot be linearised there: the configuration is singular, {why}."
+    )
+
+
 class _Task:
     """One operating point, and the linear models of it."""
 
-    def __init__(self, model: Model, point: State, u: Array, options: dict[str, Any]) -> None:
-        from axode.symbolic.linearization import tangent_basis
-
-        self.model, self.point, self.u = model, point, u
+    def __init__(
+        self, observables: Observables, point: State, u: Array, options: dict[str, Any]
+    ) -> None:
+        model = observables.model
+        self.model, self.observables, self.point, self.u = model, observables, point, u
         self.t = options["t"]
         self._options: Options = options  # type: ignore[assignment]
         self.p = model.parameter_vector(options.get("parameters"))
-        self.observables = Observables(model, "linearize")
         self._charts = _CHARTS.setdefault(model, {})
-        equations = self.observables.equations
-        R = model.residual_jacobian(point.q, **self._options)
-        tangents = tangent_basis(equations, R, point.q)
-        if tangents is None or smallest_pivot(model, point.q, self._options) < NEXT_TO:
-            what = ("the constraints lose rank" if tangents is None else
-                    f"the speeds {', '.join(model.independent)} cannot describe the motion; derive "
-                    "the mechanism with other independent=[...]")  # fmt: skip
-            raise SingularConfiguration(
-                f"'{model.name}' cannot be linearised there: the configuration is singular, {what}."
-            )
-        self.tangents = tangents
+        self.tangents = _tangents(observables, point.q, options)
 
     def names(self, given: Sequence[str], kind: str) -> tuple[str, ...]:
         """Full names of what the user calls states or outputs."""
@@ -191,10 +163,10 @@ class _Task:
         from axode.symbolic.linearization import Chart
 
         if (states, outputs) not in self._charts:
-            q = self.observables
-            x, y = ([q.expression(n) for n in names] for names in (states, outputs))
-            self._charts[states, outputs] = (q, Chart(q.equations, x, y, q.reference))
-        chart = self._charts[states, outputs][1]
+            o = self.observables
+            x, y = ([o.expression(n) for n in names] for names in (states, outputs))
+            self._charts[states, outputs] = Chart(o.equations, x, y, o.reference)
+        chart = self._charts[states, outputs]
         return chart.at(self.point.q, self.point.nu, self.u, self.t, self.p)
 
     def linear(
@@ -212,9 +184,9 @@ class _Task:
         self._refuse_dependence(rest, d.x_dot_by_z @ Z, states, states, "state")
         C, rest = on_states(d.y_by_z @ Z, X)
         self._refuse_dependence(rest, d.y_by_z @ Z, outputs, states, "output")
-        m, q = self.model, self.observables
+        m = self.model
         names = tuple(m.inputs[k] for k in inputs)
-        units = {n: q.outputs[n] for n in (*states, *outputs)}
+        units = {n: self.observables.outputs[n] for n in (*states, *outputs)}
         units |= dict(zip(m.inputs, m.facts.input_units, strict=True))
         return Linearization(
             m.name, states, names, outputs, A, d.x_dot_by_u[:, inputs], C, d.y_by_u[:, inputs],
