@@ -26,7 +26,8 @@ def _power_of_two(w: Writer, n: str) -> str:
 
 def _exp_parts(w: Writer, x: str) -> tuple[str, str]:
     """(p, n) with exp(x) = 2**n (1 + p), |p| < 0.42."""
-    n, whole = nearest(w, w.mul(x, w.constant(1 / math.log(2))))
+    n, bits = nearest(w, x, 1 / math.log(2))
+    whole = w.whole_operation("sub", bits, w.whole(w.format.rounder_bits))
     r = minus_multiple(w, x, n, LN2)
     return w.fma(w.mul(r, r), w.polynomial(r, poly.EXP), r), whole
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from axode.codegen.ir import Writer
 
 
-def nearest(w: Writer, x: str) -> tuple[str, str]:
-    """The nearest integer of x, as a real and as an integer; two digits are left unused."""
+def nearest(w: Writer, x: str, scale: float) -> tuple[str, str]:
+    """The integer nearest to a multiple of x: as a real, and as the low bits of an integer.
+
+    The bits above are those of `Format.rounder_bits`.
+    """
     rounder = w.constant(w.format.rounder)
-    shifted = w.add(x, rounder)
-    whole = w.whole_operation("sub", w.bits(shifted), w.whole(w.format.rounder_bits))
-    return w.sub(shifted, rounder), whole
+    shifted = w.fma(x, w.constant(scale), rounder)
+    return w.sub(shifted, rounder), w.bits(shifted)
 
 
 def minus_multiple(w: Writer, x: str, n: str, parts: tuple[float, ...]) -> str:

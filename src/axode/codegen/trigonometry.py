@@ -52,7 +52,7 @@ def sin_cos(w: Writer, x: str) -> tuple[str, str]:
     numbers = _NUMBERS[w.format]
     known = w.compare("olt", w.fabs(x), w.constant(numbers.largest))
     x = w.select(known, x, w.constant(math.nan))
-    n, quadrant = nearest(w, w.mul(x, w.constant(2 / math.pi)))
+    n, quadrant = nearest(w, x, 2 / math.pi)  # the two low bits are used
     r = minus_multiple(w, x, n, numbers.half_pi)
     z = w.mul(r, r)
     sine = w.fma(w.mul(z, w.polynomial(z, numbers.sin)), r, r)
