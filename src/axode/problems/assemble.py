@@ -13,6 +13,7 @@ from axode.codegen.model import Model
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 CLOSED = 1e-10  # [m or rad]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 STEPS = 200
@@ -128,16 +129,25 @@ def _solved(
     model: Model, places: Mapping[str, Array], count: int, t: float, p: Array | None
 ) -> Array:
     """Closed configurations, each different one found once."""
-    each = np.column_stack([np.zeros((count, 1)), *places.values(),
-                            *([p] if p is not None and p.ndim > 1 else [])])  # fmt: skip
-    _, first, which = np.unique(each, axis=0, return_index=True, return_inverse=True)
+    first, which = _different([*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count)
     solved = []
     for run in first.tolist():
         own = None if p is None else dict(zip(model.parameters, p if p.ndim == 1 else p[run],
                                               strict=True))  # fmt: skip
         near = {name: float(values[run]) for name, values in places.items()}
         solved.append(assemble(model, near, t=t, parameters=own).q)
-    return np.array(solved)[which.reshape(-1)]
+    return np.array(solved)[which]
+
+
+def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
+    """Rows that differ from all before them, and the place of every row among those."""
+    number = np.zeros(count, dtype=np.intp)
+    for column in columns:  # one after the other: sorting whole rows takes many times as long
+        values, place = np.unique(column, return_inverse=True)
+        if len(values) > 1:
+            number = np.unique(number * len(values) + place.reshape(-1), return_inverse=True)[1]
+    _, first, which = np.unique(number, return_index=True, return_inverse=True)
+    return first, which.reshape(-1)
 
 
 def signal_name(model: Model, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
@@ -274,7 +284,9 @@ def _consistent_speeds(
     """Independent speeds that give the wanted ones, smallest otherwise; one state a row."""
     n = len(model.independent)
     rest = np.zeros((len(q), n))
-    if not wanted:
+    if set(wanted) <= set(model.independent):
+        for name, values in wanted.items():
+            rest[:, model.independent.index(name)] = values
         return rest
     Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
     rows, right = [], []
