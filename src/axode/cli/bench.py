@@ -25,7 +25,7 @@ STEP = 1e-5  # [s], so short that nothing falls over
 def bench(
     source: Annotated[
         str,
-        typer.Argument(metavar="[SOURCE]", help="A mechanism's file, or a name of the gallery."),
+        typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name of the gallery."),
     ] = "wheeled_pendulum",
     functions: Annotated[
         list[str] | None, typer.Option(help="Of the model, between commas; the usual unless given.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -62,11 +63,11 @@ def _of_binary(path: Path) -> Trajectory | dict[str, Array]:
     except FileError as refusal:
         if path.suffix.lower() != ".npz" or "not a trajectory" not in str(refusal):
             raise
-    with np.load(path, allow_pickle=False) as data:
-        try:
+    try:
+        with np.load(path, allow_pickle=False) as data:
             columns = {name: np.asarray(data[name], dtype=float) for name in data.files}
-        except (ValueError, TypeError):
-            raise FileError(f"'{path}' holds more than arrays of numbers") from None
+    except (ValueError, TypeError, EOFError, BadZipFile):
+        raise FileError(f"'{path}' is not a file of NumPy's that holds arrays of numbers") from None
     return _checked(path, columns)
 
 

@@ -10,7 +10,7 @@ from axode.cli.shared import AsJson, JsonFile, deliver
 
 
 def gallery(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Tell more of one.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Tell more of one.")] = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:

@@ -9,7 +9,10 @@ import typer
 
 from axode.cli.shared import (
     AsJson,
+    Columns,
+    ColumnsFile,
     Parameters,
+    Plot,
     Source,
     model_from,
     numbers,
@@ -53,14 +56,9 @@ def inverse(
         list[str] | None, typer.Option(help="MOTOR=VALUE where there are more than needed.")
     ] = None,
     parameter: Parameters = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(help="To show and to draw: names, or path, energy, inputs, ..."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write all columns: .csv, .npz or .parquet.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .pdf.")] = None,
+    columns: Columns = None,
+    out: ColumnsFile = None,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Say what the motors must give along a motion, along a path, or at one state.

@@ -28,6 +28,14 @@ Parameters = Annotated[
     list[str] | None,
     typer.Option("--parameter", help="NAME=VALUE in place of the default; may be repeated."),
 ]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(help="To show and to draw: names, or path, energy, inputs, ..."),
+]
+ColumnsFile = Annotated[
+    Path | None, typer.Option(help="Write all columns: .csv, .npz or .parquet.")
+]
+Plot = Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .pdf.")]
 
 
 # what is asked about -----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +10,10 @@ import typer
 from axode.cli.shared import (
     INTERRUPTED,
     AsJson,
+    Columns,
+    ColumnsFile,
     Parameters,
+    Plot,
     Source,
     model_from,
     numbers,
@@ -50,14 +52,9 @@ def simulate(
     every: Annotated[
         float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(help="To show and to draw: names, or path, energy, inputs, ..."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write all columns: .npz, .csv or .parquet.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .pdf.")] = None,
+    columns: Columns = None,
+    out: ColumnsFile = None,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a mechanism from a start, under inputs; say where it ends and what it cost.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def verify(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="A file of cases; those of Axode if left out."),
+        typer.Argument(metavar="FILE", help="A file of cases; those of Axode if left out."),
     ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,

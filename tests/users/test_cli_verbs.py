@@ -1,0 +1,263 @@
+"""Every verb tells what Python tells, and says what is wrong with what it is given."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.cli import run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def told(capsys, *arguments: str, code: int = 0):
+    """What the command line prints for machines."""
+    assert run([*arguments, "--json"]) == code, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def model_of(name: str):
+    return ax.gallery.build(name).derive().compile()
+
+
+def known(values):
+    """Numbers that are known; JSON has no word for the others."""
+    return {name: None if value != value else value for name, value in values.items()}
+
+
+# derive ------------------------------------------------------------------------------------------
+
+
+def test_derive_counts_what_the_tapes_hold(capsys):
+    found = told(capsys, "derive", "unicycle", "--formulation", "lagrange")
+    equations = ax.gallery.build("unicycle").derive("lagrange")
+    model = equations.compile("interpreter")
+    assert found["independent"] == list(equations.independent)
+    assert found["parameters"] == equations.parameters
+    assert found["latex"] == equations.latex()
+    for name, operations in found["operations"].items():
+        assert operations == model.tape(name).n_operations
+
+
+def test_derive_prints_short_equations_in_the_models_names(capsys):
+    assert run(["derive", "chaplygin_sleigh"]) == 0
+    shown = capsys.readouterr().out
+    assert "I[omega, omega] = m a^2 + J" in shown
+    assert "C nu[omega] = m a omega v" in shown
+    assert run(["derive", "four_bar"]) == 0
+    assert "--latex" in capsys.readouterr().out
+
+
+def test_derive_writes_a_document(tmp_path, capsys):
+    file = tmp_path / "x.tex"
+    assert run(["derive", "unicycle", "--part", "I", "--latex", "--out", str(file)]) == 0
+    latex = ax.gallery.build("unicycle").derive().latex(["I"])
+    assert capsys.readouterr().out.strip() == latex
+    text = file.read_text()
+    assert latex in text
+    assert text.index(r"\begin{document}") < text.index(r"\begin{aligned}")
+
+
+# simulate ----------------------------------------------------------------------------------------
+
+
+def test_simulate_ends_where_python_ends(tmp_path, capsys):
+    file = tmp_path / "run.csv"
+    found = told(capsys, "simulate", "unicycle", "--time", "1.5", "--start", "theta=pi/6,w=0.2",
+                 "--input", "tau_drive=0.1*sin(2*t)", "--input", "tau_steer=0.01", "--parameter",
+                 "m=3", "--every", "0.1", "--out", str(file))  # fmt: skip
+    expected = ax.simulate(
+        model_of("unicycle"), 1.5, start={"theta": np.pi / 6, "w": 0.2}, parameters={"m": 3.0},
+        input={"tau_drive": "0.1*sin(2*t)", "tau_steer": 0.01}, save_every=0.1,
+    )  # fmt: skip
+    assert found["status"] == "finished"
+    assert found["final"] == known(expected.final)
+    assert found["energy_error"] == expected.energy_error
+    assert found["units"]["tau_drive"] == "N m"
+    with file.open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert [float(row["time"]) for row in rows] == expected.time.tolist()
+    assert [float(row["x"]) for row in rows] == expected["x"].tolist()
+
+
+def test_a_formula_of_the_state_is_feedback(capsys):
+    found = told(capsys, "simulate", "unicycle", "--time", "1", "--start", "phi_dot=2", "--input",
+                 "tau_drive=-0.5*phi_dot")  # fmt: skip
+    expected = ax.simulate(model_of("unicycle"), 1.0, start={"phi_dot": 2.0},
+                           input=lambda s: {"tau_drive": -0.5 * s["phi_dot"]})  # fmt: skip
+    assert found["final"] == known(expected.final)
+    assert abs(found["final"]["phi_dot"]) < 1.9
+
+
+def test_a_run_stops_where_it_is_told_to(capsys):
+    found = told(capsys, "simulate", "unicycle", "--start", "phi_dot=2", "--until", "phi=1",
+                 "--columns", "phi,speeds")  # fmt: skip
+    assert found["final"]["phi"] == pytest.approx(1.0, abs=1e-9)
+    assert found["events"][0]["time"] == pytest.approx(0.5, rel=1e-9)
+    assert set(found["final"]) == {"phi", "v", "v_lat", "w", "phi_dot"}
+
+
+def test_a_run_that_fails_is_told_and_kept(tmp_path, capsys):
+    file = tmp_path / "run.npz"
+    arguments = ["simulate", "four_bar", "--time", "1", "--parameter", "m2=-1", "--out", str(file)]
+    found = told(capsys, *arguments, code=1)
+    assert "failed" in found["status"]
+    assert "failed" in found["error"]
+    kept = ax.Trajectory.load(file)
+    assert 0 < kept.time[-1] == found["time"][1] < 1
+    assert run(arguments) == 1
+    shown = capsys.readouterr()
+    assert "theta1_dot" in shown.out
+    assert "SimulationFailed" in shown.err
+
+
+def test_a_saved_model_simulates_as_its_mechanism(tmp_path, capsys):
+    file = tmp_path / "u.axm"
+    assert run(["export", "unicycle", "--to", str(file), "--parameters", "free"]) == 0
+    capsys.readouterr()
+    flags = ("--time", "0.5", "--start", "w=1", "--input", "tau_drive=0.1*t")
+    assert (told(capsys, "simulate", str(file), *flags)["final"]
+            == told(capsys, "simulate", "unicycle", *flags)["final"])  # fmt: skip
+
+
+# inverse -----------------------------------------------------------------------------------------
+
+
+def test_inverse_at_a_state(capsys):
+    found = told(capsys, "inverse", "five_axis_arm", "--at", "theta2=0.5,theta1_dot=1",
+                 "--acceleration", "theta3_dot=2")  # fmt: skip
+    model = model_of("five_axis_arm")
+    expected = model.inverse_dynamics({"theta2": 0.5}, {"theta1_dot": 1.0}, {"theta3_dot": 2.0})
+    assert list(found["inputs"].values()) == pytest.approx(expected.tolist(), rel=1e-12)
+    assert found["state"]["theta2"] == 0.5
+
+
+def test_inverse_says_what_motors_cannot_give(capsys):
+    found = told(capsys, "inverse", "wheeled_pendulum", "--at", "theta3=0.3")
+    model = model_of("wheeled_pendulum")
+    _, missing = model.inverse_dynamics({"theta3": 0.3}, {}, {}, residual=True)
+    assert list(found["missing"].values()) == pytest.approx(missing.tolist(), rel=1e-9)
+
+
+def test_inverse_undoes_simulate_through_a_file(tmp_path, capsys):
+    file = tmp_path / "run.csv"
+    flags = ["--time", "2", "--input", "tau_R=0.2*cos(t),tau_L=0.1", "--out", str(file)]
+    assert run(["simulate", "differential_drive", *flags]) == 0
+    given = ax.simulate(model_of("differential_drive"), 2.0,
+                        input={"tau_R": "0.2*cos(t)", "tau_L": 0.1})  # fmt: skip
+    found = tmp_path / "torque.csv"
+    assert run(["inverse", "differential_drive", "--motion", str(file), "--out", str(found)]) == 0
+    with found.open() as lines:
+        rows = list(csv.DictReader(lines))
+    for name in ("tau_R", "tau_L"):
+        assert [float(row[name]) for row in rows] == pytest.approx(given[name].tolist(), abs=1e-9)
+    # two columns are enough: the rest follows
+    lines = [",".join((row["time"], row["phi_R_dot"], row["phi_L_dot"])) for row in
+             csv.DictReader(file.open())]  # fmt: skip
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(["# by hand", "t;phi_R_dot;phi_L_dot".replace(";", ","), *lines]))
+    capsys.readouterr()
+    found = told(capsys, "inverse", "differential_drive", "--motion", str(short))
+    assert found["start"]["tau_R"] == pytest.approx(0.2, abs=1e-5)
+
+
+def test_inverse_along_formulas_and_paths(capsys):
+    model = model_of("differential_drive")
+    found = told(capsys, "inverse", "differential_drive", "--path", "circle:radius=2,speed=0.5",
+                 "--every", "1")  # fmt: skip
+    path = ax.paths.circle(2.0, speed=0.5)
+    expected = ax.paths.follow(model, path, save_every=1.0)
+    assert found["final"]["tau_R"] == pytest.approx(expected["tau_R"][-1], rel=1e-9)
+    found = told(capsys, "inverse", "four_bar", "--motion", "theta1=0.7+0.3*sin(t)", "--time", "2",
+                 "--every", "0.5")  # fmt: skip
+    expected = ax.inverse(model_of("four_bar"), {"theta1": "0.7+0.3*sin(t)"}, times=2.0,
+                          save_every=0.5)  # fmt: skip
+    assert found["final"]["tau"] == pytest.approx(expected["tau"][-1], rel=1e-9)
+
+
+# export, gallery, verify, bench, doctor ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".c", ".axm", ".tex", ".toml", ".ptx"])
+def test_export_writes_what_the_ending_says(ending, tmp_path, capsys):
+    found = told(capsys, "export", "unicycle", "--to", str(tmp_path / f"u{ending}"))
+    files = [Path(file) for file in found["files"]]
+    assert all(file.stat().st_size for file in files)
+    assert files[0].suffix == ending
+    if ending == ".c":
+        assert [file.suffix for file in files] == [".c", ".h"]
+        assert "forward_dynamics" in files[1].read_text()
+    if ending == ".toml":
+        again, first = ax.load(files[0]).derive(), ax.gallery.build("unicycle").derive()
+        assert str(again.mobility) == str(first.mobility)
+    if ending == ".axm":
+        model = ax.load_model(files[0])
+        assert model.forward_dynamics({}, {}, {"tau_drive": 1.0})[0] > 0
+
+
+def test_gallery_tells_more_of_one(capsys):
+    found = told(capsys, "gallery", "caster_robot")
+    mechanism = ax.gallery.build("caster_robot")
+    assert found["bodies"] == [body.name for body in mechanism.bodies]
+    assert found["parameters"] == mechanism.derive().parameters
+    assert run(["gallery", "caster_robot"]) == 0
+    assert "Angeles" in capsys.readouterr().out
+
+
+def test_gallery_lists_one_a_line_in_a_pipe(capsys):
+    assert run(["gallery"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(ax.gallery.NAMES)
+
+
+def test_verify_a_file_of_cases(tmp_path, capsys):
+    from axode.verification.cases import OPEN_CASES
+
+    cases = json.loads(Path(OPEN_CASES).read_text())[:1]
+    file = tmp_path / "cases.json"
+    file.write_text(json.dumps(cases))
+    assert all(check["passed"] for check in told(capsys, "verify", str(file)))
+    name, value = next(iter(cases[0]["expected"].items()))
+    cases[0]["expected"] = {name: np.asarray(value).astype(float).tolist()}
+    cases[0]["expected"][name] = (np.asarray(value, dtype=float) + 1).tolist()
+    file.write_text(json.dumps(cases))
+    assert not told(capsys, "verify", str(file), code=1)[0]["passed"]
+
+
+def test_bench_times_what_it_is_asked_for(capsys):
+    found = told(capsys, "bench", "chaplygin_sleigh", "--functions", "energy,mass_matrix",
+                 "--repeat", "3", "--batch", "16")  # fmt: skip
+    assert [row["function"] for row in found["functions"]] == ["energy", "mass_matrix"]
+    for row in found["functions"]:
+        for kind in ("call", "scalar", "vector", "threads"):
+            assert 0 < row[kind]["least"] <= row[kind]["median"] <= row[kind]["most"]
+    for steps in found["steps_per_second"].values():
+        assert 0 < steps["least"] <= steps["median"] <= steps["most"]
+    assert run(["bench", "chaplygin_sleigh", "--functions", "nope"]) == 1
+    assert "has no function 'nope'" in capsys.readouterr().err
+
+
+def test_doctor_finds_nothing_wrong_here(capsys):
+    found = told(capsys, "doctor")
+    assert found["passed"]
+    assert {check["what"] for check in found["checks"]} >= {"derive", "machine code", "simulate"}
+    assert found["versions"]["axode"] == ax.__version__
+    assert found["lanes"] in (2, 4, 8)
+
+
+def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
+    from axode.problems import assemble
+
+    def broken(*_arguments, **_options):
+        raise RuntimeError("a broken installation")
+
+    monkeypatch.setattr(assemble, "assemble", broken)
+    assert run(["doctor"]) == 1
+    shown = capsys.readouterr().out
+    assert "FAILED  loops: RuntimeError: a broken installation" in shown
+    assert "OK      derive" in shown
