@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ DEPENDS = 1e-9  # of the largest entry of a row: smaller ones are rounding
 WIDTH = 100  # characters of a printed line
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linearization:
     """x' = drift + A (x - x0) + B (u - u0), y = y0 + C (x - x0) + D (u - u0), every row named.
 
@@ -55,10 +55,10 @@ class Linearization:
     u0: Array
     y0: Array
     drift: Array
-    point: State = field(repr=False)
-    units: Mapping[str, str] = field(repr=False)
-    readings: tuple[Reading, ...] = field(repr=False)
-    held: Mapping[str, float] = field(repr=False)
+    point: State
+    units: Mapping[str, str]
+    readings: tuple[Reading, ...]
+    held: Mapping[str, float]
     changing: tuple[str, ...] = ()
     dt: float = 0.0
 
@@ -197,6 +197,10 @@ class Linearization:
         return feedback(self, K)
 
     # told --------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return (f"Linearization('{self.name}': {len(self.states)} states, {len(self.inputs)} "
+                f"inputs, {len(self.outputs)} outputs)")  # fmt: skip
 
     def __str__(self) -> str:
         step = f", in steps of {self.dt:g} s" if self.dt else ""

@@ -59,6 +59,11 @@ def linearize(
             no equilibrium to settle at.
         SingularConfiguration: where the constraints lose rank.
     """
+    if not isinstance(model, Model):
+        raise InvalidArgument(
+            f"linearize: a model is needed, got {type(model).__name__}; a mechanism's is "
+            "mechanism.derive().compile()"
+        )
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, at, options)
     observables = Observables(model, "linearize")
@@ -131,8 +136,8 @@ class _Task:
 
     def names(self, given: Sequence[str], kind: str) -> tuple[str, ...]:
         """Full names of what the user calls states or outputs."""
-        if isinstance(given, str):
-            raise InvalidArgument(f"{kind}s: a list of names is needed, got '{given}'")
+        if isinstance(given, str) or not len(given):
+            raise InvalidArgument(f"{kind}s: a list of names is needed, got {given!r}")
         known = self.observables.states if kind == "state" else self.observables.outputs
         names = tuple(self.observables.full(name, known) for name in given)
         if len(set(names)) != len(names):

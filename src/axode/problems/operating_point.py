@@ -11,7 +11,7 @@ import numpy.typing as npt
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument
 from axode.problems.assemble import State, assemble
-from axode.problems.inputs import plan_input
+from axode.problems.inputs import InputPlan, plan_input
 
 Array = npt.NDArray[np.float64]
 OPEN = 1e-6  # [m or rad]: a point that is open by more is refused
@@ -35,6 +35,9 @@ def operating_point(model: Model, at: Any, options: dict[str, Any]) -> State:
                 "at: expected coordinates, speeds and measures by name, a State of assemble, a "
                 f"trajectory, or (q, nu), got {at!r}"
             )
+        several = [name for name, value in (at or {}).items() if np.ndim(value)]
+        if several:
+            raise InvalidArgument(f"at: one number is needed for each of {', '.join(several)}")
         return assemble(model, at, **options)
     q, nu = _arrays(model, at)
     worst = float(np.abs(model.residual(q, **options)).max(initial=0.0))
@@ -69,7 +72,7 @@ def inputs_there(model: Model, given: Any, point: State) -> Array:
         rest = np.zeros(len(model.independent))
         held, _ = model.inverse_dynamics(point.q, point.nu, rest, residual=True, **point.options)
         return np.asarray(held, dtype=float)
-    plan = plan_input(model, given)
+    plan = InputPlan() if isinstance(given, str) else plan_input(model, given)
     if plan.constant is None or plan.constant.ndim != 1:
         raise InvalidArgument(
             'input: constant inputs by name are needed, or "hold" for those that keep the speeds'
