@@ -1,6 +1,7 @@
 """A kernel on arrays of the CPU: they go to the GPU, are advanced there, and come back.
 
-Runs that do not fit into the GPU's memory together go one piece after the other.
+Runs that do not fit into the GPU's memory together go one piece after the other. Where all fit,
+tables and read-only arrays stay there from call to call.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class BoundKernel:
         piece = device.piece_of(self.runs, kernel.dtype.itemsize * numbers)
         self.pieces = [slice(k, min(k + piece, self.runs)) for k in range(0, self.runs, piece)]
         self._kept: dict[str, Any] | None = None  # tables that stay there, if all runs do
+        self._constant: dict[str, Any] = {}  # and given arrays that nobody can change
 
     def __call__(self, budget: int, threads: int | None = None) -> None:
         """Advance all runs; state buffers change in place, tables when they are fetched."""
@@ -66,7 +68,12 @@ class BoundKernel:
     def _advance(self, part: slice, tables: dict[str, Any], budget: int) -> None:
         header = self.kernel.header
         names = (*header["state"], *header["given"])
-        arrays = {name: self._moved(self.buffers[name], 2, part) for name in names}
+        arrays = {name: self._constant.get(name) for name in names}
+        for name, there in arrays.items():
+            if there is None:
+                arrays[name] = self._moved(self.buffers[name], 2, part)
+                if len(self.pieces) == 1 and not self.buffers[name].flags.writeable:
+                    self._constant[name] = arrays[name]
         self.kernel(arrays, tables, budget=budget)
         for name in header["state"]:
             self.buffers[name][part] = self._numpy(arrays[name])
