@@ -41,7 +41,7 @@ def reproduce(
 
 
 def _list(as_json: bool) -> None:
-    from axode.reproduce.catalogue import SOURCES, catalogue
+    from axode.reproduce.sources import SOURCES, catalogue
 
     items = catalogue()
     if as_json:

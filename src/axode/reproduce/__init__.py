@@ -4,8 +4,8 @@
 `axode reproduce --all` does so for everything, with a page over it.
 """
 
-from axode.reproduce.catalogue import SOURCES, catalogue
 from axode.reproduce.making import Reproduction, Reproductions, reproduce
+from axode.reproduce.sources import SOURCES, catalogue
 from axode.reproduce.verdict import Check, Verdict
 
 __all__ = [

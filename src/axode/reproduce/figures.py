@@ -70,8 +70,10 @@ def _ours(panel: Panel) -> list[Curve]:
 
 def _legend_below(figure: Any, grid: Sequence[Any]) -> None:
     """One legend for all panels, whose curves have the same names."""
-    entries = {label: handle for axes in grid
-               for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}  # fmt: skip
+    entries: dict[str, Any] = {}
+    for axes in grid:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
     if entries:
         figure.legend(entries.values(), entries.keys(), loc="outside lower center",
                       ncols=min(len(entries), MOST))  # fmt: skip
@@ -87,7 +89,8 @@ def _legend_above(axes: Any, panel: Panel) -> None:
 
 
 def _labels(panel: Panel) -> list[str]:
-    return [thing.label for thing in (*panel.curves, *panel.levels) if thing.label]
+    labels = [curve.label for curve in panel.curves] + [level.label for level in panel.levels]
+    return [label for label in labels if label]
 
 
 def _lines(panel: Panel) -> int:

@@ -15,9 +15,9 @@ import numpy as np
 from axode.codegen.modelfile import write_atomically
 from axode.errors import FileError
 from axode.problems.progress import Progress
-from axode.reproduce.catalogue import chosen
 from axode.reproduce.figures import drawn
 from axode.reproduce.item import Item, Outcome
+from axode.reproduce.sources import chosen
 from axode.reproduce.verdict import Verdict
 from axode.show.style import need_matplotlib
 

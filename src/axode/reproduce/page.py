@@ -8,7 +8,7 @@ from html import escape
 from string import Template
 from typing import TYPE_CHECKING
 
-from axode.reproduce.catalogue import SOURCES
+from axode.reproduce.sources import SOURCES
 
 if TYPE_CHECKING:
     from axode.reproduce.making import Reproduction

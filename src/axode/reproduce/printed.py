@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 Array = npt.NDArray[np.float64]
-RTOL, ATOL = 1e-12, 1e-13
+RTOL, ATOL = 1e-10, 1e-12
 SAME_TIME = 1e-9  # [s]
 
 

@@ -26,7 +26,8 @@ DATA = {
 GRAVITY = 9.81  # [m/s^2]
 RADIUS, TURNING = 2.0, 0.4  # of the mass centre's circle [m], of the platform [rad/s]
 BETWEEN, CURVE, LEAD, SPEED = 0.6, 2.4, 0.8, 0.8  # the two lines [m], [m/s]
-SPACING = 0.005  # [s]
+SPACING = 0.01  # [s]
+STRAYS = 1e-3  # [m] that torques joined by lines, a hundred a second, may lead off the path
 BEGINNING = 2.0  # [s] of the circle that is drawn; nothing changes later
 TRAILING = -math.pi / 2  # psi, when the caster runs ahead of the driven wheels
 FRICTION = 0.6
@@ -68,7 +69,7 @@ def on_lines() -> Outcome:
 def _driven(path: Path) -> tuple[Model, Trajectory]:
     """The motion along a path; the caster runs ahead, as in the source, so that -y is forward."""
     equations = build("caster_robot", **DATA).derive(independent=("theta1_dot", "theta2_dot"))
-    model = equations.compile(parameters="fixed")
+    model = equations.compile("interpreter")
     run = follow(model, path, forward="-y", start={"psi": TRAILING}, save_every=SPACING)
     return model, run
 
@@ -102,7 +103,7 @@ def _outcome(
               max(apart(run[f"tau{k}"], theirs[k - 1]) for k in (1, 2)), 0.0, 1e-9, "N m"),
         Check("velocity of the path left over", largest(run["path.residual"]), 0.0, 1e-10, "m/s"),
         Check("direct dynamics under these torques off the path by",
-              max(apart(run[name], back[name]) for name in ("x", "y")), 0.0, 1e-4, "m"),
+              max(apart(run[name], back[name]) for name in ("x", "y")), 0.0, STRAYS, "m"),
         Check("loads less the weight", apart(ground.normal.sum(axis=-1), weight), 0.0, 1e-8, "N"),
         *checks,
     ]  # fmt: skip

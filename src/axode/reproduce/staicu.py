@@ -33,7 +33,7 @@ def _derived() -> tuple[Equations, Model]:
     equations = build("wheeled_pendulum", **DATA).derive(
         independent=("phi1_dot", "phi2_dot", "theta3_dot")
     )
-    return equations, equations.compile(parameters="fixed")
+    return equations, equations.compile("interpreter")
 
 
 def pulse(t: float) -> float:

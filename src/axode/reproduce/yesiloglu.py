@@ -64,7 +64,7 @@ CAPTION = (
 
 def _compiled(formulation: str) -> Model:
     equations = build("two_wheeled_cart", **DATA).derive(formulation, INDEPENDENT)
-    return equations.compile(parameters="fixed")
+    return equations.compile("interpreter")
 
 
 def _run(model: Model) -> Trajectory:
