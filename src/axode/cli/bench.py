@@ -153,29 +153,30 @@ def _machine() -> dict[str, Any]:
 def _show(data: dict[str, Any]) -> None:
     from axode.cli.tables import show_table
 
-    machine, kinds = data["machine"], ("call", "scalar", "vector", "threads")
-    heads = (">a call from Python", ">scalar code", f">{machine['lanes']} lanes",
-             f">{machine['threads']} threads")  # fmt: skip
-    rows = [(row["function"], str(row["operations"]), *(_seconds(row[kind]) for kind in kinds))
-            for row in data["functions"]]  # fmt: skip
+    machine = data["machine"]
+    kinds = {"call": "a call from Python", "scalar": "a sample, scalar code",
+             "vector": f"a sample, {machine['lanes']} lanes",
+             "threads": f"a sample, {machine['threads']} threads"}  # fmt: skip
+    rows = [(row["function"] if kind == "call" else "", what, *_seconds(row[kind]))
+            for row in data["functions"] for kind, what in kinds.items()]  # fmt: skip
+    counts = ", ".join(f"{row['function']} {row['operations']}" for row in data["functions"])
     show_table(
-        ("function", ">operations", *heads), rows,
-        title=f"{data['model']} on {machine['processor']}: median (least..most) a sample, "
-              f"batches of {data['batch']}",
+        ("function", "time of", ">median", ">least", ">most", "unit"), rows,
+        title=f"{data['model']} on {machine['processor']}, batches of {data['batch']}",
+        note=f"operations: {counts}",
     )  # fmt: skip
     print()
-    rows = [(word, _rate(found)) for word, found in data["steps_per_second"].items()]
-    show_table(("simulated by rk4", ">steps a second, with starting and recording"), rows)
+    rows = [(word, *_rate(found)) for word, found in data["steps_per_second"].items()]
+    show_table(("rk4, with starting and recording", ">median", ">least", ">most", "unit"), rows)
 
 
-def _seconds(times: dict[str, float]) -> str:
+def _seconds(times: dict[str, float]) -> tuple[str, ...]:
     scale, unit = next((s, u) for s, u in ((1e9, "ns"), (1e6, "us"), (1e3, "ms"), (1.0, "s"))
                        if times["median"] * s < 1000 or u == "s")  # fmt: skip
-    median, least, most = (f"{times[word] * scale:.3g}" for word in ("median", "least", "most"))
-    return f"{median} {unit} ({least}..{most})"
+    return (*(f"{times[word] * scale:.4g}" for word in ("median", "least", "most")), unit)
 
 
-def _rate(found: dict[str, Any]) -> str:
+def _rate(found: dict[str, Any]) -> tuple[str, ...]:
     if "refused" in found:
-        return str(found["refused"])
-    return f"{found['median']:.3g} ({found['least']:.3g}..{found['most']:.3g})"
+        return "-", "-", "-", str(found["refused"])
+    return (*(f"{found[word]:.3g}" for word in ("median", "least", "most")), "steps/s")

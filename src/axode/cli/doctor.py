@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -69,10 +70,8 @@ def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
     gpu, cache = facts["gpu"], facts["cache"]
     kept = "off (AXODE_CACHE)"
     if cache["folder"]:
-        state = "writable" if cache["writable"] else "NOT writable; code is compiled every time"
-        kept = (
-            f"{cache['folder']}, {state}, {cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
-        )
+        state = "" if cache["writable"] else "NOT writable, "
+        kept = f"{cache['folder']}, {state}{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
     graphics = gpu.get("why") or (f"{gpu['name']}, {gpu['memory'] / 2**30:.0f} GiB, capability "
                                   f"{gpu['capability']}, driver {gpu['driver']}")  # fmt: skip
     there = [f"{one['package']} {one['version']}" for one in facts["extras"].values()
@@ -130,14 +129,11 @@ def _machine_code(known: dict[str, Any]) -> tuple[bool, str]:
 
     known["model"] = known["equations"].compile()
     q, nu, u = _states(known["model"], 101)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        vector = known["model"].forward_dynamics(q, nu, u, threads=1)
-        scalar = np.array(
-            [known["model"].forward_dynamics(*row) for row in zip(q, nu, u, strict=True)]
-        )
+    vector = known["model"].forward_dynamics(q, nu, u, threads=1)
+    rows = zip(q, nu, u, strict=True)
+    scalar = np.array([known["model"].forward_dynamics(*row) for row in rows])
     expected = known["equations"].compile("interpreter").forward_dynamics(q, nu, u)
-    known["vector"], known["told"] = vector, [str(one.message) for one in told]
+    known["vector"] = vector
     size = np.abs(expected).max(axis=-1, keepdims=True)
     errors = [float((np.abs(got - expected) / size).max()) for got in (scalar, vector)]
     return max(errors) < 1e-11, (f"differs from the interpreter by {errors[0]:.0e} (scalar) and "
@@ -159,12 +155,19 @@ def _threads(known: dict[str, Any]) -> tuple[bool, str]:
 
 
 def _cache(known: dict[str, Any]) -> tuple[bool, str]:
-    from axode.cli.machine import cache
+    """Something is written there and read again."""
+    from axode.codegen.cache import ObjectCache, cache_directory
 
-    here = cache()
-    if here["folder"] is None:
+    folder = cache_directory()
+    if folder is None:
         return True, "off"
-    return not known.get("told"), "; ".join(known.get("told", ())) or "read and written"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        cache, name, probe = ObjectCache(folder), f"doctor-{os.getpid()}", b"is it kept?"
+        cache.write(name, probe)
+        kept = cache.read(name) == probe
+        (folder / f"{name}.o").unlink(missing_ok=True)
+    return kept, str(told[0].message) if told else f"{folder} keeps what is compiled"
 
 
 def _simulate(known: dict[str, Any]) -> tuple[bool, str]:
