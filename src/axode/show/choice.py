@@ -252,7 +252,7 @@ def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Pan
               for panel in _by_unit(trajectory, group)]  # fmt: skip
     if trajectory.columns("energy"):
         panels += energy_panels(trajectory)[:1]
-    return panels or _by_unit(trajectory, trajectory.names[:NOTABLE])
+    return panels if panels or without else _by_unit(trajectory, trajectory.names[:NOTABLE])
 
 
 def _shortened(panel: Panel) -> Panel:

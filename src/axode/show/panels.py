@@ -27,6 +27,7 @@ DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them ar
 TOLD_APART = len(COLOURS)  # runs that have a colour each
 LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
 STILL = 1e-12  # a range below is a constant
+HALF_A_TURN = np.pi + 1e-9
 DECADES = 12  # of a logarithmic axis
 
 
@@ -100,9 +101,9 @@ def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> 
 
 
 def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
-    """A run of a curve, with a gap where an angle jumps by a turn: nothing moved there."""
+    """A run of a curve, with a gap where an angle between -pi and pi jumps: nothing moved there."""
     values = curve.values[run]
-    if not curve.wraps:
+    if not curve.wraps or np.nanmax(np.abs(values), initial=0.0) > HALF_A_TURN:
         return time, values
     jumps = np.flatnonzero(np.abs(np.diff(values)) > np.pi) + 1
     return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)

@@ -239,7 +239,7 @@ def _draw_headings(axes: Axes, track: Track, wheels: Sequence[Track]) -> None:
     if track.heading is None:
         return
     angle = track.heading[0][poses]
-    axes.quiver(track.x[0][poses], track.y[0][poses], np.cos(angle), np.sin(angle), angles="xy",
+    axes.quiver(track.x[0][poses], track.y[0][poses], np.cos(angle), np.sin(angle),
                 pivot="tail", color=INK, scale=22, width=0.0045, headwidth=4.2, headlength=5,
                 headaxislength=4.4, zorder=3.5)  # fmt: skip
 

@@ -23,7 +23,7 @@ from axode.show.panels import (
     mark_failures,
 )
 from axode.show.path import Track, bases, draw_path, path_height, tracks, wheel_tracks
-from axode.show.style import GREY, Size, figure_style, new_figure, sized
+from axode.show.style import GREY, Size, figure_style, new_figure, pin_ticks, sized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,6 +174,7 @@ def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float
     """Legends in their places, and heights that have room for them; that of all [in]."""
     for part in parts:
         add_legend(part.axes, part.legend)
+        pin_ticks(part.axes)
     totals = []
     for grid in grids:
         column = [part for part in parts if part.axes.get_gridspec() is grid]

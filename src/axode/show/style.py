@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from axode.errors import NotApplicable, UnknownName
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Blue, orange, green, purple, sky, brown, amber, ink: any two at least 20 apart in CIE Lab, to
@@ -131,6 +132,23 @@ def new_figure(width: float, height: float) -> Figure:
     # Notebooks know figures of pyplot only; this one they ask for its own picture.
     figure._repr_png_ = partial(png, figure)  # type: ignore[attr-defined]
     return figure
+
+
+def pin_ticks(axes: Axes) -> None:
+    """Ticks that are made later, when the figure is drawn elsewhere, look as those made now."""
+    import matplotlib as mpl
+
+    rc: dict[Any, Any] = mpl.rcParams
+    for axis in ("x", "y"):
+        axes.tick_params(
+            axis=axis, which="major", direction=rc[f"{axis}tick.direction"],
+            length=rc[f"{axis}tick.major.size"], width=rc[f"{axis}tick.major.width"],
+            pad=rc[f"{axis}tick.major.pad"], color=rc[f"{axis}tick.color"],
+            labelsize=rc[f"{axis}tick.labelsize"], labelcolor=rc[f"{axis}tick.labelcolor"],
+            labelfontfamily=rc["font.family"], grid_color=rc["grid.color"],
+            grid_linewidth=rc["grid.linewidth"], grid_linestyle=rc["grid.linestyle"],
+            grid_alpha=rc["grid.alpha"],
+        )  # fmt: skip
 
 
 def png(figure: Figure, dpi: int = 110) -> bytes:
