@@ -1,0 +1,106 @@
+"""The viewer as its users have it: in a browser, with a mouse and keys."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode import gallery
+from tests.browser.conftest import Sight, colours
+
+pytest.importorskip("viser", reason="pip install axode[view]")
+pytestmark = pytest.mark.browser
+
+SMALL = {"width": 600, "height": 400}  # drawn without a GPU, so the fewer pixels the better
+PATIENCE = 60.0  # [s] on a busy machine
+
+
+@pytest.fixture
+def opened() -> Iterator[list[Any]]:
+    """Viewers to close, whatever happens."""
+    viewers: list[Any] = []
+    yield viewers
+    for viewer in viewers:
+        viewer.close()
+
+
+def open_page(sight: Sight, viewers: list[Any], what: Any, **options: Any) -> Any:
+    viewer = ax.view(what, port=0, open_browser=False, block=False, **options)
+    viewers.append(viewer)
+    sight.page.set_viewport_size(SMALL)
+    sight.page.set_default_timeout(1000 * PATIENCE)
+    sight.page.goto(viewer.url)
+    sight.page.wait_for_selector("canvas")
+    until(lambda: drawn(sight))
+    return viewer
+
+
+def drawn(sight: Sight) -> bool:
+    return colours(scenery(sight)) > 200
+
+
+def scenery(sight: Sight) -> np.ndarray:
+    """The part of the page without the panel and the notice about software drawing."""
+    return sight.picture()[150:, :270]
+
+
+def until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.05)
+
+
+def type_into(sight: Sight, label: str, value: str) -> None:
+    """The number beside a slider, as if typed."""
+    text = sight.page.locator("label").filter(has_text=label).first
+    number = text.locator("xpath=../../..").locator("input[type=text]").first
+    number.fill(value)
+    number.press("Enter")
+
+
+def test_a_trajectory_is_played_and_scrubbed(sight: Sight, opened: list[Any]) -> None:
+    threads = set(threading.enumerate())
+    model = gallery.build("differential_drive").derive().compile()
+    run = ax.simulate(model, 4.0, input={"tau_R": 0.1, "tau_L": 0.2})
+    viewer = open_page(sight, opened, run, play=False, follow=False, trails="all contacts",
+                       signals="kinetic", forces=True)  # fmt: skip
+    first = scenery(sight)
+    sight.page.get_by_role("button", name="Play").click()
+    until(lambda: viewer.stage.playback.elapsed > 0.2)
+    sight.page.get_by_role("button", name="Pause").click()
+    until(lambda: not viewer.stage.playback.playing)
+    type_into(sight, "time", "3.5")
+    until(lambda: abs(viewer.stage.playback.elapsed - 3.5) < 0.01)
+    until(lambda: (np.abs(scenery(sight).astype(int) - first) > 30).any(axis=-1).mean() > 0.01)
+    sight.page.mouse.click(120, 300)  # away from the panel
+    sight.page.keyboard.press("j")  # a step back
+    until(lambda: viewer.stage.playback.elapsed < 3.47)
+    assert sight.complaints == [] and sight.strangers == []
+    viewer.close()
+    assert not {t for t in threading.enumerate() if t.name == "axode-viewer"} - threads
+
+
+def test_a_robot_is_driven(sight: Sight, opened: list[Any]) -> None:
+    viewer = open_page(sight, opened, gallery.build("differential_drive"), drive="torque",
+                       follow=False)  # fmt: skip
+    before = viewer.poses
+    type_into(sight, "tau_R", "0.4")
+    type_into(sight, "tau_L", "0.4")
+    until(lambda: np.abs(viewer.poses - before).max() > 0.1)
+    sight.page.get_by_role("button", name="Reset").click()
+    until(lambda: viewer.stage.drive.time < 1.0 and not viewer.stage.drive.wanted.any())
+    until(lambda: np.abs(viewer.poses - before).max() < 1e-6)
+    sight.page.mouse.click(120, 300)  # away from the panel
+    sight.page.keyboard.press("i")  # ahead
+    until(lambda: (viewer.stage.drive.wanted > 0).all())
+    until(lambda: np.abs(viewer.poses - before).max() > 0.01)
+    sight.page.get_by_role("button", name="Pause").click()
+    until(lambda: not viewer.stage.drive.running)
+    assert sight.complaints == [] and sight.strangers == []
