@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ SHORTER = {
     valencia: {"PERIODS": 3, "SPACING": 0.05},
     yesiloglu: {"DURATION": 0.8, "FEW": 20},
 }
+MANUAL = Path(__file__).parents[2] / "docs" / "sources" / "reproduce.md"
 DIFFER = {"quasimoro-straight", "caster-torques", "cart-methods"}  # all for reasons in the errata
 ITEMS = catalogue()
 
@@ -88,6 +90,12 @@ def test_both_readings_of_the_third_manoeuvre(outcomes):
     assert np.abs(table["theta2 [rad]"]).max() < 1e-9  # held for ever
     assert np.abs(table["theta2 released [rad]"]).max() > 0.01  # drifts once let go
     assert table["M2 released [N m]"][-1] == 0.0
+
+
+def test_the_manual_has_these_verdicts(outcomes):
+    rows = [row.split("|")[1:] for row in MANUAL.read_text().splitlines() if row.startswith("| `")]
+    told = {item.strip(" `"): word.strip() for item, _, word, *_ in rows}
+    assert told == {name: outcome.verdict.word for name, outcome in outcomes.items()}
 
 
 def test_a_wrong_model_is_seen(monkeypatch):

@@ -141,12 +141,13 @@ def caster_robot() -> Outcome:
     checks = [
         Check("our motion and that of the printed C apart by",
               max(apart(run[name], row) for name, row in zip(names, wrong, strict=True)), 0.0,
-              SAME, "rad, m", why="the book takes the platform's Coriolis forces for zero; with "
+              SAME, "rad/s, rad or m",
+              why="the book takes the platform's Coriolis forces for zero; with "
               "m_p r² (a/l) omega [0 -1; 1 0] added (erratum A-7) the two agree",
               explained=far + SAME),
         Check("with C completed apart by",
               max(apart(run[name], row) for name, row in zip(names, right, strict=True)), 0.0,
-              SAME, "rad, m"),
+              SAME, "rad/s, rad or m"),
         Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
     ]  # fmt: skip
     t = run.time
@@ -207,7 +208,7 @@ def delta_array() -> Outcome:
     checks = [
         Check("our motion and that of (12.78), (12.61), (12.62) apart by",
               max(apart(run[name], row) for name, row in zip(names, theirs, strict=True)), 0.0,
-              SAME, "rad, m"),
+              SAME, "rad/s, rad or m"),
         Check("omega and Exercise 12.7 apart by", apart(run["omega"], omega), 0.0, 1e-6, "rad/s"),
         Check("3 r sigma + a (theta_1 + theta_2 + theta_3) changes by",
               apart(kept, kept[0]), 0.0, SAME, "m"),

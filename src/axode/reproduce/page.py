@@ -9,6 +9,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from axode.reproduce.sources import SOURCES
+from axode.reproduce.verdict import WORDS
 
 if TYPE_CHECKING:
     from axode.reproduce.making import Reproduction
@@ -21,7 +22,7 @@ _PAGE = Template("""<!doctype html>
 <title>Axode: what the sources show, computed again</title>
 <style>
 :root { color-scheme: light; --ink: #22282e; --grey: #69737d; --line: #e6e9ec; }
-body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; color: var(--ink); max-width: 980px;
+body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; color: var(--ink); max-width: 1040px;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .3rem; }
 h2 { font-size: 1.2rem; margin-top: 2.6rem; padding-bottom: .2rem;
@@ -31,6 +32,8 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0;
   border-bottom: 1px solid var(--line); }
 th, figcaption, .note { color: var(--grey); font-weight: normal; }
+.numbers { color: var(--grey); font-size: .85rem; }
+td:first-child, figcaption a { white-space: nowrap; }
 figure { margin: 0; }
 figure img { max-width: 100%; height: auto; display: block; }
 figcaption { font-size: .9rem; margin-top: .3rem; }
@@ -47,7 +50,7 @@ equations, dots the numbers it prints. A verdict <span class="pass">passes</span
 agree, <span class="differs">differs</span> if the source's number is another one for a known
 reason, and <span class="fails">fails</span> otherwise.</p>
 <table>
-<tr><th>item</th><th>what the source shows</th><th>verdict</th></tr>
+<tr><th>item</th><th>what the source shows</th><th>verdict</th><th>numbers compared</th></tr>
 $rows
 </table>
 $sections
@@ -60,7 +63,8 @@ def page(made: Sequence[Reproduction]) -> str:
     """The page as HTML text, its pictures inside."""
     rows = "\n".join(
         f'<tr><td><a href="#{one.item.id}">{one.item.id}</a></td>'
-        f"<td>{escape(one.item.shows)}</td><td>{_word(one)}</td></tr>"
+        f"<td>{escape(one.item.shows)}</td><td>{_word(one)}</td>"
+        f'<td class="numbers">{escape(one.verdict.sentence)}</td></tr>'
         for one in made
     )
     sections = []
@@ -68,8 +72,9 @@ def page(made: Sequence[Reproduction]) -> str:
         found = [_section(one) for one in made if one.item.source == source]
         if found:
             sections.append(f"<h2>{escape(title)}</h2>\n" + "\n".join(found))
-    passed = sum(one.verdict.word == "pass" for one in made)
-    count = f"{passed} of {len(made)} pass"
+    words = [one.verdict.word for one in made]
+    passing, differing, failing = (words.count(word) for word in WORDS)
+    count = f"Of {len(made)}, {passing} pass, {differing} differ and {failing} fail"
     return _PAGE.substitute(count=count, rows=rows, sections="\n".join(sections))
 
 
