@@ -86,36 +86,6 @@ def drive_an_eight(bot: ax.Mechanism) -> ax.Trajectory:
                        input=balance)  # fmt: skip
 
 
-def picture(run: ax.Trajectory, path: Path) -> None:
-    """Tracks of both wheels from above; lean, torques and the energy balance over time."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
-                         "axes.titlesize": 10, "axes.titleweight": "bold"})  # fmt: skip
-    figure, axes = plt.subplot_mosaic([["track", "lean"], ["track", "torque"], ["track", "energy"]],
-                                      figsize=(9, 4.6), width_ratios=[1.5, 1])  # fmt: skip
-    for side, colour in (("left", "#1f6f8b"), ("right", "#e0703a")):
-        track = axes["track"]
-        track.plot(run[f"{side}.contact.x"], run[f"{side}.contact.y"], color=colour, label=side)
-        axes["torque"].plot(run.time, run[f"{side}.torque"], color=colour, label=side)
-    axes["track"].set(aspect="equal", xlabel="x [m]", ylabel="y [m]", title="Wheel tracks")
-    axes["track"].legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-    axes["lean"].plot(run.time, run["base.pitch"], color="#444444")
-    axes["lean"].set(ylabel="pitch [rad]", title="Lean, torque, energy balance")
-    axes["torque"].set(ylabel="torque [N m]")
-    energy = run["kinetic"] + run["potential"]
-    axes["energy"].plot(run.time, energy - energy[0], color="#444444", label="stored")
-    axes["energy"].plot(run.time, run["supplied"], "--", color="#b03060", label="supplied")
-    axes["energy"].set(xlabel="time [s]", ylabel="energy [J]")
-    axes["energy"].legend(frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=160)
-    plt.close(figure)
-
-
 def main() -> None:
     """Run both robots."""
     OUT.mkdir(exist_ok=True)
@@ -123,7 +93,7 @@ def main() -> None:
     (OUT / "demo.json").write_text(json.dumps(results, indent=2))
     run = drive_an_eight(balancer())
     run.save(OUT / "balancer.npz")
-    picture(run, OUT / "balancer.png")
+    run.plot("path", "pitch", "torque", "energy", save=OUT / "balancer.png")
     print(f"{run}: largest error of the energy balance {run.energy_error:.1e} of its energy,")
     print(f"  wheels touch the ground within {run['residual'].max():.1e} m.")
     print(f"Numbers and a picture are in {OUT}/: demo.json, balancer.npz, balancer.png.")

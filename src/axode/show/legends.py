@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from axode.show.style import Size
+from axode.show.style import FONTS, Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS = 72.0  # an inch
-WIDTH_OF_LETTER = 0.6  # of the size of the text, on average
+WIDTH_OF_LETTER = 0.62  # of the size of the text, of most names on average
 ROW = 1.42  # height of a row, of the size of the text
-HANDLE = 3.2  # the line before a label and the space after it, of the size of the text
+HANDLE = 3.8  # the line before a label and the space after it, of the size of the text
 BESIDE = 0.34  # of the width of the figure: wider, a legend stands above
 AXIS = 0.7  # [in] that numbers and label of an axis take
 
@@ -110,5 +110,10 @@ def _around(label: str, start: int, end: int, letters: int) -> str:
 
 
 def width_of(label: str, text: float) -> float:
-    """About how wide a text of this size [pt] is [in]."""
-    return WIDTH_OF_LETTER * len(label) * text / POINTS
+    """How wide a text of this size [pt] is [in]."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    font = FontProperties(family=FONTS, size=text)
+    width, _, _ = TextToPath().get_text_width_height_descent(label, font, ismath=False)
+    return float(width) / POINTS

@@ -126,8 +126,7 @@ def _draw(
         size = replace(size, width=wide, panel=max(each, SHORTEST))
     both = path and bool(panels) and size.width > NARROW
     width = size.width * (0.5 if both else 1.0)
-    shape = path_height(ways, width) if path else 0.0
-    left = min(max(round((len(panels) - shape / size.panel) / 2), 0), len(panels)) if both else 0
+    left = _below_path(len(panels), path_height(ways, width), size) if both else 0
     counts = [int(path) + left, len(panels) - left] if both else [int(path) + len(panels)]
     outer = figure.add_gridspec(1, len(counts))
     grids = [outer[0, column].subgridspec(rows, 1) for column, rows in enumerate(counts)]
@@ -147,6 +146,12 @@ def _draw(
         figure.set_size_inches(size.width, height + FRAME * size.text / 10)
     whole.draw_without_rendering()  # ticks take the style, not the user's
     return figure
+
+
+def _below_path(panels: int, path: float, size: Size) -> int:
+    """How many panels stand below the path, so that the higher of two columns is lowest."""
+    room = path + FRAME * size.text / 10
+    return min(range(panels), key=lambda n: max(room + n * size.panel, (panels - n) * size.panel))
 
 
 def _draw_panels(
