@@ -49,9 +49,8 @@ VERBS = (
 )  # fmt: skip
 
 app = typer.Typer(
-    name="axode", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-    help="Exact dynamics of robots that roll, that close on themselves, and that do both.",
-)  # fmt: skip
+    name="axode", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 for verb in VERBS:
     app.command()(verb)
 

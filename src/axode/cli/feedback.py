@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, UnknownName, suggest
 from axode.mechanism.expressions import (
     CONSTANTS,
     FUNCTIONS,
@@ -59,9 +59,10 @@ def formula_of_state(model: Model, text: str, what: str) -> Callable[[Any], Any]
     try:
         own = {name: signal_name(model, name, known) for name in signals_in(model, text)}
     except UnknownName as error:
-        others = (*known, *model.parameters, TIME, *CONSTANTS, *FUNCTIONS)
-        raise UnknownName(
-            f"{what}: the formula '{text}'", "meaning for", error.name, others
+        names = (*known, *model.parameters, TIME, *CONSTANTS, *FUNCTIONS)
+        raise InvalidArgument(
+            f"{what}: '{error.name}' in '{text}' is not known.\n  "
+            f"{suggest('name', error.name, names)}"
         ) from None
     stand_ins = {name: f"signal_{number}" for number, name in enumerate(own)}
     while set(stand_ins.values()) & {*model.parameters, *FUNCTIONS}:

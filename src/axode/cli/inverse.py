@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from axode.codegen.model import Model
     from axode.results.trajectory import Trajectory
 
+SHORT = 1e-9  # of the largest force, or of one newton: more is missing
 KINDS = ("input", "force")  # of the columns that answer the question
 
 
@@ -128,11 +129,11 @@ def _one_state(
                                         residual=True, **values)  # fmt: skip
     inputs = dict(zip(model.inputs, u.tolist(), strict=True))
     lacking = dict(zip(model.independent, missing.tolist(), strict=True))
-    short = model.actuation in ("underactuated", "unactuated")
+    short = bool(abs(missing).max(initial=0.0) > SHORT * max(1.0, abs(u).max(initial=0.0)))
     if as_json:
         input_units = dict(zip(model.inputs, model.facts.input_units, strict=True))
         print_json({"model": model.name, "state": there.as_dict(), "accelerations": nu_dot,
-                    "inputs": inputs, "missing": lacking if short else {},
+                    "inputs": inputs, "missing": lacking,
                     "units": input_units})  # fmt: skip
         return
     units = dict(zip(model.speed_names, model.facts.speed_units, strict=True))

@@ -104,6 +104,9 @@ def _remarks(run: Trajectory) -> list[tuple[str, str]]:
     if "residual" in run:
         found.append(("residual", f"{np.nanmax(run['residual']):.1e} m at most"))
     found += [("event", f"{event.name} at t = {event.time:.6g} s") for event in run.events]
+    if not any(np.any(run[name]) for name in run.columns("speed")):
+        inputs = ", ".join(run.columns("input")[:4]) or "none here"
+        found.append(("nothing moves", f"give --start NAME=VALUE, or --input ({inputs})"))
     beyond = run.info.get("beyond_limit")
     if beyond:
         found.append(("beyond limit", ", ".join(beyond)))
