@@ -136,6 +136,30 @@ def test_exported_runs_end_where_simulated_ones_do(files):
         cuda.load(files).rollout()(q, nu[:, :1], duration=0.1, step=1e-2)
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_exported_runs_take_parameters_inputs_and_pieces(gpu, tmp_path, precision):
+    m = equations().compile()
+    m.export(tmp_path / "cart.ptx", [], rollout="rk4", precision=precision)
+    run = cuda.load(tmp_path / "cart.ptx").rollout()
+    q, nu = states(6)
+    p = np.repeat(m.parameter_vector()[np.newaxis], 6, axis=0)
+    p[:, 0] = np.linspace(5, 20, 6)
+    u = np.array([0.2, -0.1])
+    _, saved = run(q, nu, u=u, p=p, duration=0.05, step=1e-2)
+    expected = ax.simulate(m, 0.05, start=(q, nu), parameters={"mp": p[:, 0]}, input=u,
+                           method="rk4", step=1e-2, save_every=0.05)  # fmt: skip
+    loose = 1e-12 if precision == "float64" else 1e-5
+    assert saved.shape[1] == 1 and saved.dtype == precision
+    np.testing.assert_allclose(saved[:, 0, 2], expected["phi"][:, -1], rtol=loose, atol=loose)
+    gpu.launches.clear()
+    gpu.free = 3 * 2 * saved.itemsize * 80  # some three runs
+    _, pieces = run(q, nu, u=u, p=p, duration=0.05, step=1e-2)
+    assert len(gpu.launches) > 1
+    np.testing.assert_array_equal(pieces, saved)
+    _, usual = run(q, nu, duration=0.05, step=1e-2)
+    assert not np.allclose(usual, saved)
+
+
 def test_arrays_of_others_are_written_where_they_are(gpu, files):
     """PyTorch and JAX hand over arrays by one of two protocols; neither needs a copy."""
     kernel = cuda.load(files)["forward_dynamics"]

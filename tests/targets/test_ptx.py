@@ -13,7 +13,10 @@ import axode as ax
 from axode.codegen import ptx
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.rollout import Rollout
-from axode.problems.rollouts import rollout_program
+from axode.problems.accumulate import KINDS, Output, gathering
+from axode.problems.inputs import plan_input
+from axode.problems.integrators import rk4_program
+from axode.problems.rollouts import dynamics_of, rollout_program
 from axode.runtime import cuda
 from random_mechanisms import MECHANISMS
 from tests.targets.host_kernels import HostKernel, evaluated
@@ -28,8 +31,13 @@ LARGE = {"six_legged_platform", "flight_simulator", "delta_robot"}
 
 @cache
 def model(name):
-    known = MECHANISMS[name]() if name in MECHANISMS else ax.gallery.build(name)
-    return known.derive().compile(parameters="fixed")
+    return MECHANISMS[name]().derive().compile(parameters="fixed")
+
+
+@cache
+def shown(name):
+    """A model of the gallery."""
+    return ax.gallery.build(name).derive().compile(parameters="fixed")
 
 
 def program(name, method="rk4"):
@@ -72,23 +80,35 @@ def test_every_generation_of_gpus(capability, precision):
     assert ("f64" in made.ptx) == (precision == "float64")
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_kernels_of_sweeps_assemble(precision):
+    m = model("four_bar")
+    d = dynamics_of(m, plan_input(m, {m.inputs[0]: "sin(t)"}), (), single=precision == "float32")
+    outputs = [Output(how, m.coordinates[0]) for how in KINDS] + [Output("largest", "error")]
+    made = ptx.kernel(rk4_program(d, gathering(m, d, outputs)), "9.0", precision)
+    assert_assembles(made)
+    assert "out" not in made.header["kernels"]["rk4"]["tables"]  # nothing is stored
+
+
 @pytest.mark.parametrize("name", sorted(set(ax.gallery.NAMES) - LARGE))
 def test_every_mechanism_of_the_gallery_assembles(name):
-    tape = model(name).tape("forward_dynamics")
-    made = ptx.kernels({"map": ptx.map_program(tape), "rk4": program(name)}, "9.0")
+    tape = shown(name).tape("forward_dynamics")
+    made = ptx.kernels(
+        {"map": ptx.map_program(tape), "rk4": rollout_program(shown(name), "rk4", None)}, "9.0"
+    )
     assert_assembles(made, entries=2)
 
 
 @pytest.mark.parametrize("name", sorted(LARGE))
 def test_large_mechanisms_assemble(name):
     """Their functions; whole runs of them take an assembler many seconds."""
-    assert_assembles(ptx.kernel(ptx.map_program(model(name).tape("forward_dynamics")), "9.0"))
-    thread = ptx.host_module(program(name), "float32")
+    assert_assembles(ptx.kernel(ptx.map_program(shown(name).tape("forward_dynamics")), "9.0"))
+    thread = ptx.host_module(rollout_program(shown(name), "rk4", None), "float32")
     assert thread.count("define void @rollout") == 1
 
 
-def states(name, runs=RUNS):
-    m, rng = model(name), np.random.default_rng(3)
+def states(m, runs=RUNS):
+    rng = np.random.default_rng(3)
     return {"q": m.home + 0.05 * rng.normal(size=(runs, len(m.coordinates))),
             "nu": rng.normal(size=(runs, len(m.independent))),
             "u": rng.normal(size=(runs, len(m.inputs))), "t": np.zeros((runs, 1))}  # fmt: skip
@@ -96,8 +116,8 @@ def states(name, runs=RUNS):
 
 @pytest.mark.parametrize("name", sorted(set(ax.gallery.NAMES) - {"six_legged_platform"}))
 def test_kernels_of_the_gallery_on_the_cpu_agree_with_its_models(name):
-    tape = model(name).tape("forward_dynamics")
-    arrays = [states(name)[port.name] for port in tape.inputs]
+    tape = shown(name).tape("forward_dynamics")
+    arrays = [states(shown(name))[port.name] for port in tape.inputs]
     expected = CompiledFunction(tape)(*arrays)
     got = evaluated(tape, *arrays)
     np.testing.assert_allclose(got, expected, rtol=ROUNDING, atol=ROUNDING * scale(expected))
@@ -119,7 +139,7 @@ def laid_out(array, order):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_kernel_on_the_cpu_gives_the_same_numbers(name, order):
     tape = model(name).tape("forward_dynamics")
-    known = states(name)
+    known = states(model(name))
     arrays = [known[port.name] for port in tape.inputs]
     expected = CompiledFunction(tape)(*arrays)
     what = ptx.map_program(tape)
