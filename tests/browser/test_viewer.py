@@ -33,6 +33,7 @@ def opened() -> Iterator[list[Any]]:
 def open_page(sight: Sight, viewers: list[Any], what: Any, **options: Any) -> Any:
     viewer = ax.view(what, port=0, open_browser=False, block=False, **options)
     viewers.append(viewer)
+    viewer.drawing.shadows(False)
     sight.page.set_viewport_size(SMALL)
     sight.page.set_default_timeout(1000 * PATIENCE)
     sight.page.goto(viewer.url)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -288,6 +292,42 @@ def test_a_wrong_name_opens_nothing(opened: list[Any]) -> None:
 
 
 def test_without_viser_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "viser", None)
+    monkeypatch.setitem(sys.modules, "viser", None)
     with pytest.raises(errors.NotApplicable, match=r"axode\[view\]"):
         ax.view(run(), block=False)
+
+
+# the command line --------------------------------------------------------------------------------
+
+
+def test_the_command_serves_until_it_is_interrupted() -> None:
+    command = [sys.executable, "-c", "from axode.cli import main; main()", "view", "four_bar",
+               "--no-browser", "--port", "0", "--drive"]  # fmt: skip
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        try:
+            line = process.stdout.readline()
+            url = re.search(r"http://127\.0\.0\.1:\d+", line)
+            assert url, line + process.stderr.read()
+            with urllib.request.urlopen(url[0], timeout=20) as page:
+                assert b"<html" in page.read()
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 0 and said == ""
+
+
+def test_the_command_refuses_what_excludes_each_other(capsys: Any) -> None:
+    from axode.cli import run as command
+
+    assert command(["view", "four_bar", "--drive", "--time", "1"]) == 2
+    assert "--time and --drive exclude each other" in _words(capsys.readouterr().err)
+    assert command(["view", "four_bar", "--input", "tau=1"]) == 2
+    assert "needs --time" in _words(capsys.readouterr().err)
+    assert command(["view", "four_bar", "--run", "missing.npz"]) == 1
+    assert "missing.npz" in capsys.readouterr().err
+
+
+def _words(text: str) -> str:
+    return " ".join(text.replace("│", " ").split())

@@ -106,6 +106,10 @@ class Drawing:
         self.followed = on
         self.show(self.poses)
 
+    def shadows(self, on: bool) -> None:
+        """Whether there are any; without, browsers that have no GPU draw faster."""
+        self._server.scene.configure_default_lights(cast_shadow=on)
+
     def _keep_in_view(self, poses: Array) -> None:
         shift = _centre(poses) - self._centre if self.followed else np.zeros(3)
         self._world.position = -shift

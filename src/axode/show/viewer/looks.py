@@ -33,6 +33,8 @@ class Looks:
         with gui.add_folder("Show"):
             followed = gui.add_checkbox("follow", follow, hint="Keep the mechanism in view.")
             followed.on_update(own(lambda event: drawing.follow(followed.value)))
+            shaded = gui.add_checkbox("shadows", True, hint="Without them pages draw faster.")
+            shaded.on_update(own(lambda event: drawing.shadows(shaded.value)))
             if drawing.scene.touches:
                 hint = (
                     "Of the ground on the wheels: longitudinal blue, lateral orange, normal green."

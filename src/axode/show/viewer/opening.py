@@ -169,7 +169,7 @@ def _opened(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:
     interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
     waits = not interactive and "ipykernel" not in sys.modules if block is None else block
     print(f"Axode shows '{viewer.drawing.scene.name}' at {viewer.url}"
-          + ("; Ctrl-C closes it" if waits else ""))  # fmt: skip
+          + ("; Ctrl-C closes it" if waits else ""), flush=True)  # fmt: skip
     if open_browser:
         viewer.open_browser()
     if waits:
