@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,61 @@ def test_derive_prints_short_equations_in_the_models_names(capsys):
     assert "C nu[omega] = m a omega v" in shown
     assert run(["derive", "four_bar"]) == 0
     assert "--latex" in capsys.readouterr().out
+
+
+def double_pendulum() -> ax.Mechanism:
+    made, parent = ax.Mechanism("double"), None
+    m, l = ([ax.Parameter(f"{n}{k}", k / 2) for k in (1, 2)] for n in "ml")
+    for k, name in enumerate(("theta1", "theta2")):
+        bob = made.add_body(f"bob{k}", mass=m[k], com=(0, 0, -l[k]), inertia=(0.1, 0.1, 0.1))
+        made.add_joint(name, ax.Revolute("y"), parent=parent or made.ground, child=bob,
+                       at=(0, 0, -l[0] * k))  # fmt: skip
+        made.add_damper(name, name, coefficient=0.3)
+        parent = bob
+    made.add_motor("push", "theta1")
+    return made
+
+
+NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*")
+
+
+def evaluated(text: str, values: dict[str, float]) -> float:
+    """A printed formula: factors stand beside each other, powers after ^."""
+    text = re.sub(r"(?<=[\w)]) (?=[\w(])", " * ", text.replace("^", "**"))
+    text = NAME.sub(
+        lambda name: f"({float(values[name[0]])!r})" if name[0] in values else name[0], text
+    )
+    return float(eval(text, {"sin": math.sin, "cos": math.cos}))
+
+
+@pytest.mark.parametrize("mechanism", [double_pendulum(), ax.gallery.build("unicycle"),
+                                       ax.gallery.build("chaplygin_sleigh")],
+                         ids=lambda one: one.name)  # fmt: skip
+def test_printed_equations_have_the_models_values(mechanism):
+    from axode.cli.readable import readable
+
+    equations = mechanism.derive()
+    model = equations.compile("interpreter")
+    rng = np.random.default_rng(2)
+    q, nu, u = (rng.normal(size=len(names)) for names in
+                (model.coordinates, model.independent, model.inputs))  # fmt: skip
+    values = dict(zip((*model.coordinates, *model.independent, *model.inputs),
+                      (*q, *nu, *u), strict=True)) | model.parameters  # fmt: skip
+    expected = {"I": model.mass_matrix(q), "C nu": model.bias(q, nu), "tau": model.tau(q, u),
+                "gamma": model.gamma(q), "delta": model.delta(q, nu)}  # fmt: skip
+    lines = readable(equations)
+    assert len(lines) >= 5
+    found = {word: np.zeros_like(array) for word, array in expected.items()}
+    order = {name: k for k, name in enumerate(model.independent)}
+    for line in lines:
+        place, text = line.split(" = ", 1)
+        word, _, names = place.rstrip("]").partition("[")
+        where = tuple(order[name] for name in names.split(", ")) if names else ...
+        found[word][where] = evaluated(text, values)
+        if word == "I" and names:
+            found[word][where[::-1]] = found[word][where]
+    for word, array in expected.items():
+        assert found[word] == pytest.approx(array, rel=1e-5, abs=1e-12), word
 
 
 def test_derive_writes_a_document(tmp_path, capsys):

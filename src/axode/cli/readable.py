@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 MOST_LINES = 24
-WIDEST = 110  # characters of a line
+WIDEST = 200  # characters of a line
 _PLAIN = {r"\left": "", r"\right": "", r" \, ": " ", r"\,": " ", r"\ln": "log", r"\arcsin": "asin",
           r"\arccos": "acos", r"\arctan": "atan", r"\le": "<=", r"\ne": "!="}  # fmt: skip
 

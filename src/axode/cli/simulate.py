@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from axode.codegen.model import Model
     from axode.results.trajectory import Trajectory
 
-MOST_SAMPLES = 10_000_000  # more would fill the memory of most machines
+MOST_SAMPLES, MOST_STEPS = 10**7, 10**11  # more would fill the memory, or take a day
 
 
 def simulate(
@@ -120,16 +120,14 @@ def _difference(model: Model, name: str, value: float) -> Callable[[Any], Any]:
 
 
 def _refuse_endless(time: float, every: float | None, method: str, step: float | None) -> None:
+    """Refuse what would fill the memory, or not end in a day."""
     from axode.errors import InvalidArgument
 
-    spans = {"--every": every, "--step": step if method == "rk4" and every is None else None}
-    for option, span in spans.items():
-        if (
-            span
-            and span > 0
-            and abs(time) / span > MOST_SAMPLES * (500 if option == "--step" else 1)
-        ):
+    steps = step if method == "rk4" else None
+    for option, span, most, what in (("--every", every, MOST_SAMPLES, "samples"),
+                                     ("--step", steps, MOST_STEPS, "steps")):  # fmt: skip
+        if span and span > 0 and abs(time) / span > most:
             raise InvalidArgument(
-                f"{option} {span:g} makes {abs(time) / span:.3g} samples of {time:g} s; "
-                f"at most {MOST_SAMPLES:g} are kept"
+                f"{option} {span:g} makes {abs(time) / span:.3g} {what} of {time:g} s; at most "
+                f"{most:g} are made"
             )
