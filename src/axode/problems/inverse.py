@@ -269,6 +269,7 @@ def solved_trajectory(
 ) -> Trajectory:  # fmt: skip
     """A motion with the inputs it takes and all that follows, as `simulate` records it."""
     from axode.problems.record import state_columns
+    from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
     batch, n = samples.q.shape[:-2], samples.times.size
@@ -298,6 +299,7 @@ def solved_trajectory(
         time=samples.times, values=values.reshape(*batch, n, len(names)), names=names,
         units=tuple(unit for _, us, _, _ in columns for unit in us),
         kinds=kinds | dict.fromkeys(model.independent, "independent"), lengths=lengths,
+        origin=Origin.of(model, options.get("parameters")),
         info={"model": model.name, "method": "inverse", "actuation": model.actuation,
               "beyond_limit": _beyond_limit(model, u), "bases": model.facts.bases},
     )  # fmt: skip

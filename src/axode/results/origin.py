@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,14 @@ class Origin:
 
     model: Model
     p: npt.NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, model: Model, parameters: Any = None) -> Origin:
+        """A model and the values of its parameters by name, the defaults where none is given."""
+        if not model.parameters or model.facts.fixed:
+            return cls(model)
+        p = model.parameter_vector(parameters)
+        return cls(model, p.reshape(-1, p.shape[-1]) if p.ndim > 1 else p)
 
     def run(self, index: int) -> Origin:
         """Of one run, counted through all axes of the batch."""
