@@ -156,6 +156,7 @@ class Complement:
     asked: tuple[int, ...]  # the independent speeds that were asked for
     base: Partition  # the ones the blocks are built on
     scales: tuple[float, ...]  # usual lengths of the rows
+    matrices: tuple[np.ndarray, ...]  # A of the kept rows, at samples
     legs: tuple[Leg, ...] = ()
 
     @classmethod
@@ -174,7 +175,7 @@ class Complement:
         base = cheap if worth and _holds(cheap, direct, report) else direct
         lengths = [np.linalg.norm(M, axis=1) for M in report.matrices]
         scales = tuple(np.max(lengths, axis=0).clip(1e-300).tolist())
-        whole = cls(A, b, bias, tuple(independent), base, scales)
+        whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
     def _stands_alone(self, leg: Leg) -> bool:
@@ -345,7 +346,7 @@ class Complement:
         found = [self._pivot(block, *place)
                  for block, place in zip(self.blocks, self.base.blocks, strict=True)]  # fmt: skip
         if not self.is_direct:
-            found.append(self.B.pivot)
+            found.append(self._pivot_of_B())
         return ca.vertcat(*found) if found else SX.zeros(0)
 
     def _pivot(self, block: Block, rows: tuple[int, ...], columns: tuple[int, ...]) -> SX:
@@ -355,11 +356,36 @@ class Complement:
         never seem small.
         """
         if block.inverse is None:
-            return block.pivot
+            parts = [M[np.ix_(rows, columns)] for M in self.matrices]
+            return block.pivot_against(_usual_columns(parts))
         length = SX(1)
         for r in rows:
             length = length * ca.norm_2(_part(self.A, (r,), columns).T) / self.scales[r]
         return block.pivot * length
+
+    def _pivot_of_B(self) -> SX:
+        """Of the change of speeds, against its usual columns.
+
+        Several of them may vanish together: the legs of a platform that lies flat no longer move
+        it up and down, nor tilt it.
+        """
+        if self.B.inverse is not None:
+            return self.B.pivot
+        ind = list(self.base.independent)
+        dep = [j for j in range(self.size) if j not in ind]
+        usual = []
+        for M in self.matrices:
+            Theta_0 = np.zeros((self.size, len(ind)))
+            Theta_0[ind] = np.eye(len(ind))
+            Theta_0[dep] = -np.linalg.solve(M[:, dep], M[:, ind])
+            usual.append(Theta_0[list(self.asked)])
+        return self.B.pivot_against(_usual_columns(usual))
+
+
+def _usual_columns(matrices: list[np.ndarray]) -> list[float]:
+    """Middling lengths of the columns; a sample near a singular one would make them too long."""
+    lengths = np.median([np.linalg.norm(M, axis=0) for M in matrices], axis=0)
+    return [float(length) for length in lengths.clip(1e-300)]
 
 
 def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:

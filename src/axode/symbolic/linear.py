@@ -7,6 +7,7 @@ Householder reflections, which need no pivoting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -81,8 +82,15 @@ class Block:
             pivot = determinant / ca.fmax(_product(lengths), 1e-300)
             return cls(n, pivot, inverse=adjugate * (1 / determinant))
         reflections, R = householder(matrix)
-        shares = [ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), 1e-300) for i in range(n)]
-        return cls(n, ca.mmin(ca.vertcat(*shares)), reflections=reflections, R=R)
+        return cls(n, _least_share(R, [1e-300] * n), reflections=reflections, R=R)
+
+    def pivot_against(self, lengths: Sequence[float]) -> SX:
+        """The pivot against usual lengths of the columns, of a block too large for a closed form.
+
+        Columns that vanish as a whole seem small only against what they are elsewhere.
+        """
+        assert self.R is not None
+        return _least_share(self.R, lengths)
 
     def solve(self, b: SX) -> SX:
         """x with matrix x = b."""
@@ -103,6 +111,13 @@ class Block:
         for reflection in reversed(self.reflections):
             reflection.apply(x)
         return x
+
+
+def _least_share(R: SX, lengths: Sequence[float]) -> SX:
+    """How much of its column, or of a length, stands on the diagonal, where that is least."""
+    shares = [ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), length)
+              for i, length in enumerate(lengths)]  # fmt: skip
+    return ca.mmin(ca.vertcat(*shares))
 
 
 def _product(values: list[SX]) -> SX:
