@@ -86,6 +86,15 @@ def drive_an_eight(bot: ax.Mechanism) -> ax.Trajectory:
                        input=balance)  # fmt: skip
 
 
+def picture(run: ax.Trajectory, path: Path) -> None:
+    """The way from above; lean, torques and the energy balance over time."""
+    from matplotlib.figure import Figure
+
+    left, right = Figure(figsize=(9.6, 4.7)).subfigures(1, 2, width_ratios=(1.3, 1))
+    run.plot("path", figure=left)
+    run.plot("pitch", "torque", ["kinetic", "supplied"], figure=right, save=path)
+
+
 def main() -> None:
     """Run both robots."""
     OUT.mkdir(exist_ok=True)
@@ -93,7 +102,7 @@ def main() -> None:
     (OUT / "demo.json").write_text(json.dumps(results, indent=2))
     run = drive_an_eight(balancer())
     run.save(OUT / "balancer.npz")
-    run.plot("path", "pitch", "torque", "energy", save=OUT / "balancer.png")
+    picture(run, OUT / "balancer.png")
     print(f"{run}: largest error of the energy balance {run.energy_error:.1e} of its energy,")
     print(f"  wheels touch the ground within {run['residual'].max():.1e} m.")
     print(f"Numbers and a picture are in {OUT}/: demo.json, balancer.npz, balancer.png.")

@@ -126,7 +126,7 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
 
 def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> str:
     """First lines of the faults, each with the likely name, and what there is, once."""
-    known = (*WORDS, *trajectory.names)
+    known = _known(trajectory)
     lines = []
     for word, fault in faults.items():
         close = get_close_matches(word, known, n=1)
@@ -149,8 +149,14 @@ def columns_of(trajectory: Trajectory, word: str) -> tuple[str, ...]:
     ending = tuple(name for name in names if name.endswith(f".{word}"))
     found = ending or tuple(name for name in names if name.startswith(f"{word}."))
     if not found:
-        raise UnknownName(owner, "signal", word, (*WORDS, *names))
+        raise UnknownName(owner, "signal", word, _known(trajectory))
     return found
+
+
+def _known(trajectory: Trajectory) -> tuple[str, ...]:
+    """All that has a meaning: words, columns, and endings of columns."""
+    endings = (name.partition(".")[2] for name in trajectory.names if "." in name)
+    return tuple(dict.fromkeys((*WORDS, *trajectory.names, *endings)))
 
 
 def owner_of(trajectory: Trajectory) -> str:

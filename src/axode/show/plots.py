@@ -140,7 +140,7 @@ def _draw(
         parts.append(_Part(axes, path_height(ways, width, legend), legend))
     below = places[int(path) :]
     parts += _draw_panels(figure, below, trajectory, panels, width, size, labels)
-    _title(figure, trajectory, size)
+    _title(figure, trajectory, size, named=size.title and given is None)
     height = _arrange(figure, grids, parts)
     if given is None:
         figure.set_size_inches(size.width, height + FRAME * size.text / 10)
@@ -191,9 +191,9 @@ def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float
     return max(totals)
 
 
-def _title(figure: Any, trajectory: Trajectory, size: Size) -> None:
+def _title(figure: Any, trajectory: Trajectory, size: Size, *, named: bool) -> None:
     """The model's name on a screen; and, on all, what the lines cannot tell."""
-    notes = [trajectory.name] if trajectory.name and size.title else []
+    notes = [trajectory.name] if trajectory.name and named else []
     count = len(trajectory.statuses)
     if count > DRAWN_RUNS:
         notes.append(f"{DRAWN_RUNS} of {count} runs drawn, the range of all shaded")
