@@ -23,6 +23,7 @@ Array = npt.NDArray[np.float64]
 SLICE = 0.1  # [s] of computing between looks at the clock, the keyboard and the progress bar
 FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
+STATE = ("q", "nu", "w")  # what is recorded of a run
 FIRST_STEP = 0.01  # of the time in which a state changes by itself
 
 
@@ -63,6 +64,7 @@ class Batch:
         self.dynamics = dynamics_of(model, plan, self.watches, speeds, single=place.single)
         self.rollout = rollout_of(model, settings.method, self.dynamics, place)
         self.outcomes = [Outcome() for _ in range(self.count)]
+        self._open = np.ones(self.count, dtype=bool)  # runs without an outcome
         self.calls: list[tuple[int, float, Array]] = []  # run, time, inputs that a callback gave
         self._called = np.full(self.count, np.nan)
         self.buffers = self._buffers(start)
@@ -167,17 +169,17 @@ class Batch:
         self, steps: Any, budget: int, look: Callable[[Batch], None],
         stopped: Callable[[Batch, int], None],
     ) -> None:  # fmt: skip
-        while (left := self._unresolved()).any():
+        while self._open.any():
+            left = self._open.copy()
             if self.plan.callback:
                 self._call_back()
             started = time.perf_counter()
             steps(budget, self.settings.threads)
             seconds = time.perf_counter() - started
-            for run in np.flatnonzero(left & (self.buffers["status"][:, 0] != RUNNING)).tolist():
-                if self.buffers["status"][run, 0] == FINISHED:
-                    self.resolve(run, FINISHED)
-                else:
-                    stopped(self, run)
+            status = self.buffers["status"][:, 0].copy()
+            self._finish(np.flatnonzero(left & (status == FINISHED)))
+            for run in np.flatnonzero(left & (status != RUNNING) & (status != FINISHED)).tolist():
+                stopped(self, run)
             look(self)
             if not self.plan.callback:
                 budget = _next_budget(budget, seconds)
@@ -186,8 +188,13 @@ class Batch:
         groups = 1 if self.count == 1 else -(-self.count // self.rollout.lanes)
         return max(1, int(FIRST_SLICE / (groups * (100 + len(self.dynamics.rate.kinds)))))
 
-    def _unresolved(self) -> npt.NDArray[np.bool_]:
-        return np.array([outcome.status == RUNNING for outcome in self.outcomes])
+    def _finish(self, runs: npt.NDArray[np.intp]) -> None:
+        """Runs that came to their end, all at once: there may be a million."""
+        states = np.concatenate([self.buffers[name][runs] for name in STATE], axis=1)
+        times = self.buffers["t"][runs, 0].tolist()
+        for run, t, state in zip(runs.tolist(), times, states, strict=True):
+            self.outcomes[run] = Outcome(FINISHED, t, "", state)
+        self._open[runs] = False
 
     def resolve(self, run: int, status: int, word: str = "", at: Array | None = None,
                 t: float | None = None) -> None:  # fmt: skip
@@ -195,16 +202,17 @@ class Batch:
         now = float(self.buffers["t"][run, 0]) if t is None else t
         state = self.state(run) if at is None else at
         self.outcomes[run] = Outcome(status, now, word, state)
+        self._open[run] = False
         self.buffers["status"][run] = status
 
     def state(self, run: int) -> Array:
         """q, nu and w of a run."""
-        return np.concatenate([self.buffers[name][run] for name in ("q", "nu", "w")])
+        return np.concatenate([self.buffers[name][run] for name in STATE])
 
     def _call_back(self) -> None:
         """Ask the user's function for inputs where a step has been taken since."""
         assert self.plan.callback is not None
-        for run in np.flatnonzero(self._unresolved()).tolist():
+        for run in np.flatnonzero(self._open).tolist():
             t = float(self.buffers["t"][run, 0])
             if t == self._called[run]:
                 continue
