@@ -186,7 +186,7 @@ class RigidInertia:
     @classmethod
     def at_centre(cls, mass: SX, centre: SX, tensor: SX) -> RigidInertia:
         r"""From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
-        return cls(SX(mass), mass * centre, tensor + _parallel_axes(mass, centre))
+        return cls(SX(mass), mass * centre, tensor + symmetric(_spread(centre, mass * centre)))
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
         return RigidInertia(
@@ -211,8 +211,7 @@ class RigidInertia:
         """
         h = rotation.outward(self.moment)
         tensor = rotation.outward_symmetric(self.tensor)
-        mixed = p @ h.T
-        shift = 2 * dot(p, h) * SX.eye(3) - (mixed + mixed.T) + _parallel_axes(self.mass, p)
+        shift = _spread(p, 2 * h + self.mass * p)
         return RigidInertia(self.mass, h + self.mass * p, symmetric(tensor + shift))  # (S6)
 
 
@@ -223,5 +222,10 @@ def _without_rounding(x: SX) -> SX:
     return SX(np.where(np.abs(values) < 1e-14 * np.abs(values).max(), 0.0, values))
 
 
-def _parallel_axes(mass: SX, c: SX) -> SX:
-    return symmetric(mass * (dot(c, c) * SX.eye(3) - c @ c.T))
+def _spread(p: SX, h: SX) -> SX:
+    """(p . h) 1 - (p h^T + h p^T) / 2; what cancels on the diagonal is never written."""
+    mixed = p @ h.T
+    spread = -(mixed + mixed.T) / 2
+    for i in range(3):
+        spread[i, i] = mixed[(i + 1) % 3, (i + 1) % 3] + mixed[(i + 2) % 3, (i + 2) % 3]
+    return spread
