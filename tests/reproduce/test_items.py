@@ -10,7 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from axode.reproduce import angeles, catalogue, printed, saha_angeles, staicu, valencia, yesiloglu
+from axode.reproduce import (
+    angeles,
+    arms_with_load,
+    catalogue,
+    printed,
+    saha_angeles,
+    staicu,
+    valencia,
+    yesiloglu,
+)
 from axode.reproduce.item import Item, Outcome
 from axode.reproduce.making import comma_separated
 
@@ -21,6 +30,7 @@ SHORTER = {
     angeles: {"PERIOD": 0.002},
     printed: {"RTOL": 1e-9},
     valencia: {"PERIODS": 3, "SPACING": 0.05},
+    arms_with_load: {"PERIOD": 0.002, "FEW": 100, "STRAYS": 4e-3},
     yesiloglu: {"DURATION": 0.8, "FEW": 20},
 }
 MANUAL = Path(__file__).parents[2] / "docs" / "sources" / "reproduce.md"

@@ -10,6 +10,7 @@ from axode.codegen.model import Model
 from axode.errors import NotApplicable
 from axode.gallery import build
 from axode.problems.simulate import simulate
+from axode.reproduce.arms_with_load import arms
 from axode.reproduce.cart_of_arms import PSEUDO, accelerations, cart_of_arms
 from axode.reproduce.item import Array, Curve, Item, Outcome, Panel
 from axode.reproduce.measuring import apart, largest
@@ -145,4 +146,5 @@ def _table(run: Trajectory, few: Array, known: Array, others: dict[str, Array]) 
 
 ITEMS = (
     Item("cart-methods", "yesiloglu", "two-wheeled cart, forward dynamics by every method", cart),
+    Item("arms-methods", "yesiloglu", "two arms with a common load, by every method", arms),
 )
