@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
+from axode.show.style import COLOURS, GREY, INK, figure_style
 from benchmarks.contestants import SCALAR, SIMD
 from benchmarks.timing import Times
 
@@ -18,14 +19,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-OURS, OURS_LIGHT, THEIRS, THEIRS_LIGHT, GREY = "#d9480f", "#f59f00", "#37474f", "#90a4ae", "#868e96"
-STYLE = {
-    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-    "grid.color": "#e9ecef", "grid.linewidth": 0.8, "axes.edgecolor": GREY, "axes.axisbelow": True,
-    "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": 11,
-    "svg.fonttype": "none", "svg.hashsalt": "axode", "figure.facecolor": "white",
-    "font.family": ["DejaVu Sans"],
-}  # fmt: skip
+OURS, OURS_LIGHT, THEIRS, THEIRS_LIGHT = COLOURS[1], COLOURS[6], INK, GREY
+FEWER_BYTES = {"svg.fonttype": "none"}  # text stays text, in whatever font the reader has
 FAMILIES = (("chain", "links of a chain", "Chain"),
             ("platform", "legs of a platform", "Platform on legs, closed loops"))  # fmt: skip
 # Names of a line, the first of them that was measured; its label, colour, and the label's shift.
@@ -41,7 +36,7 @@ LINES = (
 
 def draw_growth(found: dict[str, Any], folder: Path) -> list[Path]:
     """Time a sample, and time to build, against size."""
-    with plt.rc_context(STYLE):
+    with figure_style("screen"), plt.rc_context(FEWER_BYTES):  # type: ignore[arg-type]
         return [*_times(found, folder), *_building(found, folder)]
 
 

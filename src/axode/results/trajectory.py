@@ -405,7 +405,7 @@ class Trajectory:
 
         A name that a column has means that column. Else it may be a word: "path" (from above),
         "energy", "torque" or "inputs", "coordinates", "speeds", "residual", "measures", "forces".
-        Else it means all columns that end in it, as `pitch`, or else begin with it, as `left`.
+        Else it means all columns that end in it (`pitch`), or else begin with it (`left.contact`).
         Residuals and errors are drawn by their size, on a logarithmic axis.
 
         Args:

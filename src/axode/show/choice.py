@@ -1,7 +1,7 @@
 """What the words of a plot mean: columns by name, by a part of it, or by a word for many.
 
 A name that a column has means that column. Else it may be one of `WORDS`. Else it means all
-columns that end in it after a dot (`pitch`), or begin with it before one (`left`).
+columns that end in it after a dot (`pitch`), or else begin with it before one (`left.contact`).
 """
 
 from __future__ import annotations
