@@ -7,6 +7,7 @@ Needs NumPy, CuPy and llvmlite, not CasADi; PyTorch and JAX are tried where they
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -89,6 +90,7 @@ def check_others(folder: Path) -> None:
         own = torch.cuda.Stream()
         with torch.cuda.stream(own):
             run(lambda a: torch.as_tensor(a, device="cuda"), out, own, "PyTorch, own stream")
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others need memory too
     try:
         import jax
     except ImportError:

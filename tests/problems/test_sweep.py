@@ -125,6 +125,9 @@ def test_zipped_values_and_arrays_of_starts():
     assert ax.sweep(m, 0.1, start=(q, nu), step=1e-2).batch == (3,)
     with pytest.raises(ax.InvalidArgument, match="mp make a grid, but start is an array of runs"):
         ax.sweep(m, 0.1, start=(q, nu), parameters={"mp": [10.0, 20.0]})
+    table = ax.Sampled({"tau1": np.zeros((2, 5))}, 0.01)
+    with pytest.raises(ax.InvalidArgument, match="mp make a grid, but input is an array of runs"):
+        ax.sweep(m, 0.1, input=table, parameters={"mp": [10.0, 20.0]})
 
 
 def test_inputs_are_swept_too():

@@ -114,7 +114,7 @@ def states(m, runs=RUNS):
             "u": rng.normal(size=(runs, len(m.inputs))), "t": np.zeros((runs, 1))}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(set(ax.gallery.NAMES) - {"six_legged_platform"}))
+@pytest.mark.parametrize("name", ax.gallery.NAMES)
 def test_kernels_of_the_gallery_on_the_cpu_agree_with_its_models(name):
     tape = shown(name).tape("forward_dynamics")
     arrays = [states(shown(name))[port.name] for port in tape.inputs]

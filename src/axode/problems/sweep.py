@@ -14,7 +14,7 @@ from axode.codegen.model import Model
 from axode.errors import InvalidArgument
 from axode.problems.accumulate import Output, checked_outputs, gathering
 from axode.problems.axes import Axes
-from axode.problems.inputs import InputPlan, Sampled, plan_input
+from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.integrators import rk4_program
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
@@ -73,6 +73,7 @@ def sweep(
             "input: a Callback runs in Python, one run after the other; give a sweep formulas, "
             "functions of the state or Sampled(...), or use simulate"
         )
+    _refuse_mixture(axes, start, input, plan)
     p = parameter_values(model, axes.spread(parameters))
     q, nu, p, batch = starts(model, axes.spread(start), t0, p, plan.batch)
     started = time.perf_counter()
@@ -93,15 +94,18 @@ def _axes(combine: str, start: Any, parameters: Any, input: Any) -> Axes:
     axes.collect("start", start)
     axes.collect("parameter", parameters)
     axes.collect("input", input)
+    return axes
+
+
+def _refuse_mixture(axes: Axes, start: Any, input: Any, plan: InputPlan) -> None:
+    """A grid of named values, and arrays whose runs have no names."""
     arrays = isinstance(start, tuple) and any(np.ndim(a) > 1 for a in start)
-    tables = isinstance(input, Sampled) and not isinstance(input.values, Mapping) and (
-        np.ndim(input.values) > 2)  # fmt: skip
+    tables = bool(plan.batch) and not isinstance(input, Mapping)
     if axes.values and (arrays or tables):
         raise InvalidArgument(
             f"sweep: {', '.join(axes.values)} make a grid, but "
             f"{'start' if arrays else 'input'} is an array of runs; use combine='zip', or names"
         )
-    return axes
 
 
 class _Runs:
