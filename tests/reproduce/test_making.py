@@ -97,8 +97,24 @@ def test_without_arguments_the_ids_are_listed(capsys):
 def test_a_verdict_a_line_and_the_page(shelf, tmp_path, capsys):
     assert run(["reproduce", "good", "known", "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("good: pass: ") and lines[1].startswith("known: differs: ")
+    assert lines[0] == "pass     good: speed 1 m/s (printed 1)"
+    assert lines[1].startswith("differs  known: speed 2 m/s (printed 1")
     assert lines[-1] == str(tmp_path / "index.html")
+
+
+def test_ids_and_all_are_not_given_together(capsys):
+    assert run(["reproduce", "agv-lines", "--all"]) == 2
+    assert "not both" in capsys.readouterr().err
+
+
+def test_an_interrupted_call_leaves_a_page_of_what_it_made(shelf, tmp_path):
+    def interrupt(one):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["good", "known"], tmp_path, tell=interrupt)
+    text = (tmp_path / "index.html").read_text()
+    assert 'id="good"' in text and 'id="known"' not in text
 
 
 def test_a_failure_is_told_by_the_exit_code(shelf, tmp_path, capsys):
@@ -119,7 +135,7 @@ def test_a_folder_that_cannot_be_written(shelf, tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     assert run(["reproduce", "good", "--out", str(tmp_path / "file" / "inside")]) == 1
     shown = capsys.readouterr().err
-    assert "FileError: cannot make the folder" in shown and "--out" in shown
+    assert "FileError: cannot write to the folder" in shown and "--out" in shown
     assert "Traceback" not in shown
 
 

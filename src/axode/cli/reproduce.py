@@ -26,18 +26,24 @@ def reproduce(
 
     axode reproduce quasimoro-straight --out figures
     """
+    if ids and everything:
+        raise typer.BadParameter("give ids or --all, not both", param_hint="--all")
     if not ids and not everything:
         _list(as_json)
         return
     from axode.reproduce.making import reproduce as make
 
-    result = make(None if everything else ids, out, tell=None if as_json else print)
+    result = make(None if everything else ids, out, tell=None if as_json else _tell)
     if as_json:
         print_json({"page": result.page, "items": [_plain(one) for one in result.made]})
     else:
         print(f"\n{result.page}")
     if not result.holds:
         raise typer.Exit(WRONG_DATA)
+
+
+def _tell(one: Reproduction) -> None:
+    print(f"{one.verdict.word:<7}  {one.item.id}: {one.verdict.sentence}", flush=True)
 
 
 def _list(as_json: bool) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,7 +17,6 @@ import numpy as np
 
 from axode.codegen.modelfile import write_atomically
 from axode.errors import FileError
-from axode.problems.progress import Progress
 from axode.reproduce.figures import drawn
 from axode.reproduce.item import Item, Outcome
 from axode.reproduce.sources import chosen
@@ -86,15 +88,33 @@ def reproduce(
     need_matplotlib()
     folder = _folder(out)
     made: list[Reproduction] = []
-    for k, item in enumerate(items):
-        with Progress(f"{item.id} ({k + 1} of {len(items)})", progress) as bar:
-            bar.update(k / len(items))
-            made.append(_made(item, folder))
-        if tell is not None:
-            tell(made[-1])
     index = folder / "index.html"
-    write_atomically(index, page(made).encode())
+    try:
+        with _bar(len(items), progress) as show:
+            for item in items:
+                show(item.id, len(made))
+                made.append(_made(item, folder))
+                if tell is not None:
+                    tell(made[-1])
+    finally:  # an interrupted call leaves a page of what it has made
+        if made:
+            write_atomically(index, page(made).encode())
     return Reproductions(tuple(made), index)
+
+
+@contextmanager
+def _bar(count: int, wanted: bool | None) -> Iterator[Callable[[str, int], None]]:
+    """A bar that names what is being made, on a terminal or if wanted."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda name, done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=count)
+        yield lambda name, done: bar.update(task, description=name, completed=done)
 
 
 def _folder(out: str | PathLike[str]) -> Path:
@@ -102,14 +122,13 @@ def _folder(out: str | PathLike[str]) -> Path:
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
     except OSError as error:
         raise FileError(
-            f"cannot make the folder '{folder}': {error.strerror or error}.\n"
+            f"cannot write to the folder '{folder}': {error.strerror or error}.\n"
             "  Remedy: another one, out=... or --out"
         ) from error
-    trial = folder / "index.html"
-    write_atomically(trial, b"being made")
-    return folder
 
 
 def _made(item: Item, folder: Path) -> Reproduction:
