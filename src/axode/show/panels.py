@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.errors import InvalidArgument
 from axode.show.choice import Curve, Panel
 from axode.show.decimation import kept
 from axode.show.legends import Entry, readable, width_of
@@ -56,6 +57,11 @@ class Runs:
         own: tuple[str, ...] = ()
         if 1 < count <= TOLD_APART and single:
             own = tuple(labels) or tuple(f"run {run}" for run in range(count))
+        elif labels:
+            raise InvalidArgument(
+                f"plot, labels: there are colours for 2 to {TOLD_APART} runs of one signal a panel; "
+                f"here are {count} runs, and up to {max(len(p.curves) for p in panels)} signals"
+            )
         return cls(trajectory.time, drawn, count, own)
 
 
