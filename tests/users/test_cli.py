@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +72,15 @@ def test_a_wrong_file_is_told_with_its_lines(tmp_path, capsys):
 def test_help_opens_with_lines_that_run(verb, capsys):
     assert run([verb, "--help"]) == 0
     assert f"axode {verb}" in capsys.readouterr().out
+
+
+def test_a_check_waits_for_nothing_that_it_does_not_need():
+    rover = str(EXAMPLES / "rover.toml")
+    code = (f"import sys; from axode.cli import run; run(['check', {rover!r}]); "
+            "print(*{name.split('.')[0] for name in sys.modules})")  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(Path(ax.__file__).parents[1])}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                           env=environment).stdout  # fmt: skip
+    loaded = set(shown.splitlines()[-1].split())
+    assert "casadi" in loaded
+    assert not loaded & {"scipy", "rich", "llvmlite", "matplotlib", "pandas", "sympy", "viser"}

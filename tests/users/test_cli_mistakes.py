@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -118,7 +119,8 @@ def test_a_mistake_is_told(line, code, words, capsys):
 
 # names of flags and values that may follow; most lines of them are wrong in some way
 WORDS = st.sampled_from([
-    "check", "derive", "gallery", "simulate", "inverse", "export", "verify", "--json", "--latex",
+    "check", "derive", "gallery", "simulate", "inverse", "export", "verify", "linearize", "--json",
+    "compare", "bench", "--latex", "--repeat", "--states", "--hold",
     "--out", "--to", "--start", "--input", "--time", "--at", "--motion", "--path", "--method",
     "--formulation", "--columns", "--until", "--parameter", "--functions", "--help", "--version",
     "chaplygin_sleigh", "chaplygin_sleigh", "unicycel", "folder", "binary.toml", "wrong.toml",
@@ -145,6 +147,8 @@ def test_whatever_is_typed_ends_with_words(arguments):
     assert code in (0, 1, 2)
     assert "Traceback" not in told
     assert code == 0 or told or not arguments, f"{arguments} ends with {code} and no word"
+    if code == 0 and "--json" in arguments and not {"--help", "--version"} & set(arguments):
+        json.loads(sink[0].getvalue())
 
 
 def test_an_output_that_cannot_be_written_is_told(capfd):
