@@ -20,7 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
-from axode.runtime.cuda import GpuKernel, soa
+from axode.runtime.cuda import GpuKernel, KernelFile, soa
 
 MAPS = ("arm", "platform", "pendulum", "caster")
 ROLLOUTS = ("pendulum", "caster", "arm")
@@ -28,6 +28,7 @@ ENDINGS = {"float64": "", "float32": "_single"}
 AGREEMENT = {"float64": 1e-9, "float32": 1e-3}  # relative to the largest result
 RUNS_AGREE = {"float64": 1e-6, "float32": 2e-2}
 BATCHES = [2**k for k in range(10, 23, 2)]
+REGISTERS = (128, 168)  # a thread, at most, tried for whole runs: more threads, more spills
 FMA = """extern "C" __global__ void f(T* y) {
 T a = y[threadIdx.x], b = a + 1, c = a + 2, d = a + 3, x = 1.0000001;
 for (int k = 0; k < 4096; ++k) { a = a*x+x; b = b*x+x; c = c*x+x; d = d*x+x; }
@@ -99,12 +100,24 @@ def measure_map(folder: Path, name: str, precision: str) -> list[dict[str, Any]]
 
 
 def measure_rollout(folder: Path, name: str, precision: str) -> list[dict[str, Any]]:
-    """Fixed steps of growing batches of runs."""
+    """Fixed steps of growing batches of runs; of the largest also with fewer registers a thread."""
+    path = folder / f"{name}_rk4{ENDINGS[precision]}.ptx"
+    text, header = path.read_text(), json.loads(path.with_suffix(".json").read_text())
+    rows = rollout_rows(KernelFile(text, header)["rk4"], folder, name, precision, BATCHES)
+    for limit in REGISTERS:
+        fewer = KernelFile(text.replace(")\n{", f")\n.maxnreg {limit}\n{{"), header)["rk4"]
+        rows += rollout_rows(fewer, folder, name, precision, BATCHES[-1:])
+    return rows
+
+
+def rollout_rows(
+    kernel: GpuKernel, folder: Path, name: str, precision: str, batches: list[int]
+) -> list[dict[str, Any]]:
+    """Rows of one kernel of whole runs."""
     data = np.load(folder / f"{name}_rk4.npz")
-    kernel = GpuKernel.load(folder / f"{name}_rk4{ENDINGS[precision]}.ptx")
     names, steps = [*kernel.header["state"], *kernel.header["given"]], int(data["steps"])
     rows = []
-    for batch in BATCHES:
+    for batch in batches:
         start = {k: tiled(data[k], batch, precision) for k in names}
         buffers = {k: v.copy(order="F") for k, v in start.items()}
         out = cp.zeros((int(data["n_k"]), 1, batch), dtype=precision).transpose(2, 1, 0)
