@@ -186,7 +186,7 @@ class RigidInertia:
     @classmethod
     def at_centre(cls, mass: SX, centre: SX, tensor: SX) -> RigidInertia:
         r"""From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
-        return cls(SX(mass), mass * centre, tensor + symmetric(_spread(centre, mass * centre)))
+        return cls(SX(mass), mass * centre, tensor + symmetric(mass * _spread(centre, centre)))
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
         return RigidInertia(
