@@ -112,7 +112,10 @@ def _bar(count: int, wanted: bool | None) -> Iterator[Callable[[str, int], None]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # on one terminal lines go above the bar; a file gets them as they are
+    shared = sys.stdout.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True,
+                  redirect_stdout=shared) as bar:  # fmt: skip
         task = bar.add_task("", total=count)
         yield lambda name, done: bar.update(task, description=name, completed=done)
 
