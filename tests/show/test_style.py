@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from axode.errors import NotApplicable, UnknownName
-from axode.show.style import COLOURS, SIZES, figure_style
+from axode.show.style import COLOURS, SIZES, figure_style, new_figure, pin_ticks
 
 # How eyes without the long, middle or short cones see linear sRGB: G. M. Machado, M. M. Oliveira,
 # L. A. F. Fernandes, IEEE Trans. Visualization and Computer Graphics 15 (2009), severity 1.0.
@@ -64,6 +64,22 @@ def test_settings_of_matplotlib_are_as_before_even_after_an_error():
         assert mpl.rcParams["font.size"] == SIZES["column"].text != before["font.size"]
         raise ZeroDivisionError
     assert dict(mpl.rcParams) == before
+
+
+def test_ticks_that_are_made_when_the_picture_is_asked_for_look_as_the_others():
+    def drawn(pinned=True):
+        with figure_style():
+            figure = new_figure(3, 2)
+            axes = figure.subplots()
+            axes.plot([0, 1], [1, 3])
+            if pinned:
+                pin_ticks(axes)
+            figure.draw_without_rendering()
+        return figure._repr_png_()
+
+    plain = drawn()
+    with mpl.rc_context({"xtick.labelsize": 20, "ytick.color": "red", "grid.linestyle": ":"}):
+        assert drawn() == plain != drawn(pinned=False)
 
 
 def test_sizes_for_print_are_those_of_columns_and_pages():
