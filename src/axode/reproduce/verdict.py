@@ -56,7 +56,8 @@ class Check:
 
     def _share(self) -> str:
         """How far it is off, if that is worth telling."""
-        if self.word == "pass" or not math.isfinite(self.found):
+        counted = self.within == 0.0  # of a count no share
+        if self.word == "pass" or counted or not math.isfinite(self.found):
             return ""
         return f", {100 * (self.found - self.wanted) / abs(self.wanted):+.2g} %"
 
