@@ -27,22 +27,30 @@ Unit = int | Vector
 _UNPACKED = LOGICAL | {Kind.SELECT}
 
 # Instructions, roughly: of functions, of moving a number into or out of a vector, of adding up one.
+# Counted so, whatever took fewer was also faster, for every mechanism of the gallery.
 _FUNCTION, _MOVE, _REDUCTION = 30, 1, 6
 _ARITHMETIC = (Kind.MUL, Kind.DIV, Kind.NEG, Kind.SQRT, Kind.FABS, *LOGICAL, Kind.SELECT)
-LANES_AN_INSTRUCTION = 4
+LANES_AN_INSTRUCTION = 4  # wider ones take as long as two
 
 FAMILIES_TRIED = 3
 
 
 class Packing:
-    """Which operations of a tape are done together."""
+    """Which operations of a tape are done together.
+
+    Attributes:
+        nodes: All operations, sums whole.
+        results: Values that are asked for.
+        lanes: How many limbs there are.
+        home: The vector and the lane of every value that a limb owns.
+    """
 
     def __init__(self, levels: list[Graph], results: Iterable[int], family: Family) -> None:
         self.nodes = {number: node for level in levels for number, node in level.items()}
         self.results = tuple(results)
         self.lanes = len(family[0])
-        self.home: dict[int, tuple[Vector, int]] = {}  # vector and lane of what limbs own
-        self._number: dict[Vector, int] = {}
+        self.home: dict[int, tuple[Vector, int]] = {}
+        self._number: dict[Vector, int] = {}  # of vectors whose lanes are owned by limbs
         self._shape: dict[int, int] = {}  # equal for values that differ in constants only
         self._shapes: dict[object, int] = {}
         for values in family:
