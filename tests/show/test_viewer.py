@@ -268,6 +268,8 @@ def test_a_port_in_use_is_named_or_avoided(opened: list[Any]) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(errors.InvalidArgument, match=f"port {port} on 127.0.0.1 is in use"):
             view(opened, run(), port=port)
+    with pytest.raises(errors.InvalidArgument, match="'198.51.100.7' is no address of this"):
+        view(opened, run(), host="198.51.100.7")
     with pytest.raises(errors.InvalidArgument, match="from 0 to 65535"):
         view(opened, run(), port=70000)
     first, second = (view(opened, run(), port=None) for _ in range(2))

@@ -49,8 +49,7 @@ class Drive:
             model.parameter_vector(parameters)  # an error that lists them
         free = {} if model.facts.fixed else dict(model.parameters)
         self.parameters = free | dict(parameters or {})
-        self.running = False
-        self.wanted = np.zeros(self.motors.count)
+        self.running = self._compiled = False
         self.reset()
 
     @property
@@ -105,10 +104,23 @@ class Drive:
         if not self.running:
             self._frames.clear()
             return
+        if not self._compiled:
+            self._compile()
         self._frames.append((time.perf_counter(), self.time))
         duration = STEP * round(min(seconds, LONGEST) / STEP)
-        if duration <= 0:
-            return
+        if duration > 0 and self.running:
+            self._frame(duration)
+
+    def _compile(self) -> None:
+        """A step that does not count: what it needs is compiled before the clock starts."""
+        kept = self.q, self.nu, self.time, self.u
+        self._frame(STEP)
+        self.q, self.nu, self.time, self.u = kept
+        if self.model.contacts:
+            self.forces()
+        self._compiled = True
+
+    def _frame(self, duration: float) -> None:
         try:
             self.u = self._inputs(duration)
             run = simulate(

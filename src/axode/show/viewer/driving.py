@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from axode.errors import AxodeError
-from axode.show.shaping import scene_of
 from axode.show.viewer.contacts import force_arrows
 from axode.show.viewer.curves import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import MODES, Drive
 from axode.show.viewer.looks import Looks
+from axode.show.viewer.motion import scene_with
 from axode.show.viewer.steering import steering
 from axode.show.viewer.trails import trail_points
-
-if TYPE_CHECKING:
-    from axode.mechanism.mechanism import Mechanism
 
 SLOW = 0.15  # [s] between updates of text, trails and curves
 MEMORY = 15.0  # [s] of curves
@@ -34,10 +31,10 @@ class Driving:
     """A driven mechanism on the stage."""
 
     def __init__(
-        self, gui: Any, drawing: Drawing, drive: Drive, mechanism: Mechanism | None, *,
-        own: Callable[..., Any], running: bool, **looks: Any,
+        self, gui: Any, drawing: Drawing, drive: Drive, *, own: Callable[..., Any],
+        running: bool, **looks: Any,
     ) -> None:  # fmt: skip
-        self.drive, self._gui, self._drawing, self._mechanism = drive, gui, drawing, mechanism
+        self.drive, self._gui, self._drawing = drive, gui, drawing
         self._own, self._since, self._picked = own, 0.0, 0
         self._trails: dict[str, deque[Any]] = {}
         self._history: deque[tuple[float, dict[str, float]]] = deque()
@@ -131,7 +128,10 @@ class Driving:
 
     def reset(self) -> None:
         """Back to the start."""
-        self.drive.reset()
+        try:
+            self.drive.reset()
+        except AxodeError as error:  # parameters with which the start does not close
+            self.drive.running, self.drive.message = False, str(error).splitlines()[0]
         self._show_wanted()
         self._trails, self._usual = {}, 0.0
         self._history.clear()
@@ -179,10 +179,9 @@ class Driving:
         except AxodeError as error:
             self.drive.message = f"{name}: {str(error).splitlines()[0]}"
             slider.value = self.drive.parameters[name]
-        if self._mechanism is not None:
-            scene = scene_of(self._mechanism, self.drive.parameters)
-            if scene != self._drawing.scene:
-                self._drawing.rebuild(scene, self.drive.poses())
+        scene = scene_with(self.drive.model, self.drive.parameters)
+        if scene != self._drawing.scene:
+            self._drawing.rebuild(scene, self.drive.poses())
         self._since = np.inf
 
     # time --------------------------------------------------------------------------------------

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from axode.errors import InvalidArgument, NotApplicable
-from axode.show.scene import Array
+from axode.show.scene import Array, Scene
+from axode.show.shaping import scene_of
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
     from axode.results.trajectory import Trajectory
+
+
+def scene_with(model: Model, parameters: Mapping[str, float]) -> Scene:
+    """A model's scene at other values of its parameters; a model from a file has one only."""
+    equations = getattr(model.library, "equations", None)
+    if equations is None or not parameters or parameters == model.parameters:
+        return model.scene
+    return scene_of(equations.system.mechanism, parameters)
 
 
 class Motion:

@@ -16,11 +16,10 @@ from axode.results.trajectory import Trajectory
 from axode.show.camera import Camera
 from axode.show.picture import camera_of
 from axode.show.scene import Array, Scene
-from axode.show.shaping import scene_of
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import Drive
 from axode.show.viewer.driving import Driving
-from axode.show.viewer.motion import Motion
+from axode.show.viewer.motion import Motion, scene_with
 from axode.show.viewer.playing import Playing
 from axode.show.viewer.server import serve
 from axode.show.viewer.trails import checked_trails
@@ -92,7 +91,7 @@ def _played(
     if not how["speed"] > 0:
         raise InvalidArgument(f"speed: must be > 0, got {how['speed']}")
     motion = Motion(run.run(first), model)
-    scene = _scene(motion.model, motion.run.parameters)
+    scene = scene_with(motion.model, motion.run.parameters)
     checked_trails(scene, looks["trails"])
     _, poses = motion.all_poses(12)
     follow = _travels(scene, poses) if follow is None else follow
@@ -111,14 +110,14 @@ def _driven(
     model = _model(what)
     mode = drive if isinstance(drive, str) else "speed"
     driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
-    scene = _scene(model, driven.parameters)
+    scene = scene_with(model, driven.parameters)
     checked_trails(scene, looks["trails"])
     poses = driven.poses()
     follow = bool(scene.touches) if follow is None else follow
     server = serve(*where, label=scene.name)
     drawing = Drawing(server, scene, poses)
     viewer = Viewer(server, drawing, _camera(scene, poses, follow))
-    viewer.start(lambda gui: Driving(gui, drawing, driven, _mechanism(model), own=viewer.own,
+    viewer.start(lambda gui: Driving(gui, drawing, driven, own=viewer.own,
                                      running=bool(drive), follow=follow, **looks))  # fmt: skip
     return viewer
 
@@ -134,19 +133,6 @@ def _model(what: Any) -> Model:
     raise InvalidArgument(
         f"view shows a Trajectory, a Mechanism, its Equations or a Model, not {type(what).__name__}"
     )
-
-
-def _mechanism(model: Model) -> Mechanism | None:
-    """The description behind a model; None for one from a file."""
-    equations = getattr(model.library, "equations", None)
-    return None if equations is None else equations.system.mechanism
-
-
-def _scene(model: Model, parameters: dict[str, float]) -> Scene:
-    mechanism = _mechanism(model)
-    if mechanism is None or not parameters or parameters == model.parameters:
-        return model.scene
-    return scene_of(mechanism, parameters)
 
 
 def _travels(scene: Scene, poses: Array) -> bool:

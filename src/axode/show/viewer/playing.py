@@ -11,7 +11,7 @@ from axode.show.viewer.contacts import force_arrows
 from axode.show.viewer.curves import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.looks import Looks
-from axode.show.viewer.motion import Motion
+from axode.show.viewer.motion import Motion, scene_with
 from axode.show.viewer.playback import Playback
 from axode.show.viewer.trails import trail_points
 
@@ -75,6 +75,9 @@ class Playing:
         self.motion = Motion(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
         self._usual = self.motion.usual_force()
+        scene = scene_with(self._model, chosen.parameters)
+        if scene != self._drawing.scene:
+            self._drawing.rebuild(scene, self._poses[0])
         self.playback.begin, self.playback.end = float(chosen.time[0]), float(chosen.time[-1])
         self.playback.seek(self.playback.elapsed)
         self._since = np.inf

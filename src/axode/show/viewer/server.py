@@ -33,6 +33,7 @@ def serve(host: str, port: int | None, label: str) -> Any:
         raise NotApplicable(
             "the viewer needs viser, which is not installed.\n  Remedy: pip install axode[view]"
         ) from error
+    _refuse_strange(host)
     if host not in LOCAL:
         warnings.warn(
             f"host {host}: whoever reaches this machine sees the viewer and may drive it; "
@@ -78,6 +79,14 @@ def _free_port(host: str) -> int:
     return 0  # whichever the system gives
 
 
+def _refuse_strange(host: str) -> None:
+    if not _is_free(host, 0):
+        raise InvalidArgument(
+            f"host: '{host}' is no address of this machine.\n  Remedy: 127.0.0.1 for this machine "
+            "only, 0.0.0.0 for all who reach it"
+        )
+
+
 def _is_free(host: str, port: int) -> bool:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -85,7 +94,5 @@ def _is_free(host: str, port: int) -> bool:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
         return True
-    except OSError as error:
-        if isinstance(error, socket.gaierror):
-            raise InvalidArgument(f"host: '{host}' is no address of this machine") from None
+    except OSError:
         return False
