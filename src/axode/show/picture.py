@@ -16,6 +16,7 @@ SKY = np.array([247.0, 248.0, 250.0])
 FLOOR = np.array([231.0, 233.0, 236.0])
 LINE = np.array([205.0, 209.0, 214.0])
 SUN = np.array([-0.42, -0.40, 0.82]) / np.linalg.norm([-0.42, -0.40, 0.82])
+TRACKS = (np.array([60.0, 105.0, 220.0]), np.array([235.0, 120.0, 50.0]))
 FINE = 2  # pixels drawn a pixel shown, each way
 
 Image = npt.NDArray[np.uint8]
@@ -24,9 +25,18 @@ Covered: TypeAlias = tuple[tuple[slice, slice], Array, Array]
 
 
 def picture(
-    scene: Scene, poses: Array, *, camera: Camera | None = None, width: int = 640, height: int = 480
-) -> Image:
-    """A picture of a mechanism whose bodies have the given poses: (height, width, 3), 0 to 255."""
+    scene: Scene, poses: Array, *, camera: Camera | None = None, width: int = 640,
+    height: int = 480, tracks: Array | None = None,
+) -> Image:  # fmt: skip
+    """A picture of a mechanism whose bodies have the given poses: (height, width, 3), 0 to 255.
+
+    Args:
+        scene: What is drawn.
+        poses: Of all bodies: (bodies, 4, 4).
+        camera: Where from; unless given, from where the whole mechanism is seen.
+        width, height: In pixels.
+        tracks: Points that wheels have touched so far, in the world [m]: (times, touches, 3).
+    """
     placed = [(mesh, *_placed(scene, mesh, poses)) for mesh in meshes(scene)]
     view = camera or camera_of(scene, poses, width / height)
     canvas = _Canvas(view, width * FINE, height * FINE)
@@ -42,6 +52,9 @@ def picture(
     for mesh, points, _ in placed:
         canvas.shadow(points, mesh.triangles, point, normal)
     canvas.lay_shadow()
+    for k in range(0 if tracks is None or len(tracks) < 2 else tracks.shape[1]):
+        points, triangles = _ribbon(tracks[:, k], normal, 0.012 * scene.size)  # type: ignore[index]
+        canvas.draw(points, np.broadcast_to(normal, points.shape), triangles, TRACKS[k % 2])
     for mesh, points, directions in placed:
         canvas.draw(points, directions, mesh.triangles, np.array(mesh.colour, float))
     return canvas.image()
@@ -61,6 +74,20 @@ def _placed(scene: Scene, mesh: Mesh, poses: Array) -> tuple[Array, Array]:
     """Vertices and normals in the world."""
     pose = scene.pose_of(mesh.body, poses)
     return mesh.vertices @ pose[:3, :3].T + pose[:3, 3], mesh.normals @ pose[:3, :3].T
+
+
+def _ribbon(track: Array, normal: Array, half: float) -> tuple[Array, Indices]:
+    """A track with a width, just above the floor."""
+    ahead = np.gradient(track, axis=0)
+    side = np.cross(normal, ahead)
+    length = np.linalg.norm(side, axis=1, keepdims=True)
+    side = half * np.divide(side, length, out=np.zeros_like(side), where=length > 1e-9 * half)
+    above = track + 0.1 * half * normal
+    k = np.arange(len(track) - 1)
+    n = len(track)
+    triangles = np.concatenate([np.column_stack([k, k + 1, k + n]),
+                                np.column_stack([k + 1, k + n + 1, k + n])])  # fmt: skip
+    return np.concatenate([above - side, above + side]), triangles.astype(np.int32)
 
 
 def _grid(size: float) -> float:
