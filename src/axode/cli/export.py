@@ -67,11 +67,12 @@ def export(
         raise typer.BadParameter(f"'{parameters}' is neither fixed nor free",
                                  param_hint="--parameters")  # fmt: skip
     ending, asked = to.suffix.lower(), words(functions)
+    more = _of_kernels(ending, rollout, capability, precision)
     if ending in (".toml", ".tex"):
         written, arrays = _described(source, to, ending, asked), {}
     else:
         model = model_from(source, cast(Literal["fixed", "free"], parameters))
-        written = _compiled(model, to, asked, _of_kernels(ending, rollout, capability, precision))
+        written = _compiled(model, to, asked, more)
         arrays = _arrays(model)
     if as_json:
         print_json({"files": [str(path) for path in written], "arrays": arrays})
