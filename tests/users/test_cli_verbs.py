@@ -318,3 +318,33 @@ def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "FAILED  loops: RuntimeError: a broken installation" in shown
     assert "OK      derive" in shown
+
+
+# terminals ---------------------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_the_same_words_in_tables(monkeypatch, capsys):
+    lines = (["check", "chaplygin_sleigh"], ["gallery"], ["derive", "chaplygin_sleigh"],
+             ["compare", "chaplygin_sleigh"], ["inverse", "unicycle"])  # fmt: skip
+    for line in lines:
+        assert run(line) == 0
+        plain = capsys.readouterr().out
+        with monkeypatch.context() as patch:
+            patch.setattr("axode.cli.tables.on_terminal", lambda: True)
+            patch.setenv("COLUMNS", "400")
+            assert run(line) == 0
+        drawn = capsys.readouterr().out
+        assert drawn != plain
+        kept = {word for word in plain.split() if word.isidentifier() and len(word) > 4}
+        assert len(kept & set(drawn.split())) > 0.8 * len(kept), line
+
+
+def test_a_bracket_in_a_name_is_no_markup(monkeypatch, capsys):
+    from axode.cli.tables import show_entries, show_table
+
+    monkeypatch.setattr("axode.cli.tables.on_terminal", lambda: True)
+    show_table(("[red]", ">x"), [("[bold]", "1")], title="[i]", note="[/nothing]")
+    show_entries("[u]", [("label", "[/]")])
+    shown = capsys.readouterr().out
+    for word in ("[red]", "[bold]", "[i]", "[/nothing]", "[u]", "[/]"):
+        assert word in shown

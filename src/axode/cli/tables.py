@@ -60,7 +60,7 @@ def _draw(
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name, flush in zip(names, right, strict=True):
-        table.add_column(name, justify="right" if flush else "left", no_wrap=flush)
+        table.add_column(Text(name), justify="right" if flush else "left", no_wrap=flush)
     for number, row in enumerate(rows):
         cells = (Text(cell) for cell in row)  # a bracket in a name is no markup
         table.add_row(*cells, style="bold red" if number in marked else None)
@@ -84,7 +84,7 @@ def show_entries(title: str, entries: Sequence[tuple[str, str]], width: int = 15
     grid.add_column(style="dim", no_wrap=True, min_width=width - 2)
     grid.add_column(overflow="fold")
     for label, text in entries:
-        grid.add_row(f"  {label}", Text(text))
+        grid.add_row(Text(f"  {label}"), Text(text))
     console = _console()
     console.print(Text(title, style="bold"))
     console.print(grid)
