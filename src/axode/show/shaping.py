@@ -14,7 +14,7 @@ from axode.mechanism.geometry import rotation_matrix
 from axode.mechanism.joints import Fixed, Prismatic, Revolute, Screw
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
-from axode.mechanism.wheels import Ball, Contact, Mecanum, Omni, Skate
+from axode.mechanism.wheels import Ball, Contact, Mecanum, Omni, Plane, Skate
 from axode.show import solids
 from axode.show.scene import GROUND, Array, Colour, Cord, Floor, Scene, Solid, Touch
 
@@ -38,6 +38,7 @@ class _Shaping:
         self.contacts: dict[str, list[Contact]] = {}
         for contact in mechanism.contacts:
             self.contacts.setdefault(contact.body, []).append(contact)
+        self.floors = {contact.plane.on: contact.plane for contact in mechanism.contacts}
         self.anchors = self._anchors()
         self.size = self._size()
 
@@ -101,7 +102,7 @@ class _Shaping:
     def _solids(self) -> Iterator[Solid]:
         for k, body in enumerate(self.mechanism.bodies):
             colour = solids.BODIES[k % len(solids.BODIES)]
-            if body.name in self.contacts and not isinstance(body.shape, Box):
+            if body.name in self.contacts:
                 yield from self._rolling(body, colour)
             elif body.shape is not None:
                 yield self._shape(body, colour)
@@ -116,7 +117,8 @@ class _Shaping:
         for contact in contacts:
             yield from self._wheel(body, contact, colour)
         centre = self.vector(contacts[0].at)
-        if len(contacts) == 1 and np.allclose(centre, self.vector(body.com)):
+        alone = len(contacts) == 1 and np.allclose(centre, self.vector(body.com))
+        if alone and not isinstance(body.shape, Box):
             return
         if body.shape is None:
             yield from self._from_joints(body, colour)
@@ -181,11 +183,23 @@ class _Shaping:
         inertia = self._tensor(body)
         if mass > 0 and inertia.any():
             box = solids.equivalent_box(body.name, mass, com, inertia, colour)
-            if len(points) <= 1 or max(box.size) > 4 * thin:
+            if body.name in self.floors:  # not in the way of what rolls on it
+                yield self._plate(box, self.floors[body.name])
+            elif len(points) <= 1 or max(box.size) > 4 * thin:
                 yield box
         elif mass > 0:
             size = (2.2 * thin, 0.0, 0.0)
             yield solids.solid(body.name, "sphere", size, com, np.eye(3), colour)
+
+    def _plate(self, box: Solid, plane: Plane) -> Solid:
+        """A thin box as wide as another, its top where something rolls."""
+        point, normal = self.vector(plane.point), _unit(self.vector(plane.normal))
+        wide, thick = max(box.size), 2 * THIN * self.size
+        centre = np.array(box.at)
+        top = centre + ((point - centre) @ normal) * normal
+        axes = solids.axes_along(normal)
+        return solids.solid(box.body, "box", (wide, wide, thick), top - 0.5 * thick * normal, axes,
+                            box.colour)  # fmt: skip
 
     def _tensor(self, body: Body) -> Array:
         xx, yy, zz, xy, xz, yz = (self.number(entry) for entry in body.inertia.entries)

@@ -60,7 +60,9 @@ class Drawing:
                 f"{names[mesh.body]}/mesh{k}", mesh.vertices.astype(np.float32),
                 mesh.triangles.astype(np.uint32), color=mesh.colour,
             )  # fmt: skip
-        for k, floor in enumerate(self.scene.floors or (self._lowest(poses),)):
+        grounded = any(floor.body == GROUND for floor in self.scene.floors)
+        below = () if grounded else (self._lowest(poses),)
+        for k, floor in enumerate((*self.scene.floors, *below)):
             grid = self._grid(f"{names[floor.body]}/floor{k}", floor)
             self._floors.append((floor, grid))
         if self.scene.cords:
@@ -81,11 +83,11 @@ class Drawing:
         size, cell = self.scene.size, _round_length(self.scene.size / 2)
         moving = floor.body != GROUND
         return self._server.scene.add_grid(
-            name, width=3 * size, height=3 * size, infinite_grid=not moving,
+            name, width=2 * size, height=2 * size, infinite_grid=not moving,
             cell_size=cell, section_size=5 * cell, cell_color=LINE, section_color=SECTION,
-            cell_thickness=1.0, section_thickness=1.2, plane_color=PLANE, plane_opacity=1.0,
-            shadow_opacity=0.3, fade_distance=40 * size, fade_strength=1.5, position=floor.point,
-            wxyz=_wxyz(axes_along(floor.normal)),
+            cell_thickness=1.0, section_thickness=1.2, plane_color=PLANE,
+            plane_opacity=0.0 if moving else 1.0, shadow_opacity=0.3, fade_distance=40 * size,
+            fade_strength=1.5, position=floor.point, wxyz=_wxyz(axes_along(floor.normal)),
         )  # fmt: skip
 
     # moving it ---------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ class Drawing:
                 grid.position = np.array(floor.point) + axes[:, :2] @ (cell * steps)
 
     def _springs(self, poses: Array) -> Array:
-        lines = [_coil(*self._ends(cord, poses), 0.02 * self.scene.size)
+        lines = [_coil(*self._ends(cord, poses), 0.035 * self.scene.size)
                  for cord in self.scene.cords]  # fmt: skip
         return np.concatenate(lines)
 
