@@ -107,6 +107,10 @@ class NotAnEquilibrium(UserWarning):
     """A linear model about a state that does not last."""
 
 
+class LeftOut(UserWarning):
+    """Something that a file says and a mechanism cannot hold."""
+
+
 def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = ()) -> str:
     """The alternatives to a name that is not known, and the likely one, perhaps of `others`."""
     if not known:

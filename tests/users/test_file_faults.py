@@ -362,7 +362,11 @@ def refused(path, verb=ax.load):
             'x = 1\ny = """open',
             'rover.toml, line 2: not valid TOML. Unterminated string.\n  y = """open',
         ),
-        ("<robot></robot>", "rover.toml is XML, and mechanism files are TOML."),
+        (
+            "<html></html>",
+            "rover.toml is XML of <html>.\n  Mechanisms are read from TOML and from URDF, whose "
+            "outermost element is <robot>.",
+        ),
         ("x = " + "[" * 5000 + "]" * 5000, "rover.toml: arrays or tables are nested too deeply."),
     ],
 )  # fmt: skip
@@ -411,10 +415,10 @@ def test_what_is_no_path_is_told():
 def test_a_file_one_may_not_read_is_told(file, monkeypatch):
     path = file(SOUND)
 
-    def forbidden(self):
+    def forbidden(self, mode):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(files.Path, "read_bytes", forbidden)
+    monkeypatch.setattr(files.Path, "open", forbidden)
     assert refused(path) == (
         "cannot read rover.toml: Permission denied.\n"
         "  Ask for the right to read it, or choose another place."

@@ -1,4 +1,4 @@
-"""Mechanisms in TOML files.
+"""Mechanisms in files: TOML, read and written, and URDF, read.
 
 A file is read completely or refused with everything wrong with it; it is replaced completely or
 left as it was.
@@ -13,29 +13,48 @@ import re
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from axode.errors import FileError
+from axode.errors import FileError, InvalidArgument
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.positions import key_lines
 
+MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
 
-def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Read a mechanism from a TOML file.
+
+def load(
+    path: str | os.PathLike[str], *, base: Literal["fixed", "floating", "planar"] | None = None
+) -> Mechanism:
+    """Read a mechanism from a TOML or a URDF file.
 
     Args:
-        path: The file; `Mechanism.save` writes such files and docs/start/from-toml.md explains
-            how to write one by hand.
+        path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
+            how to write one by hand, docs/start/from-urdf.md what is read of a URDF file.
+        base: Of a URDF file, how its root link is held: "fixed" to the ground (the usual),
+            "floating", or "planar" in the ground's plane, by a joint called `base`.
 
     Raises:
-        FileError: if the file cannot be read or is not TOML.
+        FileError: if the file cannot be read or is neither.
         MechanismError: listing everything wrong with what it describes, line by line.
     """
+    place = _as_path(path)
+    text = _text(place)
+    if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
+        from axode.mechanism.urdf import mechanism_from_urdf
+
+        return mechanism_from_urdf(text, str(place), place.stem, base)
+    if base is not None:
+        raise InvalidArgument(
+            f"base={base!r} is for URDF files; in {place} a joint on the ground says how a body is "
+            "held"
+        )
+    return _from_toml(text, place)
+
+
+def _from_toml(text: str, place: Path) -> Mechanism:
     # pydantic takes a moment to import: only those who read files wait for it
     from axode.mechanism.reading import mechanism_from
 
-    place = _as_path(path)
-    text = _text(place)
     try:
         data = tomllib.loads(text)
         lines = key_lines(text)
@@ -99,12 +118,15 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
 def _text(path: Path) -> str:
     """The text of a file, or an error that says why there is none."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("read", path, error)) from None
+    if len(data) > MOST_BYTES:
+        raise FileError(f"{path} is larger than {MOST_BYTES >> 20} MiB, as no mechanism's file is.")
     if b"\0" in data:
         raise FileError(
-            f"{path} is not a text file.\n  A mechanism file is TOML, as UTF-8 text; "
+            f"{path} is not a text file.\n  A mechanism file is TOML or URDF, as UTF-8 text; "
             "mechanism.save(path) writes one."
         )
     try:
@@ -115,8 +137,6 @@ def _text(path: Path) -> str:
             f"{path}, line {line}: the byte 0x{data[error.start]:02x} is not UTF-8.\n"
             "  Save the file as UTF-8 in your editor."
         ) from None
-    if text.lstrip().startswith("<"):
-        raise FileError(f"{path} is XML, and mechanism files are TOML.")
     return text
 
 
@@ -128,12 +148,13 @@ def _cannot(verb: str, path: Path, error: Exception) -> str:
         folder = path.parent
         if not folder.is_dir():
             return f"{message}\n  There is no folder {folder}; create it first."
-        names = sorted(item.name for item in folder.iterdir() if item.suffix == ".toml")
+        kind = ".urdf" if path.suffix.lower() == ".urdf" else ".toml"
+        names = sorted(item.name for item in folder.iterdir() if item.suffix == kind)
         close = difflib.get_close_matches(path.name, names, n=1)
         if close:
             return f"{message}\n  Did you mean {folder / close[0]}?"
         listed = ", ".join(names[:10]) or "none"
-        return f"{message}\n  TOML files in {folder.resolve()}: {listed}."
+        return f"{message}\n  {kind[1:].upper()} files in {folder.resolve()}: {listed}."
     if isinstance(error, IsADirectoryError):
         return f"{message}\n  Name a file in it, such as {path / 'robot.toml'}."
     if isinstance(error, PermissionError):
