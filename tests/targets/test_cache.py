@@ -114,7 +114,19 @@ def test_least_recently_used_objects_go_first(tmp_path):
         os.utime(tmp_path / "cache" / f"key{k}.o", (k, k))
     assert cache.read("key0") == bytes(1000)  # now the most recently used
     cache.write("key3", bytes(1000))
-    assert [cache.read(f"key{k}") is not None for k in range(4)] == [True, False, True, True]
+    # Down to three quarters of the limit: 2625 bytes hold two.
+    assert [cache.read(f"key{k}") is not None for k in range(4)] == [True, False, False, True]
+
+
+def test_the_folder_is_not_looked_through_for_every_object(tmp_path, monkeypatch):
+    cache = ObjectCache(tmp_path / "cache", limit=100_000)
+    looks = []
+    evict = ObjectCache._evict
+    monkeypatch.setattr(ObjectCache, "_evict", lambda self: looks.append(1) or evict(self))
+    for k in range(300):
+        cache.write(f"key{k}", bytes(1000))
+    assert 3 <= len(looks) <= 30
+    assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 100_000
 
 
 def test_key_depends_on_tape_width_and_processor(folder, monkeypatch):

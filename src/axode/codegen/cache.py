@@ -21,6 +21,7 @@ MAGIC = b"axode-object 1\n"
 LIMIT_BYTES = 256 * 2**20
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _SUFFIX = ".o"
+_ROOM: dict[Path, int] = {}  # bytes that may be written to a folder before it is looked at again
 
 
 class CacheWarning(UserWarning):
@@ -78,7 +79,7 @@ class ObjectCache:
                 file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
             os.replace(temporary, self.directory / (key + _SUFFIX))
             temporary = None
-            self._evict()
+            self._make_room(len(payload))
         except OSError as error:
             self._warn(f"cannot write to {self.directory}: {error}")
         finally:
@@ -86,7 +87,14 @@ class ObjectCache:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
 
-    def _evict(self) -> None:
+    def _make_room(self, written: int) -> None:
+        """Look at the folder when it may be full; it may hold many thousand files."""
+        assert self.directory is not None
+        left = _ROOM.get(self.directory, 0) - written
+        _ROOM[self.directory] = left if left > 0 else self._evict() // 4  # others write as well
+
+    def _evict(self) -> int:
+        """Remove what was not used for longest, if there is too much; how much room is left."""
         assert self.directory is not None
         files = []
         for path in self.directory.glob("*" + _SUFFIX):
@@ -94,12 +102,14 @@ class ObjectCache:
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in files)
+        wanted = self.limit if total <= self.limit else 3 * self.limit // 4
         for _, size, path in sorted(files):
-            if total <= self.limit:
+            if total <= wanted:
                 break
             with contextlib.suppress(OSError):
                 path.unlink()
             total -= size
+        return self.limit - total
 
     @staticmethod
     def _refuse_foreign_directory(directory: Path) -> None:
