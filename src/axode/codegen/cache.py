@@ -102,7 +102,8 @@ class ObjectCache:
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in files)
-        wanted = self.limit if total <= self.limit else 3 * self.limit // 4
+        nearly_full = total > 15 * self.limit // 16  # then make room for a good while
+        wanted = 3 * self.limit // 4 if nearly_full else self.limit
         for _, size, path in sorted(files):
             if total <= wanted:
                 break
