@@ -157,7 +157,11 @@ def test_arrows_show_known_forces_at_the_contacts() -> None:
     longest = points[np.argmax(np.linalg.norm(points[:, 1] - points[:, 0], axis=1))]
     along = longest[1] - longest[0]
     assert along / np.linalg.norm(along) == pytest.approx(normal)
-    assert np.linalg.norm(along) == pytest.approx(0.5 * scene.size * np.nanmax(forces) / 50.0)
+    twice = force_arrows(scene, poses, forces, usual=100.0)[0]
+    assert np.linalg.norm(twice[..., 1, :] - twice[..., 0, :], axis=-1).max() == pytest.approx(
+        0.5 * np.linalg.norm(along)
+    )
+    assert np.linalg.norm(along) > 2 * scene.touches[0].radius * np.nanmax(forces) / 50.0
 
 
 # driving -----------------------------------------------------------------------------------------
@@ -268,7 +272,7 @@ def test_a_port_in_use_is_named_or_avoided(opened: list[Any]) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(errors.InvalidArgument, match=f"port {port} on 127.0.0.1 is in use"):
             view(opened, run(), port=port)
-    with pytest.raises(errors.InvalidArgument, match="'198.51.100.7' is no address of this"):
+    with pytest.raises(errors.InvalidArgument, match=r"is no address of this machine"):
         view(opened, run(), host="198.51.100.7")
     with pytest.raises(errors.InvalidArgument, match="from 0 to 65535"):
         view(opened, run(), port=70000)
@@ -297,6 +301,21 @@ def test_without_viser_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "viser", None)
     with pytest.raises(errors.NotApplicable, match=r"axode\[view\]"):
         ax.view(run(), block=False)
+
+
+def test_shapes_follow_the_run_and_the_parameters(opened: list[Any]) -> None:
+    both = ax.simulate(model("wheeled_pendulum"), 0.1, parameters={"r": [0.2, 0.3]})
+    viewer = view(opened, both, play=False)
+    assert viewer.drawing.scene.touches[0].radius == 0.2
+    viewer.own(lambda event: viewer.stage.choose(1))(None)
+    assert viewer.drawing.scene.touches[0].radius == 0.3
+    driven = view(opened, model("wheeled_pendulum"), parameters={"r": 0.25})
+    driven.own(lambda event: driven.stage.set_parameter("r", 0.4))(None)
+    assert driven.drawing.scene.touches[0].radius == driven.poses[0, 2, 3] == pytest.approx(0.4)
+    bar = view(opened, model("four_bar"))
+    name = next(n for n in model("four_bar").parameters if n.startswith(("l", "L", "a")))
+    bar.own(lambda event: bar.stage.set_parameter(name, 99.0))(None)
+    assert bar.stage.drive.message.startswith(f"{name}: ")
 
 
 # the command line --------------------------------------------------------------------------------

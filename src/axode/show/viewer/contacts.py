@@ -9,7 +9,8 @@ from axode.show.scene import Array, Scene, touch_axes, touch_points
 from axode.show.viewer.drawing import FORCES
 
 LEAST = 0.02  # usual forces: smaller ones are not drawn
-LENGTH = 0.5  # of the mechanism's size, for a usual force
+LENGTH = 0.5  # of the mechanism's size, for a usual force ...
+ABOVE = 2.6  # ... but at least so many radii of the largest wheel, which would hide it
 LONGEST = 2.0  # usual forces: larger ones are drawn no longer
 
 
@@ -22,7 +23,7 @@ def force_arrows(
         scene: What is drawn.
         poses: Of all bodies.
         forces: Longitudinal, lateral and normal a contact [N]; NaN is not drawn.
-        usual: A force that is drawn half as long as the mechanism [N].
+        usual: A force that is drawn half as long as the mechanism, or more than a wheel high [N].
 
     Returns:
         Starts and tips (n, 2, 3) in the world, red, green and blue (n, 3).
@@ -32,7 +33,8 @@ def force_arrows(
     starts, axes = touch_points(scene, poses), touch_axes(scene, poses)
     known = np.clip(np.nan_to_num(forces) / usual, -LONGEST, LONGEST)
     drawn = np.abs(known) > LEAST
-    tips = starts[:, np.newaxis, :] + LENGTH * scene.size * known[..., np.newaxis] * axes
+    length = max(LENGTH * scene.size, ABOVE * max(touch.radius for touch in scene.touches))
+    tips = starts[:, np.newaxis, :] + length * known[..., np.newaxis] * axes
     points = np.stack([np.broadcast_to(starts[:, np.newaxis, :], tips.shape), tips], axis=2)
     colours = np.broadcast_to(np.array(FORCES, np.uint8), (len(known), 3, 3))
     return points[drawn], colours[drawn]

@@ -169,8 +169,8 @@ class Drawing:
         if self._arrows is None:
             size = self.scene.size
             self._arrows = self._server.scene.add_arrows(
-                "/world/forces", points.astype(np.float32), colours, shaft_radius=0.008 * size,
-                head_radius=0.02 * size, head_length=0.05 * size,
+                "/world/forces", points.astype(np.float32), colours, shaft_radius=0.012 * size,
+                head_radius=0.03 * size, head_length=0.07 * size,
             )  # fmt: skip
             return
         self._arrows.points, self._arrows.colors = points.astype(np.float32), colours

@@ -89,10 +89,7 @@ class Driving:
             for name, value in self.drive.parameters.items():
                 low, high = sorted((0.2 * value, 3.0 * value)) if value else (-1.0, 1.0)
                 slider = self._gui.add_slider(name, low, high, (high - low) / ROUND, value)
-                slider.on_update(
-                    self._own(lambda event, name=name, slider=slider:
-                              self._set_parameter(event, name, slider))
-                )  # fmt: skip
+                slider.on_update(self._own(lambda event, name=name: self._asked(event, name)))
 
     def _keys(self) -> None:
         def key(label: str, hotkey: str, act: Callable[[], None]) -> None:
@@ -171,14 +168,19 @@ class Driving:
         for slider, value in zip(self._sliders, self.drive.wanted.tolist(), strict=True):
             slider.value = value
 
-    def _set_parameter(self, event: Any, name: str, slider: Any) -> None:
-        if event.client is None:
-            return
+    def _asked(self, event: Any, name: str) -> None:
+        if event.client is not None:
+            wanted = float(event.target.value)
+            self.set_parameter(name, wanted)
+            if self.drive.parameters[name] != wanted:  # refused
+                event.target.value = self.drive.parameters[name]
+
+    def set_parameter(self, name: str, value: float) -> None:
+        """Another value of a parameter, and what it changes of the shapes; or why not."""
         try:
-            self.drive.set_parameter(name, float(slider.value))
+            self.drive.set_parameter(name, value)
         except AxodeError as error:
             self.drive.message = f"{name}: {str(error).splitlines()[0]}"
-            slider.value = self.drive.parameters[name]
         scene = scene_with(self.drive.model, self.drive.parameters)
         if scene != self._drawing.scene:
             self._drawing.rebuild(scene, self.drive.poses())

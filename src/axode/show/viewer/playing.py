@@ -34,7 +34,7 @@ class Playing:
         self._gui, self._drawing, self._runs, self._model = gui, drawing, run, model
         self._since = 0.0
         self.playback = Playback(0.0, 0.0, speed=speed, loop=loop)
-        self._choose(first)
+        self.choose(first)
         self._said = gui.add_markdown("")
         self._button = gui.add_button(
             "Play", icon="player-play", hint="Key: space; J and L step back and ahead"
@@ -48,7 +48,7 @@ class Playing:
         again.on_update(own(lambda event: setattr(self.playback, "loop", again.value)))
         if run.batch:
             which = gui.add_slider("run", 0, max(len(run.statuses) - 1, 1), 1, first)
-            which.on_update(own(lambda event: self._choose(int(which.value))))
+            which.on_update(own(lambda event: self.choose(int(which.value))))
         gui.add_command("Play or pause", hotkey="space").on_trigger(own(lambda e: self.toggle()))
         for label, key, way in (("Step back", "J", -1), ("Step ahead", "L", 1)):
             gui.add_command(label, hotkey=key).on_trigger(own(lambda e, way=way: self._nudge(way)))
@@ -69,7 +69,7 @@ class Playing:
         run = self.motion.run
         return [name for name in run.names if np.isfinite(run[name]).any()]
 
-    def _choose(self, run: int) -> None:
+    def choose(self, run: int) -> None:
         """Another run of a batch."""
         chosen = self._runs.run(run)
         self.motion = Motion(chosen, self._model)
