@@ -125,7 +125,7 @@ def test_the_folder_is_not_looked_through_for_every_object(tmp_path, monkeypatch
     monkeypatch.setattr(ObjectCache, "_evict", lambda self: looks.append(1) or evict(self))
     for k in range(300):
         cache.write(f"key{k}", bytes(1000))
-    assert 3 <= len(looks) <= 30
+    assert 3 <= len(looks) <= 40
     assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 100_000
 
 

@@ -91,7 +91,7 @@ class ObjectCache:
         """Look at the folder when it may be full; it may hold many thousand files."""
         assert self.directory is not None
         left = _ROOM.get(self.directory, 0) - written
-        _ROOM[self.directory] = left if left > 0 else self._evict() // 4  # others write as well
+        _ROOM[self.directory] = left if left > 0 else self._evict() // 2  # others write as well
 
     def _evict(self) -> int:
         """Remove what was not used for longest, if there is too much; how much room is left."""
