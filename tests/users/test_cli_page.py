@@ -32,7 +32,7 @@ def test_every_line_of_the_page_runs(tmp_path, monkeypatch, capsys):
     for line in shown:
         assert run(line) == 0, f"axode {shlex.join(line)}\n{capsys.readouterr().err}"
     written = {path.name for path in tmp_path.iterdir()}
-    assert {"run.csv", "run.png", "robot.c", "robot.h", "robot.axm", "unicycle.ptx"} <= written
+    assert {"run.csv", "run.png", "robot.c", "robot.h", "unicycle.axm", "unicycle.ptx"} <= written
 
 
 def test_the_page_shows_verbs_that_exist():

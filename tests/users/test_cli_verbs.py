@@ -203,38 +203,38 @@ def test_inverse_says_what_motors_cannot_give(capsys):
 
 def test_inverse_undoes_simulate_through_a_file(tmp_path, capsys):
     file = tmp_path / "run.csv"
-    flags = ["--time", "2", "--input", "tau_R=0.2*cos(t),tau_L=0.1", "--out", str(file)]
-    assert run(["simulate", "differential_drive", *flags]) == 0
-    given = ax.simulate(model_of("differential_drive"), 2.0,
-                        input={"tau_R": "0.2*cos(t)", "tau_L": 0.1})  # fmt: skip
-    found = tmp_path / "torque.csv"
-    assert run(["inverse", "differential_drive", "--motion", str(file), "--out", str(found)]) == 0
-    with found.open() as lines:
+    flags = ["--time", "2", "--input", "tau_drive=0.2*cos(t),tau_steer=0.1", "--out", str(file)]
+    assert run(["simulate", "unicycle", *flags]) == 0
+    torque = tmp_path / "torque.csv"
+    assert run(["inverse", "unicycle", "--motion", str(file), "--out", str(torque)]) == 0
+    with torque.open() as lines:
         rows = list(csv.DictReader(lines))
-    for name in ("tau_R", "tau_L"):
-        assert [float(row[name]) for row in rows] == pytest.approx(given[name].tolist(), abs=1e-9)
+    drive = [0.2 * math.cos(float(row["time"])) for row in rows]
+    assert [float(row["tau_drive"]) for row in rows] == pytest.approx(drive, abs=1e-9)
+    assert [float(row["tau_steer"]) for row in rows] == pytest.approx([0.1] * len(rows), abs=1e-9)
     # two columns are enough: the rest follows
-    lines = [",".join((row["time"], row["phi_R_dot"], row["phi_L_dot"])) for row in
-             csv.DictReader(file.open())]  # fmt: skip
+    with file.open() as lines:
+        cells = [(row["time"], row["phi_dot"], row["w"]) for row in csv.DictReader(lines)]
     short = tmp_path / "short.csv"
-    short.write_text("\n".join(["# by hand", "t;phi_R_dot;phi_L_dot".replace(";", ","), *lines]))
+    short.write_text("\n".join(["# by hand", "t;phi_dot;w", *map(";".join, cells)]))
     capsys.readouterr()
-    found = told(capsys, "inverse", "differential_drive", "--motion", str(short))
-    assert found["start"]["tau_R"] == pytest.approx(0.2, abs=1e-5)
+    found = told(capsys, "inverse", "unicycle", "--motion", str(short))
+    assert found["start"]["tau_drive"] == pytest.approx(0.2, abs=1e-5)
+    assert found["final"]["tau_steer"] == pytest.approx(0.1, abs=1e-5)
 
 
 def test_inverse_along_formulas_and_paths(capsys):
-    model = model_of("differential_drive")
-    found = told(capsys, "inverse", "differential_drive", "--path", "circle:radius=2,speed=0.5",
-                 "--every", "1")  # fmt: skip
-    path = ax.paths.circle(2.0, speed=0.5)
-    expected = ax.paths.follow(model, path, save_every=1.0)
-    assert found["final"]["tau_R"] == pytest.approx(expected["tau_R"][-1], rel=1e-9)
-    found = told(capsys, "inverse", "four_bar", "--motion", "theta1=0.7+0.3*sin(t)", "--time", "2",
+    model = model_of("unicycle")
+    found = told(capsys, "inverse", "unicycle", "--path", "circle:radius=2,speed=0.5", "--every",
+                 "1")  # fmt: skip
+    expected = ax.paths.follow(model, ax.paths.circle(2.0, speed=0.5), save_every=1.0)
+    for name in ("phi", "w", "tau_drive"):
+        assert found["final"][name] == pytest.approx(expected[name][-1], rel=1e-9, abs=1e-12)
+    found = told(capsys, "inverse", "unicycle", "--motion", "phi_dot=t**2,w=sin(t)", "--time", "2",
                  "--every", "0.5")  # fmt: skip
-    expected = ax.inverse(model_of("four_bar"), {"theta1": "0.7+0.3*sin(t)"}, times=2.0,
-                          save_every=0.5)  # fmt: skip
-    assert found["final"]["tau"] == pytest.approx(expected["tau"][-1], rel=1e-9)
+    expected = ax.inverse(model, {"phi_dot": "t**2", "w": "sin(t)"}, times=2.0, save_every=0.5)
+    for name in ("tau_drive", "tau_steer"):
+        assert found["final"][name] == pytest.approx(expected[name][-1], rel=1e-9)
 
 
 # export, gallery, verify, bench, doctor ----------------------------------------------------------
