@@ -139,7 +139,7 @@ def _words(value: Any) -> str:
 def _plots(run: Trajectory) -> str:
     """The overview, and what else can be drawn of this run."""
     pieces = []
-    for what in ((), ("path",), ("energy",)):
+    for what in ((), ("energy",)):
         try:
             figure = run.plot(*what)
         except AxodeError as error:

@@ -3,7 +3,7 @@
 (function () {
   const data = JSON.parse(document.getElementById("playback").textContent);
   const canvas = document.getElementById("scene");
-  const gl = canvas.getContext("webgl2", { antialias: true, stencil: true, preserveDrawingBuffer: true });
+  const gl = canvas.getContext("webgl2", { alpha: false, antialias: true, stencil: true, preserveDrawingBuffer: true });
   const player = document.getElementById("player");
   if (!gl) { player.classList.add("still"); return; }
 
