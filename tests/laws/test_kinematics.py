@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+import axode as ax
 from axode.symbolic.frames import symbolic_vector
 from kinematics_by_hand import poses_by_hand
 from laws.cases import ROUNDING, agree, case_of
@@ -78,3 +79,23 @@ def test_motion_keeps_quaternions_unit(name):
         q = ca.vertcat(*[case.tree.q[i] for i in four])
         for state in case.states:
             agree(case.vector(state, case.along(ca.sumsqr(q))), [0.0], ROUNDING, "rate of |q|^2")
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1.1, np.pi])
+@pytest.mark.parametrize("across", [(1.0, 0.0), (0.0, 1.0), (0.6, 0.8)])
+def test_an_axis_of_parameters_may_point_anywhere(tilt, across):
+    """Also straight down: by default, and when a parameter takes it there."""
+
+    def pendulum(angle):
+        axis = (across[0] * np.sin(angle), across[1] * np.sin(angle), np.cos(angle))
+        bot = ax.Mechanism("pendulum", gravity=(0, -9.81, 0))
+        body = bot.add_body("body", mass=1.0, com=(0.3, 0.2, 0.1), inertia=(0.01, 0.02, 0.025))
+        bot.add_joint("hinge", ax.Revolute(axis), parent=bot.ground, child=body)
+        return bot.derive().compile("interpreter", parameters="free")
+
+    plain = pendulum(tilt)
+    there, elsewhere = (pendulum(ax.Parameter("tilt", angle)) for angle in (tilt, 0.7))
+    for model, options in ((there, {}), (elsewhere, {"parameters": {"tilt": tilt}})):
+        agree(model.poses([0.4], **options), plain.poses([0.4]), ROUNDING, "poses")
+        agree(model.forward_dynamics([0.4], [0.5], **options),
+              plain.forward_dynamics([0.4], [0.5]), ROUNDING, "acceleration")  # fmt: skip

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.mechanism.bases import free_bases
 from axode.mechanism.expressions import numeric
-from axode.mechanism.mechanism import Connection
-from axode.mechanism.topology import speed_of, tree_order
+from axode.mechanism.topology import speed_meanings, speed_of, speed_units, tree_order
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -43,6 +42,11 @@ class Facts:
     actuation: str
     home: tuple[float, ...]
     scene: str  # what pictures show, as the JSON of `axode.show.scene`
+    # joints and coordinates that name a speed too, and which
+    speed_aliases: tuple[tuple[str, str], ...] = ()
+    # rows that follow from the kept ones at the parameters' defaults, and what that may hang on
+    dropped: tuple[str, ...] = ()
+    row_parameters: tuple[str, ...] = ()
     bases: tuple[tuple[str, ...], ...] = ()  # bodies over the ground: name, x, y, yaw or quaternion
 
     @classmethod
@@ -66,14 +70,17 @@ class Facts:
             measures=tuple((m.name, m.unit, m.needs_speeds) for m in equations.measures.values()),
             coordinate_units=tuple(u for c in tree_order(system.mechanism)
                                    for u in c.joint.coordinate_units),
-            speed_units=tuple(_speed_unit(n) for c in tree_order(system.mechanism)
-                              for n in _speed_kinds(c)),
+            speed_units=tuple(speed_units(system.mechanism).values()),
             input_units=_input_units(equations),
             row_units=tuple(row.unit for row in system.kept),
             quaternions=system.tree.quaternions, parameters=tuple(equations.parameters.items()),
             fixed=fixed, actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
             scene=scene_of(system.mechanism).to_json(), bases=free_bases(system.mechanism),
+            dropped=tuple(str(row) for row in system.report.dropped),
+            row_parameters=system.row_parameters,
+            speed_aliases=tuple((name, speed) for name, speed in
+                                speed_meanings(system.mechanism).items() if name != speed),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
@@ -87,22 +94,10 @@ class Facts:
         return cls(**fields)
 
 
-def _speed_kinds(connection: Connection) -> tuple[str, ...]:
-    """Names of a joint's speeds in its own words, a slider's told apart from a hinge's."""
-    slides = connection.joint.coordinate_units == ("m",)
-    return tuple("slide_rate" if slides else name for name in connection.joint.speed_names)
-
-
-def _speed_unit(name: str) -> str:
-    linear = name in ("slide_rate", "surge", "sway", "vx", "vy", "vz")
-    return "m/s" if linear else "rad/s"
-
-
 def _input_units(equations: Equations) -> tuple[str, ...]:
     """Of motors after the joint they move, of wrenches after the component."""
     mechanism, motors = equations.system.mechanism, equations.system.forces.motors
-    units = {speed: _speed_unit(kind) for c in mechanism.connections
-             for speed, kind in zip(c.speeds, _speed_kinds(c), strict=True)}  # fmt: skip
+    units = speed_units(mechanism)
     moved = (units.get(speed_of(mechanism, d.coordinate) or "") for d in mechanism.drives)
     forces = ["N" if unit == "m/s" else "N m" for unit in moved]
     wrenches = equations.inputs[motors:]

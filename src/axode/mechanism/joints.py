@@ -29,6 +29,7 @@ class AbstractJoint:
     coordinate_names: ClassVar[tuple[str, ...]] = ()
     speed_names: ClassVar[tuple[str, ...]] = ()
     coordinate_units: ClassVar[tuple[str, ...]] = ()
+    speed_units: ClassVar[tuple[str, ...]] = ()
     closure_names: ClassVar[tuple[str, ...]] = ()
     closure_units: ClassVar[tuple[str, ...]] = ()
 
@@ -55,6 +56,7 @@ class Revolute(AbstractJoint):
     coordinate_names: ClassVar = ("",)
     speed_names: ClassVar = ("rate",)
     coordinate_units: ClassVar = ("rad",)
+    speed_units: ClassVar = ("rad/s",)
     closure_names: ClassVar = ("rx", "ry", "x", "y", "z")
     closure_units: ClassVar = ("rad", "rad", "m", "m", "m")
 
@@ -67,6 +69,7 @@ class Prismatic(AbstractJoint):
     coordinate_names: ClassVar = ("",)
     speed_names: ClassVar = ("rate",)
     coordinate_units: ClassVar = ("m",)
+    speed_units: ClassVar = ("m/s",)
     closure_names: ClassVar = ("rx", "ry", "rz", "x", "y")
     closure_units: ClassVar = ("rad", "rad", "rad", "m", "m")
 
@@ -80,6 +83,7 @@ class Screw(AbstractJoint):
     coordinate_names: ClassVar = ("",)
     speed_names: ClassVar = ("rate",)
     coordinate_units: ClassVar = ("rad",)
+    speed_units: ClassVar = ("rad/s",)
     closure_names: ClassVar = ("rx", "ry", "advance", "x", "y")
     closure_units: ClassVar = ("rad", "rad", "m", "m", "m")
 
@@ -96,6 +100,7 @@ class Cylindrical(AbstractJoint):
     coordinate_names: ClassVar = ("angle", "slide")
     speed_names: ClassVar = ("angle_rate", "slide_rate")
     coordinate_units: ClassVar = ("rad", "m")
+    speed_units: ClassVar = ("rad/s", "m/s")
     closure_names: ClassVar = ("rx", "ry", "x", "y")
     closure_units: ClassVar = ("rad", "rad", "m", "m")
 
@@ -109,6 +114,7 @@ class Universal(AbstractJoint):
     coordinate_names: ClassVar = ("first", "second")
     speed_names: ClassVar = ("first_rate", "second_rate")
     coordinate_units: ClassVar = ("rad", "rad")
+    speed_units: ClassVar = ("rad/s", "rad/s")
     closure_names: ClassVar = ("cross", "x", "y", "z")
     closure_units: ClassVar = ("rad", "m", "m", "m")
 
@@ -120,6 +126,7 @@ class Spherical(AbstractJoint):
     coordinate_names: ClassVar = ("qw", "qx", "qy", "qz")
     speed_names: ClassVar = ("wx", "wy", "wz")
     coordinate_units: ClassVar = ("", "", "", "")
+    speed_units: ClassVar = ("rad/s", "rad/s", "rad/s")
     closure_names: ClassVar = ("x", "y", "z")
     closure_units: ClassVar = ("m", "m", "m")
 
@@ -135,6 +142,7 @@ class Planar(AbstractJoint):
     coordinate_names: ClassVar = ("x", "y", "yaw")
     speed_names: ClassVar = ("surge", "sway", "yaw_rate")
     coordinate_units: ClassVar = ("m", "m", "rad")
+    speed_units: ClassVar = ("m/s", "m/s", "rad/s")
     closure_names: ClassVar = ("rx", "ry", "z")
     closure_units: ClassVar = ("rad", "rad", "m")
 
@@ -149,6 +157,7 @@ class Floating(AbstractJoint):
     coordinate_names: ClassVar = ("qw", "qx", "qy", "qz", "x", "y", "z")
     speed_names: ClassVar = ("wx", "wy", "wz", "vx", "vy", "vz")
     coordinate_units: ClassVar = ("", "", "", "", "m", "m", "m")
+    speed_units: ClassVar = ("rad/s", "rad/s", "rad/s", "m/s", "m/s", "m/s")
 
 
 @dataclass(frozen=True)

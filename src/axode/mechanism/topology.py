@@ -38,17 +38,32 @@ def speed_names(mechanism: Mechanism) -> list[str]:
     return [name for connection in tree_order(mechanism) for name in connection.speeds]
 
 
+def speed_units(mechanism: Mechanism) -> dict[str, str]:
+    """Of all speeds by name, in tree order."""
+    joints = tree_order(mechanism)
+    units = [unit for connection in joints for unit in connection.joint.speed_units]
+    return dict(zip(speed_names(mechanism), units, strict=True))
+
+
+def speed_meanings(mechanism: Mechanism) -> dict[str, str]:
+    """Every name that means one speed, and which: of speeds, of joints, of coordinates."""
+    meanings: dict[str, str] = {}
+    for connection in mechanism.connections:
+        names, speeds = [*connection.speeds], [*connection.speeds]
+        if len(connection.speeds) == 1:
+            names.append(connection.name)
+            speeds.append(connection.speeds[0])
+        if is_rate(connection.joint):
+            names += connection.coordinates
+            speeds += connection.speeds
+        for name, speed in zip(names, speeds, strict=True):
+            meanings.setdefault(name, speed)
+    return meanings
+
+
 def speed_of(mechanism: Mechanism, name: str) -> str | None:
     """The speed that a joint, coordinate or speed name means, if it means just one."""
-    for connection in mechanism.connections:
-        speeds = connection.speeds
-        if name in speeds:
-            return name
-        if name == connection.name and len(speeds) == 1:
-            return speeds[0]
-        if name in connection.coordinates and is_rate(connection.joint):
-            return speeds[connection.coordinates.index(name)]
-    return None
+    return speed_meanings(mechanism).get(name)
 
 
 def coordinate_of(mechanism: Mechanism, name: str) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.mechanism.forces import Strut
-from axode.mechanism.topology import coordinate_of, speed_of
+from axode.mechanism.topology import coordinate_of, speed_of, speed_units
 from axode.symbolic.dynamics import inward
 from axode.symbolic.frames import ROOT, symbolic_scalar, symbolic_vector
 from axode.symbolic.kinematics import Tree
@@ -63,13 +63,7 @@ def applied_forces(tree: Tree) -> AppliedForces:
 
 def _effort(tree: Tree, speed: str) -> str:
     """Whether a motor on a speed gives a torque or a force."""
-    for connection in tree.mechanism.connections:
-        if speed in connection.speeds:
-            suffix = connection.joint.speed_names[connection.speeds.index(speed)]
-            slides = suffix in ("slide_rate", "surge", "sway", "vx", "vy", "vz")
-            only_slides = connection.joint.coordinate_units == ("m",)
-            return "force" if slides or only_slides else "torque"
-    return "torque"
+    return "force" if speed_units(tree.mechanism)[speed] == "m/s" else "torque"
 
 
 def _wrench_columns(tree: Tree, body: str, at: object, frame: str) -> SX:

@@ -33,6 +33,7 @@ from axode.symbolic.spatial import SX, is_constant, vector
 
 Values = dict[str, SX]
 ROOT = -1  # the ground's link index
+FROM_BELOW = -0.5  # z of axes that frames are turned to from -z
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,15 @@ def align(axis: SX) -> SX:
         v = np.array([-a[1], a[0], 0.0])
         K = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
         return SX(_clean(np.eye(3) + K + K @ K / (1 + a[2])))
-    turn = ca.skew(ca.vertcat(-axis[1], axis[0], 0))
-    return SX.eye(3) + turn + turn @ turn / (1 + axis[2])
+    x, y, z = axis[0], axis[1], axis[2]
+    if y.is_zero():  # about y, by the angle whose cosine and sine these are
+        return ca.vertcat(ca.horzcat(z, 0, x), ca.horzcat(0, 1, 0), ca.horzcat(-x, 0, z))
+    if x.is_zero():
+        return ca.vertcat(ca.horzcat(1, 0, 0), ca.horzcat(0, z, y), ca.horzcat(0, -y, z))
+    # -z may be any half turn away: axes near it are turned to from there, after one about x
+    way = SX(1) if z.is_zero() else ca.if_else(z < FROM_BELOW, -1, 1)
+    turn = way * ca.skew(ca.vertcat(-y, x, 0))
+    return (SX.eye(3) + turn + turn @ turn / (1 + way * z)) @ ca.diag(ca.vertcat(1, way, way))
 
 
 def build_frames(mechanism: Mechanism, values: Values) -> Frames:

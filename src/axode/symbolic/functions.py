@@ -75,6 +75,8 @@ RECIPES: dict[str, FunctionRecipe] = {
     "residual_jacobian": FunctionRecipe(
         ("q",), lambda e: ca.jacobian(ca.vertcat(SX(0, 1), *e.residuals.values()), e.q),
         lambda e: (len(e.residuals), len(e.coordinates))),
+    "dropped_rows": FunctionRecipe(
+        ("q",), lambda e: dropped_rows(e), lambda e: (len(e.system.report.dropped),)),
     "measures": FunctionRecipe(
         ("q", "nu"), lambda e: ca.vertcat(SX(0, 1), *[m.expression for m in e.measures.values()]),
         lambda e: (len(e.measures),)),
@@ -198,6 +200,31 @@ def pivots(equations: Equations) -> SX:
     """Pivots of the solves behind Theta that change with the configuration."""
     moving = [x for x in ca.vertsplit(equations.system.complement.pivots) if not x.is_constant()]
     return ca.vertcat(*moving) if moving else SX.zeros(0)
+
+
+def dropped_rows(equations: Equations) -> SX:
+    r"""How far each dropped row is from following from the kept ones; zero where it does.
+
+    .. math:: \max_j |a\,\Theta_j| / (1 + |a|\,|\Theta_j|)
+
+    and the same of what explicit time asks for: of the largest terms, against the unit of the row.
+    """
+    system = equations.system
+    kept = set(system.report.kept)
+    rows = [row for r, row in enumerate(system.rows) if r not in kept]
+    if not rows:
+        return SX.zeros(0)
+    A = matrix_of(rows, system.tree.v.shape[0])
+    # what speeds there may be, and the rate that each row asks of them
+    motions = [(equations.Theta[:, j], SX.zeros(len(rows))) for j in range(equations.nu.shape[0])]
+    if system.rheonomic:
+        still = ca.substitute(equations.v, equations.nu, SX.zeros(equations.nu.shape))
+        motions.append((still, column_of([row.rate for row in rows])))
+    worst = SX.zeros(len(rows))
+    for v, rate in motions:
+        off = ca.fabs(ca.densify(A @ v) - rate) / (1 + ca.densify(ca.fabs(A) @ ca.fabs(v)))
+        worst = ca.fmax(worst, off)
+    return worst
 
 
 def poses(equations: Equations) -> SX:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName
+from axode.mechanism.topology import speed_of
 from axode.symbolic.linear import Block
 from axode.symbolic.spatial import SX
 
@@ -24,7 +25,9 @@ def hybrid_dynamics(
               \begin{bmatrix} \dot\nu_x \\ u_y \end{bmatrix}
               = \gamma + \delta - C \nu + G_k u_k - I_k \dot\nu_k                 \tag{D11}
     """
-    known = _positions(equations, "independent speed", accelerations, equations.independent)
+    mechanism = equations.system.mechanism
+    speeds = [speed_of(mechanism, name) or name for name in accelerations]
+    known = _positions(equations, "independent speed", speeds, equations.independent)
     given = _positions(equations, "input", inputs, equations.inputs)
     x = [i for i in range(len(equations.independent)) if i not in known]
     y = [i for i in range(len(equations.inputs)) if i not in given]

@@ -87,6 +87,18 @@ class System:
         return column_of([row.rate for row in self.kept])
 
     @cached_property
+    def row_parameters(self) -> tuple[str, ...]:
+        """Parameters that rows depend on, if any row was dropped: at other values it might hold."""
+        if not self.report.dropped or not self.parameter_names:
+            return ()
+        everything = ca.veccat(matrix_of(list(self.rows), self.tree.v.shape[0]),
+                               column_of([row.rate for row in self.rows]),
+                               *[row.residual for row in self.rows if row.residual is not None],
+                               )  # fmt: skip
+        used = ca.which_depends(everything, self.tree.parameters, 1, False)
+        return tuple(n for n, hangs in zip(self.parameter_names, used, strict=True) if hangs)
+
+    @cached_property
     def complement(self) -> Complement:
         """Theta and the solves behind it."""
         bias = column_of([row.bias for row in self.kept])

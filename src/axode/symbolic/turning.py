@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import casadi as ca
 import numpy as np
 
 from axode.mechanism.wheels import Contact
-from axode.symbolic.frames import ROOT
+from axode.symbolic.frames import ROOT, symbolic_vector
 from axode.symbolic.spatial import SX
 from axode.symbolic.system import System
 
@@ -65,24 +65,17 @@ def _left_free(A: np.ndarray) -> np.ndarray:
     return free
 
 
-def _yaw_row(system: System, link: int, contact: Contact):  # type: ignore[no-untyped-def]
+def _yaw_row(system: System, link: int, contact: Contact) -> Callable[[np.ndarray], np.ndarray]:
     """Yaw rate of a link about the ground's normal, as a row on all speeds."""
     tree = system.tree
     w, _ = tree.velocities(tree.v)
     ground = tree.body_link[contact.plane.on]
     pose = tree.body_pose[contact.plane.on]
-    normal = tree.carry(pose.R @ SX(ca.DM([float(_number(x)) for x in contact.plane.normal])),
-                        ground, link)  # fmt: skip
+    normal = tree.carry(pose.R @ symbolic_vector(contact.plane.normal, tree.values), ground, link)
     relative = w[link] - (tree.carry(w[ground], ground, link) if ground != ROOT else SX.zeros(3))
     row = ca.jacobian(ca.dot(normal, relative), tree.v)
     function = ca.Function("yaw", [tree.q, tree.t, tree.parameters], [ca.densify(row)])
     return lambda q: np.array(function(q, 0.0, system.defaults)).ravel()
-
-
-def _number(scalar: object) -> float:
-    from axode.mechanism.expressions import numeric
-
-    return numeric(scalar)  # type: ignore[arg-type]
 
 
 def _explanation(system: System, carrier: int, contacts: list[Contact], *, alone: bool) -> str:
