@@ -3,6 +3,7 @@
 On CasADi's own evaluator, bit for bit; `tests/targets` compares the others with it.
 """
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -148,6 +149,40 @@ def test_fixed_parameters_give_what_free_ones_give_at_their_defaults(name):
     agree(fixed.forward_dynamics(s.q, s.nu, s.u), free.forward_dynamics(s.q, s.nu, s.u), ROUNDING)
     with pytest.raises(ax.InvalidArgument, match="fixed"):
         fixed.mass_matrix(s.q, parameters=case.equations.parameters)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "two"])
+def test_threads_that_cannot_be_are_refused(target, threads):
+    model = case_of("balancer").equations.compile(target)
+    with pytest.raises(ax.InvalidArgument, match="threads: must be a whole number > 0"):
+        model.energy(model.home, np.zeros(len(model.independent)), threads=threads)
+
+
+def test_speeds_are_named_as_independent_ones_are():
+    """By joint, coordinate or speed, in every place, and not twice."""
+    bot = ax.Mechanism("arm")
+    parent = bot.ground
+    for name in ("shoulder", "elbow"):
+        body = bot.add_body(name, mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.02, 0.02))
+        bot.add_joint(name, ax.Revolute("y"), parent=parent, child=body, at=(0.4, 0, 0))
+        bot.add_motor(name, name)
+        parent = body
+    model = bot.derive(independent=["shoulder", "elbow"]).compile("interpreter")
+    q, by_joint = model.home, {"elbow": 2.0}
+    np.testing.assert_array_equal(model.speeds(q, by_joint), [0.0, 2.0])
+    known = {"u": {"elbow.torque": 0.1}}
+    full = model.hybrid_dynamics(q, {"elbow.rate": 2.0}, nu_dot={"shoulder.rate": 0.3}, **known)
+    short = model.hybrid_dynamics(q, by_joint, nu_dot={"shoulder": 0.3}, **known)
+    for one, other in zip(full, short, strict=True):
+        np.testing.assert_array_equal(one, other)
+    e = bot.derive()
+    assert all(map(ca.is_equal, e.hybrid_dynamics(["shoulder"], ["elbow.torque"]),
+                   e.hybrid_dynamics(["shoulder.rate"], ["elbow.torque"]), (9, 9)))  # fmt: skip
+    with pytest.raises(ax.InvalidArgument, match=r"'elbow' is the speed elbow\.rate, .* twice"):
+        model.speeds(q, {"elbow.rate": 1.0, "elbow": 2.0})
+    with pytest.raises(ax.UnknownName, match="no independent speed 'wrist'"):
+        model.hybrid_dynamics(q, by_joint, nu_dot={"wrist": 0.3}, **known)
 
 
 def test_hybrid_dynamics_by_name():

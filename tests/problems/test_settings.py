@@ -53,7 +53,8 @@ def test_backwards(options: dict):
      ({"atol": -1.0}, "atol: must be > 0"), ({"duration": 0.0}, "must not be zero"),
      ({"duration": np.inf}, "duration: must be a finite"), ({"save_every": 0.0}, "save_every"),
      ({"step": 1e-3}, "chooses its own steps"), ({"method": "rk4", "step": np.nan}, "step: must"),
-     ({"t0": np.nan}, "t0: must be"), ({"threads": 0}, "threads: must be > 0"),
+     ({"t0": np.nan}, "t0: must be"), ({"threads": 0}, "threads: must be a whole number > 0"),
+     ({"threads": -1}, "threads: must"), ({"threads": 1.5}, "threads: must"),
      ({"events": [3]}, "expected Watch"), ({"events": [ax.Watch("a", "rail", direction=2)]}, "-1"),
      ({"events": [ax.Watch("a", "rail"), ax.Watch("a", "rail")]}, "called 'a'")],
 )  # fmt: skip

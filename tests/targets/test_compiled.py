@@ -148,6 +148,36 @@ def test_output_may_be_an_input(count):
     np.testing.assert_array_equal(compiled(array, out=array), expected)
 
 
+@pytest.mark.parametrize("count", [None, 1, 13])
+@pytest.mark.parametrize("shift", [-2, -1, 0, 1, 2])
+def test_an_output_may_share_any_memory(count, shift):
+    """Written over an input, or a part of one, it is what it would be elsewhere."""
+    x, y = ca.SX.sym("x", 3), ca.SX.sym("y", 2)
+    mixed = ca.Function("mixed", [x, y], [ca.vertcat(x[2], x[1] + y[0], x[0] * y[1], x[1])])
+    compiled = CompiledFunction(Tape.from_casadi(mixed)).prepare()
+    lead = () if count is None else (count,)
+    n = count or 1
+    memory = np.random.default_rng(0).normal(size=4 * n + 4)
+    array = memory[2 : 2 + 3 * n].reshape(*lead, 3)
+    out = memory[2 + shift : 2 + shift + 4 * n].reshape(*lead, 4)
+    other = np.array([0.5, 2.0])
+    expected = compiled(array.copy(), other)
+    assert compiled(array, other, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    # one sample for all runs, in the memory that they are written to
+    whole = np.arange(1.0, 1 + 4 * n).reshape(*lead, 4)
+    shared = whole.reshape(-1)[:3]
+    others = np.tile(other, (*lead, 1))
+    expected = compiled(shared.copy(), others)
+    np.testing.assert_array_equal(compiled(shared, others, out=whole), expected)
+
+
+def test_outputs_must_not_share_memory(function):
+    memory = np.empty(9)
+    with pytest.raises(InvalidArgument, match="share memory"):
+        function.prepare()(np.arange(3.0), 1.0, out=(memory.reshape(3, 3), memory[4:5].reshape(())))
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [

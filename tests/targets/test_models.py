@@ -8,16 +8,21 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
 import pytest
 
 import axode as ax
+from axode.codegen.consistency import SHAPES, disagreements
+from axode.codegen.facts import Facts
 from axode.codegen.library import graph_tape
 from axode.codegen.llvm import CompiledFunction
+from axode.codegen.modelfile import save_model
 from axode.codegen.operations import ARITY, MEANING, Kind
-from axode.symbolic.functions import function_graph
+from axode.codegen.tape import Port
+from axode.symbolic.functions import RECIPES, function_graph
 from random_mechanisms import MECHANISMS
 from tests.targets.agreement import ULP_OF_LARGEST_TERM, assert_agree, largest_terms
 from tests.targets.test_c import library, needs_cc
@@ -262,6 +267,46 @@ def test_damaged_files_are_refused(damage, tmp_path):
     path.write_bytes(data)
     words = {"newer": "format 9", "foreign": "not an Axode model", "empty": "not an Axode model"}
     with pytest.raises(ax.FileError, match=words.get(damage, "truncated or was changed")):
+        ax.load_model(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_held_to_the_shapes_that_functions_have(name, tmp_path):
+    """The table that files are checked by says what the equations say."""
+    e = equations(name)
+    facts = Facts.of(e, fixed=False)
+    graphs = [function_graph(e, f, fixed=False) for f in (*SHAPES, "pivots")]
+    assert {*SHAPES, "pivots"} == set(RECIPES)
+    tapes = {g.name: SimpleNamespace(inputs=[Port(a, (n,)) for a, n in
+                                             zip(g.arguments, g.sizes, strict=True)],
+                                     outputs=[Port(g.name, g.shape)]) for g in graphs}  # fmt: skip
+    assert not list(disagreements(facts, tapes))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"inputs": lambda x: x[:-1]}, r"takes \(7,\) for 'u', the names are 6"),
+     ({"independent": lambda x: x[1:]}, r"gives \(7,\), the names ask for \(6,\)"),
+     ({"home": lambda x: [*x, 0.0]}, "8 home for 7 names"),
+     ({"independent": lambda x: ["nothing", *x[1:]]}, "no speeds: nothing"),
+     ({"motors": lambda x: 99}, "99 motors among 7 inputs"),
+     ({"quaternions": lambda x: [[0, 1, 2, 99]]}, "quaternions of coordinates"),
+     ({"unknown_forces": lambda x: [[0, 0]]}, "unknown forces"),
+     ({"bodies": None}, "bodies")],
+)  # fmt: skip
+def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path):
+    """A file with a right checksum whose parts were not made together."""
+    path = tmp_path / "arm.axm"
+    m = model("arm")
+    facts = m.facts.to_json()
+    for field, new in change.items():
+        if new is None:
+            del facts[field]
+        else:
+            facts[field] = new(facts[field])
+    save_model(SimpleNamespace(to_json=lambda: facts), {"forward_dynamics": m.tape(
+        "forward_dynamics")}, path)  # fmt: skip
+    with pytest.raises(ax.FileError, match=words):
         ax.load_model(path)
 
 

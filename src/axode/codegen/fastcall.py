@@ -62,7 +62,7 @@ def _trampoline() -> str:
     ``self`` is the int64 array with the context. The first output tells the batch axes;
     the others must have the same ones, an input may have none.
     """
-    return _batch_axes() + _layout_checks() + _shape_checks() + _computation()
+    return _batch_axes() + _layout_checks() + _shape_checks() + _overlaps() + _computation()
 
 
 def _batch_axes() -> str:
@@ -114,7 +114,7 @@ def _layout_checks() -> str:
 next:
   %k = phi i64 [ 0, %product ], [ %k.next, %accept ]
   %done = icmp eq i64 %k, %n
-  br i1 %done, label %run, label %object
+  br i1 %done, label %apart, label %object
 object:
   %item.place = getelementptr ptr, ptr %args, i64 %k
   %item = load ptr, ptr %item.place
@@ -173,6 +173,62 @@ accept:
   store i64 %stride, ptr %table.stride
   %k.next = add i64 %k, 1
   br label %next
+"""
+
+
+def _overlaps() -> str:
+    """Refuses outputs that share memory with other arrays, unless with an input as a whole."""
+    return f"""
+apart:
+  br label %written
+written:
+  %o = phi i64 [ %inputs, %apart ], [ %o.next, %clear ]
+  %o.slot = shl i64 %o, 1
+  %o.address = getelementptr i64, ptr %table, i64 %o.slot
+  %o.begin = load i64, ptr %o.address
+  %o.word = mul i64 %o, {_PORT_WORDS}
+  %o.port = getelementptr i64, ptr %ports, i64 %o.word
+{_word("o.bytes", 1, base="%o.port")}
+  %o.size = mul i64 %o.bytes, %batch
+  %o.end = add i64 %o.begin, %o.size
+  br label %other
+other:
+  %r = phi i64 [ 0, %written ], [ %r.next, %beside ]
+  %r.slot = shl i64 %r, 1
+  %r.address = getelementptr i64, ptr %table, i64 %r.slot
+  %r.begin = load i64, ptr %r.address
+  %r.after = add i64 %r.slot, 1
+  %r.stride.address = getelementptr i64, ptr %table, i64 %r.after
+  %r.stride = load i64, ptr %r.stride.address
+  %r.word = mul i64 %r, {_PORT_WORDS}
+  %r.port = getelementptr i64, ptr %ports, i64 %r.word
+{_word("r.bytes", 1, base="%r.port")}
+  %r.repeats = icmp eq i64 %r.stride, 0
+  %r.count = select i1 %r.repeats, i64 1, i64 %batch
+  %r.size = mul i64 %r.bytes, %r.count
+  %r.end = add i64 %r.begin, %r.size
+  %r.next = add i64 %r, 1
+  %self.met = icmp eq i64 %r, %o
+  br i1 %self.met, label %clear, label %compare
+compare:
+  %before = icmp ule i64 %r.end, %o.begin
+  %behind = icmp uge i64 %r.begin, %o.end
+  %disjoint = or i1 %before, %behind
+  %same.begin = icmp eq i64 %r.begin, %o.begin
+  %same.bytes = icmp eq i64 %r.bytes, %o.bytes
+  %same.size = icmp eq i64 %r.size, %o.size
+  %is.read = icmp slt i64 %r, %inputs
+  %whole.0 = and i1 %same.begin, %same.bytes
+  %whole.1 = and i1 %same.size, %is.read
+  %whole = and i1 %whole.0, %whole.1
+  %good.2 = or i1 %disjoint, %whole
+  br i1 %good.2, label %beside, label %refuse
+beside:
+  br label %other
+clear:
+  %o.next = add i64 %o, 1
+  %o.done = icmp eq i64 %o.next, %n
+  br i1 %o.done, label %run, label %written
 """
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from axode.codegen.tape import Port, Tape
-from axode.errors import NotApplicable, UnknownName
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
 
 if TYPE_CHECKING:
     import casadi
@@ -198,6 +199,15 @@ def gpu_function(tape: Tape, precision: str) -> Any:
 
     made = kernel(map_program(tape), closest_capability(capability), precision)
     return KernelFile(made.ptx, made.header).function(tape.name)
+
+
+def refuse_threads(threads: int) -> None:
+    """Stop at numbers of threads that there cannot be."""
+    if not isinstance(threads, Integral) or isinstance(threads, bool) or threads < 1:
+        raise InvalidArgument(
+            f"threads: must be a whole number > 0, got {threads!r}; leave it out to use as many as "
+            "a batch is worth"
+        )
 
 
 def refuse_precision(precision: str, target: str) -> None:

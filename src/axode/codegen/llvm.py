@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from axode.codegen import jit, kernel
 from axode.codegen.fastcall import FastCall
+from axode.codegen.library import refuse_threads
 from axode.codegen.operations import Array
 from axode.codegen.tape import Port, Shape, Tape
 from axode.errors import InvalidArgument
@@ -168,10 +169,12 @@ class CompiledFunction:
         Args:
             *arrays: One an input; numbers, lists and other dtypes are converted.
             out: Arrays to write to (one, or one an output): C-contiguous float64 of
-                the exact shape. Nothing else is allocated. May be an input as a whole, but
-                not share only part of its memory with one.
+                the exact shape. Nothing else is allocated. May be an input as a whole; an input
+                that shares only part of its memory is copied first.
             threads: How many threads share a batch; None decides by its size.
         """
+        if threads is not None:
+            refuse_threads(threads)
         if out is None:
             results = [np.empty(shape) for shape in self._shapes]
             if self._fast(*arrays, *results):
@@ -210,6 +213,8 @@ class CompiledFunction:
                 return results
         inputs, batch = self._inputs(arrays)
         outputs = self._outputs(out, batch)
+        if out is not None:
+            inputs = self._apart(inputs, outputs)
         count = math.prod(batch)
         if count:
             self._run(self._places(inputs, outputs), count, threads)
@@ -307,6 +312,23 @@ class CompiledFunction:
                     f"float64 array of shape {shape}."
                 )
         return given
+
+    def _apart(self, inputs: list[Array], outputs: list[Array]) -> list[Array]:
+        """Inputs that nothing is written to before it is read."""
+        for k, output in enumerate(outputs):
+            if any(np.may_share_memory(output, other) for other in outputs[:k]):
+                raise InvalidArgument(f"{self.tape.name}: arrays of out share memory.")
+
+        def copied(port: Port, array: Array) -> bool:
+            return any(
+                np.may_share_memory(array, output)
+                and (_address(array), array.size, port.size)
+                != (_address(output), output.size, other.size)
+                for other, output in zip(self.tape.outputs, outputs, strict=True)
+            )
+
+        return [array.copy() if copied(port, array) else array
+                for port, array in zip(self.tape.inputs, inputs, strict=True)]  # fmt: skip
 
     def _places(self, inputs: list[Array], outputs: list[Array]) -> list[int]:
         places: list[int] = []

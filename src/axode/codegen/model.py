@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.facts import Facts
-from axode.codegen.library import AbstractLibrary, Entry
+from axode.codegen.library import AbstractLibrary, Entry, refuse_threads
 from axode.codegen.tape import Tape
 from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
 
@@ -159,10 +159,11 @@ class Model:
 
         Args:
             q, nu: The state.
-            nu_dot: Known accelerations by the speed's name.
+            nu_dot: Known accelerations by the name of the speed, the joint or the coordinate.
             u: Known inputs; as many are left out as accelerations are known.
             options: See `Options`.
         """
+        nu_dot = self._speeds_by_name(nu_dot)
         key = ("hybrid", tuple(nu_dot), tuple(u))
         if key not in self._entries:
             self._entries[key] = self.library.hybrid(*key[1:])
@@ -390,7 +391,10 @@ class Model:
             given = self._vector("p", options["parameters"])
             if "p" in entry.arguments:
                 arrays[entry.arguments.index("p")] = given
-        result: Array = entry.call(*arrays, out=options.get("out"), threads=options.get("threads"))
+        threads = options.get("threads")
+        if threads is not None:
+            refuse_threads(threads)
+        result: Array = entry.call(*arrays, out=options.get("out"), threads=threads)
         return result
 
     def _vector(self, argument: str, value: Any) -> Any:
@@ -410,12 +414,27 @@ class Model:
 
     def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:
         names, default = self._names[argument], self._defaults[argument]
+        if argument in ("nu", "nu_dot"):
+            value = self._speeds_by_name(value)
         for name in value:
             if name not in names:
                 kind = _NAMED.get(argument, "independent speed")
                 raise UnknownName(f"model '{self.name}'", kind, name, names)
         columns = [np.asarray(value.get(n, d), float) for n, d in zip(names, default, strict=True)]
         return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+
+    def _speeds_by_name(self, value: Mapping[str, npt.ArrayLike]) -> Mapping[str, npt.ArrayLike]:
+        """The same by the names of independent speeds, where joints or coordinates were named."""
+        if all(name in self.independent for name in value):
+            return value
+        aliases = dict(self.facts.speed_aliases)
+        found: dict[str, npt.ArrayLike] = {}
+        for given, number in value.items():
+            name = given if given in self.independent else aliases.get(given, given)
+            if name in found:
+                raise InvalidArgument(f"'{given}' is the speed {name}, which is given twice")
+            found[name] = number
+        return found
 
 
 def _without_out(options: Options) -> Options:

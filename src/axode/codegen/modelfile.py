@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
+from axode.codegen.consistency import disagreements
 from axode.codegen.facts import Facts
 from axode.codegen.library import TapeLibrary, refuse_precision
 from axode.codegen.model import Model
@@ -74,7 +75,11 @@ def _decoded(body: bytes, start: int, size: int, target: str, precision: str) ->
     for name, length in header["functions"]:
         tapes[str(name)] = Tape.from_bytes(body[position : position + length])
         position += length
-    return Model(Facts.from_json(header["facts"]), TapeLibrary(tapes, target, precision))
+    facts = Facts.from_json(header["facts"])
+    wrong = list(disagreements(facts, tapes))
+    if wrong:
+        raise FileError("; ".join(wrong))
+    return Model(facts, TapeLibrary(tapes, target, precision))
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.library import refuse_threads
 from axode.errors import InvalidArgument, UnknownName
 from axode.problems.integrators import METHODS
 from axode.problems.rollouts import Place
@@ -46,7 +47,9 @@ class Settings:
                 raise InvalidArgument(f"{name}: must be a finite number, got {value}")
         if self.duration == 0:
             raise InvalidArgument("duration: must not be zero")
-        for name in ("rtol", "atol", "step", "save_every", "threads"):
+        if self.threads is not None:
+            refuse_threads(self.threads)
+        for name in ("rtol", "atol", "step", "save_every"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
