@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
+from axode.problems.dropped import refuse_rows_that_no_longer_follow
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -65,23 +66,15 @@ def assemble(
 
     Raises:
         LoopNotClosed: naming the worst row, its residual and the best configuration found.
+        InvalidArgument: for parameters at which constraints hold that the model left out.
     """
     guess, speeds, wanted = _split(model, near)
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
-    problem = _Closure(model, wanted, held, options)
-    q, error = problem.solve(guess)
-    generator = np.random.default_rng(seed)
-    for number in range(tries - 1):
-        if error <= CLOSED:
-            break
-        spread = START_SPREADS[number % len(START_SPREADS)]
-        start = guess + generator.normal(0, spread, guess.size) * ~problem.fixed
-        trial, trial_error = problem.solve(start)
-        if trial_error < error:
-            q, error = trial, trial_error
-    if error > CLOSED:
-        raise problem.open_at(q)
+    q, error = _Closure(model, wanted, held, options).closed(guess, tries, seed)
+    if parameters:
+        p = model.parameter_vector(parameters)
+        refuse_rows_that_no_longer_follow(model, q, t, p)
     nu = _consistent_speeds(model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()},
                             options)  # fmt: skip
     return State(q, nu[0], error, model, options)
@@ -134,8 +127,9 @@ def _solved(
     for run in first.tolist():
         own = None if p is None else dict(zip(model.parameters, p if p.ndim == 1 else p[run],
                                               strict=True))  # fmt: skip
-        near = {name: float(values[run]) for name, values in places.items()}
-        solved.append(assemble(model, near, t=t, parameters=own).q)
+        guess, _, wanted = _split(model, {n: float(values[run]) for n, values in places.items()})
+        options = {"t": t} | ({"parameters": own} if own else {})
+        solved.append(_Closure(model, wanted, [], options).closed(guess)[0])
     return np.array(solved)[which]
 
 
@@ -232,6 +226,26 @@ class _Closure:
             row[0, four] = 2 * q[four]
             blocks.append(row)
         return np.vstack(blocks)
+
+    def closed(self, guess: Array, tries: int = 1, seed: int = 0) -> tuple[Array, float]:
+        """A configuration near a guess at which everything vanishes, and how nearly.
+
+        Raises:
+            LoopNotClosed: naming the worst row.
+        """
+        q, error = self.solve(guess)
+        generator = np.random.default_rng(seed)
+        for number in range(tries - 1):
+            if error <= CLOSED:
+                break
+            spread = START_SPREADS[number % len(START_SPREADS)]
+            start = guess + generator.normal(0, spread, guess.size) * ~self.fixed
+            trial, trial_error = self.solve(start)
+            if trial_error < error:
+                q, error = trial, trial_error
+        if error > CLOSED:
+            raise self.open_at(q)
+        return q, error
 
     def solve(self, q: Array) -> tuple[Array, float]:
         """Damped least-squares steps from a guess, and the residual they end with."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from axode.codegen.model import Model
 from axode.errors import SimulationFailed, SingularConfiguration
+from axode.problems.dropped import missed_rows
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
@@ -64,7 +65,9 @@ def simulate(
 
     Raises:
         SimulationFailed: if a number stops being finite or steps become too short; the error
-            carries the trajectory so far, as does SingularConfiguration.
+            carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
+            constraints hold at these parameters that the model left out.
+        InvalidArgument: if they do at the start already.
     """
     settings = Settings(method, float(t0), float(duration), step, save_every, float(rtol),
                         float(atol), threads, Place.of(model, target, precision))  # fmt: skip
@@ -87,6 +90,9 @@ def simulate(
     trajectory = recorded(runs, batch, time.perf_counter() - started)
     if not batch:
         _raise_if_failed(runs, trajectory)
+    missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
+    if missed:  # a start may be special: straight wheels, links in line
+        raise SimulationFailed(missed, trajectory, settings.t_end)
     return trajectory
 
 

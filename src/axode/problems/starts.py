@@ -11,6 +11,7 @@ import numpy.typing as npt
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument, LoopNotClosed
 from axode.problems.assemble import State, assembled
+from axode.problems.dropped import refuse_rows_that_no_longer_follow
 
 Array = npt.NDArray[np.float64]
 OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
@@ -70,9 +71,10 @@ def starts(
     if given:
         q, nu = _flat(model, given, batch)
         _refuse_open(model, q, t0, p)
-        return q, nu, p, batch
-    flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in named.items()}
-    q, nu = assembled(model, flat, count, t0, p)
+    else:
+        flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in named.items()}
+        q, nu = assembled(model, flat, count, t0, p)
+    refuse_rows_that_no_longer_follow(model, q, t0, p)
     return q, nu, p, batch
 
 
