@@ -19,6 +19,7 @@ from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration
 LONGEST = 0.1  # [s] made good at once; what is later than that is lost, and told
+STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularity above all
 WINDOW = 60  # frames over which the real-time factor is taken
 MODES = ("speed", "torque")
 
@@ -50,6 +51,7 @@ class Drive:
         free = {} if model.facts.fixed else dict(model.parameters)
         self.parameters = free | dict(parameters or {})
         self.running = self._compiled = False
+        self._strength = np.full(self.motors.count, np.inf)
         self.reset()
 
     @property
@@ -114,6 +116,8 @@ class Drive:
     def _compile(self) -> None:
         """A step that does not count: what it needs is compiled before the clock starts."""
         kept = self.q, self.nu, self.time, self.u
+        if self.motors.count:
+            self._strength = STRENGTH * self.motors.most_torques(self.q, self.options)
         self._frame(STEP)
         self.q, self.nu, self.time, self.u = kept
         if self.model.contacts:
@@ -140,7 +144,10 @@ class Drive:
     def _inputs(self, duration: float) -> Array:
         if self.mode == "speed" and self.motors.count:  # held: right in the middle of the frame
             q = self.q + 0.5 * duration * self.model.rates(self.q, self.nu, **self.options)
-            return self.motors.torques(q, self.nu, self.wanted, self.options)
+            u = self.motors.torques(q, self.nu, self.wanted, self.options)
+            k = self.motors.count
+            u[:k] = np.clip(u[:k], -self._strength, self._strength)
+            return u
         u = np.zeros(len(self.model.inputs))
         u[: self.motors.count] = self.wanted
         return limited(self.model, u)

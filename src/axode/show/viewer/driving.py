@@ -21,6 +21,7 @@ from axode.show.viewer.trails import trail_points
 SLOW = 0.15  # [s] between updates of text, trails and curves
 MEMORY = 15.0  # [s] of curves
 TRAIL = 1500  # points of a trail
+APART = 0.01  # of the mechanism's size: the next point of a trail
 NUDGE = 0.1  # of the largest value, by a key
 ROUND = 1000  # steps of a slider from end to end
 # Under the right hand; the left one's letters and the arrows move the camera.
@@ -197,6 +198,7 @@ class Driving:
             self._since = np.inf
         if self.drive.time != before or self._since == np.inf:
             self._drawing.show(self.drive.poses())
+            self._leave_trails()
         if self._since >= SLOW:
             self._slowly()
 
@@ -206,11 +208,8 @@ class Driving:
         self._button.label = "Pause" if drive.running else "Run"
         self._button.icon = "player-pause" if drive.running else "player-play"
         self._said.content = self._words()
-        for name, point in trail_points(drawing.scene, looks.trails, drawing.poses).items():
-            path = self._trails.setdefault(name, deque(maxlen=TRAIL))
-            if not path or np.linalg.norm(path[-1] - point) > 1e-4 * drawing.scene.size:
-                path.append(point)
-            drawing.trail(name, np.array(path))
+        for name in looks.trails:
+            drawing.trail(name, np.array(self._trails.get(name, ())))
         arrows = None
         if looks.forces:
             forces = drive.forces()
@@ -219,6 +218,13 @@ class Driving:
             arrows = force_arrows(drawing.scene, drawing.poses, forces, self._usual)
         drawing.arrows(arrows)
         self._remember()
+
+    def _leave_trails(self) -> None:
+        scene = self._drawing.scene
+        for name, point in trail_points(scene, self.looks.trails, self._drawing.poses).items():
+            path = self._trails.setdefault(name, deque(maxlen=TRAIL))
+            if not path or np.linalg.norm(path[-1] - point) > APART * scene.size:
+                path.append(point)
 
     def _remember(self) -> None:
         now = self.drive.time

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 AWAY = 1.15  # times the distance from which it just fits
+ROOM = 1.25  # times that, for what is yet to move
 FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
 
 
@@ -116,7 +117,9 @@ def _driven(
     follow = bool(scene.touches) if follow is None else follow
     server = serve(*where, label=scene.name)
     drawing = Drawing(server, scene, poses)
-    viewer = Viewer(server, drawing, _camera(scene, poses, follow))
+    camera = _camera(scene, poses, follow)
+    camera = replace(camera, distance=(1.0 if follow else ROOM) * camera.distance)
+    viewer = Viewer(server, drawing, camera)
     viewer.start(lambda gui: Driving(gui, drawing, driven, own=viewer.own,
                                      running=bool(drive), follow=follow, **looks))  # fmt: skip
     return viewer
