@@ -74,8 +74,8 @@ def ball(body: str, at: Array, radius: float, colour: Colour) -> Iterator[Solid]
     yield solid(body, "sphere", (radius, 0.0, 0.0), at, IDENTITY, colour)
     for k in range(3):
         for sign in (-1.0, 1.0):
-            stud = at + sign * 0.93 * radius * IDENTITY[k]
-            yield solid(body, "sphere", (0.18 * radius, 0.0, 0.0), stud, IDENTITY, MARK)
+            stud = at + sign * 0.87 * radius * IDENTITY[k]
+            yield solid(body, "sphere", (0.17 * radius, 0.0, 0.0), stud, IDENTITY, MARK)
 
 
 def equivalent_box(body: str, mass: float, com: Array, inertia: Array, colour: Colour) -> Solid:
