@@ -33,45 +33,56 @@ class Joint:
 
 def root_of(links: dict[str, Owner], elements: dict[str, Element], joints: list[Joint]) -> str:
     """The link that no joint holds; everything that keeps the file from being a tree is told."""
-    holding = _holding_joints(links, joints)
+    known = [_knows_its_links(joint, links) for joint in joints]
+    holding = _holding_joints(joints)
     roots = [name for name in links if name not in holding]
-    reached = set(roots)
+    if all(known):  # else what seems loose may hang on a joint whose links are not known
+        _tell_rings(roots, holding)
+        for name in roots[1:]:
+            links[name].tell(elements[name], "", f"no joint holds it, and none holds '{roots[0]}'; "
+                             "a robot has one root: make this link the child of a "
+                             "joint")  # fmt: skip
+    return roots[0] if roots else ""
+
+
+def _knows_its_links(joint: Joint, links: dict[str, Owner]) -> bool:
+    """Whether a joint has two links; if not, why not is told."""
+    tell, element = joint.owner.tell, joint.element
+    for field, name in (("parent", joint.parent), ("child", joint.child)):
+        if not name:
+            tell(element, field, f'is missing; name a link: <{field} link="..."/>')
+        elif name not in links:
+            tell(element.first(field) or element, field,
+                 f"unknown link '{name}'. {suggest('link', name, list(links))}")  # fmt: skip
+    if joint.parent and joint.parent == joint.child:
+        tell(element, "child", "a joint needs two different links")
+    return joint.parent in links and joint.child in links and joint.parent != joint.child
+
+
+def _holding_joints(joints: list[Joint]) -> dict[str, Joint]:
+    """The joint that holds each link; a second one is told."""
+    holding: dict[str, Joint] = {}
+    for joint in joints:
+        first = holding.setdefault(joint.child, joint)
+        if first is not joint and joint.child:
+            joint.owner.tell(joint.element, "child", f"joint '{first.name}' holds link "
+                             f"'{joint.child}' already, and a URDF file is a tree; leave this "
+                             "joint out and close the loop after loading, with "
+                             "add_loop")  # fmt: skip
+    return holding
+
+
+def _tell_rings(roots: list[str], holding: dict[str, Joint]) -> None:
+    """Tell of joints that no root leads to."""
     children: dict[str, list[str]] = {}
     for child, joint in holding.items():
         children.setdefault(joint.parent, []).append(child)
-    waiting = list(roots)
+    reached, waiting = set(roots), list(roots)
     while waiting:
         found = children.get(waiting.pop(), [])
         reached.update(found)
         waiting.extend(found)
-    for name, joint in holding.items():
-        if name not in reached and joint.parent in links:
+    for child, joint in holding.items():
+        if child not in reached:
             joint.owner.tell(joint.element, "", "its links hold each other in a ring and reach no "
                              "root; one link is the child of no joint")  # fmt: skip
-    for name in roots[1:]:
-        links[name].tell(elements[name], "", f"no joint holds it, and none holds '{roots[0]}'; a "
-                         "robot has one root: make this link the child of a joint")  # fmt: skip
-    return roots[0] if roots else ""
-
-
-def _holding_joints(links: dict[str, Owner], joints: list[Joint]) -> dict[str, Joint]:
-    """The joint that holds each link."""
-    holding: dict[str, Joint] = {}
-    for joint in joints:
-        tell, element = joint.owner.tell, joint.element
-        for field, name in (("parent", joint.parent), ("child", joint.child)):
-            if not name:
-                tell(element, field, f'is missing; name a link: <{field} link="..."/>')
-            elif name not in links:
-                tell(element.first(field) or element, field,
-                     f"unknown link '{name}'. {suggest('link', name, list(links))}")  # fmt: skip
-        other = holding.get(joint.child)
-        if joint.parent and joint.parent == joint.child:
-            tell(element, "child", "a joint needs two different links")
-        elif other is not None:
-            tell(element, "child", f"joint '{other.name}' holds link '{joint.child}' already, and "
-                 "a URDF file is a tree; leave this joint out and close the loop after loading, "
-                 "with add_loop")  # fmt: skip
-        elif joint.child in links:
-            holding[joint.child] = joint
-    return holding
