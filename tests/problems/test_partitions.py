@@ -1,7 +1,9 @@
 """Past configurations at which the independent speeds stop describing the motion, and into ones
 at which nothing does."""
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -118,3 +120,14 @@ def test_parameters_of_the_run_decide():
     run = ax.simulate(model, 3.0, start={"left.rate": 3.0, "right.rate": 1.0},
                       parameters={"trail": [0.06, 0.11]}, **TIGHT)  # fmt: skip
     assert set(run.statuses) == {"finished"} and run.energy_error.max() < ENERGY
+
+
+def test_models_are_forgotten_with_what_was_made_for_them():
+    """A loop over designs does not fill the memory."""
+    model = machines.four_bar.__wrapped__("rocker")
+    run = ax.simulate(model, 0.4, start={"crank.rate": 20.0}, save_every=0.1)
+    assert run.info["switches"] >= 1
+    known = weakref.ref(model)
+    del model, run
+    gc.collect()
+    assert known() is None

@@ -33,12 +33,19 @@ class Choices:
     elsewhere; a model that was made for other configurations is therefore not the last word.
     """
 
-    models: list[tuple[Model, Array]] = field(default_factory=list)  # and where they were made
+    made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
 
     def best(
-        self, model: Model, q: Array, t: float, p: Array | None, options: Options
+        self, model: Model, own: Model, q: Array, t: float, p: Array | None, options: Options
     ) -> tuple[Model, str]:
-        """The model that does best at a configuration, and words for what is nearly lost there."""
+        """The model that does best at a configuration, and words for what is nearly lost there.
+
+        Args:
+            model: The present one.
+            own: The one the user gave; it is not kept here, or it would never be forgotten.
+            q, t, p: Configuration, time and parameters.
+            options: Time and parameters, as models take them.
+        """
         from axode.symbolic.equations import Equations
         from axode.symbolic.system import repartitioned, rows_at
 
@@ -54,16 +61,17 @@ class Choices:
         if rows.lost:
             return model, words
         present = smallest_pivot(model, q, options)
-        known = max((m for m, _ in self.models), key=lambda m: smallest_pivot(m, q, options))
+        models = [(own, own.home), *self.made]
+        known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, options))
         enough = smallest_pivot(known, q, options) > BETTER * present
-        made_here = any(np.abs(at - q).max() < HERE for _, at in self.models)
-        if enough or made_here or len(self.models) >= MOST:
+        made_here = any(np.abs(at - q).max() < HERE for _, at in models)
+        if enough or made_here or len(models) >= MOST:
             return known, words
         made = Equations(repartitioned(system, rows), equations.formulation)
         facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
         library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
-        self.models.append((Model(facts, library), q.copy()))
-        return self.models[-1][0], words
+        self.made.append((Model(facts, library), q.copy()))
+        return self.made[-1][0], words
 
 
 _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
@@ -109,8 +117,8 @@ def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
         return _go_on_or_end(batch, run, near, words)
     options = batch.options(run)
     p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
-    choices = _CHOICES.setdefault(own, Choices([(own, own.home)]))
-    other, words = choices.best(model, q, t, p, options)
+    choices = _CHOICES.setdefault(own, Choices())
+    other, words = choices.best(model, own, q, t, p, options)
     if other is not model:
         present, offered = (smallest_pivot(m, q, options) for m in (model, other))
         if offered > max(BETTER * present, LOST) or (near < LOST and offered > GOOD):
