@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
+import axode
+from axode.cli import VERBS, run
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+ELSEWHERE = ("view", "reproduce", "verify", "bench", "doctor")  # slow; each has tests of its own
 REPORT = re.compile(r"^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -42,3 +48,35 @@ def test_readme_is_short_where_it_shows_code():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     statements = [line for line in BLOCK.findall(readme)[0].splitlines() if line.strip()]
     assert len(statements) <= 15
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Lines of a page that call Axode from a shell."""
+    text = "\n".join(SHELL.findall(page.read_text(encoding="utf-8"))).replace("\\\n", " ")
+    lines = (shlex.split(line, comments=True) for line in text.splitlines())
+    return [line[1:] for line in lines if line and line[0] == "axode"]
+
+
+# The page of the command line has a test of its own, which runs its lines one after the other.
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p) and p.stem != "command-line"],
+                         ids=lambda p: str(p.relative_to(ROOT)))  # fmt: skip
+def test_shell_lines_run(page, tmp_path, monkeypatch, capsys):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for example in (ROOT / "examples").glob("*.toml"):
+        shutil.copy(example, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for line in commands(page):
+        assert line[0] in {verb.__name__ for verb in VERBS}
+        if line[0] not in ELSEWHERE:
+            assert run(line) == 0, f"axode {shlex.join(line)}\n{capsys.readouterr().err}"
+
+
+def test_readme_shows_five_command_lines():
+    assert len(commands(ROOT / "README.md")) == 5
+
+
+def test_the_reference_has_every_public_name():
+    text = "\n".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+    listed = {entry.rpartition(".")[2] for entry in re.findall(r"^::: (\S+)$", text, re.MULTILINE)}
+    whole = {"errors", "gallery", "AxodeError"}  # modules, and what stands in one of them
+    assert set(axode.__all__) - whole <= listed
