@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contestants import SCALAR, SIMD
+from benchmarks.gpu import tables
 from benchmarks.machine import rival, times_of
 from benchmarks.simulation import ACCURACY
 from benchmarks.timing import Times
@@ -183,6 +184,9 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "simulation": ("simulate", simulation),
     "derivation conditions": ("derive", conditions),
     "derivation": ("derive", derivation),
+    "gpu conditions": ("gpu", tables.conditions),
+    "gpu kernels": ("gpu", lambda found: tables.kernels(found, table)),
+    "gpu peers": ("gpu", lambda found: tables.peers(found, newest("gpu-peers"), table)),
 }
 
 

@@ -1,0 +1,70 @@
+"""Saved numbers of a GPU, Axode's and its peers', as tables of the manual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Table = Callable[[Sequence[str], Any], str]
+WORDS = {"arm": "7-dof arm, direct dynamics", "platform": "6-UPS, direct dynamics",
+         "pendulum": "wheeled pendulum, direct dynamics", "caster": "caster robot, direct dynamics",
+         "pendulum_rk4": "wheeled pendulum, RK4 steps", "caster_rk4": "caster robot, RK4 steps",
+         "arm_rk4": "7-dof arm, RK4 steps"}  # fmt: skip
+
+
+def conditions(found: dict[str, Any]) -> str:
+    """Where, when, and what the chip can do."""
+    top = found["ceilings"]
+    return (f"{found['date']}, commit `{found['commit']}`, {found['gpu']}, CuPy {found['cupy']}. "
+            f"Measured ceilings: {top['float64 GFLOP/s']:.3g} GFLOP/s in float64, "
+            f"{top['float32 GFLOP/s']:.3g} in float32 (fused multiply-adds, two operations each), "
+            f"{top['GB/s']:.3g} GB/s.")  # fmt: skip
+
+
+def kernels(found: dict[str, Any], table: Table) -> str:
+    """The best batch of every kernel."""
+    rows = []
+    for (kernel, precision), row in fastest(found).items():
+        flops = found["ceilings"][f"{precision} GFLOP/s"]
+        rows.append((
+            WORDS[kernel], precision, f"{rate(row):.3g}", f"2^{row['batch'].bit_length() - 1}",
+            f"{100 * row['GFLOP/s'] / flops:.0f} %", str(row["registers"]),
+            str(row["spilled bytes"]), f"{row['error']:.0e}",
+        ))  # fmt: skip
+    return table(("kernel", "precision", "a second", "batch", "of the FLOP ceiling", "registers",
+                  "bytes spilled", "error"), rows)  # fmt: skip
+
+
+def fastest(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Row of the best batch by kernel and precision, with as many registers as it asks for."""
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in found["rows"]:
+        key = row["kernel"], row["precision"]
+        wanted = max(r["registers"] for r in found["rows"] if (r["kernel"], r["precision"]) == key)
+        if row["registers"] == wanted and rate(row) > rate(best.get(key, {})):
+            best[key] = row
+    return best
+
+
+def rate(row: dict[str, Any]) -> float:
+    """Evaluations or steps a second."""
+    return float(row.get("evaluations/s", row.get("steps/s", 0.0)))
+
+
+def peers(found: dict[str, Any], peers: dict[str, Any], table: Table) -> str:
+    """The fastest of each peer, and how many times faster Axode is in float64."""
+    ours = {name: rate(row) for (name, kind), row in fastest(found).items() if kind == "float64"}
+    kernel = {"pendulum": "pendulum_rk4", "arm": "arm", "platform": "platform"}
+    best: dict[tuple[str, ...], dict[str, Any]] = {}
+    for stage in peers["stages"].values():
+        for row in (r for r in stage["rows"] if "rate" in r):
+            key = row["peer"], row["what"], row["precision"]
+            if row["rate"] > best.get(key, {"rate": 0.0})["rate"]:
+                best[key] = row
+    rows = []
+    for (peer, what, precision), row in best.items():
+        mine = ours[kernel.get(what, "pendulum_rk4")]
+        batch = f"2^{row['batch'].bit_length() - 1}"
+        rows.append((f"{peer}, {what}", precision, f"{row['rate']:.3g}", batch,
+                     f"{mine / row['rate']:.3g}"))  # fmt: skip
+    return table(("peer", "precision", "a second", "batch", "Axode, float64, times faster"), rows)
