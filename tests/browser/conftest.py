@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+NO_BROWSER = "no browser found; on Debian: apt install chromium, or set AXODE_BROWSER to its path"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader",
@@ -65,12 +66,21 @@ def colours(picture: np.ndarray) -> int:
     return len(np.unique(picture.reshape(-1, 3), axis=0))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[Any]:
+    """All tests that lack a browser say so at one place, and so on one line."""
+    report = yield
+    if report.skipped and NO_BROWSER in str(report.longrepr):
+        report.longrepr = (__file__, 0, f"Skipped: {NO_BROWSER}")
+    return report
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """One browser for all tests."""
     path = os.environ.get("AXODE_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("no browser found; on Debian: apt install chromium, or set AXODE_BROWSER")
+        pytest.skip(NO_BROWSER)
     sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     with sync_api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
