@@ -28,8 +28,9 @@ def runnable(page: Path) -> str:
 @pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)],
                          ids=lambda p: str(p.relative_to(ROOT)))  # fmt: skip
 def test_code_blocks_run(page, tmp_path, monkeypatch):
-    for example in (ROOT / "examples").glob("*.toml"):  # pages name them as a reader's own
-        shutil.copy(example, tmp_path)
+    for example in (ROOT / "examples").iterdir():  # pages name files as a reader's own
+        if example.suffix in (".toml", ".urdf"):
+            shutil.copy(example, tmp_path)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__page__"}
     exec(compile(runnable(page), str(page), "exec"), names)

@@ -97,7 +97,7 @@ class Reader:
         self.faults: list[Fault] = []
         self.owner = Owner("robot", "", self.faults)
         self.mechanism = Mechanism(robot.attributes.get("name") or stem)
-        self.lines: dict[tuple[str, str], int] = {}
+        self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
         self.left_out: dict[str, list[str]] = {FRICTION: [], DAMPING: []}
 
     def build(self, base: Base | None, source: str) -> Mechanism:
@@ -146,7 +146,7 @@ class Reader:
                 owner.tell(element, "", f"line {first} has this name already; names are unique")
             else:
                 found[name] = element
-                self.lines[kind, name] = element.line
+                self.lines[kind, name, ""] = element.line
                 owner.look_for_slips(element, _LINK if kind == "link" else _JOINT)
         return found
 
@@ -180,6 +180,9 @@ class Reader:
 
     def _add_body(self, name: str, owner: Owner, element: Element, *, is_ground: bool) -> None:
         mass, com, inertia = owner.inertial(element)
+        inertial = element.first("inertial")
+        for part in inertial.children if inertial else ():
+            self.lines.setdefault(("link", name, part.tag), part.line)
         shape = owner.shape(element)
         if not is_ground:
             self.mechanism.add_body(name, mass=mass, com=com, inertia=inertia, shape=shape)
@@ -234,5 +237,6 @@ class Reader:
         for fault in found:
             kind = _KINDS.get(fault.kind, fault.kind)
             kind = "robot" if kind == "mechanism" else kind
-            line = self.lines.get((kind, fault.name), self.robot.line)
+            place = (kind, fault.name, "")
+            line = self.lines.get((*place[:2], fault.field), self.lines.get(place, self.robot.line))
             self.faults.append(Fault(kind, fault.name, fault.field, fault.message, line))
