@@ -31,7 +31,7 @@ SOUND = """\
   <joint name="shoulder" type="revolute">
     <parent link="base"/>
     <child link="upper"/>
-    <axis xyz="0 3 0"/>
+    <axis rpy="0 0 0" xyz="0 3 0"/>
     <limit effort="40" velocity="2" lower="-1" upper="1"/>
     <dynamics damping="0.5"/>
   </joint>
@@ -282,7 +282,7 @@ FAULTS = {
         "line  20  [joint.shoulder] dynamics damping: must be >= 0, got -0.5",
     ),
     "axis": (
-        'axis xyz="0 3 0"', 'axis xyz="0 0 0"',
+        'xyz="0 3 0"', 'xyz="0 0 0"',
         "line  18  [joint.shoulder] axis xyz: points nowhere; give a direction such as '0 0 1'",
     ),
     "mass": (

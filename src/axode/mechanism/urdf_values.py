@@ -108,7 +108,6 @@ class Owner:
         element = joint.first("axis")
         if element is None:
             return (1.0, 0.0, 0.0)
-        self.only(element, "xyz")
         axis = self.numbers(element, "xyz", (1.0, 0.0, 0.0))
         length = math.hypot(*axis)
         if not 0.0 < length < math.inf:
