@@ -86,6 +86,10 @@ def test_a_mechanism_without_a_run_stands_still(tmp_path):
     assert "Mobility" in page and "What happened" not in page
 
 
+def test_a_run_reports_itself(swing, text, tmp_path):
+    assert swing.report(tmp_path / "run.html").read_text(encoding="utf-8") == text
+
+
 def test_a_loaded_model_says_that_it_has_no_equations(pendulum, tmp_path):
     model = pendulum.compile()
     model.save(tmp_path / "p.axm", ["poses"])
@@ -96,8 +100,12 @@ def test_a_loaded_model_says_that_it_has_no_equations(pendulum, tmp_path):
 def test_what_cannot_be_told(pendulum, swing, tmp_path):
     with pytest.raises(ax.InvalidArgument, match=r"has to end in \.html"):
         report(pendulum, tmp_path / "page.pdf")
-    with pytest.raises(ax.InvalidArgument, match="a mechanism, its equations or a model"):
-        report(swing, tmp_path / "page.html")
+    with pytest.raises(ax.InvalidArgument, match="a mechanism, its equations, a model or a run"):
+        report(3.0, tmp_path / "page.html")
+    swing.save(tmp_path / "swing.npz")
+    loaded = ax.Trajectory.load(tmp_path / "swing.npz")
+    with pytest.raises(ax.InvalidArgument, match="does not know its model"):
+        loaded.report(tmp_path / "page.html")
     with pytest.raises(ax.InvalidArgument, match="the run is one of 'wheeled_pendulum'"):
         report(gallery.build("four_bar"), tmp_path / "page.html", run=swing)
     with pytest.raises(ax.InvalidArgument, match="no column for x"):

@@ -123,7 +123,7 @@ def _rival(
         inverse = model.tape("inverse_dynamics").n_operations if model.inputs else 0
     except NotApplicable as refusal:
         return Rival(name, {}, (0, 0), 0.0, str(refusal))
-    # a force that cancels to nothing is compared with the terms that cancel: the speeds are near one
+    # a force that cancels to nothing is compared with the terms that cancel: speeds are near one
     size = float(np.abs(expected["mass_matrix"]).max(initial=0.0))
     least = {"bias": size, "multipliers": size}
     errors = {key: _difference(got[key], expected[key], least.get(key, 0.0)) for key in expected}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -442,6 +443,12 @@ class Trajectory:
         from axode.show.viewer.opening import view
 
         return view(self, model=model, **options)
+
+    def report(self, path: str | PathLike[str], *, model: Model | None = None) -> Path:
+        """Write one HTML page about it, with a playback; see `axode.show.report.report`."""
+        from axode.show.report import report
+
+        return report(model or self, path, run=self)
 
     def to_pandas(self) -> Any:
         """A DataFrame with the time as its index, below the run for a batch.

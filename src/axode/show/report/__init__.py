@@ -25,8 +25,8 @@ def report(
     the numbers behind them. It opens from the file, without a network.
 
     Args:
-        what: A `Mechanism`, its `Equations`, or a `Model`; a model that was loaded from a file
-            knows nothing of its equations, and the page says so.
+        what: A `Mechanism`, its `Equations`, a `Model`, or a trajectory that knows its model; a
+            model that was loaded from a file has no equations, and the page says so.
         path: Ends in `.html`.
         run: What it did, of one run.
         title: Instead of the mechanism's name.
@@ -41,6 +41,8 @@ def report(
     if file.suffix.lower() not in (".html", ".htm"):
         raise InvalidArgument(f"a report is a page: '{file}' has to end in .html")
     equations, model = _sides(what)
+    if run is None and hasattr(what, "resample"):
+        run = what
     if run is not None:
         _check(model, run)
     text = page(equations, model, run, title or model.name)
@@ -50,6 +52,13 @@ def report(
 
 def _sides(what: Any) -> tuple[Equations | None, Model]:
     """Equations and model of whatever was given."""
+    if hasattr(what, "resample"):
+        if what.model is None:
+            raise InvalidArgument(
+                "a trajectory from a file does not know its model.\n"
+                "  Remedy: run.report(path, model=model)"
+            )
+        what = what.model
     if hasattr(what, "derive"):
         what = what.derive()
     if hasattr(what, "compile"):
@@ -57,8 +66,7 @@ def _sides(what: Any) -> tuple[Equations | None, Model]:
     if hasattr(what, "forward_dynamics"):
         return getattr(what.library, "equations", None), what
     raise InvalidArgument(
-        f"a report is about a mechanism, its equations or a model, not about {what!r}.\n"
-        "  Remedy: report(model, path, run=run)"
+        f"a report is about a mechanism, its equations, a model or a run, not about {what!r}"
     )
 
 

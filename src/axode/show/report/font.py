@@ -23,7 +23,7 @@ def math_font(mathml: str) -> str:
 
     file = Path(home.origin).parent / "fonts" / "STIXTwoMath-Regular.ttf"
     options = subset.Options(drop_tables=["GSUB", "GPOS", "GDEF", "DSIG"], hinting=False)
-    font = ttLib.TTFont(file)
+    font = ttLib.TTFont(file, recalcTimestamp=False)  # the same page every time
     wanted = subset.Subsetter(options)
     wanted.populate(text=html.unescape(re.sub("<[^>]*>", "", mathml)) + ITALICS)
     wanted.subset(font)
