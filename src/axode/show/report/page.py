@@ -147,7 +147,7 @@ def _plots(run: Trajectory) -> str:
                 pieces.append(f'<p class="fault">{html.escape(str(error))}</p>')
             continue  # a robot that stays where it is has no path
         stream = io.StringIO()
-        figure.savefig(stream, format="svg")
+        figure.savefig(stream, format="svg", metadata={"Date": None})
         text = stream.getvalue()
         pieces.append(f"<figure>{_unique(text[text.index('<svg') :], len(pieces))}</figure>")
     return "\n".join(pieces)
