@@ -19,6 +19,7 @@ from axode.show.mathml import to_mathml
 from axode.show.picture import picture
 from axode.show.report.font import math_font
 from axode.show.report.playback import playback, poses_along
+from axode.show.style import figure_style
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
@@ -147,7 +148,8 @@ def _plots(run: Trajectory) -> str:
                 pieces.append(f'<p class="fault">{html.escape(str(error))}</p>')
             continue  # a robot that stays where it is has no path
         stream = io.StringIO()
-        figure.savefig(stream, format="svg", metadata={"Date": None})
+        with figure_style():
+            figure.savefig(stream, format="svg", metadata={"Date": None})
         text = stream.getvalue()
         pieces.append(f"<figure>{_unique(text[text.index('<svg') :], len(pieces))}</figure>")
     return "\n".join(pieces)
