@@ -131,3 +131,11 @@ def test_models_are_forgotten_with_what_was_made_for_them():
     del model, run
     gc.collect()
     assert known() is None
+
+
+def test_a_platform_that_falls_flat_changes_its_speeds_in_time():
+    """In the plane of its legs three motions of the platform leave all elbows at rest: columns of
+    the change of speeds vanish together, and none of them seems small beside itself."""
+    model = ax.gallery.build("six_legged_platform").derive().compile()
+    run = ax.simulate(model, 0.5, progress=False)
+    assert run.info["switches"] >= 1 and run.energy_error < 1e-8
