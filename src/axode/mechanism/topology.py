@@ -49,21 +49,24 @@ def speed_meanings(mechanism: Mechanism) -> dict[str, str]:
     """Every name that means one speed, and which: of speeds, of joints, of coordinates."""
     meanings: dict[str, str] = {}
     for connection in mechanism.connections:
-        names, speeds = [*connection.speeds], [*connection.speeds]
-        if len(connection.speeds) == 1:
-            names.append(connection.name)
-            speeds.append(connection.speeds[0])
-        if is_rate(connection.joint):
-            names += connection.coordinates
-            speeds += connection.speeds
-        for name, speed in zip(names, speeds, strict=True):
+        for name, speed in _meanings(connection):
             meanings.setdefault(name, speed)
     return meanings
 
 
+def _meanings(connection: Connection) -> Iterator[tuple[str, str]]:
+    speeds = connection.speeds
+    yield from zip(speeds, speeds, strict=True)
+    if len(speeds) == 1:
+        yield connection.name, speeds[0]
+    if is_rate(connection.joint):
+        yield from zip(connection.coordinates, speeds, strict=True)
+
+
 def speed_of(mechanism: Mechanism, name: str) -> str | None:
     """The speed that a joint, coordinate or speed name means, if it means just one."""
-    return speed_meanings(mechanism).get(name)
+    pairs = (pair for connection in mechanism.connections for pair in _meanings(connection))
+    return next((speed for known, speed in pairs if known == name), None)
 
 
 def coordinate_of(mechanism: Mechanism, name: str) -> str | None:

@@ -16,10 +16,12 @@ from axode.errors import LoopNotClosed
 from axode.mechanism.topology import tree_order
 from axode.symbolic.constraints import Row, column_of
 from axode.symbolic.kinematics import Tree
+from axode.symbolic.least_norm import LeastNorm
 from axode.symbolic.spatial import SX
 
 CLOSED = 1e-10  # [m or rad]: a residual below this is closed, in machines of metres
 STEPS = 60
+DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
 JUMP = 2.0  # a step that closing makes longer than this leaves the branch
 SPREADS = (0.5, 0.25, 0.1, 0.03, 0.005)  # of random starts about home, tried in turn
@@ -76,18 +78,30 @@ class Assembly:
         q = self.normalised(q)
         best, best_error = q, np.inf
         for _ in range(STEPS):
-            r, J = (np.array(x) for x in self.function(q, t, self.parameters))
-            error = float(np.abs(r).max(initial=0.0))
+            r, J = self.function(q, t, self.parameters)
+            error = float(np.abs(np.array(r)).max(initial=0.0))
             if not np.isfinite(error):
                 break
             if error < best_error:
                 best, best_error = q, error
             if error < CLOSED * 1e-3 * self._size:
                 break
-            # rank may be short (redundant rows): least squares, minimum norm
-            step = self._lengths * np.linalg.lstsq(J * self._lengths, r.ravel(), rcond=1e-9)[0]
-            q = q - self._length(q, step, r, t) * step
+            step = self._step(r, J)
+            q = q - self._length(q, step, np.array(r), t) * step
         return self.normalised(best), best_error
+
+    def _step(self, r: ca.DM, J: ca.DM) -> np.ndarray:
+        """The shortest step that closes if all is linear; rank may be short (redundant rows)."""
+        if r.shape[0] > DENSE:
+            step = self._sparse.solve(J @ ca.diag(ca.DM(self._lengths)), r)
+        else:
+            dense = np.array(J) * self._lengths
+            step = np.linalg.lstsq(dense, np.array(r).ravel(), rcond=1e-9)[0]
+        return np.asarray(self._lengths * step)
+
+    @cached_property
+    def _sparse(self) -> LeastNorm:
+        return LeastNorm(self.function.sparsity_out(1))
 
     def _length(self, q: np.ndarray, step: np.ndarray, r: np.ndarray, t: float) -> float:
         """Halve a step until it improves; a long one never helps on a circle."""

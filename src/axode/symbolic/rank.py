@@ -14,6 +14,7 @@ import numpy as np
 from axode.symbolic.constraints import Row
 
 RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
+NOTHING_NEW = 1e-10  # of a row's length: less than this may be rounding
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
 VALID = 1e-6  # smallest singular value at which a choice still describes the motion
 
@@ -52,15 +53,19 @@ def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
                        for r in range(len(rows))])  # fmt: skip
     kept: list[int] = []
     dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
+    spans = [_Span(size) for _ in matrices]
     for r in range(len(rows)):
         if scales[r] < RANK_TOLERANCE:
             dropped.append((r, np.zeros(0)))
             continue
-        fits = [_coefficients(A[kept], A[r]) for A in matrices]
-        if all(rest < RANK_TOLERANCE * scales[r] for _, rest in fits):
-            dropped.append((r, np.max([np.abs(c) for c, _ in fits], axis=0)))
-        else:
-            kept.append(r)
+        rests = [span.rest(A[r]) for span, A in zip(spans, matrices, strict=True)]
+        if all(np.abs(rest).max() < RANK_TOLERANCE * scales[r] for rest in rests):
+            weights = [np.abs(_coefficients(A[kept], A[r])) for A in matrices]
+            dropped.append((r, np.max(weights, axis=0)))
+            continue
+        kept.append(r)
+        for span, rest, A in zip(spans, rests, matrices, strict=True):
+            span.add(rest, A[r])
     reports = tuple(
         DroppedRow(rows[r].name, tuple(rows[kept[i]].name for i, c in enumerate(weights)
                                        if abs(c) > 1e-6))
@@ -76,11 +81,31 @@ def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
                       tuple(matrices), len(bases) - len(regular))  # fmt: skip
 
 
-def _coefficients(basis: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, float]:
-    if basis.shape[0] == 0:
-        return np.zeros(0), float(np.abs(row).max())
-    c = np.linalg.lstsq(basis.T, row, rcond=1e-10)[0]
-    return c, float(np.abs(row - basis.T @ c).max())
+class _Span:
+    """What some rows span: an orthonormal basis that grows with them, by Gram and Schmidt."""
+
+    def __init__(self, size: int) -> None:
+        self._basis = np.zeros((size, size))
+        self._count = 0
+
+    def rest(self, row: np.ndarray) -> np.ndarray:
+        """What of a row they do not span."""
+        basis = self._basis[: self._count]
+        for _ in range(2):  # twice is enough, whatever cancels
+            row = row - basis.T @ (basis @ row)
+        return row
+
+    def add(self, rest: np.ndarray, row: np.ndarray) -> None:
+        """One row more, and what of it was not spanned."""
+        length = float(np.linalg.norm(rest))
+        if length > NOTHING_NEW * float(np.linalg.norm(row)):
+            self._basis[self._count] = rest / length
+            self._count += 1
+
+
+def _coefficients(basis: np.ndarray, row: np.ndarray) -> np.ndarray:
+    c: np.ndarray = np.linalg.lstsq(basis.T, row, rcond=1e-10)[0]
+    return c
 
 
 def rank_of(A: np.ndarray) -> int:

@@ -1,0 +1,45 @@
+r"""Shortest solutions of sparse linear systems with more unknowns than rows.
+
+.. math:: \begin{bmatrix} 1 & J^T \\ J & -\epsilon 1 \end{bmatrix}
+          \begin{bmatrix} x \\ \lambda \end{bmatrix} = \begin{bmatrix} 0 \\ r \end{bmatrix}
+
+is factorised without pivoting whatever the rank of J, for the small term keeps rows that depend on
+each other from asking for anything endless; corrections take out again what it changed. Legs that
+meet in one platform stay apart in it, where :math:`J J^T` and everything orthogonal fill up.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+DAMPING = 1e-8  # of the mean squared row length
+CORRECTIONS = 4  # each takes away all but DAMPING of the error, in rows far from dependent
+
+
+class LeastNorm:
+    """Solves with matrices of one pattern."""
+
+    def __init__(self, pattern: ca.Sparsity) -> None:
+        self._rows, self._columns = pattern.shape
+        ones = self._matrix(ca.DM(pattern, 1.0), 1.0)
+        self._solver = ca.Linsol("least_norm", "ldl", ones.sparsity())
+
+    def solve(self, J: ca.DM, r: ca.DM) -> np.ndarray:
+        """The shortest x with J x = r, or nearly so where the rows contradict each other."""
+        size = float(ca.sumsqr(J)) / max(self._rows, 1)
+        matrix = self._matrix(J, DAMPING * max(size, 1e-300))
+        self._solver.sfact(matrix)
+        self._solver.nfact(matrix)
+        wanted = right = ca.vertcat(ca.DM.zeros(self._columns), r)
+        undamped = self._matrix(J, 0.0)
+        x = ca.DM.zeros(right.shape)
+        for _ in range(1 + CORRECTIONS):
+            x += self._solver.solve(matrix, right)
+            right = wanted - undamped @ x
+        solution: np.ndarray = np.array(x).ravel()[: self._columns]
+        return solution
+
+    def _matrix(self, J: ca.DM, damping: float) -> ca.DM:
+        upper = ca.horzcat(ca.DM.eye(self._columns), J.T)
+        return ca.vertcat(upper, ca.horzcat(J, -damping * ca.DM.eye(self._rows)))
