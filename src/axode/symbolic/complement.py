@@ -56,10 +56,7 @@ def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
     m = pattern.shape[0]
     if m == 0:
         return []
-    match = _one_by_one(pattern)
-    label = np.arange(m)
-    if match is None:
-        match, label = _strong_blocks(pattern)
+    match, label = _strong_blocks(pattern)
     depends = {c: set() for c in range(label.max() + 1)}  # type: dict[int, set[int]]
     for i, k in np.argwhere(pattern[:, match]):  # row i needs what row k determines
         if label[i] != label[k]:
@@ -74,28 +71,15 @@ def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
              [int(match[i]) for i in np.flatnonzero(label == c)]) for c in done]  # fmt: skip
 
 
-def _one_by_one(pattern: np.ndarray) -> np.ndarray | None:
-    """The column that each row determines, if rows can be solved one after the other.
-
-    No other matching exists then, and no block is larger than one; most vehicles are so, and need
-    not wait for SciPy's graphs to be imported.
-    """
-    match, left = np.full(len(pattern), -1), pattern.copy()
-    while (left.sum(axis=1) == 1).any():
-        row = int(np.argmax(left.sum(axis=1) == 1))
-        match[row] = int(np.argmax(left[row]))
-        left[:, match[row]] = False
-    return match if (match >= 0).all() else None
-
-
 def _strong_blocks(pattern: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The column matched to each row, and the block that it is in."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
-
-    match = maximum_bipartite_matching(csr_matrix(pattern), perm_type="column")
-    needs = csr_matrix(pattern[:, match])
-    return match, connected_components(needs, directed=True, connection="strong")[1]
+    rows, columns = np.nonzero(pattern)
+    sparsity = ca.Sparsity.triplet(*pattern.shape, rows.tolist(), columns.tolist())
+    count, row_order, column_order, starts, *_ = sparsity.btf()
+    match, label = np.empty(len(pattern), dtype=int), np.empty(len(pattern), dtype=int)
+    match[row_order] = column_order
+    label[row_order] = np.repeat(np.arange(count), np.diff(starts))
+    return match, label
 
 
 def cheapest_partition(report: RankReport) -> Partition:
