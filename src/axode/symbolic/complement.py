@@ -74,7 +74,7 @@ def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
 def _strong_blocks(pattern: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The column matched to each row, and the block that it is in."""
     rows, columns = np.nonzero(pattern)
-    sparsity = ca.Sparsity.triplet(*pattern.shape, rows.tolist(), columns.tolist())
+    sparsity = ca.Sparsity.triplet(len(pattern), len(pattern), rows.tolist(), columns.tolist())
     count, row_order, column_order, starts, *_ = sparsity.btf()
     match, label = np.empty(len(pattern), dtype=int), np.empty(len(pattern), dtype=int)
     match[row_order] = column_order
