@@ -140,8 +140,14 @@ def test_the_six_legged_platform_falls():
 def test_parameters_by_keyword():
     defaults = build("caster_robot").derive().parameters
     assert build("caster_robot", l=0.7).derive().parameters == {**defaults, "l": 0.7}
-    with pytest.raises(TypeError, match="lenght"):
+    with pytest.raises(
+        ax.UnknownName, match="'caster_robot' of the gallery has no parameter 'lenght'"
+    ):
         build("caster_robot", lenght=1.0)
+    with pytest.raises(ax.InvalidArgument, match="3 on the base and 2 on the platform"):
+        build("flight_simulator", beta=[0.0, 2.0, 4.0], pi=[0.5, 2.5])
+    with pytest.raises(ax.InvalidArgument, match="of wheel 2, got 3 numbers"):
+        build("mecanum_platform", wheels=[(0.2, 0.1, 0.0, 0.8), (0.2, 0.1, 0.0)])
 
 
 @pytest.mark.parametrize("legs", [3, 4, 8])

@@ -63,6 +63,7 @@ def test_unknown_things_fail_and_say_so(tmp_path: Path):
         entry(id="E", expected={"theta1@1": 0.0}),
         entry(id="F", expected={}),
         entry(id="G", parameters={**BAR.parameters, "a4": 0.01}),
+        entry(id="H", parameters={**BAR.parameters, "m2": -1.0}),
     ]
     found = verify(write(tmp_path, entries))
     reasons = {(c.id, c.quantity): c.reason for c in found if not c.passed}
@@ -73,8 +74,9 @@ def test_unknown_things_fail_and_say_so(tmp_path: Path):
     assert "no t_end" in reasons["E", "theta1@1"]
     assert "expects nothing" in reasons["F", "-"]
     assert "is open by" in reasons["G", "I"]
+    assert "mass: must be" in found.checks[-1].cells[3]  # the fault, not their number
     assert not found.passed
-    assert found.summary == "1 of 7 quantities of 6 cases agree"
+    assert found.summary == "1 of 8 quantities of 7 cases agree"
 
 
 def test_the_table_shows_all_of_it(tmp_path: Path):

@@ -7,6 +7,7 @@ from Axode's own parts: `axode.gallery.build("caster_robot")`.
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any
 
 from axode.errors import UnknownName
@@ -50,10 +51,15 @@ def build(name: str, **options: Any) -> Mechanism:
         options: What its function takes: numbers of legs or wheels, values of parameters.
 
     Raises:
-        UnknownName: listing the gallery.
+        UnknownName: listing the gallery, or the options.
     """
     if name not in NAMES:
         raise UnknownName("the gallery", "mechanism", name, NAMES)
     function = getattr(import_module(f"axode.gallery.{name}"), name)
+    known = signature(function).parameters
+    if all(entry.kind is not Parameter.VAR_KEYWORD for entry in known.values()):
+        for option in options:  # those that take any word look for themselves
+            if option not in known:
+                raise UnknownName(f"'{name}' of the gallery", "parameter", option, known)
     mechanism: Mechanism = function(**options)
     return mechanism

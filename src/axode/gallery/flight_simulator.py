@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.gallery.six_legged_platform import BETA, PI, Array, add_platform, roman, rotation
+from axode.gallery.six_legged_platform import (
+    BETA,
+    PI,
+    Array,
+    add_platform,
+    leg_angles,
+    roman,
+    rotation,
+)
 
 
 def flight_simulator(
@@ -42,7 +50,7 @@ def flight_simulator(
     robot = ax.Mechanism("flight_simulator", gravity=(0, 0, -p["g"]))
     add_platform(robot, p)
     R, centre = rotation(*rpy_zyx), np.array(c_M, float)
-    for number, (base_angle, top_angle) in enumerate(zip(beta, pi, strict=True), start=1):
+    for number, (base_angle, top_angle) in enumerate(leg_angles(beta, pi), start=1):
         leg = roman(number)
         _add_leg(robot, p, leg, base_angle, top_angle)
         base = Rb * np.array([math.cos(base_angle), math.sin(base_angle), 0.0])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import axode as ax
+from axode.errors import InvalidArgument
 
 CAR = (
     (0.2, 0.15, math.pi / 2, math.pi / 4), (0.2, -0.15, math.pi / 2, -math.pi / 4),
@@ -32,6 +33,10 @@ def mecanum_platform(
         mp, H: Of the platform: mass [kg], yaw inertia [kg m^2].
         c: Friction of each wheel [N m s/rad].
     """
+    for number, wheel in enumerate(wheels, start=1):
+        if len(wheel) != 4:
+            raise InvalidArgument(f"wheels: expected x, y, axis and roller angle of wheel "
+                                  f"{number}, got {len(wheel)} numbers")  # fmt: skip
     values = {"a": a, "mw": mw, "mp": mp, "I": I, "J": J, "H": H, "c": c}
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
     robot = ax.Mechanism("mecanum_platform")

@@ -53,7 +53,7 @@ def six_legged_platform(
     robot = ax.Mechanism("six_legged_platform", gravity=(0, 0, -p["g"]))
     add_platform(robot, p)
     R, centre = rotation(*rpy_zyx), np.array(c_M, float)
-    for number, (base_angle, top_angle) in enumerate(zip(beta, pi, strict=True), start=1):
+    for number, (base_angle, top_angle) in enumerate(leg_angles(beta, pi), start=1):
         leg = roman(number)
         _add_leg(robot, p, leg, base_angle, top_angle)
         base = Rb * np.array([math.cos(base_angle), math.sin(base_angle), 0.0])
@@ -64,6 +64,14 @@ def six_legged_platform(
         if number == 1:
             robot.home({f"theta_{leg}6": angles[5]})
     return robot
+
+
+def leg_angles(beta: Sequence[float], pi: Sequence[float]) -> list[tuple[float, float]]:
+    """Directions of each leg's two points."""
+    if len(beta) != len(pi):
+        raise InvalidArgument(f"beta, pi: expected an angle a leg in both, got {len(beta)} on the "
+                              f"base and {len(pi)} on the platform")  # fmt: skip
+    return list(zip(beta, pi, strict=True))
 
 
 def add_platform(robot: ax.Mechanism, p: dict[str, ax.Parameter]) -> None:

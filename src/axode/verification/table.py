@@ -37,7 +37,7 @@ class Check:
     @property
     def cells(self) -> tuple[str, ...]:
         """The line of the table."""
-        got = self.reason.splitlines()[0] if self.reason else shown(self.got)
+        got = _first_fault(self.reason) if self.reason else shown(self.got)
         error = f"{self.error:.1e}" if np.isfinite(self.error) else "-"
         return (self.id, self.quantity, shown(self.expected), got, error,
                 "yes" if self.passed else "NO")  # fmt: skip
@@ -113,6 +113,12 @@ def compared(
         error = max(error, difference) if np.isfinite(difference) else np.inf
         passed = passed and bool(difference <= absolute + rel * abs(e))
     return Check(id, quantity, expected, got, float(error), passed)
+
+
+def _first_fault(reason: str) -> str:
+    """The first line, or the first fault where that line only counts them."""
+    first, *rest = reason.splitlines()
+    return rest[0].strip() if rest and rest[0].lstrip().startswith("[") else first
 
 
 def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
