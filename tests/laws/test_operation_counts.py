@@ -4,7 +4,10 @@ import casadi as ca
 import numpy as np
 import pytest
 
+import axode as ax
 from axode.codegen.tape import Tape
+from axode.symbolic.formulations.recursive import ALWAYS_ARTICULATED, RecursiveFormulation
+from axode.symbolic.linear import Factor
 from random_mechanisms import arm, chain, platform
 
 ARM_INVERSE = 1600
@@ -53,3 +56,21 @@ def test_direct_dynamics_of_platforms_grows_linearly_with_the_legs():
     counts = np.array([direct(platform(n), twist) for n in legs])
     increments = np.diff(counts) / np.diff(legs)
     assert np.abs(increments / np.median(increments) - 1).max() <= LEG_SPREAD, increments
+
+
+@pytest.mark.parametrize("arms", [1, 3])
+def test_long_paths_are_solved_by_articulated_bodies(arms):
+    """The composite way, which is no longer tried there, would take more operations."""
+    bot = ax.Mechanism("arms")
+    for a in range(arms):
+        parent = bot.ground
+        for k in range(ALWAYS_ARTICULATED + 1):
+            body = bot.add_body(f"link{a}_{k}", mass=1.0, com=(0.1, 0.02, 0.03),
+                                inertia=(0.1, 0.2, 0.25))  # fmt: skip
+            bot.add_joint(f"joint{a}_{k}", ax.Revolute("zyx"[k % 3]), parent=parent, child=body,
+                          at=(0.3, 0, 0.1))  # fmt: skip
+            parent = body
+    tried = RecursiveFormulation(bot.derive().system)
+    force = tried.tree_forces(None)
+    composite = Factor.of(tried.tree_inertia).solve(force)
+    assert tried._operations(tried._tree_forward(force)) < tried._operations(composite)

@@ -14,10 +14,14 @@ from axode.symbolic.dynamics import (
     newton_euler,
 )
 from axode.symbolic.formulations.base import AbstractFormulation, projected
+from axode.symbolic.frames import ROOT
+from axode.symbolic.kinematics import Tree
 from axode.symbolic.linear import Factor
 from axode.symbolic.spatial import SX
 
 ALWAYS_COMPOSITE = 5  # links; below this nobody need count
+# speeds from the ground outwards: the composite way grows with their cube, and loses from ten on
+ALWAYS_ARTICULATED = 15
 
 
 class RecursiveFormulation(AbstractFormulation):
@@ -95,8 +99,7 @@ class RecursiveFormulation(AbstractFormulation):
         articulated = articulated_solve(
             system.still_tree, system.regrouped, system.forces.armature, force
         )
-        # the composite way grows with the cube of the length: beyond this it never wins
-        if len(system.tree.links) > 40:
+        if _longest_path(system.tree) > ALWAYS_ARTICULATED:
             return articulated
         composite = Factor.of(self.tree_inertia).solve(force)
         return min((composite, articulated), key=self._operations)
@@ -111,3 +114,12 @@ class RecursiveFormulation(AbstractFormulation):
         c = self.system.complement
         need = self.tree_forces(self.accelerations(nu_dot))
         return c.project(need), c.project(self.system.forces.B)
+
+
+def _longest_path(tree: Tree) -> int:
+    """Most speeds that one link moves with."""
+    moved: list[int] = []
+    for link in tree.links:
+        own = link.speeds.stop - link.speeds.start
+        moved.append(own + (0 if link.parent == ROOT else moved[link.parent]))
+    return max(moved, default=0)
