@@ -96,8 +96,9 @@ def feasible(
 
     Loads on three wheels are unique. On more they are those of equally stiff wheels (least norm),
     or of wheels with the given stiffnesses; lateral forces of wheels on one axle are shared by
-    least norm too. The result says so. A planar base is set free in space for this, so that its
-    wheels and nothing else hold it up.
+    least norm too, in equal parts however they are loaded. That is on the safe side: the wheel with
+    less load is said to slip although the other could still hold the axle. The result says so. A
+    planar base is set free in space for this, so that its wheels and nothing else hold it up.
 
     Args:
         model: The vehicle.
@@ -184,7 +185,8 @@ def _notes(found: GroundForces, stiffness_given: bool) -> tuple[str, ...]:
         notes.append("a wheel would have to pull: the others carry its load while it lifts")
     if found.shared_tangents:
         names = ", ".join(found.shared_tangents)
-        notes.append(f"forces along the ground of {names} are shared by least norm")
+        notes.append(f"forces along the ground of {names} are shared by least norm: another share "
+                     "might not slip where this one does")  # fmt: skip
     if found.unsupported:
         notes.append(f"the wheels cannot hold the robot: nothing balances {found.unsupported}")
     return tuple(notes)
