@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 import axode as ax
 from axode.gallery import NAMES, build
@@ -85,3 +86,9 @@ def check_energy(label: str, known: Known) -> None:
     assert run.status == "finished" and abs(run.ended - 10.0) < 1e-9
     assert max(np.ptp(run[name]) for name in model.coordinates) > 0.1, "it hardly moved"
     assert run.energy_error < ENERGY
+
+
+CHECKS = (check_description, check_mobility, check_formulations, check_energy)
+each_check = pytest.mark.parametrize(
+    "check", CHECKS, ids=[check.__name__.removeprefix("check_") for check in CHECKS]
+)

@@ -1,18 +1,14 @@
 """Gallery mechanisms that no source describes and that users look for."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import axode as ax
 from axode.errors import UnknownName
 from axode.gallery import build
-from gallery.known import (
-    Known,
-    check_description,
-    check_energy,
-    check_formulations,
-    check_mobility,
-)
+from gallery.known import Known, each_check
 
 LOW = 1.9  # angle of the delta's arms near where it hangs [rad]
 KNOWN = {
@@ -39,27 +35,12 @@ KNOWN = {
         {"theta1": LOW, "theta2": LOW + 0.03, "theta3": LOW - 0.02, "pitch1": -1.5, "pitch2": -1.5,
          "pitch3": -1.5, "hinge1": -0.2}, spread=0.05),
 }  # fmt: skip
-each = pytest.mark.parametrize("label", KNOWN)
 
 
-@each
-def test_description(label: str):
-    check_description(label, KNOWN[label])
-
-
-@each
-def test_mobility(label: str):
-    check_mobility(label, KNOWN[label])
-
-
-@each
-def test_formulations_agree(label: str):
-    check_formulations(label, KNOWN[label])
-
-
-@each
-def test_energy_stays(label: str):
-    check_energy(label, KNOWN[label])
+@each_check
+@pytest.mark.parametrize("label", KNOWN)
+def test_known(label: str, check: Callable[[str, Known], None]):
+    check(label, KNOWN[label])
 
 
 # what each is known for ---------------------------------------------------------------------------

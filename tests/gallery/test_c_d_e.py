@@ -1,5 +1,6 @@
 """Gallery mechanisms of Staicu, of Yesiloglu and others, and of Valencia and others."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,7 @@ from axode.mechanism.expressions import numeric
 from axode.verification import checks_of
 from axode.verification.answers import Answers
 from axode.verification.cases import Case, Quantity, load_cases
-from gallery.known import (
-    Known,
-    check_description,
-    check_energy,
-    check_formulations,
-    check_mobility,
-)
+from gallery.known import Known, each_check
 
 OPEN = {case.id: case for case in load_cases() if case.system[0] in "CDE"}
 HANGING = {"d": 0.08, "Jx": 0.1556, "Jy": 0.0456}  # the load of the cart, below its axle
@@ -44,27 +39,12 @@ KNOWN = {
     "mobile_manipulator": Known(7, 6, 3, 0, 10, 9, "fully actuated", 7,
                                 {"phi_R_dot": 3.0, "phi_L_dot": 1.0, "theta1_dot": 0.5}),
 }  # fmt: skip
-each = pytest.mark.parametrize("label", KNOWN)
 
 
-@each
-def test_description(label: str):
-    check_description(label, KNOWN[label])
-
-
-@each
-def test_mobility(label: str):
-    check_mobility(label, KNOWN[label])
-
-
-@each
-def test_formulations_agree(label: str):
-    check_formulations(label, KNOWN[label])
-
-
-@each
-def test_energy_stays(label: str):
-    check_energy(label, KNOWN[label])
+@each_check
+@pytest.mark.parametrize("label", KNOWN)
+def test_known(label: str, check: Callable[[str, Known], None]):
+    check(label, KNOWN[label])
 
 
 # cases --------------------------------------------------------------------------------------------

@@ -213,8 +213,28 @@ class LeggedPlatform(Adapter):
         return np.array(rows)
 
 
+class RollingRobot(Adapter):
+    """What robots on wheels share: inertia and bias on the speeds of the driven wheels."""
+
+    @quantity
+    def I(self, now: Moment) -> Any:  # noqa: E743
+        return now.model.mass_matrix(now.q)
+
+    @quantity
+    def C(self, now: Moment) -> Any:
+        return now.model.coriolis(now.q, now.nu)
+
+    @quantity
+    def C_thetadot(self, now: Moment) -> Any:
+        return now.model.bias(now.q, now.nu)
+
+    @quantity
+    def kinetic_energy(self, now: Moment) -> float:
+        return float(now.model.energy(now.q, now.nu)[0])
+
+
 @adapter("A3_caster_robot", "A4_two_caster_robot")
-class CasterRobot(Adapter):
+class CasterRobot(RollingRobot):
     """A3 and A4: the independent speeds are those of the driven wheels."""
 
     independent = ("theta1_dot", "theta2_dot")
@@ -263,18 +283,6 @@ class CasterRobot(Adapter):
         return [[rows[names.index(name)] for name in pair] for pair in self._spins()]
 
     @quantity
-    def I(self, now: Moment) -> Any:  # noqa: E743
-        return now.model.mass_matrix(now.q)
-
-    @quantity
-    def C(self, now: Moment) -> Any:
-        return now.model.coriolis(now.q, now.nu)
-
-    @quantity
-    def C_thetadot(self, now: Moment) -> Any:
-        return now.model.bias(now.q, now.nu)
-
-    @quantity
     def I_dot(self, now: Moment) -> Any:
         return now.model.jacobian("mass_matrix", "q", now.q) @ now.model.rates(now.q, now.nu)
 
@@ -303,10 +311,6 @@ class CasterRobot(Adapter):
     @quantity
     def psi(self, now: Moment) -> Any:
         return now.several(*(f"psi{mark}" for mark in self.marks))
-
-    @quantity
-    def kinetic_energy(self, now: Moment) -> float:
-        return float(now.model.energy(now.q, now.nu)[0])
 
     @quantity
     def x_C(self, now: Moment) -> float:

@@ -10,11 +10,11 @@ import numpy as np
 from axode.gallery import build
 from axode.mechanism.mechanism import Mechanism
 from axode.problems.assemble import State, assemble
-from axode.verification.adapters import Adapter, Moment, adapter, quantity
-from axode.verification.adapters_a import damping_of, first_of, numbered
+from axode.verification.adapters import Moment, adapter, quantity
+from axode.verification.adapters_a import RollingRobot, damping_of, first_of, numbered
 
 
-class RollerWheels(Adapter):
+class RollerWheels(RollingRobot):
     """What the two arrays share: wheels theta1, theta2, ..., platform x, y, sigma."""
 
     @property
@@ -65,10 +65,6 @@ class RollerWheels(Adapter):
     def u_body(self, now: Moment) -> Any:
         return self.twist_body(now)
 
-    @quantity
-    def kinetic_energy(self, now: Moment) -> float:
-        return float(now.model.energy(now.q, now.nu)[0])
-
     def _tractions(self, now: Moment, row: str) -> Any:
         forces = now.model.multipliers(now.q, now.nu, now.u)
         wanted = [f"wheel{k}.{row}" for k in range(1, self.count + 1)]
@@ -91,18 +87,6 @@ class DeltaArray(RollerWheels):
     @quantity
     def beta(self, now: Moment) -> float:
         return float(now.model.mass_matrix(now.q)[0, 1])
-
-    @quantity
-    def I(self, now: Moment) -> Any:  # noqa: E743
-        return now.model.mass_matrix(now.q)
-
-    @quantity
-    def C(self, now: Moment) -> Any:
-        return now.model.coriolis(now.q, now.nu)
-
-    @quantity
-    def C_thetadot(self, now: Moment) -> Any:
-        return now.model.bias(now.q, now.nu)
 
     @quantity
     def multipliers(self, now: Moment) -> Any:
