@@ -116,7 +116,19 @@ def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = 
     if not known:
         return f"There is no {kind} yet."
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
-    close = difflib.get_close_matches(name, [*known, *others], n=1)
-    hint = f"   Did you mean '{close[0]}'?" if close else ""
+    close = _nearest(name, [*known, *others])
+    hint = f"   Did you mean '{close}'?" if close else ""
     plural = kind[:-1] + "ies" if re.search("[^aeiou]y$", kind) else kind + "s"
     return f"{plural.capitalize()}: {shown}.{hint}"
+
+
+def _nearest(name: str, names: Sequence[str]) -> str | None:
+    """The name most like it, or the first that ends in one: 'pich' is meant for 'base.pitch'."""
+    whole = difflib.get_close_matches(name, names, n=1)
+    if whole:
+        return whole[0]
+    endings: dict[str, str] = {}
+    for full in names:
+        endings.setdefault(full.rpartition(".")[2], full)
+    near = difflib.get_close_matches(name, endings, n=1)
+    return endings[near[0]] if near else None

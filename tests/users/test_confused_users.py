@@ -258,6 +258,58 @@ def test_math_functions_in_a_motion_are_explained():
     )
 
 
+STATE_MISTAKES = {
+    "a branch": (lambda s: {"push.torque": 1.0 if s["yaw"] > 0 else -1.0}, "numpy.where"),
+    "math": (lambda s: {"push.torque": 1.0 + math.sin(s["yaw"])}, "not those of math"),
+    "time apart": (lambda t, s: {"push.torque": t}, "time is s.t"),
+}
+
+
+@pytest.mark.parametrize("case", STATE_MISTAKES)
+def test_functions_that_symbols_cannot_pass_through_are_explained(case):
+    function, remedy = STATE_MISTAKES[case]
+    m = arm()
+    m.add_motor("push", "plane.yaw_rate")
+    with pytest.raises(ax.InvalidArgument, match=f"^input: (?s:.*){remedy}"):
+        ax.simulate(m.derive().compile("interpreter"), 0.1, input=function)
+
+
+VERBS = {
+    "simulate": lambda x: ax.simulate(x, 1.0),
+    "sweep": lambda x: ax.sweep(x, 1.0),
+    "assemble": lambda x: ax.assemble(x),
+    "inverse": lambda x: ax.inverse(x, {"plane.x": "t"}, times=1.0),
+    "follow": lambda x: ax.paths.follow(x, ax.paths.circle(1.0, speed=1.0)),
+    "feasible": lambda x: ax.feasible(x, None, 0.5),
+    "linearize": lambda x: ax.linearize(x),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_equations_and_mechanisms_are_no_models_yet(verb):
+    with pytest.raises(ax.InvalidArgument) as caught:
+        VERBS[verb](arm())
+    assert str(caught.value) == (
+        f"{verb}: a model is needed, got Mechanism; make one by mechanism.derive().compile()"
+    )
+    with pytest.raises(ax.InvalidArgument, match=r"got Equations; make one by equations.compile"):
+        VERBS[verb](arm().derive())
+
+
+def test_a_time_is_a_number():
+    model = arm().derive().compile("interpreter")
+    with pytest.raises(ax.InvalidArgument, match="duration: expected a number of seconds"):
+        ax.simulate(model, "1 s")
+    with pytest.raises(ax.InvalidArgument, match="step: must be a finite number, got '1 ms'"):
+        ax.simulate(model, 1.0, method="rk4", step="1 ms")
+
+
+def test_a_short_name_that_is_misspelt_is_guessed():
+    model = arm().derive().compile("interpreter")
+    with pytest.raises(ax.UnknownName, match=r"Did you mean 'plane\.yaw'"):
+        ax.simulate(model, 1.0, start={"yow": 1.0})
+
+
 def test_bodies_of_another_mechanism_are_taken_by_name():
     other, m = arm(), arm()
     m.add_body("tool", **SOLID)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
+from axode.problems.given import refuse_no_model
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -68,6 +69,7 @@ def assemble(
         LoopNotClosed: naming the worst row, its residual and the best configuration found.
         InvalidArgument: for parameters at which constraints hold that the model left out.
     """
+    refuse_no_model("assemble", model)
     guess, speeds, wanted = _split(model, near)
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})

@@ -48,7 +48,10 @@ class Axes:
                     "combine='zip' for arrays that belong together"
                 )
             if name in self.values:
-                raise InvalidArgument(f"'{name}' is swept twice")
+                raise InvalidArgument(
+                    f"'{name}' is swept twice, now as {what}; a coordinate and a parameter of one "
+                    "name cannot both be swept, rename the parameter"
+                )
             self.values[name] = array
 
     def spread(self, given: Any) -> Any:

@@ -16,6 +16,7 @@ from axode.errors import (
     UnderactuatedMotion,
     UnknownName,
 )
+from axode.problems.given import refuse_no_model
 from axode.problems.motions import (
     GivenMotion,
     MotionSamples,
@@ -71,6 +72,7 @@ def inverse(
     """
     from axode.results.trajectory import Trajectory
 
+    refuse_no_model("inverse", model)
     options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
     lengths = None
     if isinstance(motion, Trajectory):

@@ -15,6 +15,7 @@ from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguratio
 from axode.mechanism.topology import tree_order
 from axode.problems.assemble import State, signal_name
 from axode.problems.feedback import Reading
+from axode.problems.given import refuse_no_model
 from axode.problems.linearization import AT_REST, Linearization
 from axode.problems.observables import Observables
 from axode.problems.operating_point import inputs_there, operating_point, settled
@@ -59,11 +60,7 @@ def linearize(
             no equilibrium to settle at.
         SingularConfiguration: where the constraints lose rank.
     """
-    if not isinstance(model, Model):
-        raise InvalidArgument(
-            f"linearize: a model is needed, got {type(model).__name__}; a mechanism's is "
-            "mechanism.derive().compile()"
-        )
+    refuse_no_model("linearize", model)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, at, options)
     observables = Observables(model, "linearize")

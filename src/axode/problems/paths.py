@@ -19,6 +19,7 @@ from axode.mechanism.expressions import numeric
 from axode.mechanism.geometry import as_vector
 from axode.mechanism.joints import Floating, Planar
 from axode.problems.curves import JoinedLines, formula, law_of, positive, tangent
+from axode.problems.given import refuse_no_model
 from axode.problems.motions import (
     GivenMotion,
     PositionRow,
@@ -314,6 +315,7 @@ def _path_motion(
 
     if not isinstance(path, Path):
         raise InvalidArgument(f"path: expected a Path such as circle(2.0, speed=1.0), got {path!r}")
+    refuse_no_model("follow", model)
     equations = equations_of(model)
     body = _base(model, base)
     at = _point(model, body, point)

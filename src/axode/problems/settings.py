@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +44,8 @@ class Settings:
             )
         for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
             value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise InvalidArgument(f"{name}: must be a finite number, got {value}")
+            if value is not None and not (isinstance(value, Real) and math.isfinite(value)):
+                raise InvalidArgument(f"{name}: must be a finite number, got {value!r}")
         if self.duration == 0:
             raise InvalidArgument("duration: must not be zero")
         if self.threads is not None:

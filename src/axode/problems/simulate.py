@@ -14,6 +14,7 @@ import numpy.typing as npt
 from axode.codegen.model import Model
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.problems.dropped import missed_rows
+from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
@@ -69,8 +70,10 @@ def simulate(
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
     """
-    settings = Settings(method, float(t0), float(duration), step, save_every, float(rtol),
-                        float(atol), threads, Place.of(model, target, precision))  # fmt: skip
+    refuse_no_model("simulate", model)
+    settings = Settings(method, seconds("t0", t0), seconds("duration", duration), step, save_every,
+                        float(rtol), float(atol), threads,
+                        Place.of(model, target, precision))  # fmt: skip
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
     plan = plan_input(model, input)

@@ -14,6 +14,7 @@ from axode.codegen.model import Model
 from axode.errors import InvalidArgument
 from axode.problems.accumulate import Output, checked_outputs, gathering
 from axode.problems.axes import Axes
+from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.integrators import rk4_program
 from axode.problems.interrupt import Interrupt
@@ -62,8 +63,10 @@ def sweep(
         target: "cpu" or "cuda"; where the model's functions run unless given.
         precision: "float64" or, on a GPU, "float32"; the model's unless given.
     """
+    refuse_no_model("sweep", model)
     place = Place.of(model, target, precision)
-    settings = Settings("rk4", float(t0), float(duration), step, None, 1e-8, 1e-10, threads, place)
+    start_time, length = seconds("t0", t0), seconds("duration", duration)
+    settings = Settings("rk4", start_time, length, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
     wanted = checked_outputs(model, outputs)
     axes = _axes(combine, start, parameters, input)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ def traced_tape(
         def nu(self) -> Any:
             return nu
 
-    values = ca.vertcat(ca.SX(0, 1), *traced(function, Symbols(e)))
+    values = ca.vertcat(ca.SX(0, 1), *traced(name, function, Symbols(e)))
     if e.parameters and model.facts.fixed:
         values = ca.substitute(values, e.p, ca.DM(e.system.defaults))
     symbols = {"t": e.t, "q": e.q, "nu": e.nu}
@@ -61,7 +62,21 @@ def traced_tape(
         symbols["p"] = e.p
     values = _in_own_speeds(values, [s for v in symbols.values() for s in ca.symvar(v)], own, name)
     made = ca.Function(name, list(symbols.values()), [values], list(symbols), [name])
+    _refuse_nan(made, name)
     return shaped_tape(made, {n: s.shape[0] for n, s in symbols.items()}, name, (values.shape[0],))
+
+
+def _refuse_nan(made: Any, name: str) -> None:
+    """Stop at functions of math, which take a symbol for a number that is not one."""
+    import casadi as ca
+
+    constants = [made.instruction_constant(k) for k in range(made.n_instructions())
+                 if made.instruction_id(k) == ca.OP_CONST]  # fmt: skip
+    if any(math.isnan(x) for x in constants):
+        raise InvalidArgument(
+            f"{name}: the function makes NaN of the state's symbols; use functions such as "
+            "numpy.sin on them, not those of math, and no float()"
+        )
 
 
 def _in_own_speeds(values: Any, known: list[Any], own: dict[str, Any], name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from axode.errors import UnknownName
+from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.joints import Floating
 from axode.mechanism.measures import KINDS, Measure
 from axode.symbolic.contacts import contact_point
@@ -66,7 +66,8 @@ def _components(
 ) -> Iterator[SymbolicMeasure]:
     if measure.kind == "function":
         assert measure.function is not None
-        value = SX(traced(measure.function, StateSymbols(equations, known)))
+        symbols = StateSymbols(equations, known)
+        value = SX(traced(f"measure '{measure.name}'", measure.function, symbols))
         needs = ca.depends_on(value, equations.nu)
         yield SymbolicMeasure(measure.name, measure.unit, value, bool(needs))
         return
@@ -115,12 +116,33 @@ def _rate(equations: Equations, x: SX) -> SX:
     return rate + ca.jtimes(x, equations.t, SX(1))
 
 
-def traced(function: Callable[[Any], Any], state: StateSymbols) -> Any:
+def traced(owner: str, function: Callable[[Any], Any], state: StateSymbols) -> Any:
     """A function's value on symbols; NumPy's functions may be used in it, without CasADi's notice
-    of how it takes them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning, message="(?s).*casadi value")
-        return function(state)
+    of how it takes them.
+
+    Raises:
+        InvalidArgument: for a function that asks which value a symbol has, or takes other arguments
+            than the state.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, message="(?s).*casadi value")
+            return function(state)
+    except RuntimeError as error:
+        if "truth value" not in str(error):
+            raise
+        raise InvalidArgument(
+            f"{owner}: the function is called once, with symbols, which `if`, `and`, `max` and "
+            "`while` cannot decide on; write numpy.where(condition, a, b), numpy.maximum or "
+            "numpy.clip"
+        ) from None
+    except TypeError as error:
+        if "positional argument" not in str(error):
+            raise
+        raise InvalidArgument(
+            f"{owner}: a function of the state takes one argument, the state s (time is s.t): "
+            f"{error}"
+        ) from None
 
 
 class StateSymbols:
