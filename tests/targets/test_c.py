@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+import axode as ax
 from axode.codegen.builder import TapeBuilder
 from axode.codegen.c import c_code
 from axode.codegen.operations import ARITY, LEAVES, Kind
@@ -136,6 +137,21 @@ def test_awkward_names_become_c_names(tmp_path):
     assert code.name == "model_1__"
     call = library(tape, tmp_path)
     assert call(*(np.array([10.0**k]) for k in range(6)))[0] == 111111
+
+
+def test_an_exported_header_names_every_entry(tmp_path):
+    bot = ax.Mechanism("arm")
+    bot.add_body("link", mass=ax.Parameter("load", 2.0), inertia=(1, 1, 1))
+    bot.add_joint("el*/bow", ax.Revolute("y"), parent="ground", child="link", at=(0, 0, 1))
+    bot.add_motor("push", "el*/bow")
+    bot.derive().compile().export(tmp_path / "arm.c", ["energy"])
+    legend = (tmp_path / "arm.h").read_text().partition("*/")[0]
+    assert [line.split()[1:] for line in legend.splitlines()[1:-1]] == [
+        ["q[0]", "el*", "/bow"],
+        ["nu[0]", "el*", "/bow.rate"],
+        ["u[0]", "push.torque"],
+        ["p[0]", "load"],
+    ]
 
 
 def test_header_tells_shapes_and_operations():

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -43,6 +44,7 @@ goto if inline int long register restrict return short signed sizeof static stru
 union unsigned void volatile while main"""
 # Names of math.h that a model may want for itself.
 _LIBRARY = "gamma lgamma tgamma j0 j1 jn y0 y1 yn signgam scalb round trunc rint exp2 log2 log10"
+_NONE: Mapping[str, Iterable[str]] = MappingProxyType({})
 _RESERVED = frozenset((*_KEYWORDS.split(), *_LIBRARY.split(), *(kind.label for kind in Kind)))
 
 
@@ -88,19 +90,37 @@ def c_code(tape: Tape) -> CCode:
     )
 
 
-def c_library(stem: str, tapes: Iterable[Tape]) -> tuple[str, str]:
-    """Several tapes as one header and one source, `stem`.h and `stem`.c."""
+def c_library(
+    stem: str, tapes: Iterable[Tape], title: str = "", entries: Mapping[str, Iterable[str]] = _NONE
+) -> tuple[str, str]:  # fmt: skip
+    """Several tapes as one header and one source, `stem`.h and `stem`.c.
+
+    Args:
+        stem: Of both files.
+        tapes: What they hold, a function each.
+        title: What the header says it is.
+        entries: What the numbers of an array are, by the array's name, for the header.
+    """
     taken: set[str] = set()
     named = [(tape, _identifier(tape.name, taken)) for tape in tapes]
     made = [(tape, name, _arguments(tape, name)) for tape, name in named]
     guard = f"AXODE_{_identifier(stem, set()).upper()}_H"
     header = _GUARDED.format(
-        comment="\n".join(_comment(*item) for item in made), guard=guard,
+        comment="\n".join([*_legend(title, entries), *(_comment(*item) for item in made)]),
+        guard=guard,
         signatures="\n".join(f"{_signature(*item)};" for item in made),
     )  # fmt: skip
     source = [f'#include "{stem}.h"\n', "#include <math.h>\n", *_helpers(t for t, _, _ in made),
               *(_definition(*item) for item in made)]  # fmt: skip
     return header, "\n".join(source)
+
+
+def _legend(title: str, entries: Mapping[str, Iterable[str]]) -> list[str]:
+    """A comment that names the entries of the arrays, with the place of each."""
+    lines = [f"/* {title or 'Arrays'}, the arrays' entries in order."]
+    for array, names in entries.items():
+        lines += [f" *   {array}[{place}]  {name}" for place, name in enumerate(names)]
+    return ["\n".join([*(line.replace("*/", "* /") for line in lines), " */"])] if entries else []
 
 
 def _identifier(name: str, taken: set[str]) -> str:

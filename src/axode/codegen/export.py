@@ -40,7 +40,10 @@ def _c_files(model: Model, place: Path, functions: Sequence[str]) -> tuple[Path,
     from axode.codegen.c import c_library
     from axode.codegen.modelfile import write_atomically
 
-    header, source = c_library(place.stem, [model.tape(name) for name in functions])
+    entries = {"q": model.coordinates, "nu": model.independent, "u": model.inputs,
+               "p": () if model.facts.fixed else tuple(model.parameters)}  # fmt: skip
+    tapes = [model.tape(name) for name in functions]
+    header, source = c_library(place.stem, tapes, model.name, entries)
     write_atomically(place, source.encode())
     write_atomically(place.with_suffix(".h"), header.encode())
     return place, place.with_suffix(".h")
