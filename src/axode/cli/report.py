@@ -5,7 +5,16 @@ from typing import Annotated, Any
 
 import typer
 
-from axode.cli.shared import Parameters, Source, model_from, numbers, pairs, writable
+from axode.cli.shared import (
+    Inputs,
+    Parameters,
+    Source,
+    Starts,
+    model_from,
+    numbers,
+    pairs,
+    writable,
+)
 
 
 def report(
@@ -17,21 +26,15 @@ def report(
     time: Annotated[
         float, typer.Option(help="Simulate for so many seconds; 0 shows the mechanism alone.")
     ] = 5.0,
-    start: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."),
-    ] = None,
-    input: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=FORMULA of time t and of the state, as in left.torque=0.1*sin(t)."),
-    ] = None,
+    start: Starts = None,
+    input: Inputs = None,
     parameter: Parameters = None,
 ) -> None:
     """Write a page: the robot in motion, plots, energy and constraints, equations, numbers.
 
     axode report wheeled_pendulum --start theta3=0.3
 
-    axode report examples/rover.toml --input "left.torque=0.2,right.torque=0.1" --out rover.html
+    axode report unicycle --input tau_drive=0.1,tau_steer=0.01 --out page.html
     """
     from axode.show.report import report as write_report
 

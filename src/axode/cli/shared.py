@@ -24,6 +24,18 @@ Source = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 JsonFile = Annotated[Path | None, typer.Option("--out", help="Write the result as JSON.")]
+Starts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--start", help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."
+    ),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", help="NAME=FORMULA of time t and of the state, as in left.torque=0.1*sin(t)."
+    ),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--parameter", help="NAME=VALUE in place of the default; may be repeated."),

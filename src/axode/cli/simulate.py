@@ -12,9 +12,11 @@ from axode.cli.shared import (
     AsJson,
     Columns,
     ColumnsFile,
+    Inputs,
     Parameters,
     Plot,
     Source,
+    Starts,
     model_from,
     numbers,
     pairs,
@@ -33,14 +35,8 @@ MOST_SAMPLES, MOST_STEPS = 10**7, 10**11  # more would fill the memory, or take 
 def simulate(
     source: Source,
     time: Annotated[float, typer.Option(help="How long, in seconds.")] = 5.0,
-    start: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."),
-    ] = None,
-    input: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=FORMULA of time t and of the state, as in left.torque=0.1*sin(t)."),
-    ] = None,
+    start: Starts = None,
+    input: Inputs = None,
     parameter: Parameters = None,
     until: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE at which to stop, as in pitch=1.0.")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from axode.cli.shared import Parameters, Source, model_from, numbers, pairs, words
+from axode.cli.shared import Parameters, Source, Starts, model_from, numbers, pairs, words
 
 
 def view(
@@ -16,10 +16,7 @@ def view(
     time: Annotated[
         float | None, typer.Option(help="Simulate for so many seconds, and play that.")
     ] = None,
-    start: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."),
-    ] = None,
+    start: Starts = None,
     input: Annotated[
         list[str] | None,
         typer.Option(help="NAME=FORMULA of time t and of the state; with --time."),
