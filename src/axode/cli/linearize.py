@@ -50,9 +50,9 @@ def linearize(
 ) -> None:
     """Linearise a mechanism at a state; tell poles, and what inputs move and outputs show.
 
-    axode linearize wheeled_pendulum --at theta3=pi --states theta3,theta3_dot,surge
+    axode linearize wheeled_pendulum --states theta3,theta3_dot,surge
 
-    axode linearize pendulum_on_slope --hold --settle --states pitch,pitch_rate,surge
+    axode linearize pendulum_on_slope --hold --settle
     """
     from axode.problems.linearize import linearize as linearize_model
 
