@@ -12,7 +12,7 @@ def caster_robot(
     a: float = 0.12, b: float = 0.18, d: float = 0.06, l: float = 0.5, r: float = 0.1,
     I: float = 0.006, H: float = 0.0032, mw: float = 1.2, mc: float = 0.6, mb: float = 0.4,
     Ib: float = 0.0008, mp: float = 15.0, Ip: float = 0.55, c1: float = 0.0, c2: float = 0.0,
-    c3: float = 0.0, c4: float = 0.0, X1: float = 0.0, h: float = 0.15,
+    c3: float = 0.0, c4: float = 0.0, X1: float = 0.0, h: float = 0.24,
 ) -> ax.Mechanism:  # fmt: skip
     """Two driven wheels on one axle and a caster behind it.
 
@@ -48,7 +48,7 @@ def add_driven_platform(robot: ax.Mechanism, p: dict[str, ax.Parameter]) -> None
     platform = robot.add_body(
         "platform", mass=p["mp"], com=(0, -p["a"], 0),
         inertia=ax.Inertia(p["Ip"] / 2.0, p["Ip"] / 2.0, p["Ip"]),
-        shape=ax.Box((p["l"] * 0.84, length * 1.4, p["r"] * 0.4), at=(0, -length / 2.0, height)),
+        shape=ax.Box((p["l"] * 1.1, length * 1.5, p["r"] * 0.4), at=(0, -length / 2.0, height)),
     )  # fmt: skip
     robot.add_joint("base", ax.Planar(), parent=robot.ground, child=platform, at=(0, 0, p["r"]),
                     coordinates=("x", "y", "phi"), speeds=("v_i", "v_j", "omega"))  # fmt: skip
@@ -73,7 +73,7 @@ def add_caster(
     bracket = robot.add_body(
         f"bracket{mark}", mass=p["mb"], com=(-d / 2.0, 0, -drop / 2.0),
         inertia=ax.Inertia(p["Ib"] / 2.0, p["Ib"] / 2.0, p["Ib"]),
-        shape=ax.Box((d, r * 0.2, r * 0.2), at=(-d / 2.0, 0, 0)),
+        shape=ax.Box((r * 0.3, r * 0.12, drop + r * 0.3), at=(-d, r * 0.24, -drop / 2.0)),
     )  # fmt: skip
     robot.add_joint(
         f"pivot{mark}", ax.Revolute("z"), parent="platform", child=bracket,

@@ -10,7 +10,7 @@ def two_caster_robot(
     a: float = 0.12, b: float = 0.18, d: float = 0.06, l: float = 0.5, r: float = 0.1,
     I: float = 0.006, H: float = 0.0032, mw: float = 1.2, mc: float = 0.6, mb: float = 0.4,
     Ib: float = 0.0008, mp: float = 15.0, Ip: float = 0.55, c1: float = 0.0, c2: float = 0.0,
-    c3: float = 0.0, c4: float = 0.0, X1: float = 0.25, X2: float = -0.25, h: float = 0.15,
+    c3: float = 0.0, c4: float = 0.0, X1: float = 0.25, X2: float = -0.25, h: float = 0.24,
 ) -> ax.Mechanism:  # fmt: skip
     """The robot of `caster_robot` with two equal casters, at X1 and X2 beside its middle.
 
