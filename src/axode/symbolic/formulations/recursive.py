@@ -19,7 +19,7 @@ from axode.symbolic.kinematics import Tree
 from axode.symbolic.linear import Factor
 from axode.symbolic.spatial import SX
 
-ALWAYS_COMPOSITE = 5  # links; below this nobody need count
+ALWAYS_COMPOSITE = 7  # speeds; up to here nobody need count
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on
 ALWAYS_ARTICULATED = 15
 
@@ -94,7 +94,7 @@ class RecursiveFormulation(AbstractFormulation):
     def _tree_forward(self, force: SX) -> SX:
         """Whichever of composite inertia and articulated bodies takes fewer operations."""
         system = self.system
-        if len(system.tree.links) <= ALWAYS_COMPOSITE:
+        if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return Factor.of(self.tree_inertia).solve(force)
         articulated = articulated_solve(
             system.still_tree, system.regrouped, system.forces.armature, force
