@@ -85,7 +85,7 @@ def test_feedback_reads_small_angles_and_angles_that_turn():
     """Small deviations of a top that hangs from a ball; half a turn away from home."""
     lin = ax.linearize(gimbal(), input="hold")
     assert {"ball.rx", "ball.ry", "ball.rz"} < set(lin.states)
-    law = lin.feedback(np.eye(6)[[lin.states.index(f"ball.r{a}") for a in "xyz"] + [0, 0, 0]])
+    law = lin.state_feedback(np.eye(6)[[lin.states.index(f"ball.r{a}") for a in "xyz"] + [0, 0, 0]])
     point = lin.point.as_dict()
     for turn in np.eye(3) * 1e-3:
         q = Rotation.from_rotvec(turn).as_quat()
@@ -94,7 +94,7 @@ def test_feedback_reads_small_angles_and_angles_that_turn():
             u = law(point | moved)
             assert np.allclose([u[f"hand.m{a}"] for a in "xyz"], -turn, atol=1e-8)
     lin = ax.linearize(balancer(), {"yaw": 3.0}, states=["yaw", "yaw_rate"])
-    law = lin.feedback({"left.torque": {"yaw": 1.0}})
+    law = lin.state_feedback({"left.torque": {"yaw": 1.0}})
     assert law(lin.point.as_dict() | {"base.yaw": -3.2})["left.torque"] == pytest.approx(
         -(2 * np.pi - 6.2))  # fmt: skip
 

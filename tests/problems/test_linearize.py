@@ -440,7 +440,7 @@ def test_points_are_given_in_every_way_that_a_start_is():
     (lambda: ax.linearize(cart_pole()).lqr(R=0.0), "R: every input must cost something"),
     (lambda: ax.linearize(cart_pole()).lqr(Q=-1.0), "Q: weights must be finite and not negative"),
     (lambda: ax.linearize(cart_pole()).lqr(Q=np.ones((2, 2))), "Q: one weight for each of rail"),
-    (lambda: ax.linearize(cart_pole()).feedback([1.0]), "K: 1 inputs times 4 finite gains"),
+    (lambda: ax.linearize(cart_pole()).state_feedback([1.0]), "K: 1 inputs times 4 finite gains"),
     (lambda: ax.linearize(cart_pole()).reduced(["lean"]),
      "lean depends on lean.rate.\n  Add lean.rate"),
     (lambda: ax.linearize(cart_pole()).discretized(0.0), "dt must be > 0 s"),

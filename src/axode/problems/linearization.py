@@ -192,7 +192,7 @@ class Linearization:
         """
         return lqr(self, Q, R)
 
-    def feedback(self, K: Any) -> StateFeedback:
+    def state_feedback(self, K: Any) -> StateFeedback:
         """Feedback with gains of your own: a matrix (inputs, states), or {input: {state: gain}}."""
         return feedback(self, K)
 
