@@ -20,15 +20,15 @@ NAMED = 4  # rows and parameters that a message names
 
 
 def refuse_rows_that_no_longer_follow(
-    model: Model, q: Array, t: float, p: Array | None
+    model: Model, q: Array, t: float | Array, p: Array | None
 ) -> None:  # fmt: skip
     """Stop at parameters at which the model would miss a constraint.
 
     Args:
         model: Whose parameters they are.
-        q: Closed coordinates, (size,) or (runs, size): as many as values of the parameters.
-        t: Time [s].
-        p: Free parameters, (size,) or (runs, size).
+        q: Closed coordinates, (size,) or (states, size).
+        t: Time [s], one or one a state.
+        p: Free parameters, (size,) or (states, size).
 
     Raises:
         InvalidArgument: naming the rows and the parameters that differ from their defaults.
@@ -38,7 +38,7 @@ def refuse_rows_that_no_longer_follow(
         raise InvalidArgument(missed)
 
 
-def missed_rows(model: Model, q: Array, t: float, p: Array | None) -> str | None:
+def missed_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> str | None:
     """Words for constraints that a model lacks at some parameters, and the remedy."""
     facts = model.facts
     if p is None or not facts.row_parameters or "dropped_rows" not in model.functions:
@@ -46,11 +46,12 @@ def missed_rows(model: Model, q: Array, t: float, p: Array | None) -> str | None
     names, defaults = list(model.parameters), model.parameter_vector()
     which = [names.index(name) for name in facts.row_parameters]
     q = np.atleast_2d(q)
+    many = p.ndim > 1
     p = np.broadcast_to(p, (len(q), len(names)))
     other = np.flatnonzero((p != defaults)[:, which].any(axis=1) & np.isfinite(q).all(axis=1))
     if not other.size:
         return None
-    options: dict[str, Any] = {"t": np.full(other.size, t)}
+    options: dict[str, Any] = {"t": np.broadcast_to(t, len(q))[other]}
     options["parameters"] = dict(zip(names, p[other].T, strict=True))
     off = model.evaluate("dropped_rows", {"q": np.ascontiguousarray(q[other])}, options)  # type: ignore[arg-type]
     worst = np.nanmax(off, axis=1, initial=0.0)
@@ -60,7 +61,7 @@ def missed_rows(model: Model, q: Array, t: float, p: Array | None) -> str | None
     rows = [row for row, size in zip(facts.dropped, off[run], strict=True) if size > FOLLOWS]
     values = [f"{names[k]} = {p[other[run], k]:.6g} instead of {defaults[k]:.6g}"
               for k in which if p[other[run], k] != defaults[k]]  # fmt: skip
-    of = f" (run {other[run]} of {len(p)})" if len(p) > 1 else ""
+    of = f" (run {other[run]} of {len(p)})" if many else ""
     return (
         f"'{model.name}' with {_listed(values)}{of}: constraints that this model left out, because "
         f"they follow from others at the parameters' defaults, no longer do: {_listed(rows)}.\n"

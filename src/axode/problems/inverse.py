@@ -16,6 +16,7 @@ from axode.errors import (
     UnderactuatedMotion,
     UnknownName,
 )
+from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
 from axode.problems.motions import (
     GivenMotion,
@@ -279,6 +280,9 @@ def solved_trajectory(
     q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(-1, n, x.shape[-1])) for x in arrays)
     o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
     refuse_singular(model, q, o)
+    if options.get("parameters"):
+        p = model.parameter_vector(options["parameters"])
+        refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
     u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=_weights(model, weights),
                                         residual=True, **o)  # fmt: skip
     short = _short(model, q, nu, nu_dot, missing, o)
