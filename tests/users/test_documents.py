@@ -17,6 +17,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ELSEWHERE = ("view", "reproduce", "verify", "bench", "doctor")  # slow; each has tests of its own
+PRINTED = re.compile(
+    r"^```python\n(?:(?!^```).)*^```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 REPORT = re.compile(r"^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -27,7 +30,8 @@ def runnable(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)],
                          ids=lambda p: str(p.relative_to(ROOT)))  # fmt: skip
-def test_code_blocks_run(page, tmp_path, monkeypatch):
+def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
+    """All of a page runs, and text that stands right under a block is what is printed."""
     for example in (ROOT / "examples").iterdir():  # pages name files as a reader's own
         if example.suffix in (".toml", ".urdf"):
             shutil.copy(example, tmp_path)
@@ -35,6 +39,9 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     names = {"__name__": "__page__"}
     exec(compile(runnable(page), str(page), "exec"), names)
     assert any(not name.startswith("__") for name in names)
+    printed = capsys.readouterr().out
+    for shown in PRINTED.findall(page.read_text(encoding="utf-8")):
+        assert shown.strip() in printed
 
 
 def test_readme_shows_the_report_that_is_printed():
