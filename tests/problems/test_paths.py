@@ -229,6 +229,49 @@ def test_what_the_path_leaves_open_is_asked_for():
     np.testing.assert_allclose(run["base.x"], run["path.x"], atol=1e-10)
 
 
+def test_a_path_tells_how_to_steer():
+    """A tricycle: the tangent of the steering angle is length times curvature, also at rest."""
+    model = ax.gallery.build("tricycle", L=0.7).derive().compile()
+    sine = paths.along("t", "sin(t)", 1.5).placed(1.0, -2.0, 2.5)
+    run = paths.follow(model, sine, save_every=0.05)
+    t = run.time
+    np.testing.assert_allclose(
+        np.tan(run["delta"]), -0.7 * np.sin(t) / (1 + np.cos(t) ** 2) ** 1.5, atol=1e-11
+    )
+    told = {"delta": "atan(-0.7 * sin(t) / (1 + cos(t)**2)**1.5)"}
+    same = paths.follow(model, sine, others=told, save_every=0.05)
+    for name in ("delta_dot", "phi_L", "tau_steer", "tau_drive"):
+        np.testing.assert_allclose(run[name], same[name], atol=1e-7)
+    assert np.ptp(run["tau_steer"]) > 1e-3
+    from_rest = paths.follow(model, paths.circle(-2.0, 4.0, turns=0.1, start="smooth"))
+    np.testing.assert_allclose(np.tan(from_rest["delta"]), -0.35, atol=1e-9)
+    with pytest.raises(ax.InvalidArgument, match="do not allow it"):
+        paths.follow(model, paths.circle(2.0, 4.0).looking(0.0))
+
+
+def test_two_steered_wheels_let_the_heading_be_chosen():
+    bot = ax.Mechanism("bisteerable")
+    bot.add_body("body", mass=50, inertia=(2, 2, 3))
+    bot.add_joint("base", ax.Planar(), parent="ground", child="body", at=(0, 0, 0.1))
+    for name, x in (("front", 0.5), ("rear", -0.4)):
+        bot.add_body(f"{name}_fork", mass=2, inertia=(0.02, 0.02, 0.02))
+        bot.add_joint(
+            f"{name}_steer", ax.Revolute("z"), parent="body", child=f"{name}_fork", at=(x, 0, 0)
+        )
+        bot.add_motor(f"{name}_steer", f"{name}_steer")
+        bot.add_wheel(name, ax.Rolling(0.1), on=f"{name}_fork", mass=1, motor=True)
+    path = paths.along("t", "0.3 * sin(t)", 1.0).looking("0.2 * t")
+    run = paths.follow(bot.derive().compile(), path, save_every=0.1)
+    t = run.time
+    np.testing.assert_allclose(run["base.yaw"], 0.2 * t, atol=1e-10)
+    for name, x in (("front", 0.5), ("rear", -0.4)):  # along the velocity of its own axle
+        east = 1 - 0.2 * x * np.sin(0.2 * t)
+        north = 0.3 * np.cos(t) + 0.2 * x * np.cos(0.2 * t)
+        np.testing.assert_allclose(
+            run[f"{name}_steer"], np.arctan2(north, east) - 0.2 * t, atol=1e-10
+        )
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -29,6 +29,7 @@ from axode.problems.motions import (
     rows_by_name,
 )
 from axode.problems.signals import Signal, as_signal
+from axode.problems.steering import steering_signals
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -219,6 +220,7 @@ def follow(
 
     The rates are those whose base twist is the path's, by least squares with zero residual; a path
     that the wheels do not allow (a heading off the path's tangent, a jump of curvature) is refused.
+    Wheels that steer stand as the path's curvature asks, which they cannot change in a jump.
 
     Args:
         model: A vehicle, its base joined to the ground by a `Planar` or `Floating` joint.
@@ -332,7 +334,11 @@ def _path_motion(
     signals = _path_signals(path)
     signals += [as_signal(model, name, given, times, parameters or {})
                 for name, given in zip(names, others.values(), strict=True)]  # fmt: skip
-    motion = _PathMotion(model, Rows(model, [*rows, *further.positions], more), signals, options)
+    rows += further.positions
+    steering = steering_signals(GivenMotion(model, Rows(model, rows, more), signals, options),
+                                path.duration)  # fmt: skip
+    rows += rows_by_name(model, [signal.name for signal in steering]).positions
+    motion = _PathMotion(model, Rows(model, rows, more), signals + steering, options)
     motion.path, motion.left = path, np.zeros(0)
     return motion
 
