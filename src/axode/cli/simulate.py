@@ -43,8 +43,8 @@ def simulate(
     ] = None,
     method: Annotated[str, typer.Option(help="dopri5 (adaptive) or rk4 (fixed steps).")] = "dopri5",
     step: Annotated[float | None, typer.Option(help="Of rk4, in seconds.")] = None,
-    rtol: Annotated[float, typer.Option(help="Relative error of a step of dopri5.")] = 1e-9,
-    atol: Annotated[float, typer.Option(help="Absolute error of a step of dopri5.")] = 1e-11,
+    rtol: Annotated[float, typer.Option(help="Relative error of a step of dopri5.")] = 1e-10,
+    atol: Annotated[float, typer.Option(help="Absolute error of a step of dopri5.")] = 1e-12,
     every: Annotated[
         float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
     ] = None,

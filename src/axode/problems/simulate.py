@@ -34,7 +34,7 @@ Array = npt.NDArray[np.float64]
 
 def simulate(
     model: Model, duration: float, *, start: Any = None, input: Any = None,
-    method: str = "dopri5", step: float | None = None, rtol: float = 1e-9, atol: float = 1e-11,
+    method: str = "dopri5", step: float | None = None, rtol: float = 1e-10, atol: float = 1e-12,
     save_every: float | None = None, events: Sequence[Watch] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None, t0: float = 0.0,
     threads: int | None = None, progress: bool | None = None, target: str | None = None,
