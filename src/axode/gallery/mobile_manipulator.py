@@ -10,6 +10,7 @@ DEFAULTS = {
     **six_wheel_platform.DEFAULTS, **five_axis_arm.DEFAULTS,
     "xa": 0.1, "za": 0.15,  # where the arm stands, ahead of and above the platform's axle [m]
 }  # fmt: skip
+HOME = {"theta2": 1.0, "theta3": -1.2, "theta4": -0.4}  # raised, clear of the platform
 
 
 def mobile_manipulator(separate: bool = False, **values: float) -> ax.Mechanism:
@@ -30,5 +31,5 @@ def mobile_manipulator(separate: bool = False, **values: float) -> ax.Mechanism:
     bot = ax.Mechanism("mobile_manipulator", gravity=(0, 0, -p.g))
     (six_wheel_platform.add_separate if separate else six_wheel_platform.add_platform)(bot, p)
     five_axis_arm.add_arm(bot, "chassis", p, at=(p.xa, 0, p.za))
-    bot.home(five_axis_arm.HOME)
+    bot.home(HOME)
     return bot

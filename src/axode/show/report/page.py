@@ -77,7 +77,7 @@ def page(equations: Equations | None, model: Model, run: Trajectory | None, titl
 
 
 def _lead(equations: Equations | None, model: Model, run: Trajectory | None) -> str:
-    words = f"{len(model.bodies)} bodies, {len(model.independent)} degrees of freedom"
+    words = f"{len(model.bodies)} bodies, mobility {len(model.independent)}"
     if equations is not None:
         kind = "holonomic" if equations.mobility.holonomic else "nonholonomic"
         words += f", {kind}, {model.actuation}"
