@@ -1,5 +1,8 @@
 """Runs that cannot go on say when and why, and keep what they have."""
 
+import ast
+import re
+
 import numpy as np
 import pytest
 
@@ -72,3 +75,19 @@ def test_what_a_rejected_step_leaves_behind():
     run = caught.value.trajectory
     assert isinstance(run, ax.Trajectory)
     assert run.energy_error < 1e-6 and run.time[-1] == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_start_that_the_independent_speeds_do_not_tell_names_others():
+    """Steered by a right angle, a tricycle turns about its axle and has no speed ahead."""
+    bot = ax.gallery.build("tricycle")
+    ahead = bot.derive(independent=["v", "delta_dot"]).compile("interpreter")
+    across = {"delta": np.pi / 2}
+    with pytest.raises(ax.SingularConfiguration) as caught:
+        ax.simulate(ahead, 0.1, start=across | {"v": 1.0})
+    found = re.search(r"derive\(independent=(\[.*\])\)", str(caught.value))
+    assert found, caught.value
+    better = bot.derive(independent=ast.literal_eval(found[1])).compile("interpreter")
+    run = ax.simulate(better, 0.5, start=across | {"theta_dot": 1.0})
+    np.testing.assert_allclose(run["theta"], run.time, atol=1e-9)
+    beside = ax.simulate(ahead, 0.1, start={"delta": 1.55, "theta_dot": 1.0})
+    assert beside.status == "finished"

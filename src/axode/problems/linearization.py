@@ -216,6 +216,10 @@ class Linearization:
 
     def _where(self) -> str:
         pairs = [(n, x) for n, x in zip(self.states, self.x0, strict=True) if abs(x) > AT_REST]
+        # a measure among the states may be one of these speeds by another name
+        speeds = zip(self.point.model.independent, self.point.nu.tolist(), strict=True)
+        pairs += [(n, v) for n, v in speeds if abs(v) > AT_REST and n not in self.states
+                  and np.abs(self.x0 - v).min(initial=np.inf) > AT_REST]  # fmt: skip
         pairs += [(n, u) for n, u in self.held.items() if abs(u) > AT_REST]
         return ", ".join(f"{n} = {x:.4g}" for n, x in pairs) or "zero"
 

@@ -22,7 +22,7 @@ from axode.problems.record import recorded
 from axode.problems.rollouts import Place
 from axode.problems.runs import Runs
 from axode.problems.settings import Settings
-from axode.problems.starts import parameter_values, starts
+from axode.problems.starts import parameter_values, refuse_singular_start, starts
 from axode.problems.steps import NOT_FINITE, SINGULAR, UNDERFLOW
 from axode.problems.watches import Watch, checked_watches
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
+FAILED = (NOT_FINITE, UNDERFLOW)
 
 
 def simulate(
@@ -92,6 +93,8 @@ def simulate(
             runs.advance(look)
     trajectory = recorded(runs, batch, time.perf_counter() - started)
     if not batch:
+        if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
+            refuse_singular_start(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
     missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
     if missed:  # a start may be special: straight wheels, links in line
@@ -107,7 +110,7 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
             f"longer determined: {outcome.word}.\n{kept}", trajectory, t)  # fmt: skip
-    if outcome.status in (NOT_FINITE, UNDERFLOW):
+    if outcome.status in FAILED:
         remedy = ("Check the inputs and the state at that time." if outcome.status == NOT_FINITE
                   else "Loosen rtol and atol, use method='rk4', or smooth what jumps.")  # fmt: skip
         raise SimulationFailed(

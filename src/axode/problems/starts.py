@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.model import Model
-from axode.errors import InvalidArgument, LoopNotClosed
+from axode.codegen.library import SymbolicLibrary
+from axode.codegen.model import Model, Options
+from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.problems.assemble import State, assembled
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 
 Array = npt.NDArray[np.float64]
 OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
+SINGULAR = 1e-12  # pivot below which speeds divide by rounding errors
 
 
 def parameter_values(model: Model, given: Any) -> Array | None:
@@ -91,6 +93,39 @@ def _flat(model: Model, given: list[Array], batch: tuple[int, ...]) -> tuple[Arr
     if not (np.isfinite(q).all() and np.isfinite(nu).all()):
         raise InvalidArgument("start: every number must be finite")
     return np.array(q), np.array(nu)
+
+
+def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) -> None:
+    """Stop where the independent speeds tell nothing, so that none of them can be given.
+
+    A little beside it a run changes to others; where rows lose rank it says which. Asked only of
+    runs that failed at once, because what tells it has to be compiled.
+
+    Raises:
+        SingularConfiguration: naming independent speeds that would do.
+    """
+    if not isinstance(model.library, SymbolicLibrary) or "pivots" not in model.functions:
+        return
+    options: Options = {"t": np.full(len(q), float(t0))}
+    if p is not None:
+        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
+    pivots = np.abs(model.evaluate("pivots", {"q": q}, options)).min(axis=-1, initial=1.0)
+    if not pivots.min(initial=1.0) < SINGULAR:
+        return
+    from axode.symbolic.system import repartitioned, rows_at
+
+    run = int(np.argmin(pivots))
+    equations = model.library.equations
+    values = equations.system.defaults if p is None else p if p.ndim == 1 else p[run]
+    rows = rows_at(equations.system, q[run], t0, values)
+    if rows.lost:
+        return
+    better = [equations.speeds[j] for j in repartitioned(equations.system, rows).independent]
+    raise SingularConfiguration(
+        f"'{model.name}' starts where its independent speeds {', '.join(model.independent)} do not "
+        f"tell the others.\n  Derive it with some that do: derive(independent={better!r})",
+        None, t0,
+    )  # fmt: skip
 
 
 def _refuse_open(model: Model, q: Array, t0: float, p: Array | None) -> None:
