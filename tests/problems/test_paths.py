@@ -249,6 +249,20 @@ def test_a_path_tells_how_to_steer():
         paths.follow(model, paths.circle(2.0, 4.0).looking(0.0))
 
 
+def test_steering_does_not_jump():
+    """From a line into an arc: two wheels may, a fork may not."""
+
+    def pose(t):
+        arc = paths.circle(2.0, speed=1.0).pose(np.maximum(t - 1.0, 0.0))
+        zero = np.zeros_like(t)
+        line = np.array([[t - 1.0, zero + 1.0, zero], [zero, zero, zero], [zero, zero, zero]])
+        return np.where(t < 1.0, line, arc)
+
+    model = ax.gallery.build("tricycle").derive().compile()
+    with pytest.raises(ax.InvalidArgument, match=r"jumps at t = 0.99.*'delta'.* by 0.464 rad"):
+        paths.follow(model, paths.Path(3.0, pose, "bend"), save_every=0.5)
+
+
 def test_two_steered_wheels_let_the_heading_be_chosen():
     bot = ax.Mechanism("bisteerable")
     bot.add_body("body", mass=50, inertia=(2, 2, 3))

@@ -29,7 +29,7 @@ from axode.problems.motions import (
     rows_by_name,
 )
 from axode.problems.signals import Signal, as_signal
-from axode.problems.steering import steering_signals
+from axode.problems.steering import refuse_jumps, steering_signals
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -219,8 +219,8 @@ def follow(
     """Drive a path: rates of all wheels, and through `inverse` torques and contact forces.
 
     The rates are those whose base twist is the path's, by least squares with zero residual; a path
-    that the wheels do not allow (a heading off the path's tangent, a jump of curvature) is refused.
-    Wheels that steer stand as the path's curvature asks, which they cannot change in a jump.
+    that the wheels do not allow (a heading off the path's tangent) is refused. Wheels that steer
+    stand as the path's curvature asks, which then must not jump.
 
     Args:
         model: A vehicle, its base joined to the ground by a `Planar` or `Floating` joint.
@@ -246,6 +246,7 @@ def follow(
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
     times = _spaced(np.array([0.0, path.duration]),
                     path.duration / SAMPLES if save_every is None else save_every)  # fmt: skip
+    refuse_jumps(path.name, motion.steering, path.duration)
     samples = motion.solve(times, start or {})
     outside = np.zeros((times.size, len(model.inputs)))
     driven = solved_trajectory(model, samples, outside, motion.options, weights)
@@ -289,6 +290,7 @@ class _PathMotion(GivenMotion):
 
     path: Path
     left: Array
+    steering: list[Signal]
 
     def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
         worst = _size(misfit)
@@ -339,7 +341,7 @@ def _path_motion(
                                 path.duration)  # fmt: skip
     rows += rows_by_name(model, [signal.name for signal in steering]).positions
     motion = _PathMotion(model, Rows(model, rows, more), signals + steering, options)
-    motion.path, motion.left = path, np.zeros(0)
+    motion.path, motion.left, motion.steering = path, np.zeros(0), steering
     return motion
 
 

@@ -8,12 +8,13 @@ Both are the same wherever the vehicle stands and whichever way it looks, so hom
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.errors import InvalidArgument
 from axode.problems.motions import GivenMotion
 from axode.problems.signals import Signal
 
@@ -25,6 +26,8 @@ BOLD = 0.5  # [rad] no step is longer
 SMALL = 1e-5  # [rad, rad/s] of difference quotients
 SPACING = 2e-4  # of the duration, between the five times that are differentiated over
 ROUNDING = 1e-13  # [rad, rad/s] of a step
+JUMP = 5e-3  # [rad] that an angle may change beside its rate
+LOOKS = 2001  # at a path, for jumps
 PLACES = np.arange(-2.0, 3.0)
 
 
@@ -48,6 +51,27 @@ def steering_signals(motion: GivenMotion, duration: float) -> list[Signal]:
         if moved.size == 1:
             pairs.append((k, int(moved[0])))
     return _Steering(motion, duration, q, pairs).that_steers(duration / 2).signals()
+
+
+def refuse_jumps(name: str, steering: Sequence[Signal], duration: float) -> None:
+    """Stop at a path along which an angle changes faster than by its rate.
+
+    Raises:
+        InvalidArgument: telling where, and by how much.
+    """
+    times = np.linspace(0.0, duration, LOOKS)
+    every = times[1]
+    for signal in steering:
+        angle, rate, _ = signal.values(times)
+        told = every * (rate[1:] + rate[:-1]) / 2
+        jump = np.abs(np.diff(angle) - told) - every * np.abs(np.diff(rate))
+        if jump.max() > JUMP:
+            k = int(np.argmax(jump))
+            raise InvalidArgument(
+                f"{name}: its curvature jumps at t = {times[k]:.4g} s, where '{signal.name}' would "
+                f"have to turn by {angle[k + 1] - angle[k]:.3g} rad at once.\n  Use a path whose "
+                "curvature is continuous, such as parallel_lines, or stop there and start again"
+            )
 
 
 @dataclass(frozen=True)
