@@ -144,7 +144,15 @@ CASES = {
     ),
     "a name for an axis": (
         lambda m: ax.Revolute("up"),
-        "expected three numbers or one of x, y, z, -x, -y, -z, got 'up'",
+        "Revolute, axis: expected three numbers or one of x, y, z, -x, -y, -z, got 'up'",
+    ),
+    "a unit in a radius": (
+        lambda m: ax.Rolling("10 cm"),
+        "Rolling, radius: expected a number or a Parameter, got '10 cm'",
+    ),
+    "a box with two sides": (
+        lambda m: ax.Box((1, 2)),
+        "Box, size: expected three numbers, got 2",
     ),
     "gravity upside down": (
         lambda m: ax.Mechanism("m", gravity=9.81),
@@ -168,7 +176,7 @@ CASES = {
     ),
     "a motor's limit": (
         lambda m: m.add_motor("m", "plane.surge", limit="4 N m"),
-        "motor 'm', limit, gear, rotor_inertia: expected a number or a Parameter, got '4 N m'",
+        "motor 'm', limit: expected a number or a Parameter, got '4 N m'",
     ),
     "home without names": (
         lambda m: m.home([1, 2]),

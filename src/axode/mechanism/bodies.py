@@ -19,11 +19,14 @@ from axode.mechanism.geometry import (
     axis_fault,
     minus,
     plus,
+    take,
     times,
     unit,
 )
 
-TRIANGLE_TOLERANCE = 1e-9  # relative; a thin disk meets the triangle rule with equality
+# Relative; a thin disk meets the triangle rule with equality, and data sheets give three digits.
+TRIANGLE_TOLERANCE = 5e-3
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Inertia:
             return "must be finite"
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         scale = max(abs(moments[0]), abs(moments[2]))
-        if moments[0] < -TRIANGLE_TOLERANCE * scale or (moments[0] <= 0 and not self.ideal):
+        if moments[0] < -ROUNDING * scale or (moments[0] <= 0 and not self.ideal):
             listed = ", ".join(f"{m:.6g}" for m in moments)
             remedy = "" if moments[0] < 0 else "; for a point mass or a thin rod say " \
                 "Inertia.point() or Inertia.rod(...), in a file ideal = true"  # fmt: skip
@@ -226,10 +229,8 @@ SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (Box, Cylinder,
 
 
 def _convert(shape: Shape, scalars: tuple[str, ...], vectors: tuple[str, ...]) -> None:
-    for name in scalars:
-        object.__setattr__(shape, name, as_scalar(getattr(shape, name)))
-    for name in vectors:
-        object.__setattr__(shape, name, as_vector(getattr(shape, name)))
+    take(shape, as_scalar, *scalars)
+    take(shape, as_vector, *vectors)
 
 
 def _not_positive(lengths: dict[str, Scalar]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from axode.mechanism.expressions import Expression, Scalar, as_scalar, numeric, shown
-from axode.mechanism.geometry import Vector
+from axode.mechanism.geometry import Vector, take
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,9 @@ class Motor:
     rotor_inertia: Scalar = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("gear", "rotor_inertia"):
-            object.__setattr__(self, name, as_scalar(getattr(self, name)))
+        take(self, as_scalar, "gear", "rotor_inertia")
         if self.limit is not None:
-            object.__setattr__(self, "limit", as_scalar(self.limit))
+            take(self, as_scalar, "limit")
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Field and message of everything wrong."""

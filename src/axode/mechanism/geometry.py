@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
 from axode.errors import InvalidArgument
@@ -33,6 +33,15 @@ def as_vector(value: Any) -> Vector:
     if len(items) != 3:
         raise InvalidArgument(f"expected three numbers, got {len(items)}")
     return items
+
+
+def take(part: Any, conversion: Callable[[Any], Any], *names: str) -> None:
+    """Convert fields of a frozen part in place; a refusal says which of what."""
+    for name in names:
+        try:
+            object.__setattr__(part, name, conversion(getattr(part, name)))
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{type(part).__name__}, {name}: {error}") from None
 
 
 def _items(value: Any, expected: str) -> list[Any]:

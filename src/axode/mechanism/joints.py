@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from axode.mechanism.expressions import Scalar, as_scalar
-from axode.mechanism.geometry import AXES, as_vector
+from axode.mechanism.geometry import AXES, as_vector, take
 
 
 def _axis(default: str = "z") -> Any:
@@ -34,8 +34,7 @@ class AbstractJoint:
     closure_units: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for name in self.directions:
-            object.__setattr__(self, name, as_vector(getattr(self, name)))
+        take(self, as_vector, *self.directions)
 
     @property
     def dof(self) -> int:
@@ -89,7 +88,7 @@ class Screw(AbstractJoint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "pitch", as_scalar(self.pitch))
+        take(self, as_scalar, "pitch")
 
 
 @dataclass(frozen=True)

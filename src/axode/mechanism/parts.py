@@ -183,8 +183,9 @@ def make_wheel(
 def make_motor(owner: str, motor: Any, limit: Any, gear: Any, rotor_inertia: Any) -> Motor:
     """A motor given by itself, by `True`, or by its numbers."""
     if motor is None or motor is True:
-        return convert(owner, "limit, gear, rotor_inertia", lambda numbers: Motor(*numbers),
-                       (limit, gear, rotor_inertia))  # fmt: skip
+        return Motor(None if limit is None else convert(owner, "limit", as_scalar, limit),
+                     convert(owner, "gear", as_scalar, gear),
+                     convert(owner, "rotor_inertia", as_scalar, rotor_inertia))  # fmt: skip
     if not isinstance(motor, Motor):
         raise InvalidArgument(f"{owner}: expected True or a Motor(limit=...), got {motor!r}")
     if (limit, gear, rotor_inertia) != (None, 1.0, 0.0):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from axode.mechanism.expressions import Scalar, as_scalar, numeric, shown
-from axode.mechanism.geometry import AXES, ORIGIN, Vector, as_vector
+from axode.mechanism.geometry import AXES, ORIGIN, Vector, as_vector, take
 
 Slip = Literal["rigid", "free"]
 
@@ -26,7 +26,7 @@ class AbstractWheel:
     has_axis: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", as_scalar(self.radius))
+        take(self, as_scalar, "radius")
 
     @property
     def rolling_rows(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Mecanum(AbstractWheel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "roller_angle", as_scalar(self.roller_angle))
+        take(self, as_scalar, "roller_angle")
 
     @property
     def rolling_rows(self) -> tuple[str, ...]:
@@ -124,8 +124,7 @@ class Plane:
     on: Any = "ground"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "normal", as_vector(self.normal))
-        object.__setattr__(self, "point", as_vector(self.point))
+        take(self, as_vector, "normal", "point")
         object.__setattr__(self, "on", getattr(self.on, "name", self.on))
 
 
