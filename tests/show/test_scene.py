@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -146,3 +147,27 @@ def test_a_spring_is_a_cord_between_its_ends() -> None:
     bot.add_spring("coil", stiffness=10.0, rest=1.0, parent=bot.ground, child=bob, at=(0, 0, 2))
     (cord,) = scene_of(bot).cords
     assert cord.bodies == ("ground", "bob") and cord.ends == ((0, 0, 2), (0, 0, 0))
+
+
+@pytest.mark.parametrize("name", ["five_bar", "caster_robot", "six_legged_platform"])
+def test_the_camera_sees_the_whole_mechanism(name):
+    """With a margin, and not from too far away: the picture's own frame is the measure."""
+    model = ax.gallery.build(name).derive().compile("interpreter")
+    image = picture(model.scene, model.poses(model.home), width=120, height=90).astype(int)
+    empty = replace(model.scene, solids=model.scene.solids[:1])
+    camera = camera_of(model.scene, model.poses(model.home))
+    tiny = replace(empty, solids=(replace(empty.solids[0], size=(1e-6,) * 3),))
+    bare = picture(tiny, model.poses(model.home), camera=camera, width=120, height=90).astype(int)
+    seen = np.abs(image - bare).max(-1) > 60
+    rows, columns = np.flatnonzero(seen.any(1)), np.flatnonzero(seen.any(0))
+    assert rows[0] > 0 and rows[-1] < 89 and columns[0] > 0 and columns[-1] < 119
+    assert np.ptp(rows) > 45 or np.ptp(columns) > 60
+
+
+def test_up_is_against_gravity_unless_something_rolls():
+    arm = ax.gallery.build("five_axis_arm").derive().compile("interpreter").scene
+    assert arm.up == pytest.approx((0.0, 1.0, 0.0))
+    assert arm.stance[:3, :3] @ np.array(arm.up) == pytest.approx([0.0, 0.0, 1.0])
+    assert arm.stance[:3, :3] @ arm.stance[:3, :3].T == pytest.approx(np.eye(3))
+    assert replace(arm, up=(0.0, 0.0, -1.0)).stance[:3, :3] @ [0, 0, -1] == pytest.approx([0, 0, 1])
+    assert ax.gallery.build("unicycle").derive().compile("interpreter").scene.up == (0.0, 0.0, 1.0)

@@ -40,7 +40,7 @@ class Camera:
         seen = (points - centre) @ camera.axes.T
         half = math.tan(camera.field / 2) * 0.86
         needed = np.maximum(np.abs(seen[:, 0]) / (half * aspect), np.abs(seen[:, 1]) / half)
-        distance = float(np.max(needed - seen[:, 2]))  # what is nearer looks larger
+        distance = float(np.max(needed + seen[:, 2]))  # what is nearer looks larger
         return cls(camera.target, max(distance, 1e-3), turn, raised)
 
     @property

@@ -71,8 +71,8 @@ def camera_of(
 
 
 def _placed(scene: Scene, mesh: Mesh, poses: Array) -> tuple[Array, Array]:
-    """Vertices and normals in the world."""
-    pose = scene.pose_of(mesh.body, poses)
+    """Vertices and normals in the world, up turned to z."""
+    pose = scene.stance @ scene.pose_of(mesh.body, poses)
     return mesh.vertices @ pose[:3, :3].T + pose[:3, 3], mesh.normals @ pose[:3, :3].T
 
 

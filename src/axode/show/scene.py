@@ -76,6 +76,7 @@ class Scene:
         solids, floors, touches, cords: What is drawn.
         size: A length that tells how large the mechanism is [m].
         centres: Mass centres of the bodies, each in its own frame [m].
+        up: Unit vector of the world that points up in pictures.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Scene:
     cords: tuple[Cord, ...]
     size: float
     centres: tuple[Triple, ...] = ()
+    up: Triple = (0.0, 0.0, 1.0)
 
     def to_json(self) -> str:
         """As one compact line."""
@@ -99,6 +101,19 @@ class Scene:
         for key, kind in kinds.items():
             data[key] = tuple(kind(**item) for item in data[key])
         return cls(**data)
+
+    @property
+    def stance(self) -> Array:
+        """Homogeneous matrix that turns the world so that up is z, by the smallest angle."""
+        up, z = np.array(self.up), np.array([0.0, 0.0, 1.0])
+        v, c = np.cross(up, z), float(up @ z)
+        turned = np.eye(4)
+        if c < -1.0 + 1e-12:
+            turned[:3, :3] = np.diag([1.0, -1.0, -1.0])
+        else:
+            K = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+            turned[:3, :3] = np.eye(3) + K + K @ K / (1.0 + c)
+        return turned
 
     def pose_of(self, body: str, poses: Array) -> Array:
         """Homogeneous matrices of one body, from those of all: (..., 4, 4)."""

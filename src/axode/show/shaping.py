@@ -49,9 +49,17 @@ class _Shaping:
         return Scene(
             name=self.mechanism.name, bodies=tuple(body.name for body in self.mechanism.bodies),
             solids=tuple(self._solids()), floors=tuple(floors), touches=tuple(touches),
-            cords=tuple(self._cords()), size=self.size,
+            cords=tuple(self._cords()), size=self.size, up=self._up(),
             centres=tuple(_triple(self.vector(body.com)) for body in self.mechanism.bodies),
         )  # fmt: skip
+
+    def _up(self) -> tuple[float, float, float]:
+        """Against gravity; what rolls on the ground stands on it as it is described."""
+        gravity = self.vector(self.mechanism.gravity)
+        strength = float(np.linalg.norm(gravity))
+        if self.mechanism.contacts or not strength > 0:
+            return 0.0, 0.0, 1.0
+        return _triple(0.0 - gravity / strength)
 
     # numbers -----------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
         frames = run.resample(_times(run))
         poses = poses_along(model, frames)
     tracks = touch_points(scene, poses)
+    stance = scene.stance  # anything but one only where there are no floors
+    poses = stance @ poses
     return {
         "name": scene.name,
         "size": scene.size,
@@ -40,6 +42,7 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
             for m in meshes(scene)
         ],
         "bodies": len(scene.bodies),
+        "ground": stance.T.ravel().tolist(),
         "poses": packed(_vectors(poses)),
         "floors": [{"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
                    for f in scene.floors],

@@ -23,8 +23,9 @@
     return c;
   }
   const IDENTITY = new Float32Array([1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
+  const ground_pose = new Float32Array(data.ground);
   function pose(frame, body) {
-    if (body < 0) return IDENTITY;
+    if (body < 0) return ground_pose;
     const o = 7 * (frame * data.bodies + body);
     const [px, py, pz, x, y, z, w] = poses.subarray(o, o + 7);
     return new Float32Array([

@@ -73,11 +73,13 @@ class Drawing:
 
     def _lowest(self, poses: Array) -> Floor:
         """Something to stand above, for what rolls on nothing."""
-        low = 0.0
+        low, up = 0.0, np.array(self.scene.up)
         for mesh in meshes(self.scene):
             pose = self.scene.pose_of(mesh.body, poses)
-            low = min(low, float((mesh.vertices @ pose[2, :3] + pose[2, 3]).min()))
-        return Floor(GROUND, (0.0, 0.0, low - 0.001 * self.scene.size), (0.0, 0.0, 1.0))
+            height = mesh.vertices @ (up @ pose[:3, :3]) + up @ pose[:3, 3]
+            low = min(low, float(height.min()))
+        x, y, z = (low - 0.001 * self.scene.size) * up
+        return Floor(GROUND, (float(x), float(y), float(z)), self.scene.up)
 
     def _grid(self, name: str, floor: Floor) -> Any:
         size, cell = self.scene.size, _round_length(self.scene.size / 2)
@@ -114,7 +116,8 @@ class Drawing:
 
     def _keep_in_view(self, poses: Array) -> None:
         shift = _centre(poses) - self._centre if self.followed else np.zeros(3)
-        self._world.position = -shift
+        turn = self.scene.stance[:3, :3]
+        self._world.position, self._world.wxyz = -turn @ shift, _wxyz(turn)
         cell = 5 * _round_length(self.scene.size / 2)
         for floor, grid in self._floors:
             if floor.body == GROUND:  # endless floors are large, not endless
