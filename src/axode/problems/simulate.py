@@ -106,6 +106,8 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     outcome, name = runs.outcomes[0], runs.model.name
     t = outcome.time
     kept = "  The trajectory so far is in the error's .trajectory."
+    if runs.settings.method == "rk4":
+        kept = f"  Or the step of {runs.settings.length:g} s is too long for it.\n{kept}"
     if outcome.status == SINGULAR:
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
