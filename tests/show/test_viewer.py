@@ -10,7 +10,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +325,8 @@ def test_the_command_serves_until_it_is_interrupted() -> None:
     command = [sys.executable, "-c", "from axode.cli import main; main()", "view", "four_bar",
                "--no-browser", "--port", "0", "--drive"]  # fmt: skip
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as process:
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also if the tests do not
+    with subprocess.Popen(command, preexec_fn=listens, **pipes) as process:
         try:
             line = process.stdout.readline()
             url = re.search(r"http://127\.0\.0\.1:\d+", line)
