@@ -43,6 +43,7 @@ bench: $(STAMP)  ## correctness first, then times against other libraries
 
 docs: $(STAMP)  ## the manual, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+	@echo "Open site/index.html; to search it too: $(BIN)/python -m http.server --directory site"
 
 # The oldest Python of pyproject.toml resolves, so that the pins suit the newer ones too.
 lock:  ## resolve the dependencies of pyproject.toml again (needs Python 3.11)
