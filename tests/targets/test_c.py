@@ -154,6 +154,48 @@ def test_an_exported_header_names_every_entry(tmp_path):
     ]
 
 
+def one_link(mass: float) -> ax.Model:
+    bot = ax.Mechanism("arm")
+    bot.add_body("link", mass=mass, inertia=(1, 1, 1), com=(0.5, 0, 0))
+    bot.add_joint("elbow", ax.Revolute("y"), parent="ground", child="link")
+    bot.add_motor("push", "elbow")
+    return bot.derive().compile(parameters="fixed")
+
+
+@needs_cc
+def test_two_exported_files_link_into_one_program(tmp_path):
+    """Each function begins with its file's name, and gives the numbers of its own model."""
+    models = {"light": one_link(1.0), "heavy": one_link(9.0)}
+    for name, model in models.items():
+        model.export(tmp_path / f"{name}.c", ["forward_dynamics", "energy"])
+    target = tmp_path / "both.so"
+    sources = [tmp_path / f"{name}.c" for name in models]
+    subprocess.run([CC, *FLAGS, "-Wshadow", "-shared", "-fPIC", *sources, "-o", target, "-lm"],
+                   check=True)  # fmt: skip
+    both = ctypes.CDLL(str(target))
+    for name, model in models.items():
+        q, nu, u, result = (np.array([value]) for value in (0.3, 0.0, 2.0, 0.0))
+        getattr(both, f"{name}_forward_dynamics")(
+            *(ctypes.c_void_p(array.ctypes.data) for array in (q, nu, u, result))
+        )
+        assert result == pytest.approx(model.forward_dynamics(q, nu, u))
+
+
+def test_names_in_c_begin_as_asked(tmp_path):
+    model = one_link(1.0)
+    for prefix in ("", "left_"):
+        model.export(tmp_path / "arm.c", ["energy"], prefix=prefix)
+        code = model.c_code("energy", prefix=prefix)
+        assert code.name == f"{prefix}energy"
+        signature = f"void {prefix}energy(const double *q, const double *nu, double *result);"
+        assert signature in (tmp_path / "arm.h").read_text()
+        assert signature in code.header
+    with pytest.raises(ax.InvalidArgument, match="'2nd arm' cannot begin a name in C"):
+        model.export(tmp_path / "arm.c", prefix="2nd arm")
+    with pytest.raises(ax.InvalidArgument, match=r"only a \.c file has names"):
+        model.export(tmp_path / "arm.axm", prefix="arm_")
+
+
 def test_header_tells_shapes_and_operations():
     header = c_code(Tape.from_casadi(functions.planar_chain(2))).header
     assert "q[2]" in header and "mass[2 x 2]" in header and "operations" in header

@@ -54,6 +54,8 @@ MISTAKES = [
     ("derive unicycle --out x.pdf", 2, "should end in .tex"),
     ("derive unicycle --latex --json", 2, "choose one"),
     ("compare unicycle --formulation newton", 1, "has no formulation 'newton'"),
+    ("export unicycle --to u.axm --prefix left_", 2, "it is for .c files"),
+    ("export unicycle --to u.c --prefix 2nd", 1, "cannot begin a name in C"),
     ("gallery robot", 1, "the gallery has no mechanism 'robot'"),
     ("verify missing.json", 1, "cannot be read"),
     ("verify syntax.toml", 1, "not a file of cases"),

@@ -257,6 +257,11 @@ def test_export_writes_what_the_ending_says(ending, tmp_path, capsys):
         assert model.forward_dynamics({}, {}, {"tau_drive": 1.0})[0] > 0
 
 
+def test_export_begins_names_in_c_as_asked(tmp_path, capsys):
+    found = told(capsys, "export", "unicycle", "--to", str(tmp_path / "u.c"), "--prefix", "left_")
+    assert "void left_forward_dynamics(" in Path(found["files"][1]).read_text()
+
+
 def test_gallery_tells_more_of_one(capsys):
     found = told(capsys, "gallery", "caster_robot")
     mechanism = ax.gallery.build("caster_robot")

@@ -54,6 +54,10 @@ def export(
     precision: Annotated[
         str | None, typer.Option(help="float64 or float32, of a .ptx file.")
     ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(help="What names in a .c file begin with; robot_ in robot.c unless given."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a model for other programs: C, a model file, LaTeX, TOML, a GPU kernel.
@@ -68,6 +72,10 @@ def export(
                                  param_hint="--parameters")  # fmt: skip
     ending, asked = to.suffix.lower(), words(functions)
     more = _of_kernels(ending, rollout, capability, precision)
+    if prefix is not None:
+        if ending != ".c":
+            raise typer.BadParameter("it is for .c files", param_hint="--prefix")
+        more["prefix"] = prefix
     if ending in (".toml", ".tex"):
         written, arrays = _described(source, to, ending, asked), {}
     else:

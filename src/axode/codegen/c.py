@@ -18,6 +18,7 @@ import numpy as np
 
 from axode.codegen.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape import Port, Tape
+from axode.errors import InvalidArgument
 
 # Samples that the self-test carries, and the error it accepts.
 SELF_TEST_SAMPLES = 3
@@ -78,9 +79,9 @@ class CCode:
         return tuple(folder / file for file in texts)
 
 
-def c_code(tape: Tape) -> CCode:
-    """C99 of a tape."""
-    name = _identifier(tape.name, set())
+def c_code(tape: Tape, prefix: str = "") -> CCode:
+    """C99 of a tape, the function's name with `prefix` before it."""
+    name = _identifier(_checked(prefix) + tape.name, set())
     arguments = _arguments(tape, name)
     return CCode(
         name=name,
@@ -91,7 +92,8 @@ def c_code(tape: Tape) -> CCode:
 
 
 def c_library(
-    stem: str, tapes: Iterable[Tape], title: str = "", entries: Mapping[str, Iterable[str]] = _NONE
+    stem: str, tapes: Iterable[Tape], title: str = "",
+    entries: Mapping[str, Iterable[str]] = _NONE, prefix: str | None = None,
 ) -> tuple[str, str]:  # fmt: skip
     """Several tapes as one header and one source, `stem`.h and `stem`.c.
 
@@ -100,9 +102,11 @@ def c_library(
         tapes: What they hold, a function each.
         title: What the header says it is.
         entries: What the numbers of an array are, by the array's name, for the header.
+        prefix: Before the functions' names; `stem_` unless given, so that files link together.
     """
     taken: set[str] = set()
-    named = [(tape, _identifier(tape.name, taken)) for tape in tapes]
+    before = f"{stem}_" if prefix is None else _checked(prefix)
+    named = [(tape, _identifier(before + tape.name, taken)) for tape in tapes]
     made = [(tape, name, _arguments(tape, name)) for tape, name in named]
     guard = f"AXODE_{_identifier(stem, set()).upper()}_H"
     header = _GUARDED.format(
@@ -123,6 +127,15 @@ def _legend(title: str, entries: Mapping[str, Iterable[str]]) -> list[str]:
     return ["\n".join([*(line.replace("*/", "* /") for line in lines), " */"])] if entries else []
 
 
+def _checked(prefix: str) -> str:
+    """A prefix that may begin a C name, or an error."""
+    if prefix and not re.fullmatch(r"[A-Za-z_]\w*", prefix, flags=re.ASCII):
+        raise InvalidArgument(
+            f"prefix: '{prefix}' cannot begin a name in C; letters, digits and _ can, as in robot_"
+        )
+    return prefix
+
+
 def _identifier(name: str, taken: set[str]) -> str:
     """A C identifier for a name such as ``left.torque``, different from those taken."""
     base = re.sub(r"\W", "_", name, flags=re.ASCII) or "unnamed"
@@ -136,9 +149,10 @@ def _identifier(name: str, taken: set[str]) -> str:
 
 
 def _arguments(tape: Tape, name: str) -> list[str]:
-    """C names of all inputs, then all outputs."""
+    """C names of all inputs, then all outputs; one named as its function is its result."""
     taken = {name}
-    return [_identifier(port.name, taken) for port in (*tape.inputs, *tape.outputs)]
+    outputs = ("result" if port.name == tape.name else port.name for port in tape.outputs)
+    return [_identifier(n, taken) for n in (*(port.name for port in tape.inputs), *outputs)]
 
 
 def _signature(tape: Tape, name: str, arguments: list[str]) -> str:

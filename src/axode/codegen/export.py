@@ -17,7 +17,7 @@ SUFFIXES = {".axm": "Axode's own file", ".c": "C99 and its header", ".ptx": "ker
 
 def export_model(
     model: Model, path: str | PathLike[str], functions: Sequence[str] | None, rollout: str | None,
-    input: Any, capability: str, precision: str | None,
+    input: Any, capability: str, precision: str | None, prefix: str | None,
 ) -> tuple[Path, ...]:  # fmt: skip
     """Write what the ending of the path asks for; see `Model.export`."""
     place = Path(path)
@@ -26,24 +26,28 @@ def export_model(
         raise InvalidArgument(f"cannot export '{place.name}'; endings are {known}")
     if rollout is not None and place.suffix != ".ptx":
         raise InvalidArgument(f"rollout: only a .ptx file holds whole runs, not '{place.name}'")
+    if prefix is not None and place.suffix != ".c":
+        raise InvalidArgument(f"prefix: only a .c file has names to begin, not '{place.name}'")
     if place.suffix == ".axm":
         model.save(place, functions)
         return (place,)
     if functions is None:
         functions = ("forward_dynamics",)
     if place.suffix == ".c":
-        return _c_files(model, place, functions)
+        return _c_files(model, place, functions, prefix)
     return _kernel_files(model, place, functions, rollout, input, capability, precision)
 
 
-def _c_files(model: Model, place: Path, functions: Sequence[str]) -> tuple[Path, ...]:
+def _c_files(
+    model: Model, place: Path, functions: Sequence[str], prefix: str | None
+) -> tuple[Path, ...]:
     from axode.codegen.c import c_library
     from axode.codegen.modelfile import write_atomically
 
     entries = {"q": model.coordinates, "nu": model.independent, "u": model.inputs,
                "p": () if model.facts.fixed else tuple(model.parameters)}  # fmt: skip
     tapes = [model.tape(name) for name in functions]
-    header, source = c_library(place.stem, tapes, model.name, entries)
+    header, source = c_library(place.stem, tapes, model.name, entries, prefix)
     write_atomically(place, source.encode())
     write_atomically(place.with_suffix(".h"), header.encode())
     return place, place.with_suffix(".h")

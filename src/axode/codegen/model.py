@@ -299,11 +299,11 @@ class Model:
         """A function as a tape of scalar operations."""
         return self.library.tape(function)
 
-    def c_code(self, function: str) -> CCode:
-        """A function as C99: header, source and a self-test."""
+    def c_code(self, function: str, *, prefix: str = "") -> CCode:
+        """A function as C99: header, source and a self-test; its name begins with `prefix`."""
         from axode.codegen.c import c_code
 
-        return c_code(self.tape(function))
+        return c_code(self.tape(function), prefix)
 
     def save(self, path: str | PathLike[str], functions: Iterable[str] | None = None) -> None:
         """Write the model to a file that `axode.load_model` reads without the mechanism.
@@ -321,7 +321,7 @@ class Model:
     def export(
         self, path: str | PathLike[str], functions: Sequence[str] | None = None, *,
         rollout: str | None = None, input: Any = None, capability: str = "7.5",
-        precision: Literal["float64", "float32"] | None = None,
+        precision: Literal["float64", "float32"] | None = None, prefix: str | None = None,
     ) -> tuple[Path, ...]:  # fmt: skip
         """Write functions for other programs; the ending of the path says for which.
 
@@ -333,13 +333,14 @@ class Model:
             input: Of those runs, as `simulate` takes it; an argument of the kernel unless given.
             capability: Oldest compute capability the kernels must run on.
             precision: Of the kernels; the model's unless given.
+            prefix: What names in C begin with; `x_` unless given, "" for none.
 
         Returns:
             The files.
         """
         from axode.codegen.export import export_model
 
-        return export_model(self, path, functions, rollout, input, capability, precision)
+        return export_model(self, path, functions, rollout, input, capability, precision, prefix)
 
     def on_cpu(self) -> Model:
         """The same model with functions that run on the CPU in double precision; often itself."""
