@@ -25,6 +25,7 @@ def somewhere_else(tmp_path_factory, monkeypatch):
     (folder / "syntax.toml").write_text("name = [\n")
     (folder / "wrong.toml").write_text('name = "w"\n[body.a]\nmass = nan\ninertia = [1, 1, 9]\n')
     (folder / "folder").mkdir()
+    (folder / "arm.urdf").write_text('<robot name="arm"><link name="a"/></robot>')
     (folder / "broken.axm").write_bytes(b"axode-model\n\0\0")
     (folder / "words.csv").write_text("time,theta1\n0,0\n1,x\n")
     (folder / "ragged.csv").write_text("time,theta1\n0,0\n1\n")
@@ -45,6 +46,17 @@ MISTAKES = [
     ("check wrong.toml", 1, "has 3 problems"),
     ("check broken.axm", 1, "compiled model"),
     ("check unicycel", 1, "Did you mean 'unicycle'?"),
+    ("check folder/../wrong", 1, "Did you mean folder/../wrong.toml?"),
+    ("check wrong.toml --option base=floating", 1, "base='floating' is for URDF files"),
+    ("check wrong.toml --option legs=8", 1, "has no option 'legs'"),
+    ("check arm.urdf --option base=[1]", 1, "base must be 'fixed', 'floating' or 'planar'"),
+    ("check unicycle --option legs=8", 1, "has no parameter 'legs'"),
+    ("check unicycle --option legs", 2, "'legs' is not NAME=VALUE"),
+    ("check unicycle --option m=1,m=2", 2, "'m' is given twice"),
+    ("check unicycle --option name=x", 1, "cannot be built with name='x'"),
+    ("check mecanum_platform --option wheels=4", 1, "cannot be built with wheels=4"),
+    ("check cooperating_arms --option joints=many", 1, "joints"),
+    ("simulate broken.axm --option base=fixed", 2, "is built already"),
     ("check unicycle --out no/such/folder.json", 1, "cannot write"),
     ("check unicycle --out folder", 1, "cannot write"),
     ("check unicycle --colour", 2, "No such option"),

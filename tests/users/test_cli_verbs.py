@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import math
@@ -30,6 +31,32 @@ def model_of(name: str):
 def known(values):
     """Numbers that are known; JSON has no word for the others."""
     return {name: None if value != value else value for name, value in values.items()}
+
+
+# what is built -----------------------------------------------------------------------------------
+
+
+def test_options_go_to_the_gallery(capsys):
+    wheels = "[[0.2, 0.1, 1.57, 0.8], (0.2, -0.1, 1.57, -0.8), (-0.2, 0, 1.57, 0.8)]"
+    for name, words, options in (
+        ("six_wheel_platform", ["separate=true"], {"separate": True}),
+        ("cooperating_arms", ["joints=2,load=False"], {"joints": 2, "load": False}),
+        ("mecanum_platform", [f"wheels={wheels},a=0.06", "mw=1/2"],
+         {"wheels": ast.literal_eval(wheels), "a": 0.06, "mw": 0.5}),
+    ):  # fmt: skip
+        flags = [flag for word in words for flag in ("--option", word)]
+        found = told(capsys, "derive", name, *flags)
+        expected = ax.gallery.build(name, **options).derive()
+        assert found["coordinates"] == list(expected.coordinates)
+        assert found["parameters"] == expected.parameters
+        assert found != told(capsys, "derive", name)
+
+
+def test_options_say_how_a_urdf_is_held(capsys):
+    file = str(EXAMPLES / "diffdrive.urdf")
+    for base in ("fixed", "floating", "planar"):
+        found = told(capsys, "derive", file, "--option", f"base={base}")
+        assert found["coordinates"] == list(ax.load(file, base=base).derive().coordinates)
 
 
 # derive ------------------------------------------------------------------------------------------

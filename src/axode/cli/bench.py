@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.shared import AsJson, JsonFile, deliver, model_from, words
+from axode.cli.shared import AsJson, JsonFile, deliver, words
+from axode.cli.sources import Options, model_from
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
@@ -27,6 +28,7 @@ def bench(
         str,
         typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name of the gallery."),
     ] = "wheeled_pendulum",
+    option: Options = None,
     functions: Annotated[
         list[str] | None, typer.Option(help="Of the model, between commas; the usual unless given.")
     ] = None,
@@ -43,7 +45,7 @@ def bench(
     """
     from axode.errors import UnknownName
 
-    model = model_from(source, "fixed")
+    model = model_from(source, option, "fixed")
     asked = words(functions) or tuple(
         n for n in USUAL if n in model.functions and (n != "inverse_dynamics" or model.inputs)
     )

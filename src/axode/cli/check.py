@@ -1,9 +1,12 @@
 """`axode check`: what a mechanism can do."""
 
-from axode.cli.shared import AsJson, JsonFile, Source, deliver, mechanism_from
+from axode.cli.shared import AsJson, JsonFile, deliver
+from axode.cli.sources import Options, Source, mechanism_from
 
 
-def check(source: Source, as_json: AsJson = False, out: JsonFile = None) -> None:
+def check(
+    source: Source, option: Options = None, as_json: AsJson = False, out: JsonFile = None
+) -> None:
     """Say what a mechanism can do: mobility, redundant rows, actuation.
 
     axode check examples/rover.toml
@@ -14,7 +17,7 @@ def check(source: Source, as_json: AsJson = False, out: JsonFile = None) -> None
 
     from axode.cli.tables import show_entries
 
-    report = mechanism_from(source).derive().mobility
+    report = mechanism_from(source, option).derive().mobility
     more = {"holonomic": report.holonomic, "integrable": report.integrable}
 
     def show() -> None:

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axode.cli.shared import (
-    WRONG_DATA,
-    AsJson,
-    JsonFile,
-    Source,
-    deliver,
-    mechanism_from,
-    words,
-)
+from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver, words
+from axode.cli.sources import Options, Source, mechanism_from
 
 if TYPE_CHECKING:
     from axode.problems.compare import Comparison
@@ -22,6 +15,7 @@ if TYPE_CHECKING:
 
 def compare(
     source: Source,
+    option: Options = None,
     formulation: Annotated[
         list[str] | None, typer.Option(help="One to compare; may be repeated. All unless given.")
     ] = None,
@@ -38,7 +32,7 @@ def compare(
 
     from axode.problems.compare import compare as compare_formulations
 
-    result = compare_formulations(mechanism_from(source), words(formulation) or None)
+    result = compare_formulations(mechanism_from(source, option), words(formulation) or None)
     data = asdict(result) | {"agrees": result.agrees}
     deliver(data, lambda: _show(result), as_json=as_json, out=out)
     if not result.agrees:

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.shared import (
-    AsJson,
-    Source,
-    mechanism_from,
-    print_json,
-    words,
-    writable,
-    write_text,
-)
+from axode.cli.shared import AsJson, print_json, words, writable, write_text
+from axode.cli.sources import Options, Source, mechanism_from
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -25,6 +18,7 @@ COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multi
 
 def derive(
     source: Source,
+    option: Options = None,
     formulation: Annotated[
         str, typer.Option(help="recursive, complement, multipliers, lagrange, ...")
     ] = "recursive",
@@ -50,7 +44,7 @@ def derive(
     writable(out, (".tex",))
     if latex and as_json:
         raise typer.BadParameter("choose one of --latex and --json", param_hint="--latex")
-    equations = mechanism_from(source).derive(formulation, words(independent) or None)
+    equations = mechanism_from(source, option).derive(formulation, words(independent) or None)
     parts = words(part) or None
     if out is not None:
         write_text(out, document(equations, parts))

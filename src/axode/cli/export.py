@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from axode.cli.shared import (
-    AsJson,
-    Source,
-    mechanism_from,
-    model_from,
-    print_json,
-    words,
-    writable,
-    write_text,
-)
+from axode.cli.shared import AsJson, print_json, words, writable, write_text
+from axode.cli.sources import Options, Source, mechanism_from, model_from
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
@@ -35,6 +27,7 @@ def export(
     to: Annotated[
         Path, typer.Option(help="The file to write: .c, .axm, .tex, .toml or .ptx says what.")
     ],
+    option: Options = None,
     functions: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,9 +70,9 @@ def export(
             raise typer.BadParameter("it is for .c files", param_hint="--prefix")
         more["prefix"] = prefix
     if ending in (".toml", ".tex"):
-        written, arrays = _described(source, to, ending, asked), {}
+        written, arrays = _described(source, option, to, ending, asked), {}
     else:
-        model = model_from(source, cast(Literal["fixed", "free"], parameters))
+        model = model_from(source, option, cast(Literal["fixed", "free"], parameters))
         written = _compiled(model, to, asked, more)
         arrays = _arrays(model)
     if as_json:
@@ -100,10 +93,12 @@ def _of_kernels(ending: str, *given: str | None) -> dict[str, str]:
     return found
 
 
-def _described(source: str, to: Path, ending: str, asked: tuple[str, ...]) -> list[Path]:
+def _described(
+    source: str, option: Options, to: Path, ending: str, asked: tuple[str, ...]
+) -> list[Path]:
     if asked:
         raise typer.BadParameter(f"a {ending} file holds no functions", param_hint="--functions")
-    mechanism = mechanism_from(source)
+    mechanism = mechanism_from(source, option)
     if ending == ".toml":
         mechanism.save(to)
         return [to]

@@ -13,14 +13,13 @@ from axode.cli.shared import (
     ColumnsFile,
     Parameters,
     Plot,
-    Source,
-    model_from,
     numbers,
     pairs,
     print_json,
     words,
     writable,
 )
+from axode.cli.sources import Options, Source, model_from
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
@@ -32,6 +31,7 @@ KINDS = ("input", "force")  # of the columns that answer the question
 
 def inverse(
     source: Source,
+    option: Options = None,
     motion: Annotated[
         list[str] | None,
         typer.Option(help="A file of columns (.csv, .npz, .parquet), or NAME=FORMULA of time t."),
@@ -71,8 +71,8 @@ def inverse(
     from axode.cli.columns import ENDINGS
     from axode.cli.runs import Telling
 
-    _refuse_both({"--motion": motion, "--path": path, "--at": at})
-    _refuse_both({"--motion": motion, "--path": path, "--acceleration": acceleration})
+    for alone in ({"--at": at}, {"--acceleration": acceleration}):
+        _refuse_both({"--motion": motion, "--path": path} | alone)
     writable(out, ENDINGS)
     writable(plot, (".png", ".svg", ".pdf"), "--plot")
     options: dict[str, Any] = {"parameters": numbers("--parameter", parameter) or None,
@@ -82,10 +82,9 @@ def inverse(
     if not motion and not path:
         _refuse_alone({"--out": out, "--plot": plot, "--time": time, "--every": every,
                        "--start": start})  # fmt: skip
-        _one_state(model_from(source), state, rates, options, as_json=as_json)
+        _one_state(model_from(source, option), state, rates, options, as_json=as_json)
         return
-    options |= {"save_every": every}
-    model = model_from(source)
+    model, options = model_from(source, option), options | {"save_every": every}
     if path:
         run = _along_path(model, path, point, begin, options)
     else:

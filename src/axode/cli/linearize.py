@@ -7,22 +7,15 @@ from typing import Annotated
 
 import typer
 
-from axode.cli.shared import (
-    AsJson,
-    Parameters,
-    Source,
-    model_from,
-    numbers,
-    print_json,
-    words,
-    writable,
-)
+from axode.cli.shared import AsJson, Parameters, numbers, print_json, words, writable
+from axode.cli.sources import Options, Source, model_from
 
 Names = list[str] | None
 
 
 def linearize(
     source: Source,
+    option: Options = None,
     at: Annotated[
         list[str] | None,
         typer.Option(help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."),
@@ -60,7 +53,7 @@ def linearize(
         raise typer.BadParameter("give inputs, or let --hold find them", param_hint="--hold")
     writable(out, (".npz", ".json"))
     made = linearize_model(
-        model_from(source), numbers("--at", at), states=words(states) or None,
+        model_from(source, option), numbers("--at", at), states=words(states) or None,
         inputs=words(inputs) or None, outputs=words(outputs) or None,
         input="hold" if hold else numbers("--input", input),
         settle=settle, parameters=numbers("--parameter", parameter),

@@ -5,20 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from axode.cli.shared import (
-    Inputs,
-    Parameters,
-    Source,
-    Starts,
-    model_from,
-    numbers,
-    pairs,
-    writable,
-)
+from axode.cli.shared import Inputs, Parameters, Starts, numbers, pairs, writable
+from axode.cli.sources import Options, Source, model_from
 
 
 def report(
     source: Source,
+    option: Options = None,
     out: Annotated[Path | None, typer.Option(help="The page; NAME.html unless given.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="Tell of this trajectory, as `axode simulate` wrote it.")
@@ -44,7 +37,7 @@ def report(
     if run is not None and (begin or texts or values):
         raise typer.BadParameter("--start, --input and --parameter go with a run of its own, "
                                  "not with --run")  # fmt: skip
-    model = model_from(source)
+    model = model_from(source, option)
     trajectory: Any = None
     if run is not None:
         from axode.results.trajectory import Trajectory

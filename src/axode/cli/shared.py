@@ -1,4 +1,4 @@
-"""What the verbs share: the mechanism they are asked about, options, and how a result is told."""
+"""What the verbs share: options, and how a result is told."""
 
 from __future__ import annotations
 
@@ -6,22 +6,15 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from axode.codegen.model import Model
-    from axode.mechanism.mechanism import Mechanism
 
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
 WRONG_COMMAND = 2
 INTERRUPTED = 130
 
-Source = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name from the gallery.")
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 JsonFile = Annotated[Path | None, typer.Option("--out", help="Write the result as JSON.")]
 Starts = Annotated[
@@ -48,42 +41,6 @@ ColumnsFile = Annotated[
     Path | None, typer.Option(help="Write all columns: .csv, .npz or .parquet.")
 ]
 Plot = Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .pdf.")]
-
-
-# what is asked about -----------------------------------------------------------------------------
-
-
-def mechanism_from(source: str) -> Mechanism:
-    """A mechanism from a file or from the gallery, whichever the word names."""
-    from axode import gallery
-
-    if source in gallery.NAMES and not Path(source).exists():
-        return gallery.build(source)
-    if is_compiled(source):
-        from axode.errors import NotApplicable
-
-        raise NotApplicable(
-            f"'{source}' is a compiled model, and this needs the mechanism that it was made from"
-        )
-    if Path(source).suffix or Path(source).exists():
-        from axode.mechanism.files import load
-
-        return load(source)
-    return gallery.build(source)  # an error that lists the gallery
-
-
-def model_from(source: str, parameters: Literal["fixed", "free"] = "free") -> Model:
-    """A compiled model: from a mechanism, or from a file that `axode export` wrote."""
-    if is_compiled(source):
-        from axode.codegen.modelfile import load_model
-
-        return load_model(source)
-    return mechanism_from(source).derive().compile(parameters=parameters)
-
-
-def is_compiled(source: str) -> bool:
-    """Whether a source is a compiled model's file."""
-    return Path(source).suffix == ".axm"
 
 
 # NAME=VALUE --------------------------------------------------------------------------------------

@@ -15,15 +15,14 @@ from axode.cli.shared import (
     Inputs,
     Parameters,
     Plot,
-    Source,
     Starts,
-    model_from,
     numbers,
     pairs,
     print_json,
     words,
     writable,
 )
+from axode.cli.sources import Options, Source, model_from
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
@@ -34,6 +33,7 @@ MOST_SAMPLES, MOST_STEPS = 10**7, 10**11  # more would fill the memory, or take 
 
 def simulate(
     source: Source,
+    option: Options = None,
     time: Annotated[float, typer.Option(help="How long, in seconds.")] = 5.0,
     start: Starts = None,
     input: Inputs = None,
@@ -68,7 +68,7 @@ def simulate(
     given = {"start": numbers("--start", start), "until": numbers("--until", until),
              "parameters": numbers("--parameter", parameter)}  # fmt: skip
     texts = pairs("--input", input)
-    model = model_from(source)
+    model = model_from(source, option)
     telling = Telling(words(columns), out, plot)
     run, failure = _run(model, time, texts, given, method=method, step=step, rtol=rtol,
                         atol=atol, save_every=every)  # fmt: skip

@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from axode.cli.shared import Parameters, Source, Starts, model_from, numbers, pairs, words
+from axode.cli.shared import Parameters, Starts, numbers, pairs, words
+from axode.cli.sources import Options, Source, model_from
 
 
 def view(
     source: Source,
+    option: Options = None,
     run: Annotated[
         Path | None, typer.Option(help="Play this trajectory, as `axode simulate --out` wrote it.")
     ] = None,
@@ -57,7 +59,7 @@ def view(
     }  # fmt: skip
     begin, values = numbers("--start", start), numbers("--parameter", parameter)
     texts = pairs("--input", input)
-    model = model_from(source)
+    model = model_from(source, option)
     if run is not None:
         from axode.results.trajectory import Trajectory
 
