@@ -71,12 +71,24 @@ class LoopNotClosed(AxodeError):
 
 
 class SimulationFailed(AxodeError):
-    """A run that could not go on; it carries what was computed until then."""
+    """A run that could not go on; it carries what was computed until then.
+
+    Attributes:
+        message: What happened and what to do, without where Python keeps the run.
+        trajectory: The run until then, if it began.
+        time: When it failed [s].
+    """
 
     def __init__(self, message: str, trajectory: object = None, time: float = 0.0) -> None:
+        self.message = message
         self.trajectory = trajectory
         self.time = time
         super().__init__(message)
+
+    def __str__(self) -> str:
+        if self.trajectory is None:
+            return self.message
+        return f"{self.message}\n  The trajectory so far is in the error's .trajectory."
 
 
 class SingularConfiguration(SimulationFailed):

@@ -304,6 +304,17 @@ def test_equations_and_mechanisms_are_no_models_yet(verb):
         VERBS[verb](arm().derive())
 
 
+def test_compare_asks_for_the_mechanism():
+    equations = arm().derive()
+    for given in (equations, equations.compile()):
+        with pytest.raises(
+            ax.InvalidArgument, match=r"a mechanism is needed, .* derives by itself"
+        ):
+            ax.compare(given)
+    with pytest.raises(ax.InvalidArgument, match=r"got str; ax\.load\(path\) or ax\.gallery"):
+        ax.compare("unicycle")
+
+
 def test_a_time_is_a_number():
     model = arm().derive().compile("interpreter")
     with pytest.raises(ax.InvalidArgument, match="duration: expected a number of seconds"):

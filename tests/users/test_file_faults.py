@@ -436,6 +436,13 @@ def test_a_wrong_description_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("ending", [".xml", ".urdf", ".axm", ".c"])
+def test_a_mechanism_is_not_written_under_another_ending(file, tmp_path, ending):
+    with pytest.raises(ax.FileError, match=r"written as TOML(.|\n)*Name it other\.toml"):
+        ax.load(file(SOUND)).save(tmp_path / f"other{ending}")
+    assert not (tmp_path / f"other{ending}").exists()
+
+
 def test_a_function_cannot_be_written(file):
     rover = ax.load(file(SOUND))
     rover.measure("difference", lambda s: s["left"] * 2)

@@ -87,7 +87,8 @@ def _told(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         return _reader_gone()
     if isinstance(error, AxodeError):
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        words = [str(getattr(error, "message", error)), *getattr(error, "__notes__", ())]
+        print(f"{type(error).__name__}:", "\n  ".join(words), file=sys.stderr)
     elif isinstance(error, MemoryError):
         print(f"MemoryError: {error or 'too little memory'}.\n  Ask for less.", file=sys.stderr)
     elif isinstance(error, OSError):

@@ -59,7 +59,9 @@ class Telling:
 
     def summary(self, run: Trajectory | None, failure: Exception | None = None) -> dict[str, Any]:
         """The same for machines."""
-        told: dict[str, Any] = {} if failure is None else {"error": str(failure)}
+        told: dict[str, Any] = {}
+        if failure is not None:
+            told["error"] = getattr(failure, "message", str(failure))
         if run is None:
             return told
         names = self._chosen(run) or run.names

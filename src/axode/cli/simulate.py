@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,7 +35,7 @@ MOST_SAMPLES, MOST_STEPS = 10**7, 10**11  # more would fill the memory, or take 
 def simulate(
     source: Source,
     option: Options = None,
-    time: Annotated[float, typer.Option(help="How long, in seconds.")] = 5.0,
+    time: Annotated[float, typer.Option(help="How long, in seconds; below 0 backwards.")] = 5.0,
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
@@ -79,10 +80,16 @@ def simulate(
     elif run is not None:
         telling.show(run)
     if failure is not None:
+        if run is not None:
+            failure.add_note(f"What was computed until then is told above{_kept(out)}.")
         raise failure
     if run is not None and run.status == "interrupted":
         typer.echo("interrupted; what was computed is kept", err=True)
         raise typer.Exit(INTERRUPTED)
+
+
+def _kept(out: Path | None) -> str:
+    return "; --out FILE keeps it" if out is None else f" and kept in {out}"
 
 
 def _run(

@@ -91,7 +91,7 @@ def simulated(model: Any, time: float, start: Any, texts: Any, values: Any) -> A
         return simulate(model, time, start=start or None, input=inputs_from(model, texts),
                         parameters=values or None)  # fmt: skip
     except SimulationFailed as error:
-        typer.echo(f"{type(error).__name__}: {error}", err=True)
         if error.trajectory is None:
             raise
+        typer.echo(f"{type(error).__name__}: {error.message}\n  It is shown until then.", err=True)
         return error.trajectory

@@ -70,11 +70,18 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 
     Raises:
         MechanismError: if the description is wrong: it could not be read back.
-        FileError: if the file cannot be written; a file that was there is left as it was.
+        FileError: if the file cannot be written, or its ending is another's; a file that was
+            there is left as it was.
     """
     from axode.mechanism.writing import text_of
 
     place = _as_path(path)
+    if place.suffix.lower() not in ("", ".toml"):
+        raise FileError(
+            f"cannot write {place}: mechanisms are written as TOML, and '{place.suffix}' says "
+            f"otherwise.\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
+            "writes .c, .axm and .ptx files."
+        )
     mechanism.check()
     data = text_of(mechanism).encode()
     target = Path(os.path.realpath(place))  # through a link, not over it

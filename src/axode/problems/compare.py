@@ -13,6 +13,7 @@ import numpy.typing as npt
 from axode.codegen.compile import compile_model
 from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
+from axode.problems.given import refuse_no_mechanism
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -83,7 +84,11 @@ def compare(
         mechanism: What to derive.
         formulations: Names to compare; all unless given.
         seed: Of the random states.
+
+    Raises:
+        InvalidArgument: for anything but a mechanism.
     """
+    refuse_no_mechanism("compare", mechanism)
     from axode.symbolic.formulations import FORMULATIONS
 
     reference = mechanism.derive(REFERENCE)

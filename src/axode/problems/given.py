@@ -6,6 +6,7 @@ from typing import Any
 
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument
+from axode.mechanism.mechanism import Mechanism
 
 STEPS = {"Mechanism": "mechanism.derive().compile()", "Equations": "equations.compile()"}
 
@@ -21,6 +22,20 @@ def refuse_no_model(verb: str, given: Any) -> None:
     kind = type(given).__name__
     remedy = STEPS.get(kind, STEPS["Mechanism"])
     raise InvalidArgument(f"{verb}: a model is needed, got {kind}; make one by {remedy}")
+
+
+def refuse_no_mechanism(verb: str, given: Any) -> None:
+    """Stop at equations, models and names where the description itself is meant.
+
+    Raises:
+        InvalidArgument: saying where a mechanism comes from.
+    """
+    if isinstance(given, Mechanism):
+        return
+    remedy = "ax.load(path) or ax.gallery.build(name) make one"
+    if type(given).__name__ in ("Equations", "Model"):
+        remedy = f"give {verb} the one that was derived, since it derives by itself"
+    raise InvalidArgument(f"{verb}: a mechanism is needed, got {type(given).__name__}; {remedy}")
 
 
 def seconds(name: str, given: Any) -> float:

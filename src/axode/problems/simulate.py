@@ -105,16 +105,16 @@ def simulate(
 def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     outcome, name = runs.outcomes[0], runs.model.name
     t = outcome.time
-    kept = "  The trajectory so far is in the error's .trajectory."
+    step = ""
     if runs.settings.method == "rk4":
-        kept = f"  Or the step of {runs.settings.length:g} s is too long for it.\n{kept}"
+        step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
     if outcome.status == SINGULAR:
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
-            f"longer determined: {outcome.word}.\n{kept}", trajectory, t)  # fmt: skip
+            f"longer determined: {outcome.word}.{step}", trajectory, t)  # fmt: skip
     if outcome.status in FAILED:
         remedy = ("Check the inputs and the state at that time." if outcome.status == NOT_FINITE
-                  else "Loosen rtol and atol, use method='rk4', or smooth what jumps.")  # fmt: skip
+                  else "Loosen rtol and atol, choose the method rk4, or smooth jumps.")  # fmt: skip
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}\n{kept}",
+            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}",
             trajectory, t)  # fmt: skip
