@@ -249,18 +249,57 @@ def test_a_path_tells_how_to_steer():
         paths.follow(model, paths.circle(2.0, 4.0).looking(0.0))
 
 
-def test_steering_does_not_jump():
-    """From a line into an arc: two wheels may, a fork may not."""
+def bend(t):
+    """From a line into an arc of 2 m, at t = 1 s."""
+    arc = paths.circle(2.0, speed=1.0).pose(np.maximum(t - 1.0, 0.0))
+    zero = np.zeros_like(t)
+    line = np.array([[t - 1.0, zero + 1.0, zero], [zero, zero, zero], [zero, zero, zero]])
+    return np.where(t < 1.0, line, arc)
 
-    def pose(t):
-        arc = paths.circle(2.0, speed=1.0).pose(np.maximum(t - 1.0, 0.0))
-        zero = np.zeros_like(t)
-        line = np.array([[t - 1.0, zero + 1.0, zero], [zero, zero, zero], [zero, zero, zero]])
-        return np.where(t < 1.0, line, arc)
 
-    model = ax.gallery.build("tricycle").derive().compile()
-    with pytest.raises(ax.InvalidArgument, match=r"jumps at t = 0.99.*'delta'.* by 0.464 rad"):
-        paths.follow(model, paths.Path(3.0, pose, "bend"), save_every=0.5)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tricycle", r"curvature jumps at t = (0.999|1).*'delta'.* by 0.464 rad"),
+        ("differential_drive", r"curvature .*jumps at t = (0.99|1).* by 0.5 rad/s"),
+    ],
+)
+def test_curvature_does_not_jump(name, message):
+    """Neither a fork nor two wheels follow at once; both are told the remedy."""
+    model = ax.gallery.build(name).derive().compile()
+    with pytest.raises(ax.InvalidArgument, match=message + r"(.|\n)*parallel_lines"):
+        paths.follow(model, paths.Path(3.0, bend, "bend"), save_every=0.5)
+
+
+def test_velocity_does_not_jump(mecanum):
+    def corner(t):
+        out, zero = np.minimum(t, 1.0), np.zeros_like(t)
+        return np.array([[out, 1.0 * (t < 1.0), zero], [t - out, 1.0 * (t >= 1.0), zero],
+                         [zero, zero, zero]])  # fmt: skip
+
+    with pytest.raises(ax.InvalidArgument, match=r"velocity jumps at t = (0.99|1).* by -1 m/s"):
+        paths.follow(mecanum, paths.Path(2.5, corner, "corner"), save_every=0.5)
+
+
+@pytest.mark.parametrize("name", ["differential_drive", "tricycle"])
+def test_sharp_turns_are_no_jumps(name):
+    """A hundredth of the duration to turn in is steep, and smooth."""
+    path = paths.along("t", "0.3 * sqrt((t - 2)**2 + 0.02**2)", 4.0)
+    assert np.abs(path(np.linspace(0, 4, 999))["heading_rate"]).max() > 10
+    run = paths.follow(ax.gallery.build(name).derive().compile(), path, save_every=0.1)
+    assert run["path.residual"].max() < 1e-9
+
+
+def test_samples_of_steering_are_taken_as_exactly_as_splines_are():
+    model = ax.gallery.build("tricycle", L=0.7).derive().compile()
+    path = paths.parallel_lines(1.0, 2.0, speed=0.5, start="moving")
+    pose = path(np.linspace(0.0, path.duration, paths.SAMPLES + 1))
+    told = {"delta": np.arctan(0.7 * pose["heading_rate"] / 0.5)}
+    given, found = (paths.follow(model, path, others=x, save_every=0.1) for x in (told, {}))
+    np.testing.assert_allclose(given["phi_L"], found["phi_L"], atol=1e-4)
+    np.testing.assert_allclose(given["tau_drive"], found["tau_drive"], atol=1e-3)
+    with pytest.raises(ax.InvalidArgument, match=r"samples of delta(.|\n)*leave out what steers"):
+        paths.follow(model, path, others={"delta": 1.1 * told["delta"]})
 
 
 def test_two_steered_wheels_let_the_heading_be_chosen():

@@ -19,12 +19,12 @@ from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument, NotApplicable
 from axode.problems.assemble import signal_name
+from axode.problems.quadrature import Rates, integrated
 from axode.problems.signals import Signal
 
 Array = npt.NDArray[np.float64]
 CLOSED = 1e-9  # [m or rad]: more than this a motion misses what it was told
 NEWTON_STEPS = 12
-SHORTEST = 50  # steps of the quadrature
 RANK = 1e-9  # relative singular value below which a direction counts as undetermined
 MISFIT = {True: 1e-7, False: 1e-3}  # relative, of what is exact and of what splines differentiate
 TWO_PI = 2 * np.pi
@@ -194,9 +194,10 @@ class GivenMotion:
         q = self._quadrature(times, self._start(float(times[0]), start))
         return self._speeds(q, at, times, refuse=True)[1]
 
-    def _at(self, times: Array) -> tuple[Array, Array, Array]:
+    def _at(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
         """Positions, rates and second rates of the rows; a speed's own value is a rate."""
-        found = np.array([signal.values(times) for signal in self.signals])  # rows, 3, T
+        signals = [(s.quick if quick else None) or s.values for s in self.signals]
+        found = np.array([values(times) for values in signals])  # rows, 3, T
         if not np.isfinite(found).all():
             row, _, k = (int(i[0]) for i in np.nonzero(~np.isfinite(found)))
             raise InvalidArgument(
@@ -247,27 +248,26 @@ class GivenMotion:
 
     def _quadrature(self, times: Array, q0: Array) -> Array:
         """Coordinates by integrating their rates."""
-        from scipy.integrate import solve_ivp
+        if times.size == 1:
+            return q0[np.newaxis]
 
-        model = self.model
+        def rates_at(t: Array) -> Rates:
+            at = self._at(t, quick=True)
 
-        def rates(t: float, q: Array) -> Array:
-            o = self._with(np.asarray(t))
-            at = tuple(x[0] for x in self._at(np.array([t])))
-            nu, _ = self._speeds(q, at, np.asarray(t), refuse=False)  # type: ignore[arg-type]
-            return model.rates(q, nu, **o)
+            def rates(q: Array) -> Array:
+                nu, _ = self._speeds(q, at, t, refuse=False)
+                return self.model.rates(q, nu, **self._with(t))
 
-        rtol = 1e-7 if self._determined(q0, float(times[0])) else 1e-11
-        # values between steps are less exact than the steps: keep these short
-        run = solve_ivp(rates, (times[0], times[-1]), q0, method="DOP853", t_eval=times, rtol=rtol,
-                        atol=rtol / 10, max_step=(times[-1] - times[0]) / SHORTEST)  # fmt: skip
-        if not run.success or run.y.shape[1] != times.size or not np.isfinite(run.y).all():
-            reached = float(run.t[-1]) if len(run.t) else float(times[0])
+            return rates
+
+        tolerance = 1e-8 if self._determined(q0, float(times[0])) else 1e-11
+        q, reached = integrated(rates_at, times, q0, tolerance)
+        if reached != times[-1] or not np.isfinite(q).all():
             raise InvalidArgument(
                 f"motion: it cannot be followed beyond t = {reached:.6g} s; the mechanism is at a "
                 "singular configuration there, or cannot reach what is asked"
             )
-        return np.ascontiguousarray(run.y.T)
+        return q
 
     def _determined(self, q: Array, t: float) -> bool:
         """Whether loops, contacts and the rows tell every coordinate."""

@@ -21,6 +21,7 @@ from axode.mechanism.joints import Floating, Planar
 from axode.problems.curves import JoinedLines, formula, law_of, positive, tangent
 from axode.problems.given import refuse_no_model
 from axode.problems.motions import (
+    MISFIT,
     GivenMotion,
     PositionRow,
     Rows,
@@ -29,7 +30,7 @@ from axode.problems.motions import (
     rows_by_name,
 )
 from axode.problems.signals import Signal, as_signal
-from axode.problems.steering import refuse_jumps, steering_signals
+from axode.problems.steering import JUMP, LOOKS, SMOOTHER, Steering, largest_jump, steering_of
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Start = Literal["smooth", "moving"]
 SAMPLES = 500
-ADMISSIBLE = 1e-7  # of the speed: what may be left of a path's velocity
+STILL = 1e-6  # [m/s, rad/s] jumps of what is slower do not matter
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,8 @@ def follow(
 
     The rates are those whose base twist is the path's, by least squares with zero residual; a path
     that the wheels do not allow (a heading off the path's tangent) is refused. Wheels that steer
-    stand as the path's curvature asks, which then must not jump.
+    stand as the path's curvature asks. Neither curvature nor velocity may jump: rates of wheels
+    would, too.
 
     Args:
         model: A vehicle, its base joined to the ground by a `Planar` or `Floating` joint.
@@ -239,14 +241,16 @@ def follow(
         `path.residual`, what is left of its velocity [m/s or rad/s].
 
     Raises:
-        InvalidArgument: if the wheels do not allow the path, with time and size of what is left.
+        InvalidArgument: if the wheels do not allow the path, with time and size of what is left,
+            or if it jumps, with the time.
     """
     from axode.problems.inverse import _spaced, solved_trajectory
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
     times = _spaced(np.array([0.0, path.duration]),
                     path.duration / SAMPLES if save_every is None else save_every)  # fmt: skip
-    refuse_jumps(path.name, motion.steering, path.duration)
+    motion.steering.refuse_jumps(path.name)
+    _refuse_jumps(path)
     samples = motion.solve(times, start or {})
     outside = np.zeros((times.size, len(model.inputs)))
     driven = solved_trajectory(model, samples, outside, motion.options, weights)
@@ -279,6 +283,23 @@ def admissible(
     return _size(motion.residuals(times, start or {}))
 
 
+def _refuse_jumps(path: Path) -> None:
+    """Stop at a path along which wheels would have to change their rates at once."""
+    times = np.linspace(0.0, path.duration, LOOKS)
+    pose = path.pose(times)
+    speed, turn = np.hypot(pose[0, 1], pose[1, 1]).max(), np.abs(pose[2, 1]).max()
+    kinds = (("velocity", speed, "m/s"), ("velocity", speed, "m/s"),
+             ("rate of turning (curvature times speed)", turn, "rad/s"))  # fmt: skip
+    for (_, rates, seconds), (what, size, unit) in zip(pose, kinds, strict=True):
+        k, jump = largest_jump(times, rates, seconds)
+        if jump > JUMP * max(float(size), STILL):
+            raise InvalidArgument(
+                f"{path.name}: its {what} jumps at t = {times[k]:.4g} s by "
+                f"{rates[k + 1] - rates[k]:.3g} {unit}, which takes torques without bound.\n  "
+                f"{SMOOTHER}"
+            )
+
+
 def _size(misfit: Array) -> Array:
     """What is left of a velocity in the plane, or of anything else where that is more."""
     plane = np.hypot(misfit[:, 0], misfit[:, 1])
@@ -290,24 +311,33 @@ class _PathMotion(GivenMotion):
 
     path: Path
     left: Array
-    steering: list[Signal]
+    steering: Steering
 
     def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
         worst = _size(misfit)
         if what == "speeds":
             self.left = worst
-        allowed = ADMISSIBLE * max(1.0, float(np.abs(size).max(initial=0.0)))
+        allowed = MISFIT[self.exact] * max(1.0, float(np.abs(size).max(initial=0.0)))
         if worst.max(initial=0.0) <= allowed:
             return
         k = int(np.argmax(worst > allowed))
         row = self.rows.names[int(np.argmax(np.abs(misfit[k])))]
         unit = "/s" if what == "speeds" else "/s^2"
+        remedy = (
+            "Check which point follows it (point=...) and which way is forward (forward=...); a "
+            "wheel cannot slide sideways, so that the heading must be tangent at a point of the "
+            "axle"
+        )
+        if not self.exact:
+            rough = ", ".join(signal.name for signal in self.signals if not signal.exact)
+            remedy += (
+                f".\n  Or samples of {rough} are too few for splines to differentiate: give a "
+                "formula of t, or leave out what steers, which the path tells"
+            )
         raise InvalidArgument(
             f"{self.path.name}: the wheels of '{self.model.name}' do not allow it: from t = "
             f"{times[k]:.6g} s on {worst[k]:.3g} (m or rad){unit} of '{row}' is left over, "
-            f"{worst.max():.3g} at most.\n  Check which point follows it (point=...) and which way "
-            "is forward (forward=...); a wheel cannot slide sideways, so that the heading must be "
-            "tangent at a point of the axle"
+            f"{worst.max():.3g} at most.\n  {remedy}"
         )
 
 
@@ -337,10 +367,11 @@ def _path_motion(
     signals += [as_signal(model, name, given, times, parameters or {})
                 for name, given in zip(names, others.values(), strict=True)]  # fmt: skip
     rows += further.positions
-    steering = steering_signals(GivenMotion(model, Rows(model, rows, more), signals, options),
-                                path.duration)  # fmt: skip
-    rows += rows_by_name(model, [signal.name for signal in steering]).positions
-    motion = _PathMotion(model, Rows(model, rows, more), signals + steering, options)
+    steering = steering_of(GivenMotion(model, Rows(model, rows, more), signals, options),
+                           path.duration)  # fmt: skip
+    rows += rows_by_name(model, steering.names).positions
+    signals += steering.signals()
+    motion = _PathMotion(model, Rows(model, rows, more), signals, options)
     motion.path, motion.left, motion.steering = path, np.zeros(0), steering
     return motion
 

@@ -27,11 +27,13 @@ class Signal:
         name: Of a coordinate, a speed or a measure of the model, or a row of one's own.
         values: Of times (T,), value and first two derivatives: (3, T).
         exact: Whether derivatives are, or come from splines.
+        quick: The same at less expense, for quadrature, where there is such.
     """
 
     name: str
     values: Callable[[Array], Array]
     exact: bool = True
+    quick: Callable[[Array], Array] | None = None
 
 
 def sampled_signal(name: str, times: Array, samples: Array) -> Signal:

@@ -8,15 +8,17 @@ Both are the same wherever the vehicle stands and whichever way it looks, so hom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.problems.motions import GivenMotion
-from axode.problems.signals import Signal
+from axode.problems.signals import ORDER, Signal
 
 Array = npt.NDArray[np.float64]
 SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not told at all
@@ -25,13 +27,20 @@ STEPS = 25  # of Newton's method
 BOLD = 0.5  # [rad] no step is longer
 SMALL = 1e-5  # [rad, rad/s] of difference quotients
 SPACING = 2e-4  # of the duration, between the five times that are differentiated over
-ROUNDING = 1e-13  # [rad, rad/s] of a step
+LAST = 1e-7  # [rad, rad/s] a step after which only rounding is left
 JUMP = 5e-3  # [rad] that an angle may change beside its rate
-LOOKS = 2001  # at a path, for jumps
+LOOKS = 1001  # at a path
+HALVINGS = 6  # of steps between them
+ROUGH = 1e-8  # relative, of rates that are missed there
+COARSE = 20  # looks from one to the next that is solved from home
 PLACES = np.arange(-2.0, 3.0)
+SMOOTHER = (
+    "Use a path whose curvature is continuous, such as parallel_lines, or stop there and start "
+    "again"
+)
 
 
-def steering_signals(motion: GivenMotion, duration: float) -> list[Signal]:
+def steering_of(motion: GivenMotion, duration: float) -> Steering:
     """Angles that the path tells by what they allow; none if the vehicle does not steer.
 
     Args:
@@ -50,32 +59,11 @@ def steering_signals(motion: GivenMotion, duration: float) -> list[Signal]:
         moved = np.flatnonzero(np.abs(model.rates(q, unit[k], **options) - rest) > SILENT)
         if moved.size == 1:
             pairs.append((k, int(moved[0])))
-    return _Steering(motion, duration, q, pairs).that_steers(duration / 2).signals()
-
-
-def refuse_jumps(name: str, steering: Sequence[Signal], duration: float) -> None:
-    """Stop at a path along which an angle changes faster than by its rate.
-
-    Raises:
-        InvalidArgument: telling where, and by how much.
-    """
-    times = np.linspace(0.0, duration, LOOKS)
-    every = times[1]
-    for signal in steering:
-        angle, rate, _ = signal.values(times)
-        told = every * (rate[1:] + rate[:-1]) / 2
-        jump = np.abs(np.diff(angle) - told) - every * np.abs(np.diff(rate))
-        if jump.max() > JUMP:
-            k = int(np.argmax(jump))
-            raise InvalidArgument(
-                f"{name}: its curvature jumps at t = {times[k]:.4g} s, where '{signal.name}' would "
-                f"have to turn by {angle[k + 1] - angle[k]:.3g} rad at once.\n  Use a path whose "
-                "curvature is continuous, such as parallel_lines, or stop there and start again"
-            )
+    return Steering(motion, duration, q, pairs).that_steers(duration / 2)
 
 
 @dataclass(frozen=True)
-class _Steering:
+class Steering:
     """Steering speeds with their coordinates, and the motion that asks for them."""
 
     motion: GivenMotion
@@ -83,14 +71,36 @@ class _Steering:
     home: Array
     pairs: list[tuple[int, int]]
 
-    def that_steers(self, time: float) -> _Steering:
+    def that_steers(self, time: float) -> Steering:
         """Without what turns no wheel."""
         if not self.pairs:
             return self
         q, at, times, _ = self._there(np.array([time]))
         effect = np.abs(_slopes(lambda d: self._left(q, d, at, times)[0], self._angles(q)))
         kept = [p for p, x in zip(self.pairs, effect[0].max(axis=0), strict=True) if x > STEERS]
-        return _Steering(self.motion, self.duration, self.home, kept)
+        return Steering(self.motion, self.duration, self.home, kept)
+
+    @property
+    def names(self) -> list[str]:
+        """Coordinates that steer."""
+        return [self.motion.model.coordinates[j] for _, j in self.pairs]
+
+    def refuse_jumps(self, path: str) -> None:
+        """Stop at a path along which an angle changes faster than by its rate.
+
+        Raises:
+            InvalidArgument: telling where, and by how much.
+        """
+        if not self.pairs:
+            return
+        times, angles, rates = self._grid
+        for name, angle, rate in zip(self.names, angles.T, rates.T, strict=True):
+            k, jump = largest_jump(times, angle, rate)
+            if jump > JUMP:
+                raise InvalidArgument(
+                    f"{path}: its curvature jumps at t = {times[k]:.4g} s, where '{name}' would "
+                    f"have to turn by {angle[k + 1] - angle[k]:.3g} rad at once.\n  {SMOOTHER}"
+                )
 
     def signals(self) -> list[Signal]:
         """The angles with two derivatives each, over time; all share one solution."""
@@ -105,15 +115,53 @@ class _Steering:
 
             return values
 
-        names = [self.motion.model.coordinates[j] for _, j in self.pairs]
-        return [Signal(name, part(i)) for i, name in enumerate(names)]
+        def near(i: int) -> Callable[[Array], Array]:
+            return lambda times: self._near(times)[i]
+
+        return [Signal(name, part(i), quick=near(i)) for i, name in enumerate(self.names)]
+
+    @cached_property
+    def _grid(self) -> tuple[Array, Array, Array]:
+        """Times, angles and rates along the path but for its ends, where it may stand still.
+
+        Close together where splines between them miss the rates: at kinks of the curvature.
+        """
+        ends = 3 * SPACING * self.duration
+        times = np.linspace(ends, self.duration - ends, LOOKS)
+        few = times[::COARSE]
+        home = np.broadcast_to(self.home[[j for _, j in self.pairs]], (few.size, len(self.pairs)))
+        angles, rates = self._solved(few, home, np.zeros_like(home))
+        angles = np.unwrap(angles, axis=0, period=np.pi)  # a wheel may stand either way round
+        angles, rates = self._solved(times, _between(few, angles, times),
+                                     _between(few, rates, times))  # fmt: skip
+        for _ in range(HALVINGS):
+            missed = np.abs(_spline(times, angles)(times, 1) - rates).max(axis=-1)
+            rough = missed > ROUGH * max(1.0 / self.duration, float(np.abs(rates).max()))
+            steps = np.flatnonzero(rough[1:] | rough[:-1])
+            if not 0 < steps.size < LOOKS / 4:
+                break
+            more = (times[steps] + times[steps + 1]) / 2
+            found = self._solved(more, _between(times, angles, more), _between(times, rates, more))
+            times = np.insert(times, steps + 1, more)
+            angles, rates = (np.insert(old, steps + 1, new, axis=0)
+                             for old, new in zip((angles, rates), found, strict=True))  # fmt: skip
+        return times, angles, rates
+
+    @cached_property
+    def _near(self) -> Callable[[Array], Array]:
+        """The angles between the times of the grid with two rates, as exact as splines are."""
+        times, angles, _ = self._grid
+        spline = _spline(times, angles)
+        return lambda t: np.array([spline(t, order) for order in range(3)]).transpose(2, 0, 1)
 
     def _over(self, times: Array) -> Array:
         """Angles, rates and second rates: (angles, 3, T)."""
         step = SPACING * self.duration
         middle = np.clip(times, 3 * step, self.duration - 3 * step)
         place = (times - middle) / step  # zero but at the ends, where a path may stand still
-        solved = self._solved((middle[:, np.newaxis] + step * PLACES).ravel())
+        places = (middle[:, np.newaxis] + step * PLACES).ravel()
+        near = self._near(places)
+        solved = self._solved(places, near[:, 0].T, near[:, 1].T)
         angle, rate = (x.T.reshape(len(self.pairs), -1, PLACES.size) for x in solved)
         slopes = [_through(b, place)[1] / step for b in rate]
         return np.array([[_through(a, place)[0], _through(b, place)[0], slope]
@@ -145,10 +193,10 @@ class _Steering:
         size = np.linalg.norm(at[1][:, :3], axis=-1, keepdims=True).clip(1e-300)
         return misfit / size, nu, q
 
-    def _solved(self, times: Array) -> tuple[Array, Array]:
-        """Angles and their rates, (T, angles) each."""
+    def _solved(self, times: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
+        """Angles and their rates, (T, angles) each, from others near to them."""
         q, at, times, size = self._there(times)
-        angles = _root(lambda d: self._left(q, d, at, times)[0], self._angles(q))
+        angles = _root(lambda d: self._left(q, d, at, times)[0], angles)
         _, nu, q = self._left(q, angles, at, times)
         columns = [k for k, _ in self.pairs]
 
@@ -157,20 +205,38 @@ class _Steering:
             turned[:, columns] = rates
             return self.motion._accelerations(q, turned, at, times)[1] / size[:, np.newaxis]
 
-        return angles, _root(left, np.zeros_like(angles))
+        return angles, _root(left, rates)
+
+
+def _between(times: Array, values: Array, at: Array) -> Array:
+    """Straight lines between rows."""
+    return np.stack([np.interp(at, times, column) for column in values.T], axis=-1)
+
+
+def _spline(times: Array, values: Array) -> Any:
+    from scipy.interpolate import make_interp_spline
+
+    return make_interp_spline(times, values, k=ORDER)
+
+
+def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]:
+    """Where values change most beside their rates, and by how much."""
+    every = np.diff(times)
+    told = every * (rates[1:] + rates[:-1]) / 2
+    # within a step a rate that turns smoothly is off by no more than it changes
+    jump = np.abs(np.diff(values) - told) - every * np.abs(np.diff(rates))
+    k = int(np.argmax(jump))
+    return k, float(jump[k])
 
 
 def _root(function: Callable[[Array], Array], x: Array) -> Array:
     """Newton's method in least squares, all samples at once, until only rounding is left."""
-    last = np.inf
     for _ in range(STEPS):
         left = function(x)
         step = (np.linalg.pinv(_slopes(function, x)) @ left[..., np.newaxis])[..., 0]
         x = x - np.clip(step, -BOLD, BOLD)
-        size = float(np.abs(step).max(initial=0.0))
-        if size < ROUNDING or (size < SMALL and size > last / 2):
+        if np.abs(step).max(initial=0.0) < LAST:
             break
-        last = size
     return x
 
 

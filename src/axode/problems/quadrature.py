@@ -1,0 +1,96 @@
+"""Quadrature: coordinates from their rates, many times of a stretch at once.
+
+Over a stretch of time the rates are a polynomial through Gauss's nodes; its integral tells the
+coordinates there, which tell better rates, until nothing changes. Calls are few and take all nodes
+of a stretch together, where a Runge-Kutta method asks for one time after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Rates = Callable[[Array], Array]  # of coordinates (nodes, n), at nodes that are told before
+NODES = 12
+SWEEPS = 14  # more than that, and shorter stretches are the quicker way
+LONGEST = 1 / 16  # of the duration
+SHORTEST = 1e-10  # of the duration: what jumps is passed in such a stretch
+_PLACES, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
+_ORDERS = np.arange(NODES)
+# values at the nodes -> coefficients in Legendre's polynomials, by orthogonality
+_FIT = np.polynomial.legendre.legvander(_PLACES, NODES - 1).T * _WEIGHTS
+_FIT = (_ORDERS[:, np.newaxis] + 0.5) * _FIT
+
+
+def _integrals(places: Array) -> Array:
+    """Integrals from -1 of the polynomials through the nodes: (places, nodes)."""
+    values = np.polynomial.legendre.legvander(places, NODES)
+    found = np.empty((np.size(places), NODES))
+    found[:, 0] = np.asarray(places) + 1
+    found[:, 1:] = (values[:, 2:] - values[:, :-2]) / (2 * _ORDERS[1:] + 1)
+    return found @ _FIT
+
+
+_AT_NODES, _AT_END = _integrals(_PLACES), _integrals(np.array([1.0]))[0]
+
+
+def integrated(
+    rates_at: Callable[[Array], Rates], times: Array, start: Array, tolerance: float
+) -> tuple[Array, float]:
+    """Coordinates at all times from their rates.
+
+    Args:
+        rates_at: Of times (nodes,): the rates there as a function of the coordinates.
+        times: [s], one after the other.
+        start: Coordinates at the first of them.
+        tolerance: What a stretch may be off, of coordinates of size one.
+
+    Returns:
+        Coordinates (T, n), and the time that was reached: the last unless they grow without bound.
+    """
+    way = float(times[-1] - times[0])
+    found = np.empty((times.size, start.size))
+    found[0] = start
+    at, part, q, t = 1, LONGEST, start, float(times[0])
+    done = 0.0
+    while at < times.size:
+        part = min(part, 1.0 - done)
+        h = way * part
+        solved = _stretch(rates_at(t + h * (_PLACES + 1) / 2), q, h, tolerance)
+        if solved is None and part > SHORTEST:
+            part /= 2
+            continue
+        if solved is None:
+            solved = _stretch(rates_at(t + h * (_PLACES + 1) / 2), q, h, np.inf)
+        if solved is None:
+            return found, t
+        done = 1.0 if part >= 1.0 - done else done + part
+        end = float(times[0]) + way * done
+        inside = at + int(np.searchsorted(np.abs(times[at:] - t), abs(end - t), side="right"))
+        inside = times.size if done == 1.0 else inside
+        places = 2 * (times[at:inside] - t) / h - 1
+        found[at:inside] = q + h / 2 * _integrals(places) @ solved
+        q, t, at = q + h / 2 * _AT_END @ solved, end, inside
+        part = min(2 * part, LONGEST)
+    return found, t
+
+
+def _stretch(rates: Rates, q: Array, h: float, tolerance: float) -> Array | None:
+    """Rates at the nodes, or None where they do not settle or the stretch is too long for them."""
+    found = rates(np.broadcast_to(q, (NODES, q.size)))
+    allowed = tolerance * (1.0 + np.abs(q))
+    settled = 1e-12 if np.isinf(tolerance) else tolerance / 10
+    for _ in range(SWEEPS):
+        better = rates(q + h / 2 * _AT_NODES @ found)
+        change = np.abs(h * (better - found)) / (1.0 + np.abs(q))
+        found = better
+        if not np.isfinite(change).all():
+            return None
+        if change.max(initial=0.0) <= settled:
+            # the last coefficients tell what polynomials of this degree miss
+            tail = np.abs(h / NODES * _FIT[-2:] @ found)
+            return found if (tail <= allowed).all() else None
+    return None
