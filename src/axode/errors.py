@@ -119,6 +119,14 @@ class NotAnEquilibrium(UserWarning):
     """A linear model about a state that does not last."""
 
 
+class Doubtful(UserWarning):
+    """A description that can be computed with, and is hardly what was meant."""
+
+
+class NotAsAsked(UserWarning):
+    """A coordinate that was asked for, where a measure or the ground leaves it another value."""
+
+
 class LeftOut(UserWarning):
     """Something that a file says and a mechanism cannot hold."""
 

@@ -1,12 +1,14 @@
 """Configurations that close, speeds that keep them closed, and the words where none do."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
 import axode as ax
 import random_mechanisms
+from axode.errors import NotAsAsked
 from tests.problems import machines
 from tests.problems.machines import four_bar_angles
 
@@ -49,6 +51,44 @@ def test_from_a_singular_guess():
     model = machines.parallelogram()
     state = ax.assemble(model, {"crank": 0.0, "coupler": 0.0, "rocker": 0.1})
     assert state.residual < CLOSED
+
+
+OVERRULED = [
+    ({"pitch": 0.1, "base.qy": 0.5}, "base.qy = 0.5 was asked for, 0.04998 is what base.pitch"),
+    ({"base.z": 1.0}, "base.z = 1 was asked for, 0.1 is where (left|right) touches the ground"),
+    ({"base.qx": 0.3}, "base.qx = 0.3 was asked for, .* touches the ground"),
+]
+
+
+@pytest.mark.parametrize(("start", "words"), OVERRULED)
+@pytest.mark.parametrize("verb", ["assemble", "simulate"])
+def test_a_coordinate_that_is_not_kept_is_told(start, words, verb):
+    model = random_mechanisms.balancer().derive().compile()
+    with pytest.warns(NotAsAsked, match=words) as told:
+        if verb == "assemble":
+            ax.assemble(model, start)
+        else:  # of many runs that ask for the same kind of thing, one is told
+            many = {name: value * np.array([1.0, 1.01]) for name, value in start.items()}
+            ax.simulate(model, 1e-3, start=many, progress=False)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("start", [
+    {"pitch": 0.1, "base.x": 2.0}, {"base.z": 0.1004}, {"base.z": 0.1, "left": 30.0},
+    {"base.qw": 2.0, "base.qz": 2.0}, {"left.rate": 3.0},
+])  # fmt: skip
+def test_a_coordinate_that_is_kept_is_not_told(start):
+    model = random_mechanisms.balancer().derive().compile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotAsAsked)
+        ax.assemble(model, start)
+
+
+def test_a_guess_for_a_loop_is_a_guess():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotAsAsked)
+        state = ax.assemble(machines.four_bar(), {"crank": 0.9, "coupler": 0.0})
+    assert state["coupler"] != 0.0
 
 
 def test_measures_as_start_values():

@@ -13,6 +13,7 @@ from axode.codegen.model import Model
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
+from axode.problems.overruled import warn_of_overruled
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -58,7 +59,8 @@ def assemble(
     Args:
         model: What to assemble.
         near: Coordinates, speeds and measures by name, or all coordinates; home elsewhere. Measures
-            are met exactly, coordinates as nearly as the loops allow.
+            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning tells
+            of one that a measure or the ground leaves another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
         seed: Of those starts.
@@ -73,7 +75,9 @@ def assemble(
     guess, speeds, wanted = _split(model, near)
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
-    q, error = _Closure(model, wanted, held, options).closed(guess, tries, seed)
+    closure = _Closure(model, wanted, held, options)
+    q, error = closure.closed(guess, tries, seed)
+    closure.warn_of_overruled(near, guess, q)
     if parameters:
         p = model.parameter_vector(parameters)
         refuse_rows_that_no_longer_follow(model, q, t, p)
@@ -125,13 +129,15 @@ def _solved(
 ) -> Array:
     """Closed configurations, each different one found once."""
     first, which = _different([*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count)
-    solved = []
+    solved, told = [], False
     for run in first.tolist():
         own = None if p is None else dict(zip(model.parameters, p if p.ndim == 1 else p[run],
                                               strict=True))  # fmt: skip
-        guess, _, wanted = _split(model, {n: float(values[run]) for n, values in places.items()})
-        options = {"t": t} | ({"parameters": own} if own else {})
-        solved.append(_Closure(model, wanted, [], options).closed(guess)[0])
+        near = {n: float(values[run]) for n, values in places.items()}
+        guess, _, wanted = _split(model, near)
+        closure = _Closure(model, wanted, [], {"t": t} | ({"parameters": own} if own else {}))
+        solved.append(closure.closed(guess)[0])
+        told = told or closure.warn_of_overruled(near, guess, solved[-1])  # of one of many
     return np.array(solved)[which]
 
 
@@ -278,12 +284,29 @@ class _Closure:
                 q[four] /= max(float(np.linalg.norm(q[four])), 1e-300)
         return q
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the rows of the residual."""
+        facts = self.model.facts
+        return (*facts.residual_rows, *self.wanted,
+                *(self.model.coordinates[f[0]] for f in facts.quaternions))  # fmt: skip
+
+    def warn_of_overruled(self, near: Any, guess: Array, q: Array) -> bool:
+        """Warn of coordinates, given by name, that came out otherwise; whether there were any."""
+        known = (*self.model.coordinates, *self.model.speed_names, *self.model.measure_names)
+        places = {name: place for place, name in enumerate(self.model.coordinates)}
+        asked = {places[name]: given for given in (near if isinstance(near, Mapping) else ())
+                 if (name := signal_name(self.model, given, known)) in places}  # fmt: skip
+        if not asked:
+            return False
+        begun = self._normalised(guess)
+        system = self.residual(begun), self.jacobian(begun) * ~self.fixed
+        return warn_of_overruled(asked, (guess, begun, q), self.names, self.wanted, system)
+
     def open_at(self, q: Array) -> LoopNotClosed:
         """The error that names what stays open."""
         r = self.residual(q)
-        facts = self.model.facts
-        names = [*facts.residual_rows, *self.wanted,
-                 *(self.model.coordinates[f[0]] for f in facts.quaternions)]  # fmt: skip
+        facts, names = self.model.facts, self.names
         units = [*facts.residual_units, *(facts.measures[k][1] for k in self.measures),
                  *("" for _ in facts.quaternions)]  # fmt: skip
         worst = int(np.argmax(np.abs(np.where(np.isfinite(r), r, np.inf))))
