@@ -1,9 +1,12 @@
 """Inertia of solids against integrals over them, and of shapes against their solids."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import axode as ax
+from axode.errors import Doubtful
 from axode.mechanism.expressions import numeric
 
 MASS = 2.5
@@ -162,3 +165,33 @@ def test_a_body_without_inertia_is_a_solid_of_its_shape(shape):
         "sphere": lambda: ax.Inertia.sphere(MASS, 0.5),
     }
     assert body.inertia == direct[shape.kind]()
+
+
+LENGTH = ax.Parameter("length", 0.4)
+# a shape, and where the way along (1, 2, 2) / 3 from its centre leaves it
+WAYS_OUT = [
+    (ax.Box((0.2, 0.2, LENGTH), at=(1, 0, LENGTH)), 0.15),
+    (ax.Sphere(0.3, at=(0, 0, 2)), 0.3),
+    (ax.Cylinder(0.1, LENGTH, axis=(0, 0, 2), at=(0, 1, 0)), 0.1 * 3 / 5**0.5),
+    (ax.Cylinder(1.0, LENGTH, axis="x"), 0.6),
+]
+
+
+@pytest.mark.parametrize(("shape", "way"), WAYS_OUT)
+def test_a_mass_centre_outside_the_solid_is_told(shape, way):
+    """No solid has its mass centre outside or on its surface; a heavy side within it is usual."""
+    direction = np.array([1, 2, 2]) / 3
+    for part, inside in ((0.0, True), (0.999, True), (1.001, False), (-0.999, True), (-1.5, False)):
+        com = [numeric(a) + part * way * d for a, d in zip(shape.at, direction, strict=True)]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            ax.Mechanism("m").add_body("b", mass=2, com=com, shape=shape)
+            ax.Mechanism("m").add_body("b", mass=2, com=com, shape=shape, inertia=(1, 1, 1))
+        assert [warning.category for warning in told] == ([] if inside else [Doubtful])
+
+
+def test_a_link_that_forgets_its_mass_centre_is_told_where_it_is():
+    with pytest.warns(Doubtful, match=r"body 'link': com = \(0, 0, 0\) .* com=\(0\.2, 0, 0\) is"):
+        ax.Mechanism("m").add_body(
+            "link", mass=1, shape=ax.Box((LENGTH, 1, 1), at=(LENGTH / 2, 0, 0))
+        )

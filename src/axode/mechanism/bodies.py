@@ -178,6 +178,11 @@ class Box:
         """Of a solid of this shape."""
         return Inertia.box(mass, self.size)
 
+    def outside(self, point: Vector) -> bool:
+        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        across = zip(_between(self.at, point), self.size, strict=True)
+        return any(abs(d) >= numeric(size) / 2 for d, size in across)
+
 
 @dataclass(frozen=True)
 class Cylinder:
@@ -203,6 +208,15 @@ class Cylinder:
         """Of a solid of this shape."""
         return Inertia.cylinder(mass, self.radius, self.length, self.axis)
 
+    def outside(self, point: Vector) -> bool:
+        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        from_centre = _between(self.at, point)
+        axis = [numeric(entry) for entry in self.axis]
+        size = math.hypot(*axis) or math.nan
+        along = sum(d * a / size for d, a in zip(from_centre, axis, strict=True))
+        aside = math.hypot(*(d - along * a / size for d, a in zip(from_centre, axis, strict=True)))
+        return abs(along) >= numeric(self.length) / 2 or aside >= numeric(self.radius)
+
 
 @dataclass(frozen=True)
 class Sphere:
@@ -223,9 +237,18 @@ class Sphere:
         """Of a solid of this shape."""
         return Inertia.sphere(mass, self.radius)
 
+    def outside(self, point: Vector) -> bool:
+        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        return math.hypot(*_between(self.at, point)) >= numeric(self.radius)
+
 
 Shape = Box | Cylinder | Sphere
 SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (Box, Cylinder, Sphere)}
+
+
+def _between(start: Vector, end: Vector) -> list[float]:
+    """From one point to another, at the parameters' defaults."""
+    return [numeric(b) - numeric(a) for a, b in zip(start, end, strict=True)]
 
 
 def _convert(shape: Shape, scalars: tuple[str, ...], vectors: tuple[str, ...]) -> None:

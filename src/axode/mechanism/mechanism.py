@@ -94,7 +94,9 @@ class Mechanism:
             mass: [kg]
             com: Mass centre in the body's frame [m].
             inertia: About the mass centre in the body's axes [kg m^2]: three principal moments, a
-                3 x 3 tensor or an `Inertia`; left out, that of a solid of the given shape.
+                3 x 3 tensor or an `Inertia`; left out, that of a solid of the given shape about
+                its own centre, also where `com` is beside it: a `Doubtful` warning says if it is
+                not even inside.
             shape: What pictures show.
         """
         body = make_body(name, mass, com, inertia, shape)

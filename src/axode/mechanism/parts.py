@@ -7,13 +7,14 @@ names the part and the argument. Whether a part is physical and fits the others 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from axode.errors import InvalidArgument
+from axode.errors import Doubtful, InvalidArgument
 from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
-from axode.mechanism.expressions import Expression, Scalar, Time, as_scalar
+from axode.mechanism.expressions import Expression, Scalar, Time, as_scalar, numeric
 from axode.mechanism.forces import Motor
 from axode.mechanism.geometry import NO_ROTATION, ORIGIN, Rotation, Vector, as_rotation, as_vector
 from axode.mechanism.joints import AbstractJoint, Revolute, Spherical
@@ -88,15 +89,27 @@ def make_body(name: Any, mass: Any, com: Any, inertia: Any, shape: Any) -> Body:
     weight = convert(owner, "mass", as_scalar, mass)
     if shape is not None and not isinstance(shape, Shape):
         raise InvalidArgument(f"{owner}, shape: expected Box, Cylinder or Sphere, got {shape!r}")
+    centre = convert(owner, "com", as_vector, com)
     if inertia is None:
-        if shape is None:
-            raise InvalidArgument(
-                f"{owner} needs inertia=... (three principal moments, a 3 x 3 tensor, "
-                "Inertia.point() for a point mass) or a shape to take it from"
-            )
-        inertia = shape.inertia(weight)
-    return Body(name, weight, convert(owner, "com", as_vector, com),
-                convert(owner, "inertia", Inertia.of, inertia), shape)  # fmt: skip
+        inertia = _of_solid(owner, weight, centre, shape)
+    return Body(name, weight, centre, convert(owner, "inertia", Inertia.of, inertia), shape)
+
+
+def _of_solid(owner: str, mass: Scalar, com: Vector, shape: Shape | None) -> Inertia:
+    """Inertia of a solid, with a warning if no such solid has its mass centre there."""
+    if shape is None:
+        raise InvalidArgument(
+            f"{owner} needs inertia=... (three principal moments, a 3 x 3 tensor, "
+            "Inertia.point() for a point mass) or a shape to take it from"
+        )
+    if shape.outside(com):
+        at, beside = (", ".join(f"{numeric(x):.4g}" for x in place) for place in (shape.at, com))
+        warnings.warn(
+            f"{owner}: com = ({beside}) is not inside the shape that its inertia is taken from; "
+            f"com=({at}) is the centre of the shape, or give inertia=...",
+            Doubtful, stacklevel=4,
+        )  # fmt: skip
+    return shape.inertia(mass)
 
 
 def make_connection(
