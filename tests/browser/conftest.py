@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 NO_BROWSER = "no browser found; on Debian: apt install chromium, or set AXODE_BROWSER to its path"
+NO_SUCH_BROWSER = "AXODE_BROWSER is not the path of a program"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader",
@@ -70,17 +71,19 @@ def colours(picture: np.ndarray) -> int:
 def pytest_runtest_makereport() -> Iterator[Any]:
     """All tests that lack a browser say so at one place, and so on one line."""
     report = yield
-    if report.skipped and NO_BROWSER in str(report.longrepr):
-        report.longrepr = (__file__, 0, f"Skipped: {NO_BROWSER}")
+    for reason in (NO_BROWSER, NO_SUCH_BROWSER):
+        if report.skipped and reason in str(report.longrepr):
+            report.longrepr = (__file__, 0, f"Skipped: {reason}")
     return report
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """One browser for all tests."""
-    path = os.environ.get("AXODE_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+    named = os.environ.get("AXODE_BROWSER")
+    path = next(filter(None, map(shutil.which, [named] if named else NAMES)), None)
     if path is None:
-        pytest.skip(NO_BROWSER)
+        pytest.skip(NO_SUCH_BROWSER if named else NO_BROWSER)
     sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     with sync_api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
