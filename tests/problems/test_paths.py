@@ -302,6 +302,22 @@ def test_samples_of_steering_are_taken_as_exactly_as_splines_are():
         paths.follow(model, path, others={"delta": 1.1 * told["delta"]})
 
 
+def test_steering_waits_while_the_path_stops():
+    """Out and back on the same arc, at rest midway: the fork stays where it is."""
+    arc = paths.circle(2.0, 2.0, turns=0.2, start="smooth")
+
+    def pose(t):
+        there, back = arc.pose(np.minimum(t, 2.0)), arc.pose(np.clip(4.0 - t, 0.0, 2.0))
+        back[:, 1] *= -1
+        return np.where(t < 2.0, there, back)
+
+    model = ax.gallery.build("tricycle", L=0.7).derive().compile()
+    run = paths.follow(model, paths.Path(4.0, pose, "shuttle"), save_every=0.1)
+    np.testing.assert_allclose(np.tan(run["delta"]), 0.35, atol=1e-9)
+    np.testing.assert_allclose(run["phi_L"][-1], run["phi_L"][0], atol=1e-9)
+    assert np.ptp(run["phi_L"]) > 1
+
+
 def test_two_steered_wheels_let_the_heading_be_chosen():
     bot = ax.Mechanism("bisteerable")
     bot.add_body("body", mass=50, inertia=(2, 2, 3))
@@ -323,6 +339,14 @@ def test_two_steered_wheels_let_the_heading_be_chosen():
         np.testing.assert_allclose(
             run[f"{name}_steer"], np.arctan2(north, east) - 0.2 * t, atol=1e-10
         )
+
+
+def test_a_sleigh_glides_straight_without_motors():
+    model = ax.gallery.build("chaplygin_sleigh").derive().compile()
+    run = paths.follow(model, paths.straight(2.0, speed=1.0, start="moving"), save_every=0.1)
+    assert max(np.abs(run[f"{name}.missing"]).max() for name in model.independent) < 1e-12
+    with pytest.warns(ax.UnderactuatedMotion):
+        paths.follow(model, paths.straight(2.0, 2.0), save_every=0.1)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -277,7 +278,8 @@ def solved_trajectory(
 
     batch, n = samples.q.shape[:-2], samples.times.size
     arrays = (samples.q, samples.nu, samples.nu_dot, outside)
-    q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(-1, n, x.shape[-1])) for x in arrays)
+    runs = math.prod(batch)  # not -1: there may be no inputs
+    q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(runs, n, x.shape[-1])) for x in arrays)
     o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
     refuse_singular(model, q, o)
     if options.get("parameters"):

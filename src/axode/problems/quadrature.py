@@ -51,29 +51,26 @@ def integrated(
     Returns:
         Coordinates (T, n), and the time that was reached: the last unless they grow without bound.
     """
-    way = float(times[-1] - times[0])
+    way, t, q = float(times[-1] - times[0]), float(times[0]), start
     found = np.empty((times.size, start.size))
     found[0] = start
-    at, part, q, t = 1, LONGEST, start, float(times[0])
-    done = 0.0
+    at, part, done = 1, LONGEST, 0.0  # stretches and what is done are parts of the duration
     while at < times.size:
         part = min(part, 1.0 - done)
         h = way * part
-        solved = _stretch(rates_at(t + h * (_PLACES + 1) / 2), q, h, tolerance)
-        if solved is None and part > SHORTEST:
+        allowed = tolerance if part > SHORTEST else np.inf
+        rates = _stretch(rates_at(t + h * (_PLACES + 1) / 2), q, h, allowed)
+        if rates is None:
+            if part <= SHORTEST:
+                return found, t
             part /= 2
             continue
-        if solved is None:
-            solved = _stretch(rates_at(t + h * (_PLACES + 1) / 2), q, h, np.inf)
-        if solved is None:
-            return found, t
         done = 1.0 if part >= 1.0 - done else done + part
         end = float(times[0]) + way * done
-        inside = at + int(np.searchsorted(np.abs(times[at:] - t), abs(end - t), side="right"))
-        inside = times.size if done == 1.0 else inside
-        places = 2 * (times[at:inside] - t) / h - 1
-        found[at:inside] = q + h / 2 * _integrals(places) @ solved
-        q, t, at = q + h / 2 * _AT_END @ solved, end, inside
+        inside = times[at:][np.abs(times[at:] - times[0]) <= abs(way) * done]
+        found[at : at + inside.size] = q + h / 2 * _integrals(2 * (inside - t) / h - 1) @ rates
+        at += inside.size
+        q, t = q + h / 2 * _AT_END @ rates, end
         part = min(2 * part, LONGEST)
     return found, t
 

@@ -25,6 +25,7 @@ SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is 
 STEERS = 1e-6  # what a radian of steering turns of a unit velocity, at least
 STEPS = 25  # of Newton's method
 BOLD = 0.5  # [rad] no step is longer
+STANDING = 1e-6  # of a path's largest speed: slower, and it stands still
 SMALL = 1e-5  # [rad, rad/s] of difference quotients
 SPACING = 2e-4  # of the duration, between the five times that are differentiated over
 LAST = 1e-7  # [rad, rad/s] a step after which only rounding is left
@@ -35,8 +36,8 @@ ROUGH = 1e-8  # relative, of rates that are missed there
 COARSE = 20  # looks from one to the next that is solved from home
 PLACES = np.arange(-2.0, 3.0)
 SMOOTHER = (
-    "Use a path whose curvature is continuous, such as parallel_lines, or stop there and start "
-    "again"
+    "Use a path whose curvature is continuous, such as parallel_lines, or two paths with a stop "
+    "between them"
 )
 
 
@@ -59,7 +60,7 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
         moved = np.flatnonzero(np.abs(model.rates(q, unit[k], **options) - rest) > SILENT)
         if moved.size == 1:
             pairs.append((k, int(moved[0])))
-    return Steering(motion, duration, q, pairs).that_steers(duration / 2)
+    return Steering(motion, duration, q, pairs).that_steers()
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,12 @@ class Steering:
     home: Array
     pairs: list[tuple[int, int]]
 
-    def that_steers(self, time: float) -> Steering:
+    def that_steers(self) -> Steering:
         """Without what turns no wheel."""
         if not self.pairs:
             return self
-        q, at, times, _ = self._there(np.array([time]))
-        effect = np.abs(_slopes(lambda d: self._left(q, d, at, times)[0], self._angles(q)))
+        q, at, times, size = self._there(np.array([self._fastest[0]]))
+        effect = np.abs(_slopes(lambda d: self._left(q, d, at, times, size)[0], self._angles(q)))
         kept = [p for p, x in zip(self.pairs, effect[0].max(axis=0), strict=True) if x > STEERS]
         return Steering(self.motion, self.duration, self.home, kept)
 
@@ -121,6 +122,20 @@ class Steering:
         return [Signal(name, part(i), quick=near(i)) for i, name in enumerate(self.names)]
 
     @cached_property
+    def _fastest(self) -> tuple[float, float]:
+        """When the path is fastest, and how fast."""
+        times = np.linspace(0.0, self.duration, LOOKS)
+        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        k = int(np.argmax(speeds))
+        return float(times[k]), float(speeds[k])
+
+    def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
+        """Whether the path does not stand still, where nothing tells how to steer."""
+        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
+        return moving
+
+    @cached_property
     def _grid(self) -> tuple[Array, Array, Array]:
         """Times, angles and rates along the path but for its ends, where it may stand still.
 
@@ -128,6 +143,7 @@ class Steering:
         """
         ends = 3 * SPACING * self.duration
         times = np.linspace(ends, self.duration - ends, LOOKS)
+        times = times[self._moving(times)]
         few = times[::COARSE]
         home = np.broadcast_to(self.home[[j for _, j in self.pairs]], (few.size, len(self.pairs)))
         angles, rates = self._solved(few, home, np.zeros_like(home))
@@ -135,9 +151,7 @@ class Steering:
         angles, rates = self._solved(times, _between(few, angles, times),
                                      _between(few, rates, times))  # fmt: skip
         for _ in range(HALVINGS):
-            missed = np.abs(_spline(times, angles)(times, 1) - rates).max(axis=-1)
-            rough = missed > ROUGH * max(1.0 / self.duration, float(np.abs(rates).max()))
-            steps = np.flatnonzero(rough[1:] | rough[:-1])
+            steps = self._rough_steps(times, angles, rates)
             if not 0 < steps.size < LOOKS / 4:
                 break
             more = (times[steps] + times[steps + 1]) / 2
@@ -146,6 +160,13 @@ class Steering:
             angles, rates = (np.insert(old, steps + 1, new, axis=0)
                              for old, new in zip((angles, rates), found, strict=True))  # fmt: skip
         return times, angles, rates
+
+    def _rough_steps(self, times: Array, angles: Array, rates: Array) -> npt.NDArray[np.intp]:
+        """Steps at whose ends a spline misses the rates, but for those over a stop."""
+        missed = np.abs(_spline(times, angles)(times, 1) - rates).max(axis=-1)
+        rough = missed > ROUGH * max(1.0 / self.duration, float(np.abs(rates).max()))
+        at_step = (rough[1:] | rough[:-1]) & self._moving((times[1:] + times[:-1]) / 2)
+        return np.flatnonzero(at_step)
 
     @cached_property
     def _near(self) -> Callable[[Array], Array]:
@@ -168,7 +189,10 @@ class Steering:
                          for a, b, slope in zip(angle, rate, slopes, strict=True)])  # fmt: skip
 
     def _there(self, times: Array) -> tuple[Array, tuple[Array, Array, Array], Array, Array]:
-        """Home, what the path asks for seen from there, the times, and its speeds."""
+        """Home, what the path asks for seen from there, the times, and its speeds.
+
+        Speeds are without bound where the path stands still: nothing is left then, whatever angle.
+        """
         positions, rates, seconds = self.motion._at(times)
         q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
         own = self.motion.rows.call("value", q, {**self.motion.options, "t": times})[:, 2]
@@ -177,33 +201,33 @@ class Steering:
         rates, seconds = rates.copy(), seconds.copy()
         for x in (rates, seconds):
             x[:, 0], x[:, 1] = c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1]
-        size = np.linalg.norm(rates[:, :3], axis=-1).clip(1e-300)
+        size = np.linalg.norm(rates[:, :3], axis=-1, keepdims=True)
+        size[size <= STANDING * self._fastest[1]] = np.inf
         return q, (positions, rates, seconds), times, size
 
     def _angles(self, q: Array) -> Array:
         return q[:, [j for _, j in self.pairs]]
 
     def _left(
-        self, q: Array, angles: Array, at: tuple[Array, Array, Array], times: Array
+        self, q: Array, angles: Array, at: tuple[Array, Array, Array], times: Array, size: Array
     ) -> tuple[Array, Array, Array]:
         """What is left of a unit velocity with wheels that stand so; speeds and coordinates."""
         q = q.copy()
         q[:, [j for _, j in self.pairs]] = angles
         nu, misfit = self.motion._speeds(q, at, times, refuse=False)
-        size = np.linalg.norm(at[1][:, :3], axis=-1, keepdims=True).clip(1e-300)
         return misfit / size, nu, q
 
     def _solved(self, times: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
         """Angles and their rates, (T, angles) each, from others near to them."""
         q, at, times, size = self._there(times)
-        angles = _root(lambda d: self._left(q, d, at, times)[0], angles)
-        _, nu, q = self._left(q, angles, at, times)
+        angles = _root(lambda d: self._left(q, d, at, times, size)[0], angles)
+        _, nu, q = self._left(q, angles, at, times, size)
         columns = [k for k, _ in self.pairs]
 
         def left(rates: Array) -> Array:
             turned = nu.copy()
             turned[:, columns] = rates
-            return self.motion._accelerations(q, turned, at, times)[1] / size[:, np.newaxis]
+            return self.motion._accelerations(q, turned, at, times)[1] / size
 
         return angles, _root(left, rates)
 
