@@ -42,9 +42,9 @@ def warn_of_overruled(
         row = names[int(np.argmax(np.abs(derivative[:, place] * shares)))]
         if not moved[place] or not (row in wanted or row.endswith(TOUCH)):
             continue
-        why = (f"what {row} = {wanted[row]:.4g} needs" if row in wanted
+        why = (f"what {row} = {wanted[row]:.4g} needs: leave one of them out" if row in wanted
                else f"where {row.removesuffix(TOUCH)} touches the ground")  # fmt: skip
         told.append(f"{name} = {given[place]:.4g} was asked for, {found[place]:.4g} is {why}")
     if told:
-        warnings.warn("; ".join(told) + "; leave one of them out", NotAsAsked, stacklevel=4)
+        warnings.warn("; ".join(told), NotAsAsked, stacklevel=4)
     return bool(told)
