@@ -232,7 +232,7 @@ def follow(
         forward: The base's direction that the heading of the path means.
         base: Name of the base's body, where there are several.
         others: Further signals by name, as `inverse` takes them, for what the path does not
-            determine (the joints of an arm).
+            determine (the joints of an arm); samples are 501, equally spaced over the duration.
         start: Coordinates at the start that the path does not tell, such as a caster's swivel.
         weights, save_every, parameters: As for `inverse`.
 
@@ -331,7 +331,7 @@ class _PathMotion(GivenMotion):
         if not self.exact:
             rough = ", ".join(signal.name for signal in self.signals if not signal.exact)
             remedy += (
-                f".\n  Or samples of {rough} are too few for splines to differentiate: give a "
+                f".\n  Or splines through the samples of {rough} miss the rates at kinks: give a "
                 "formula of t, or leave out what steers, which the path tells"
             )
         raise InvalidArgument(
