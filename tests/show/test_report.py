@@ -9,9 +9,11 @@ import pytest
 
 import axode as ax
 from axode import gallery
+from axode.show.animation import animate
 from axode.show.mathml import to_mathml
 from axode.show.report import report
 from axode.show.report.playback import playback
+from random_mechanisms import MECHANISMS
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +81,51 @@ def test_long_runs_are_thinned_and_indices_fit(swing, pendulum):
     for mesh in data["meshes"]:
         count = len(numbers(mesh["vertices"])) // 3
         assert numbers(mesh["triangles"], "<u2").max() == count - 1
+
+
+def test_the_runs_own_parameters_shape_it(pendulum):
+    """Wheels of the radius that the run had, and not of the default."""
+    model = pendulum.compile()
+    batch = ax.simulate(model, 0.1, parameters={"r": [0.3, 0.45]}, progress=False)
+    for k, radius in enumerate((0.3, 0.45)):
+        data = playback(model, batch.run(k))
+        tyre = next(m for m in data["meshes"] if m["body"] == model.bodies.index("wheel1"))
+        x, _, z = numbers(tyre["vertices"]).reshape(-1, 3).T
+        assert np.hypot(x, z).max() == pytest.approx(radius, rel=1e-6)
+        tracks = numbers(data["tracks"][0]["points"]).reshape(-1, 3)
+        assert tracks[:, 2] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_run_backwards_is_played_forwards(pendulum):
+    model = pendulum.compile()
+    back = ax.simulate(model, -1.0, start={"theta3": 0.3}, progress=False)
+    data = playback(model, back)
+    assert (np.diff(numbers(data["time"])) > 0).all()
+    theta3 = next(s for s in data["signals"] if s["name"] == "theta3")
+    assert numbers(theta3["values"])[-1] == pytest.approx(0.3)
+
+
+def test_a_mechanism_that_time_moves_is_where_the_clock_puts_it():
+    """Poses are asked for with the time of each moment."""
+    model = MECHANISMS["disk_on_plate"]().derive().compile()
+    run = ax.simulate(model, 1.0, progress=False)
+    vectors = numbers(playback(model, run)["poses"]).reshape(-1, len(model.bodies), 7)
+    q = np.array([run[name][-1] for name in model.coordinates])
+    assert vectors[-1, :, :3] == pytest.approx(model.poses(q, t=1.0)[:, :3, 3], abs=1e-5)
+
+
+def test_an_animation_moves(pendulum, swing, tmp_path):
+    from PIL import Image, ImageChops
+
+    path = animate(pendulum.compile(), swing, tmp_path / "swing.gif", frames_a_second=4,
+                   width=80, height=60)  # fmt: skip
+    with Image.open(path) as film:
+        assert film.n_frames == 4 and film.size == (80, 60)
+        first = film.convert("RGB")
+        film.seek(2)
+        assert ImageChops.difference(first, film.convert("RGB")).getbbox() is not None
+    with pytest.raises(ax.InvalidArgument, match=r"has to end in \.gif"):
+        animate(pendulum.compile(), swing, tmp_path / "swing.mp4")
 
 
 def test_a_mechanism_without_a_run_stands_still(tmp_path):

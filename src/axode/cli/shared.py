@@ -12,7 +12,6 @@ import typer
 
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
-WRONG_COMMAND = 2
 INTERRUPTED = 130
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]

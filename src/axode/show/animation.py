@@ -12,8 +12,8 @@ import numpy as np
 from axode.codegen.modelfile import write_atomically
 from axode.errors import InvalidArgument, NotApplicable
 from axode.show.camera import Camera
+from axode.show.motion import Motion, scene_with
 from axode.show.picture import camera_of, picture
-from axode.show.report.playback import poses_along
 from axode.show.scene import touch_points
 
 if TYPE_CHECKING:
@@ -46,11 +46,13 @@ def animate(
                               "  Remedy: batch.run(0)")  # fmt: skip
     end = float(run.ended)
     count = max(2, round(abs(end - run.time[0]) / speed * frames_a_second))
-    poses = poses_along(model, run.resample(np.linspace(run.time[0], end, count)))
-    view = camera or camera_of(model.scene, poses[:: max(1, count // LOOKED_AT)], width / height)
-    tracks = touch_points(model.scene, poses) if model.scene.touches else None
+    frames_of = run.resample(np.linspace(run.time[0], end, count))
+    poses = Motion(frames_of, model).all_poses(count)[1]
+    scene = scene_with(model, run.parameters)
+    view = camera or camera_of(scene, poses[:: max(1, count // LOOKED_AT)], width / height)
+    tracks = touch_points(scene, poses) if scene.touches else None
     image = _image()
-    frames = [image(picture(model.scene, p, camera=view, width=width, height=height,
+    frames = [image(picture(scene, p, camera=view, width=width, height=height,
                             tracks=None if tracks is None else tracks[: k + 1]))
               for k, p in enumerate(poses)]  # fmt: skip
     palette = frames[-1].quantize(160)  # one for all, so that nothing flickers

@@ -48,7 +48,7 @@ def picture(
     else:
         lowest = min((points[:, 2].min() for _, points, _ in placed), default=0.0)
         normal, point = np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, lowest])
-    canvas.floor(point, normal, _grid(scene.size))
+    canvas.floor(point, normal, scene.spacing)
     for mesh, points, _ in placed:
         canvas.shadow(points, mesh.triangles, point, normal)
     canvas.lay_shadow()
@@ -88,13 +88,6 @@ def _ribbon(track: Array, normal: Array, half: float) -> tuple[Array, Indices]:
     triangles = np.concatenate([np.column_stack([k, k + 1, k + n]),
                                 np.column_stack([k + 1, k + n + 1, k + n])])  # fmt: skip
     return np.concatenate([above - side, above + side]), triangles.astype(np.int32)
-
-
-def _grid(size: float) -> float:
-    """A round distance between the floor's lines: 1, 2 or 5 times a power of ten [m]."""
-    rough = size / 2
-    power = 10.0 ** math.floor(math.log10(rough))
-    return power * max(step for step in (1.0, 2.0, 5.0) if step * power <= rough * (1 + 1e-9))
 
 
 class _Canvas:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -101,6 +102,13 @@ class Scene:
         for key, kind in kinds.items():
             data[key] = tuple(kind(**item) for item in data[key])
         return cls(**data)
+
+    @property
+    def spacing(self) -> float:
+        """A round distance between the lines of a floor: 1, 2 or 5 times a power of ten [m]."""
+        rough = self.size / 2
+        power = 10.0 ** math.floor(math.log10(rough))
+        return power * max(step for step in (1.0, 2.0, 5.0) if step * power <= rough * (1 + 1e-9))
 
     @property
     def stance(self) -> Array:

@@ -50,7 +50,7 @@ class _Shaping:
             name=self.mechanism.name, bodies=tuple(body.name for body in self.mechanism.bodies),
             solids=tuple(self._solids()), floors=tuple(floors), touches=tuple(touches),
             cords=tuple(self._cords()), size=self.size, up=self._up(),
-            centres=tuple(_triple(self.vector(body.com)) for body in self.mechanism.bodies),
+            centres=tuple(solids.triple(self.vector(body.com)) for body in self.mechanism.bodies),
         )  # fmt: skip
 
     def _up(self) -> tuple[float, float, float]:
@@ -59,7 +59,7 @@ class _Shaping:
         strength = float(np.linalg.norm(gravity))
         if self.mechanism.contacts or not strength > 0:
             return 0.0, 0.0, 1.0
-        return _triple(0.0 - gravity / strength)
+        return solids.triple(0.0 - gravity / strength)
 
     # numbers -----------------------------------------------------------------------------------
 
@@ -240,15 +240,15 @@ class _Shaping:
     def _touch(self, contact: Contact, floors: dict[Floor, int]) -> Touch:
         plane = contact.plane
         point, normal = self.vector(plane.point), _unit(self.vector(plane.normal))
-        floor = Floor(plane.on, _triple(point), _triple(normal))
-        axis = _triple(_unit(self.vector(contact.axis))) if contact.wheel.has_axis else None
-        return Touch(contact.name, contact.body, _triple(self.vector(contact.at)), axis,
+        floor = Floor(plane.on, solids.triple(point), solids.triple(normal))
+        axis = solids.triple(_unit(self.vector(contact.axis))) if contact.wheel.has_axis else None
+        return Touch(contact.name, contact.body, solids.triple(self.vector(contact.at)), axis,
                      self.number(contact.wheel.radius),
                      floors.setdefault(floor, len(floors)))  # fmt: skip
 
     def _cords(self) -> Iterator[Cord]:
         for strut in self.mechanism.struts:
-            ends = _triple(self.vector(strut.at)), _triple(self.vector(strut.child_at))
+            ends = solids.triple(self.vector(strut.at)), solids.triple(self.vector(strut.child_at))
             yield Cord((strut.parent, strut.child), ends)
 
 
@@ -264,7 +264,3 @@ def _distinct(points: list[Array], near: float) -> list[Array]:
 def _unit(v: Array) -> Array:
     scaled: Array = v / np.linalg.norm(v)
     return scaled
-
-
-def _triple(v: Array) -> tuple[float, float, float]:
-    return float(v[0]), float(v[1]), float(v[2])

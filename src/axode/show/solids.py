@@ -28,8 +28,8 @@ def solid(
     body: str, kind: str, size: npt.ArrayLike, at: npt.ArrayLike, axes: Array, colour: Colour
 ) -> Solid:
     """One solid; `axes` has its own axes in its columns."""
-    columns = tuple(_triple(axes[:, k]) for k in range(3))
-    return Solid(body, kind, _triple(size), _triple(at), columns, colour)  # type: ignore[arg-type]
+    columns = tuple(triple(axes[:, k]) for k in range(3))
+    return Solid(body, kind, triple(size), triple(at), columns, colour)  # type: ignore[arg-type]
 
 
 def rod(body: str, a: Array, b: Array, radius: float, colour: Colour) -> Solid:
@@ -107,6 +107,7 @@ def _about_z(angle: float) -> Array:
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _triple(value: Any) -> Triple:
+def triple(value: Any) -> Triple:
+    """Three plain numbers."""
     x, y, z = (float(v) for v in value)
     return x, y, z

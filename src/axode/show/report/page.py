@@ -16,9 +16,10 @@ import numpy as np
 
 from axode.errors import AxodeError
 from axode.show.mathml import to_mathml
+from axode.show.motion import Motion, scene_with
 from axode.show.picture import picture
 from axode.show.report.font import math_font
-from axode.show.report.playback import playback, poses_along
+from axode.show.report.playback import playback
 from axode.show.style import figure_style
 
 if TYPE_CHECKING:
@@ -98,11 +99,12 @@ def _file(name: str) -> str:
 
 
 def _player(model: Model, run: Trajectory | None) -> str:
-    poses = model.poses(model.home) if run is None else poses_along(model, run)[0]
+    scene, poses = model.scene, model.poses(model.home)
+    if run is not None:
+        scene = scene_with(model, run.parameters)
+        poses = Motion(run, model).poses(float(run.time[0]))
     data = json.dumps(playback(model, run), separators=(",", ":")).replace("</", "<\\/")
-    return PLAYER.format(
-        still=_png(picture(model.scene, poses)), data=data, script=_file("player.js")
-    )
+    return PLAYER.format(still=_png(picture(scene, poses)), data=data, script=_file("player.js"))
 
 
 def _png(pixels: Any) -> str:

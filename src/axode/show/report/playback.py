@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.show.meshes import meshes
+from axode.show.motion import Motion, scene_with
 from axode.show.scene import Array, Scene, touch_points
 
 if TYPE_CHECKING:
@@ -21,20 +22,21 @@ MOST = 1500
 
 def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
     """All that moves, in JSON's own types; without a run, the mechanism at home."""
-    scene = model.scene
     if run is None:
-        frames = None
+        frames, times, scene = None, np.zeros(1), model.scene
         poses = model.poses(model.home)[np.newaxis]
     else:
         frames = run.resample(_times(run))
-        poses = poses_along(model, frames)
+        scene = scene_with(model, run.parameters)
+        times, poses = Motion(frames, model).all_poses(len(frames))
     tracks = touch_points(scene, poses)
     stance = scene.stance  # anything but one only where there are no floors
     poses = stance @ poses
     return {
         "name": scene.name,
         "size": scene.size,
-        "time": packed([0.0] if frames is None else frames.time),
+        "spacing": scene.spacing,
+        "time": packed(times),
         "meshes": [
             {"body": _index(scene, m.body), "colour": list(m.colour),
              "vertices": packed(m.vertices), "normals": packed(m.normals),
@@ -52,14 +54,6 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
                    "ends": [list(end) for end in cord.ends]} for cord in scene.cords],
         "signals": [] if frames is None else _signals(frames),
     }  # fmt: skip
-
-
-def poses_along(model: Model, run: Trajectory) -> Array:
-    """Poses of all bodies at all samples of one run: (T, bodies, 4, 4)."""
-    q = np.stack([run[name] for name in model.coordinates], axis=-1)
-    parameters = run.info.get("parameters") or {}
-    values = {} if model.facts.fixed else {"parameters": parameters}
-    return np.asarray(model.poses(q, **values))  # type: ignore[arg-type]
 
 
 def packed(values: npt.ArrayLike, kind: str = "<f4") -> str:
@@ -88,5 +82,6 @@ def _index(scene: Scene, body: str) -> int:
 
 
 def _signals(run: Trajectory) -> list[dict[str, Any]]:
+    onward = 1 if run.time[-1] >= run.time[0] else -1  # a run backwards is played forwards
     return [{"name": name, "unit": run.unit(name), "kind": run.kinds[name],
-             "values": packed(run[name])} for name in run.names]  # fmt: skip
+             "values": packed(run[name][::onward])} for name in run.names]  # fmt: skip

@@ -106,8 +106,6 @@
   const home = box(0), middle = [0, 1, 2].map((i) => (home[0][i] + home[1][i]) / 2);
   const floor = data.floors.length ? data.floors[0]
     : { body: -1, point: [0, 0, home[0][2]], normal: [0, 0, 1] };
-  const power = Math.pow(10, Math.floor(Math.log10(data.size / 2)));
-  const spacing = power * [5, 2, 1].find((s) => s * power <= data.size / 2 * 1.000001);
   const square = buffer(new Float32Array([-1, -1, 0, 1, -1, 0, 1, 1, 0, -1, 1, 0]), gl.ARRAY_BUFFER);
   const lines = gl.createBuffer();
   function ribbon(track) { // a line with a width, lying on the floor
@@ -176,7 +174,7 @@
     ground.use();
     gl.uniformMatrix4fv(ground.place, false, new Float32Array([...f.u, 0, ...f.v, 0, ...f.n, 0, ...f.p, 1]));
     gl.uniformMatrix4fv(ground.view, false, e.view);
-    gl.uniform1f(ground.spacing, spacing);
+    gl.uniform1f(ground.spacing, data.spacing);
     gl.uniform1f(ground.reach, reach);
     gl.uniform3fv(ground.middle, e.target);
     gl.drawArrays(gl.TRIANGLE_FAN, 0, 4);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,7 @@ class Drawing:
         return Floor(GROUND, (float(x), float(y), float(z)), self.scene.up)
 
     def _grid(self, name: str, floor: Floor) -> Any:
-        size, cell = self.scene.size, _round_length(self.scene.size / 2)
+        size, cell = self.scene.size, self.scene.spacing
         moving = floor.body != GROUND
         return self._server.scene.add_grid(
             name, width=2 * size, height=2 * size, infinite_grid=not moving,
@@ -118,7 +117,7 @@ class Drawing:
         shift = _centre(poses) - self._centre if self.followed else np.zeros(3)
         turn = self.scene.stance[:3, :3]
         self._world.position, self._world.wxyz = -turn @ shift, _wxyz(turn)
-        cell = 5 * _round_length(self.scene.size / 2)
+        cell = 5 * self.scene.spacing
         for floor, grid in self._floors:
             if floor.body == GROUND:  # endless floors are large, not endless
                 axes = axes_along(floor.normal)
@@ -188,12 +187,6 @@ def _centre(poses: Array) -> Array:
 def _wxyz(matrices: Array) -> Array:
     quaternions: Array = np.roll(Rotation.from_matrix(matrices).as_quat(), 1, axis=-1)
     return quaternions
-
-
-def _round_length(rough: float) -> float:
-    """1, 2 or 5 times a power of ten, at most as long."""
-    power = 10.0 ** math.floor(math.log10(rough))
-    return power * max(step for step in (1.0, 2.0, 5.0) if step * power <= rough * (1 + 1e-9))
 
 
 def _coil(a: Array, b: Array, width: float) -> Array:

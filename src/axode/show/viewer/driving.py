@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from axode.errors import AxodeError
+from axode.show.motion import scene_with
 from axode.show.viewer.contacts import force_arrows
 from axode.show.viewer.curves import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import MODES, Drive
 from axode.show.viewer.looks import Looks
-from axode.show.viewer.motion import scene_with
 from axode.show.viewer.steering import steering
 from axode.show.viewer.trails import trail_points
 

@@ -14,12 +14,12 @@ from axode.errors import InvalidArgument
 from axode.mechanism.mechanism import Mechanism
 from axode.results.trajectory import Trajectory
 from axode.show.camera import Camera
+from axode.show.motion import Motion, scene_with
 from axode.show.picture import camera_of
 from axode.show.scene import Array, Scene
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import Drive
 from axode.show.viewer.driving import Driving
-from axode.show.viewer.motion import Motion, scene_with
 from axode.show.viewer.playing import Playing
 from axode.show.viewer.server import serve
 from axode.show.viewer.trails import checked_trails

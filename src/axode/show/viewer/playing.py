@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from axode.show.motion import Motion, scene_with
 from axode.show.viewer.contacts import force_arrows
 from axode.show.viewer.curves import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.looks import Looks
-from axode.show.viewer.motion import Motion, scene_with
 from axode.show.viewer.playback import Playback
 from axode.show.viewer.trails import trail_points
 
