@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -164,6 +165,19 @@ def test_what_cannot_be_told(pendulum, swing, tmp_path):
     with pytest.raises(ax.FileError, match="cannot write"):
         report(pendulum, tmp_path / "file" / "page.html")
     assert not list(tmp_path.glob("*.html*"))
+
+
+@pytest.mark.parametrize("name", ["four_bar", "six_legged_platform"])
+def test_without_the_converter_equations_are_tex(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
+    page = report(gallery.build(name), tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "pip install axode[report]" in page and r"\dot{\nu}" in page and "<math" not in page
+
+
+def test_without_matplotlib_the_remedy_is_told(pendulum, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ax.NotApplicable, match=r"pip install axode\[plot\]"):
+        report(pendulum, tmp_path / "x.html")
 
 
 def test_names_cannot_break_the_page(tmp_path):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from axode.codegen.modelfile import write_atomically
 from axode.errors import InvalidArgument
 from axode.show.report.page import page
+from axode.show.style import need_matplotlib
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
@@ -36,10 +37,12 @@ def report(
 
     Raises:
         FileError: if it cannot be written.
+        NotApplicable: if matplotlib, from the extra `report`, is not installed.
     """
     file = Path(path)
     if file.suffix.lower() not in (".html", ".htm"):
         raise InvalidArgument(f"a report is a page: '{file}' has to end in .html")
+    need_matplotlib()
     equations, model = _sides(what)
     if run is None and hasattr(what, "resample"):
         run = what

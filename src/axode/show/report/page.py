@@ -202,18 +202,16 @@ def _description(equations: Equations | None, model: Model) -> Iterator[str]:
 
 
 def _equations(equations: Equations) -> str:
-    """As formulas; a long model's as much as can be read."""
-    tex = equations.latex()
+    """As formulas, or as TeX where nothing turns it into formulas; a long model's only in short."""
+    tex, more = equations.latex(), ""
     if len(tex) > LONG:
-        shown = to_mathml(r"I\,\dot{\nu} + C\,\nu = \tau + \gamma + \delta")
-        return (f'<div class="formula">{shown}</div><p>Written out they fill {len(tex):,} '
-                "characters of TeX, which nobody would read here; <code>equations.latex()</code> "
-                "gives them.</p>")  # fmt: skip
+        more = (f"<p>Written out they fill {len(tex):,} characters of TeX, which nobody would read "
+                "here; <code>equations.latex()</code> gives them.</p>")  # fmt: skip
+        tex = r"I\,\dot{\nu} + C\,\nu = \tau + \gamma + \delta"
     try:
-        return f'<div class="formula">{to_mathml(tex)}</div>'
+        return f'<div class="formula">{to_mathml(tex)}</div>{more}'
     except (AxodeError, ValueError) as error:
-        remark = html.escape(str(error))
-        return f"<p>{remark}</p><pre>{html.escape(tex)}</pre>"
+        return f"<p>{html.escape(str(error))}</p><pre>{html.escape(tex)}</pre>{more}"
 
 
 def _names(model: Model) -> str:
