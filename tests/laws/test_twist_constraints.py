@@ -9,7 +9,6 @@ from axode.symbolic.twist_constraints import TwistConstraints
 from laws.cases import ROUNDING, case_of
 from random_mechanisms import MECHANISMS
 
-
 COUPLED = ("coupled_tree", "geared_five_bar", "differential_car")
 
 

@@ -122,7 +122,10 @@ FAULTS = {
         "terms.weld: joint 'weld' is fixed and has no coordinate. Coordinates: base.x",
     ),
     "loop": (
-        lambda m: (m.add_loop("l", ax.Spherical(), parent="a", child="b"), m.add_gear("k", "a", "l", 1.0)),
+        lambda m: (
+            m.add_loop("l", ax.Spherical(), parent="a", child="b"),
+            m.add_gear("k", "a", "l", 1.0),
+        ),
         "terms.l: joint 'l' closes a loop and has no coordinate of its own; add it before",
     ),
     "offset of speeds": (
@@ -134,7 +137,7 @@ FAULTS = {
         lambda m: m.add_coupling("k", {"a": 1.0, "b": Time()}),
         "terms: time may stand only in a prescribed motion",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", FAULTS)
@@ -303,10 +306,10 @@ FILE_FAULTS = {
         "Did you mean 'ratio'?",
     ),
     "name twice": (
-        '[belt.g]\njoint_a = "a"\njoint_b = "b"\n[gear.g]\njoint_a = "a"\njoint_b = "b"\nratio = 1\n',
-        "line  24  [belt.g] the name is used 2 times; names are unique",
+        '[belt.g]\njoint_a = "a"\njoint_b = "b"\n[rack.g]\npinion = "a"\nslide = "s"\nradius = 1\n',
+        "line  27  [rack.g] the name is used 2 times; names are unique",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", FILE_FAULTS)
