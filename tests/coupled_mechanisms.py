@@ -12,7 +12,7 @@ def gripper_arm(coupled: bool = True, n: int = 7) -> ax.Mechanism:
     for i in range(n):
         name = f"link{i}"
         bot.add_body(
-            name, mass=4.0 - 0.4 * i, com=(0.01 * i, 0.03, -0.05), inertia=(0.04, 0.03, 0.02)
+            name, mass=4.0 / (1 + 0.2 * i), com=(0.01 * i, 0.03, -0.05), inertia=(0.04, 0.03, 0.02)
         )
         bot.add_joint(
             f"joint{i}",
