@@ -83,6 +83,6 @@ def operations(mechanism: ax.Mechanism) -> int:
 
 
 def test_a_coupled_gripper_costs_about_nothing():
-    """Seven axes: within 2 % of the uncoupled arm. Twenty: within 10 %, where projection takes twice as many."""
+    """Seven axes: within 2 %; twenty: within 10 %, where projection takes twice as many."""
     assert operations(gripper_arm()) <= 1.02 * operations(gripper_arm(coupled=False))
     assert operations(gripper_arm(n=20)) <= 1.1 * operations(gripper_arm(coupled=False, n=20))
