@@ -16,7 +16,7 @@ from typing import Any
 
 from axode.errors import InvalidArgument
 from axode.mechanism.bodies import Body
-from axode.mechanism.expressions import Expression, Scalar, as_scalar, format_scalar
+from axode.mechanism.expressions import Expression, Operation, Scalar, as_scalar, format_scalar
 from axode.mechanism.geometry import minus
 from axode.mechanism.parts import Connection, as_name, convert, joint_name
 
@@ -45,6 +45,8 @@ class Coupling:
 
 def _term(joint: str, coefficient: Scalar) -> tuple[str, str]:
     """Sign and text of a coefficient times a coordinate."""
+    if isinstance(coefficient, Operation) and coefficient.kind == "neg":
+        return "-", f"({format_scalar(coefficient.operands[0])}) {joint}"
     if isinstance(coefficient, Expression):
         return "+", f"({format_scalar(coefficient)}) {joint}"
     size = "" if abs(coefficient) == 1.0 else f"{abs(coefficient):.12g} "
