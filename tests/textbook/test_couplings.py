@@ -311,6 +311,20 @@ def test_motors_on_both_sides_are_redundant():
     assert u[7] == pytest.approx(u[8])  # least effort: shared alike
 
 
+def test_motors_on_joints_that_cannot_move_give_nothing():
+    """Two belts of different ratios lock a and b; c moves, and nothing drives it."""
+    m = shafts(3)
+    m.drives.pop()
+    m.add_belt("slow", "a", "b", 1.0)
+    m.add_belt("fast", "a", "b", 2.0)
+    e = m.derive()
+    assert (e.actuation, e.mobility.locked) == ("underactuated", ("a.rate", "b.rate"))
+    u, missing = e.compile("interpreter").inverse_dynamics(
+        [0.0, 0.0, 0.0], [0.0], [1.0], residual=True
+    )
+    assert (u.tolist(), missing.tolist()) == ([0.0, 0.0], [I_C])
+
+
 def test_a_gear_across_a_loop_keeps_its_cranks_opposite():
     """Symmetric cranks of a five-bar: the tip moves straight up and down."""
     bot = geared_five_bar()
