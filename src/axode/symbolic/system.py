@@ -18,7 +18,13 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
 from axode.symbolic.assembly import Assembly
 from axode.symbolic.complement import Complement, Leg
-from axode.symbolic.constraints import Row, column_of, matrix_of, prescribed_rows
+from axode.symbolic.constraints import (
+    Row,
+    column_of,
+    coupling_rows,
+    matrix_of,
+    prescribed_rows,
+)
 from axode.symbolic.contacts import contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
 from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
@@ -256,6 +262,7 @@ def _all_rows(tree: Tree) -> list[Row]:
         rows += loop_rows(tree, loop, motion, u)
     for contact in tree.mechanism.contacts:
         rows += contact_rows(tree, contact, motion, u)
+    rows += coupling_rows(tree)
     rows += prescribed_rows(tree)
     return rows
 
@@ -285,10 +292,15 @@ def _refuse_contradictions(
 
 def _immobile(mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport) -> Immobile:
     names = ", ".join(rows[r].name for r in report.kept)
+    remove = "Remove a loop or a prescribed motion"
+    if any(row.kind == "coupling" for row in rows):
+        remove = (
+            "Make the ratios of couplings agree, remove a coupling, a loop or a prescribed motion"
+        )
     return Immobile(
         f"mechanism '{mechanism.name}' cannot move: {tree.v.shape[0]} speeds, {len(report.kept)} "
-        f"independent rows ({names}).\n  Remove a loop or a prescribed motion, give a joint more "
-        "freedom, or let a wheel slide with lateral='free'."
+        f"independent rows ({names}).\n  {remove}, give a joint more freedom, or let a wheel slide "
+        "with lateral='free'."
     )
 
 
