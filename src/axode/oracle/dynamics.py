@@ -1,0 +1,233 @@
+"""Newton's and Euler's laws of all bodies, and what they say about the joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from axode.mechanism.mechanism import Mechanism
+from axode.oracle.forces import Loads, armature, body_loads, joint_forces, motor_map, wrench_loads
+from axode.oracle.joints import moving_directions
+from axode.oracle.machine import Frames, Machine, Twists, real
+from axode.oracle.numbers import Array, cross, dot, rate, turned
+from axode.oracle.rows import (
+    applied,
+    constraint_rows,
+    joint_rows,
+    matrix_of,
+    speed_forms,
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows on the joint speeds at one state: A v = b and A v_dot + bias = 0."""
+
+    names: tuple[str, ...]
+    A: Array
+    b: Array
+    bias: Array
+
+
+@dataclass(frozen=True)
+class TreeForces:
+    """Forces on the joint speeds, and how large the terms are that they are sums of."""
+
+    value: Array
+    size: Array
+
+
+class Oracle(Machine):
+    """A mechanism by maximal coordinates: six for every body, all joints as constraints.
+
+    Args:
+        mechanism: What is described.
+        parameters: Values of its parameters instead of their defaults.
+    """
+
+    def __init__(self, mechanism: Mechanism, parameters: Mapping[str, float] | None = None) -> None:
+        super().__init__(mechanism, parameters)
+        self.armature = armature(self)
+        self.motors = motor_map(self)
+
+    # what can be said without solving anything -------------------------------------------------
+
+    def poses(self, q: Array) -> tuple[Array, Array]:
+        """Axes and origins of all bodies but the ground: bodies x 3 x 3, bodies x 3."""
+        frames = self.frames(np.asarray(q, dtype=float))
+        return np.stack(frames.R[1:], axis=-3), np.stack(frames.p[1:], axis=-2)
+
+    def inverse(self, q: Array, v: Array, v_dot: Array) -> TreeForces:
+        """What inputs and constraints must give on all joint speeds, by virtual power.
+
+        Arrays may have a leading axis of states.
+        """
+        frames, twists = self.along(q, v, v_dot)
+        loads = [-1.0 * x for x in self._inertial(frames, twists)]
+        for strut in body_loads(self, real(frames), _real(twists)):
+            for body, n, f in strut:
+                loads[body][..., :3] += n
+                loads[body][..., 3:] += f
+        passive, rotors = joint_forces(self, q, v), self.armature * v_dot
+        virtual = self._power(real(frames), loads)
+        return TreeForces(
+            rotors - passive - virtual.value, np.abs(rotors) + np.abs(passive) + virtual.size
+        )
+
+    def inputs(self, q: Array) -> Array:
+        """Force on each speed for unit inputs, motors before wrenches: speeds x inputs."""
+        frames = self.frames(q)
+        columns = [self.motors]
+        for wrench in wrench_loads(self, frames):
+            for unit in wrench:
+                columns.append(self._power(frames, self._stacked(unit, q)).value[:, np.newaxis])
+        return np.concatenate(columns, axis=1)
+
+    def rows(self, q: Array, v: Array, t: float = 0.0) -> Rows:
+        """Loops, wheels and prescribed motions at one state, on the joint speeds."""
+        frames, twists = self.along(q, v)
+        moving = constraint_rows(self, frames, self.stepped(q, v), t)
+        J = self.jacobian(q)
+        G = matrix_of([row.form for row in moving], len(self.body_names) - 1)
+        bias = [rate(applied(row.form, twists.w, twists.u)) - row.motion.dd for row in moving]
+        rates = np.array([row.motion.d for row in moving])
+        names = tuple(row.name for row in moving)
+        return Rows(names, G.real @ J, rates, np.array(bias, dtype=float))
+
+    def mass_matrix(self, q: Array) -> Array:
+        """Inertia on all joint speeds, constraints aside: J^T M J and the rotors."""
+        J = self.jacobian(q)
+        M = self._mass(self.frames(q))
+        return np.asarray(J.T @ M @ J + np.diag(self.armature))
+
+    # all bodies at once --------------------------------------------------------------------------
+
+    def forward(self, q: Array, v: Array, u: Array, t: float = 0.0) -> Array:
+        """Accelerations of all joint speeds for inputs u.
+
+        Newton and Euler for all bodies, every joint of the tree a constraint like the others:
+
+            [M  G^T] [V_dot]   [F]
+            [G   0 ] [-l   ] = [-g],   least squares, shortest where rows repeat each other.
+        """
+        frames, twists = self.along(q, v)
+        bodies = len(self.body_names) - 1
+        rows = [row for i in range(len(self.joints)) for row in joint_rows(self, frames, i)]
+        rows += constraint_rows(self, frames, self.stepped(q, v), t)
+        G = matrix_of([row.form for row in rows], bodies)
+        V = np.concatenate([np.concatenate(pair) for pair in zip(twists.w, twists.u, strict=True)])
+        V = V[6:].real
+        g = rate(G) @ V - np.array([row.motion.dd for row in rows])
+        speeds = matrix_of(speed_forms(self, frames), bodies)
+        S, drift = speeds.real, rate(speeds) @ V
+        M = self._mass(real(frames)) + S.T @ (self.armature[:, np.newaxis] * S)
+        F = self._loads(q, v, u, real(frames), _real(twists))
+        F = F + S.T @ (joint_forces(self, q, v) + self.motors @ u[: self.motors.shape[1]])
+        F = F - S.T @ (self.armature * drift) - self._velocity_terms(frames, twists)
+        V_dot = _solve_bodies(M, G.real, F, -g)
+        return np.asarray(S @ V_dot + drift)
+
+    def _loads(self, q: Array, v: Array, u: Array, frames: Frames, twists: Twists) -> Array:
+        """Wrenches on all bodies from struts and from outside."""
+        total = np.zeros(6 * len(self.body_names))
+        loads = [load for strut in body_loads(self, frames, twists) for load in strut]
+        units = [unit for wrench in wrench_loads(self, frames) for unit in wrench]
+        for value, unit in zip(u[self.motors.shape[1] :], units, strict=True):
+            loads += [(body, value * n, value * f) for body, n, f in unit]
+        for body, n, f in loads:
+            total[6 * body : 6 * body + 6] += np.concatenate([n, f])
+        return total[6:]
+
+    def _velocity_terms(self, frames: Frames, twists: Twists) -> Array:
+        """What Newton and Euler ask for while twists do not change, gravity taken off."""
+        still = Twists([x.real for x in twists.w], [x.real for x in twists.u])
+        return np.concatenate(self._inertial(frames, still)[1:])
+
+    def _mass(self, frames: Frames) -> Array:
+        """M of all bodies on their twists at the frames' origins."""
+        bodies = len(self.body_names) - 1
+        M = np.zeros((6 * bodies, 6 * bodies))
+        for body in range(1, bodies + 1):
+            r, m = turned(frames.R[body], self.centre[body]), self.mass[body]
+            skew = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
+            own = slice(6 * body - 6, 6 * body)
+            tensor = frames.R[body] @ self.tensor[body] @ frames.R[body].T
+            M[own, own] = np.block(
+                [[tensor - m * skew @ skew, m * skew], [-m * skew, m * np.eye(3)]]
+            )
+        return M
+
+    def _inertial(self, frames: Frames, twists: Twists) -> list[Array]:
+        """Rate of momentum minus weight of every body, moment about its frame's origin first.
+
+        Momenta are complex steps: their imaginary parts are what Newton and Euler ask for.
+        """
+        needs = []
+        for body, (R, w, u) in enumerate(zip(frames.R, twists.w, twists.u, strict=True)):
+            arm = turned(R, self.centre[body])
+            linear = self.mass[body] * (u + cross(w, arm))
+            angular = turned(R, turned(self.tensor[body], turned(np.swapaxes(R, -1, -2), w)))
+            f = rate(linear + 0j) - self.mass[body] * self.gravity
+            n = rate(angular + 0j) + cross(arm.real, f)
+            needs.append(np.concatenate([n, f], axis=-1))
+        return needs
+
+    def _stacked(self, loads: Loads, q: Array) -> list[Array]:
+        stacked = [np.zeros((*q.shape[:-1], 6)) for _ in self.body_names]
+        for body, n, f in loads:
+            stacked[body] = stacked[body] + np.concatenate([n + 0 * f, f + 0 * n], axis=-1)
+        return stacked
+
+    def _power(self, frames: Frames, loads: list[Array]) -> TreeForces:
+        """Power of loads on all bodies for unit joint speeds, with the size of its terms."""
+        leading = loads[0].shape[:-1]
+        value = np.zeros((*leading, len(self.speeds)))
+        size = np.zeros((*leading, len(self.speeds)))
+        n = [load[..., :3].copy() for load in loads]  # about the frames' origins
+        f = [load[..., 3:].copy() for load in loads]
+        n_size = [np.sqrt(dot(x, x)) for x in n]
+        f_size = [np.sqrt(dot(x, x)) for x in f]
+        for i in reversed(range(len(self.joints))):
+            joint = self.joints[i]
+            child, parent, origin = joint.child, joint.parent, frames.child_origin[i]
+            out, back = frames.p[child] - origin, frames.p[child] - frames.p[parent]
+            moment = n[child] + cross(out, f[child])
+            reach, far = np.sqrt(dot(out, out)), np.sqrt(dot(back, back))
+            W, V = moving_directions(joint, frames.parent_axes[i], frames.child_axes[i])
+            for k in range(joint.v.stop - joint.v.start):
+                angular, linear = W[..., k], V[..., k]
+                j = joint.v.start + k
+                value[..., j] = dot(angular, moment) + dot(linear, f[child])
+                turns, slides = (np.sqrt(dot(x, x)) for x in (angular, linear))
+                size[..., j] = turns * (n_size[child] + reach * f_size[child])
+                size[..., j] += slides * f_size[child]
+            n[parent] = n[parent] + n[child] + cross(back, f[child])
+            f[parent] = f[parent] + f[child]
+            n_size[parent] = n_size[parent] + n_size[child] + far * f_size[child]
+            f_size[parent] = f_size[parent] + f_size[child]
+        return TreeForces(value, size)
+
+
+def _real(twists: Twists) -> Twists:
+    return Twists([x.real for x in twists.w], [x.real for x in twists.u])
+
+
+def _solve_bodies(M: Array, G: Array, F: Array, c: Array) -> Array:
+    """V_dot of the KKT system, unknowns and rows scaled to the size of one."""
+    inertia = np.diag(M)
+    usual = np.median(inertia[inertia > 0.0]) if (inertia > 0.0).any() else 1.0
+    D = 1.0 / np.sqrt(np.where(inertia > 0.0, inertia, usual))
+    G_scaled = G * D
+    length = np.linalg.norm(G_scaled, axis=1).clip(1e-300)
+    G_scaled = G_scaled / length[:, np.newaxis]
+    size, count = len(M), len(G)
+    K = np.zeros((size + count, size + count))
+    K[:size, :size] = M * D * D[:, np.newaxis]
+    K[:size, size:], K[size:, :size] = G_scaled.T, G_scaled
+    x = np.linalg.lstsq(K, np.concatenate([F * D, c / length]), rcond=1e-13)[0]
+    return np.asarray(x[:size] * D)
+
+
+__all__ = ["Oracle", "Rows", "TreeForces"]
