@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from axode.mechanism.mechanism import Mechanism
-from axode.oracle.forces import Loads, armature, body_loads, joint_forces, motor_map, wrench_loads
+from axode.oracle.forces import armature, body_loads, joint_forces, motor_map, wrench_loads
 from axode.oracle.joints import moving_directions
 from axode.oracle.machine import Frames, Machine, Twists, real
 from axode.oracle.numbers import Array, cross, dot, rate, turned
 from axode.oracle.rows import (
     applied,
+    changed,
     constraint_rows,
     joint_rows,
     matrix_of,
@@ -23,12 +24,17 @@ from axode.oracle.rows import (
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows on the joint speeds at one state: A v = b and A v_dot + bias = 0."""
+    """Rows on the joint speeds at one state: A v = b and A v_dot + bias = 0.
+
+    Sizes are those of the terms that entries and biases are sums of, row by row.
+    """
 
     names: tuple[str, ...]
     A: Array
     b: Array
     bias: Array
+    A_size: Array
+    bias_size: Array
 
 
 @dataclass(frozen=True)
@@ -66,23 +72,27 @@ class Oracle(Machine):
         """
         frames, twists = self.along(q, v, v_dot)
         loads = [-1.0 * x for x in self._inertial(frames, twists)]
+        sizes = self._inertial_sizes(frames, twists)
         for strut in body_loads(self, real(frames), _real(twists)):
             for body, n, f in strut:
-                loads[body][..., :3] += n
-                loads[body][..., 3:] += f
+                loads[body] = loads[body] + np.concatenate([n, f], axis=-1)
+                sizes[body] = sizes[body] + np.stack([_length(n), _length(f)], axis=-1)
         passive, rotors = joint_forces(self, q, v), self.armature * v_dot
-        virtual = self._power(real(frames), loads)
+        virtual = self._power(real(frames), loads, sizes)
         return TreeForces(
             rotors - passive - virtual.value, np.abs(rotors) + np.abs(passive) + virtual.size
         )
 
     def inputs(self, q: Array) -> Array:
-        """Force on each speed for unit inputs, motors before wrenches: speeds x inputs."""
-        frames = self.frames(q)
+        """Force on each speed for unit inputs at one configuration, motors before wrenches."""
+        if not self.mechanism.wrenches:
+            return self.motors
+        J, frames = self.jacobian(q), self.frames(q)
         columns = [self.motors]
         for wrench in wrench_loads(self, frames):
-            for unit in wrench:
-                columns.append(self._power(frames, self._stacked(unit, q)).value[:, np.newaxis])
+            for body, n, f in (load for unit in wrench for load in unit):
+                own = J[6 * body - 6 : 6 * body] if body else np.zeros((6, len(self.speeds)))
+                columns.append((own.T @ np.concatenate([n, f]))[:, np.newaxis])
         return np.concatenate(columns, axis=1)
 
     def rows(self, q: Array, v: Array, t: float = 0.0) -> Rows:
@@ -94,7 +104,11 @@ class Oracle(Machine):
         bias = [rate(applied(row.form, twists.w, twists.u)) - row.motion.dd for row in moving]
         rates = np.array([row.motion.d for row in moving])
         names = tuple(row.name for row in moving)
-        return Rows(names, G.real @ J, rates, np.array(bias, dtype=float))
+        A_size = (_lengths(G.real) @ _lengths(J.T).T).max(axis=1, initial=0.0)
+        bias_size = [changed(row.form, twists.w, twists.u) + abs(row.motion.dd) for row in moving]
+        return Rows(
+            names, G.real @ J, rates, np.array(bias, dtype=float), A_size, np.array(bias_size)
+        )
 
     def mass_matrix(self, q: Array) -> Array:
         """Inertia on all joint speeds, constraints aside: J^T M J and the rotors."""
@@ -174,33 +188,38 @@ class Oracle(Machine):
             needs.append(np.concatenate([n, f], axis=-1))
         return needs
 
-    def _stacked(self, loads: Loads, q: Array) -> list[Array]:
-        stacked = [np.zeros((*q.shape[:-1], 6)) for _ in self.body_names]
-        for body, n, f in loads:
-            stacked[body] = stacked[body] + np.concatenate([n + 0 * f, f + 0 * n], axis=-1)
-        return stacked
+    def _inertial_sizes(self, frames: Frames, twists: Twists) -> list[Array]:
+        """How large the terms of `_inertial` are, of moments and of forces."""
+        found = []
+        for body, (R, w, u) in enumerate(zip(frames.R, twists.w, twists.u, strict=True)):
+            spin, turning = _length(w.real), _length(rate(w + 0j))
+            arm = _length(turned(R.real, self.centre[body]))
+            a = _length(rate(u + 0j)) + arm * (turning + spin**2) + _length(self.gravity)
+            force = self.mass[body] * a
+            moment = np.linalg.norm(self.tensor[body]) * (turning + spin**2) + arm * force
+            found.append(np.stack([moment, force], axis=-1))
+        return found
 
-    def _power(self, frames: Frames, loads: list[Array]) -> TreeForces:
+    def _power(self, frames: Frames, loads: list[Array], sizes: list[Array]) -> TreeForces:
         """Power of loads on all bodies for unit joint speeds, with the size of its terms."""
         leading = loads[0].shape[:-1]
         value = np.zeros((*leading, len(self.speeds)))
         size = np.zeros((*leading, len(self.speeds)))
         n = [load[..., :3].copy() for load in loads]  # about the frames' origins
         f = [load[..., 3:].copy() for load in loads]
-        n_size = [np.sqrt(dot(x, x)) for x in n]
-        f_size = [np.sqrt(dot(x, x)) for x in f]
+        n_size, f_size = ([size[..., i] for size in sizes] for i in range(2))
         for i in reversed(range(len(self.joints))):
             joint = self.joints[i]
             child, parent, origin = joint.child, joint.parent, frames.child_origin[i]
             out, back = frames.p[child] - origin, frames.p[child] - frames.p[parent]
             moment = n[child] + cross(out, f[child])
-            reach, far = np.sqrt(dot(out, out)), np.sqrt(dot(back, back))
+            reach, far = _length(out), _length(back)
             W, V = moving_directions(joint, frames.parent_axes[i], frames.child_axes[i])
             for k in range(joint.v.stop - joint.v.start):
                 angular, linear = W[..., k], V[..., k]
                 j = joint.v.start + k
                 value[..., j] = dot(angular, moment) + dot(linear, f[child])
-                turns, slides = (np.sqrt(dot(x, x)) for x in (angular, linear))
+                turns, slides = _length(angular), _length(linear)
                 size[..., j] = turns * (n_size[child] + reach * f_size[child])
                 size[..., j] += slides * f_size[child]
             n[parent] = n[parent] + n[child] + cross(back, f[child])
@@ -208,6 +227,15 @@ class Oracle(Machine):
             n_size[parent] = n_size[parent] + n_size[child] + far * f_size[child]
             f_size[parent] = f_size[parent] + f_size[child]
         return TreeForces(value, size)
+
+
+def _lengths(rows: Array) -> Array:
+    """Of the vectors, three numbers each, that rows are made of."""
+    return np.asarray(np.linalg.norm(rows.reshape(len(rows), rows.shape[1] // 3, 3), axis=-1))
+
+
+def _length(x: Array) -> Array:
+    return np.sqrt(dot(x, x))
 
 
 def _real(twists: Twists) -> Twists:
@@ -228,6 +256,3 @@ def _solve_bodies(M: Array, G: Array, F: Array, c: Array) -> Array:
     K[:size, size:], K[size:, :size] = G_scaled.T, G_scaled
     x = np.linalg.lstsq(K, np.concatenate([F * D, c / length]), rcond=1e-13)[0]
     return np.asarray(x[:size] * D)
-
-
-__all__ = ["Oracle", "Rows", "TreeForces"]

@@ -166,6 +166,3 @@ def real(frames: Frames) -> Frames:
     """Frames without the rates that they carry."""
     parts = (getattr(frames, field.name) for field in fields(frames))
     return Frames(*([x.real for x in part] for part in parts))
-
-
-__all__ = ["Frames", "Machine", "Twists", "real"]

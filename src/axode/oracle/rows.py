@@ -14,7 +14,17 @@ import numpy as np
 from axode.mechanism.wheels import Contact, Mecanum
 from axode.oracle.joints import Placed, held_directions, rate_matrix, speed_directions
 from axode.oracle.machine import Frames, Machine
-from axode.oracle.numbers import Array, Jet, cross, dot, motion_at, numbers, shortest_turn, turned
+from axode.oracle.numbers import (
+    Array,
+    Jet,
+    cross,
+    dot,
+    motion_at,
+    numbers,
+    rate,
+    shortest_turn,
+    turned,
+)
 
 Form = dict[int, tuple[Array, Array]]  # by body: n and f of n . w + f . u
 
@@ -43,6 +53,17 @@ def applied(form: Form, w: list[Array], u: list[Array]) -> Array:
     total = np.asarray(0.0)
     for body, (n, f) in form.items():
         total = total + dot(n, w[body]) + dot(f, u[body])
+    return total
+
+
+def changed(form: Form, w: list[Array], u: list[Array]) -> float:
+    """How large the terms are of which the rate of a form's value is made."""
+    total = 0.0
+    for body, (n, f) in form.items():
+        for weight, x in ((n, w[body]), (f, u[body])):
+            weight, x = weight + 0j, x + 0j
+            total += float(np.linalg.norm(weight.real) * np.linalg.norm(rate(x)))
+            total += float(np.linalg.norm(rate(weight)) * np.linalg.norm(x.real))
     return total
 
 
@@ -165,16 +186,3 @@ def _combined(forms: list[Form], weights: dict[int, Array]) -> Form:
             old_n, old_f = total.get(body, (0.0, 0.0))
             total[body] = (old_n + scale * n, old_f + scale * f)
     return total
-
-
-__all__ = [
-    "Form",
-    "Row",
-    "applied",
-    "between",
-    "constraint_rows",
-    "joint_rows",
-    "matrix_of",
-    "speed_forms",
-    "wheel_directions",
-]
