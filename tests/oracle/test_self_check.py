@@ -127,7 +127,7 @@ def test_nearly_parallel_axes_are_right_or_refused(e):
     function_graph(equations, "forward_dynamics", fixed=False)
 
 
-# parts that the oracle showed to be wrong ----------------------------------------------------------
+# parts that the oracle showed to be wrong --------------------------------------------------------
 
 
 def ball_on_plate(turn):
