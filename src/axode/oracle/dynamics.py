@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,14 @@ class TreeForces:
     size: Array
 
 
+@dataclass(frozen=True)
+class Solution:
+    """Accelerations of the joint speeds, and the condition of the system they solve."""
+
+    v_dot: Array
+    condition: float
+
+
 class Oracle(Machine):
     """A mechanism by maximal coordinates: six for every body, all joints as constraints.
 
@@ -83,17 +91,18 @@ class Oracle(Machine):
             rotors - passive - virtual.value, np.abs(rotors) + np.abs(passive) + virtual.size
         )
 
-    def inputs(self, q: Array) -> Array:
+    def inputs(self, q: Array) -> TreeForces:
         """Force on each speed for unit inputs at one configuration, motors before wrenches."""
         if not self.mechanism.wrenches:
-            return self.motors
+            return TreeForces(self.motors, np.abs(self.motors))
         J, frames = self.jacobian(q), self.frames(q)
-        columns = [self.motors]
+        columns, sizes = [self.motors], [np.abs(self.motors)]
         for wrench in wrench_loads(self, frames):
             for body, n, f in (load for unit in wrench for load in unit):
                 own = J[6 * body - 6 : 6 * body] if body else np.zeros((6, len(self.speeds)))
                 columns.append((own.T @ np.concatenate([n, f]))[:, np.newaxis])
-        return np.concatenate(columns, axis=1)
+                sizes.append(_lengths(own.T) @ np.array([_length(n), _length(f)])[:, np.newaxis])
+        return TreeForces(np.concatenate(columns, axis=1), np.concatenate(sizes, axis=1))
 
     def rows(self, q: Array, v: Array, t: float = 0.0) -> Rows:
         """Loops, wheels and prescribed motions at one state, on the joint speeds."""
@@ -119,17 +128,28 @@ class Oracle(Machine):
     # all bodies at once --------------------------------------------------------------------------
 
     def forward(self, q: Array, v: Array, u: Array, t: float = 0.0) -> Array:
-        """Accelerations of all joint speeds for inputs u.
+        """Accelerations of all joint speeds for inputs u."""
+        return self.solve(q, v, u, t).v_dot
+
+    def solve(
+        self, q: Array, v: Array, u: Array, t: float = 0.0, kept: Collection[str] | None = None
+    ) -> Solution:
+        """Solve for the accelerations of all bodies at once.
 
         Newton and Euler for all bodies, every joint of the tree a constraint like the others:
 
             [M  G^T] [V_dot]   [F]
             [G   0 ] [-l   ] = [-g],   least squares, shortest where rows repeat each other.
+
+        Args:
+            q, v, u, t: State, inputs and time.
+            kept: Names of the rows beyond the tree's joints that hold; all unless given.
         """
         frames, twists = self.along(q, v)
         bodies = len(self.body_names) - 1
         rows = [row for i in range(len(self.joints)) for row in joint_rows(self, frames, i)]
-        rows += constraint_rows(self, frames, self.stepped(q, v), t)
+        others = constraint_rows(self, frames, self.stepped(q, v), t)
+        rows += [row for row in others if kept is None or row.name in kept]
         G = matrix_of([row.form for row in rows], bodies)
         V = np.concatenate([np.concatenate(pair) for pair in zip(twists.w, twists.u, strict=True)])
         V = V[6:].real
@@ -140,8 +160,8 @@ class Oracle(Machine):
         F = self._loads(q, v, u, real(frames), _real(twists))
         F = F + S.T @ (joint_forces(self, q, v) + self.motors @ u[: self.motors.shape[1]])
         F = F - S.T @ (self.armature * drift) - self._velocity_terms(frames, twists)
-        V_dot = _solve_bodies(M, G.real, F, -g)
-        return np.asarray(S @ V_dot + drift)
+        V_dot, condition = _solve_bodies(M, G.real, F, -g)
+        return Solution(S @ V_dot + drift, condition)
 
     def _loads(self, q: Array, v: Array, u: Array, frames: Frames, twists: Twists) -> Array:
         """Wrenches on all bodies from struts and from outside."""
@@ -242,7 +262,7 @@ def _real(twists: Twists) -> Twists:
     return Twists([x.real for x in twists.w], [x.real for x in twists.u])
 
 
-def _solve_bodies(M: Array, G: Array, F: Array, c: Array) -> Array:
+def _solve_bodies(M: Array, G: Array, F: Array, c: Array) -> tuple[Array, float]:
     """V_dot of the KKT system, unknowns and rows scaled to the size of one."""
     inertia = np.diag(M)
     usual = np.median(inertia[inertia > 0.0]) if (inertia > 0.0).any() else 1.0
@@ -254,5 +274,6 @@ def _solve_bodies(M: Array, G: Array, F: Array, c: Array) -> Array:
     K = np.zeros((size + count, size + count))
     K[:size, :size] = M * D * D[:, np.newaxis]
     K[:size, size:], K[size:, :size] = G_scaled.T, G_scaled
-    x = np.linalg.lstsq(K, np.concatenate([F * D, c / length]), rcond=1e-13)[0]
-    return np.asarray(x[:size] * D)
+    x, _, rank, values = np.linalg.lstsq(K, np.concatenate([F * D, c / length]), rcond=1e-13)
+    condition = float(values[0] / values[rank - 1]) if rank else 1.0
+    return np.asarray(x[:size] * D), condition

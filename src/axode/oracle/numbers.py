@@ -75,7 +75,7 @@ def quaternion_turn(q: Array) -> Array:
 def rotation_of(rotation: Any, parameters: Mapping[str, Any]) -> Array:
     """A rotation of a description as a matrix: roll-pitch-yaw, quaternion or matrix."""
     if isinstance(rotation[0], tuple):
-        return np.array([numbers(row, parameters) for row in rotation])
+        return nearest_rotation(np.array([numbers(row, parameters) for row in rotation]))
     values = numbers(rotation, parameters)
     if len(values) == 4:
         return quaternion_turn(values / np.linalg.norm(values))
@@ -83,6 +83,13 @@ def rotation_of(rotation: Any, parameters: Mapping[str, Any]) -> Array:
         return np.eye(3)
     x, y, z = (axis_turn(e, angle) for e, angle in zip(np.eye(3), values, strict=True))
     return np.asarray(z @ y @ x)
+
+
+def nearest_rotation(R: Array) -> Array:
+    """The rotation nearest to a matrix that was written with few digits, by Newton's iteration."""
+    for _ in range(3):
+        R = (R + np.linalg.inv(R).T) / 2
+    return R
 
 
 def shortest_turn(axis: Array) -> Array:
