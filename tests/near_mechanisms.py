@@ -175,8 +175,9 @@ def near_vehicle(near: Near, size: int) -> ax.Mechanism:
         wheels = (ax.Rolling(radius), ax.Rolling(radius, lateral="free"), ax.Omni(radius),
                   ax.Mecanum(radius), ax.Ball(radius), ax.Ball(radius, lateral="free"))  # fmt: skip
         wheel = wheels[int(rng.integers(len(wheels)))]
+        motor = k == 0 and wheel.has_axis
         bot.add_wheel(f"wheel{k}", wheel, on=chassis, at=(*near.off(corner), radius),
-                      axis=tuple(axis), mass=0.5, ground=plane, motor=k == 0 and wheel.has_axis)  # fmt: skip
+                      axis=tuple(axis), mass=0.5, ground=plane, motor=motor)  # fmt: skip
     return bot
 
 
@@ -191,7 +192,7 @@ def shortest_matrix(normal: np.ndarray) -> np.ndarray:
     return R
 
 
-# rounding ------------------------------------------------------------------------------------------
+# rounding ----------------------------------------------------------------------------------------
 
 
 def rounded(bot: ax.Mechanism, rng: Rng) -> ax.Mechanism:

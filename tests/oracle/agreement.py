@@ -17,7 +17,7 @@ from axode.symbolic.self_check import SelfCheck
 REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
 # of the terms of every sum
 AGREE = 1e-9
-LOST = 1e-6  # of a condition number: up to a million costs no digit of those that are asked for
+FEW = 1e8  # a condition that leaves fewer digits than are asked for
 WELL_CONDITIONED = 1e6  # of the inertia on the independent speeds: beyond it digits are lost
 
 
@@ -28,6 +28,7 @@ class Verdict:
     name: str
     refused: str = ""
     failed: str = ""
+    lost: str = ""  # a rival that has too few digits for this mechanism
     errors: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -56,8 +57,10 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
             continue
         for key, error in function_errors(rival, check).items():
             verdict.errors[f"{name} {key}"] = error
-        if name == "multipliers":  # it inverts the inertia of the tree, with the digits that has
-            verdict.errors["multipliers direct"] /= max(1.0, LOST * tree_condition(check))
+        # these invert the inertia of the tree, with the digits that it has: the check refuses them
+        inverts = name in ("multipliers", "spatial_operators")
+        if inverts and verdict.errors[f"{name} direct"] > AGREE and digits_lost(check) > FEW:
+            verdict.lost = f"{name}: {verdict.errors.pop(f'{name} direct'):.1e}"
     verdict.errors |= body_errors(equations, check)
     wrong = {key: error for key, error in verdict.errors.items() if not error <= AGREE}
     if wrong:
@@ -65,13 +68,13 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
     return verdict
 
 
-def tree_condition(check: SelfCheck) -> float:
-    """Condition of the tree's inertia, speeds scaled alike."""
+def digits_lost(check: SelfCheck) -> float:
+    """Condition of the tree's inertia, or of the system of all bodies if that is worse."""
     worst = 1.0
     for state in check.states:
         M = check.oracle.mass_matrix(state.q)
-        scale = np.sqrt(np.diag(M).clip(1e-300))
-        worst = max(worst, float(np.linalg.cond(M / np.outer(scale, scale))))
+        solution = check.oracle.solve(state.q, state.v, state.u, check.instant)
+        worst = max(worst, float(np.linalg.cond(M)), solution.condition)
     return worst
 
 

@@ -275,5 +275,8 @@ def _solve_bodies(M: Array, G: Array, F: Array, c: Array) -> tuple[Array, float]
     K[:size, :size] = M * D * D[:, np.newaxis]
     K[:size, size:], K[size:, :size] = G_scaled.T, G_scaled
     x, _, rank, values = np.linalg.lstsq(K, np.concatenate([F * D, c / length]), rcond=1e-13)
-    condition = float(values[0] / values[rank - 1]) if rank else 1.0
-    return np.asarray(x[:size] * D), condition
+    # rows that repeat each other leave as many zeros; any other zero is a digit lost
+    repeated = count - (np.linalg.matrix_rank(G) if count else 0)
+    regular = values[: len(values) - repeated]
+    condition = float(values[0] / max(regular[-1], 1e-300)) if len(regular) else 1.0
+    return np.asarray(x[:size] * D), condition if rank == len(regular) else np.inf

@@ -28,13 +28,14 @@ from axode.mechanism.joints import (
 from axode.mechanism.mechanism import Connection
 from axode.oracle.numbers import (
     Array,
+    axes_along,
     axis_turn,
     cross,
+    direction,
     dot,
     numbers,
     quaternion_turn,
     rotation_of,
-    shortest_turn,
     turned,
 )
 
@@ -53,6 +54,7 @@ class Placed:
     child_rotation: Array
     axis: Array  # its directions in the joint's frame; zeros where it has none
     second: Array
+    axes: Array  # z along its only axis, or its frame's own
     pitch: float
     q: slice  # its coordinates and speeds among those of the tree
     v: slice
@@ -67,10 +69,7 @@ def placed(
 ) -> Placed:
     """A joint of a description at values of the parameters."""
     joint = connection.joint
-    axes = [
-        _direction(numbers(getattr(joint, field, (0.0, 0.0, 0.0)), parameters))
-        for field in ("axis", "second")
-    ]
+    along, second = (getattr(joint, name, (0.0, 0.0, 0.0)) for name in ("axis", "second"))
     return Placed(
         connection.name,
         joint,
@@ -80,16 +79,13 @@ def placed(
         rotation_of(connection.rotation, parameters),
         numbers(connection.child_at, parameters),
         rotation_of(connection.child_rotation, parameters),
-        axes[0],
-        axes[1],
+        direction(along, parameters),
+        direction(second, parameters),
+        axes_along(along, parameters) if joint.directions == ("axis",) else np.eye(3),
         float(evaluate(getattr(joint, "pitch", 0.0), parameters)),
         q,
         v,
     )
-
-
-def _direction(axis: Array) -> Array:
-    return np.asarray(axis / (np.linalg.norm(axis) or 1.0))
 
 
 def joint_pose(placed: Placed, q: Array) -> tuple[Array, Array]:
@@ -109,7 +105,7 @@ def joint_pose(placed: Placed, q: Array) -> tuple[Array, Array]:
         case Spherical():
             return quaternion_turn(q), still
         case Planar():
-            return axis_turn(axis, q[..., 2]), q[..., 0:2] @ shortest_turn(axis)[:, 0:2].T
+            return axis_turn(axis, q[..., 2]), q[..., 0:2] @ placed.axes[:, 0:2].T
         case Floating():
             return quaternion_turn(q), q[..., 4:7]
     return np.eye(3), still
@@ -154,7 +150,7 @@ def moving_directions(placed: Placed, parent: Array, child: Array) -> tuple[Arra
         case Spherical():
             W[...] = child
         case Planar():
-            in_plane = child @ shortest_turn(placed.axis)
+            in_plane = child @ placed.axes
             V[..., 0:2], W[..., 2] = in_plane[..., 0:2], axis
         case Floating():
             W[..., 0:3], V[..., 3:6] = child, child
@@ -180,7 +176,7 @@ def speed_directions(placed: Placed, parent: Array, child: Array) -> list[tuple[
         case Spherical():
             return [(child[..., i], zero) for i in range(3)]
         case Planar():
-            in_plane = child @ shortest_turn(placed.axis)
+            in_plane = child @ placed.axes
             return [(zero, in_plane[..., 0]), (zero, in_plane[..., 1]), (axis, zero)]
         case Floating():
             return [
@@ -199,7 +195,7 @@ def held_directions(
     """
     zero = np.zeros(3)
     joint = placed.joint
-    b = first @ shortest_turn(placed.axis) if joint.directions == ("axis",) else first
+    b = first @ placed.axes
     pairs = {f"r{e}": (b[..., i], zero) for i, e in enumerate("xyz")}
     pairs |= {e: (zero, b[..., i]) for i, e in enumerate("xyz")}
     if isinstance(joint, Universal):

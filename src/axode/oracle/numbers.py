@@ -17,6 +17,8 @@ import numpy.typing as npt
 from axode.mechanism.expressions import Expression, evaluate
 
 Array = npt.NDArray[Any]
+ROUNDING = 1e-14  # of a direction's entries
+FROM_BELOW = -0.5  # z of a parameter's direction that is turned to from -z
 STEP = 1e-40  # of complex steps: its square is nothing beside one
 
 
@@ -90,6 +92,27 @@ def nearest_rotation(R: Array) -> Array:
     for _ in range(3):
         R = (R + np.linalg.inv(R).T) / 2
     return R
+
+
+def direction(axis: Any, parameters: Mapping[str, Any]) -> Array:
+    """A direction of a description, of length one; entries that are only rounding are zero."""
+    x = numbers(axis, parameters)
+    x = x / (np.linalg.norm(x) or 1.0)
+    return np.where(np.abs(x) < ROUNDING, 0.0, x)
+
+
+def axes_along(axis: Any, parameters: Mapping[str, Any]) -> Array:
+    """The axes that a description means by a direction alone: z along it, x and y across.
+
+    They are turned to from z the shortest way. An axis with parameters that points down is turned
+    to from -z, half a turn about x away, so that it may pass through -z.
+    """
+    a = direction(axis, parameters)
+    fixed = not any(isinstance(x, Expression) for x in axis)
+    if fixed or axis[0] == 0.0 or axis[1] == 0.0 or a[2] >= FROM_BELOW:
+        return shortest_turn(a)
+    mirror = np.diag([1.0, 1.0, -1.0])
+    return np.asarray(mirror @ shortest_turn(mirror @ a) @ np.diag([1.0, -1.0, 1.0]))
 
 
 def shortest_turn(axis: Array) -> Array:

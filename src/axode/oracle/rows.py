@@ -17,12 +17,13 @@ from axode.oracle.machine import Frames, Machine
 from axode.oracle.numbers import (
     Array,
     Jet,
+    axes_along,
     cross,
+    direction,
     dot,
     motion_at,
     numbers,
     rate,
-    shortest_turn,
     turned,
 )
 
@@ -141,14 +142,14 @@ def wheel_directions(
     values = machine.parameters
     body, ground = machine.number[contact.body], machine.number[contact.plane.on]
     centre = frames.p[body] + turned(frames.R[body], numbers(contact.at, values))
-    upright = _unit(numbers(contact.plane.normal, values))
+    upright = direction(contact.plane.normal, values)
     normal = turned(frames.R[ground], upright)
     radius = machine.value(contact.wheel.radius)
     if not contact.wheel.has_axis:
-        along = turned(frames.R[ground], shortest_turn(upright)[:, 0])
+        along = turned(frames.R[ground], axes_along(contact.plane.normal, values)[:, 0])
         tangents = {"longitudinal": along, "lateral": cross(normal, along)}
         return centre - radius * normal, {"touch": normal, **tangents}
-    axis = turned(frames.R[body], _unit(numbers(contact.axis, values)))
+    axis = turned(frames.R[body], direction(contact.axis, values))
     along = cross(axis, normal)
     along = along / np.sqrt(dot(along, along))[..., np.newaxis]
     across = cross(normal, along)
@@ -158,10 +159,6 @@ def wheel_directions(
         directions["roller"] = np.cos(angle) * across - np.sin(angle) * along
     # the lowest point of the disk lies across both its axis and the heading
     return centre + radius * cross(axis, along), directions
-
-
-def _unit(x: Array) -> Array:
-    return np.asarray(x / np.linalg.norm(x))
 
 
 def _relations(machine: Machine, q: Array, t: float) -> Iterator[tuple[str, dict[int, Array], Jet]]:

@@ -25,8 +25,8 @@ from axode.symbolic.system import System
 Array = npt.NDArray[Any]
 AGREEMENT = 1e-9  # of the terms of each sum; rounding leaves 1e-15 to 1e-12
 SLACK = 10.0  # on what open loops and rows that are only nearly dependent add to a bias
-# The best of solvers leaves 1e-13 of the largest term in every equation, small ones included:
-# this much of the largest term counts, so that AGREEMENT allows it.
+# The best of solvers leaves 1e-13 of the largest forces in every equation, small ones included:
+# so much of them counts that AGREEMENT allows this.
 SOLVED = 1e-4
 INSTANT = 0.37  # [s]: any instant but the special one at zero
 STATES = 2
@@ -147,9 +147,9 @@ class SelfCheck:
             errors = np.abs(mine - expected.value[i]) / expected.size[i].clip(1e-300)
             yield _worst(errors, [f"force on {name}" for name in oracle.speeds])
             if B.size:
-                other = oracle.inputs(state.q)
-                errors = np.abs(B - other.value).max(axis=0)
-                errors = errors / other.size.max(axis=0).clip(1e-300)
+                inputs = oracle.inputs(state.q)
+                errors = np.abs(B - inputs.value).max(axis=0)
+                errors = errors / inputs.size.max(axis=0).clip(1e-300)
                 yield _worst(errors, [f"input {name}" for name in system.forces.input_names])
 
     def _row_differences(self) -> Iterator[Disagreement]:
@@ -224,10 +224,10 @@ class SelfCheck:
         state = self.states[i]
         Theta, drift, B = self._expansions[i]
         if name == "mass_matrix":
-            M = Theta.T @ self.oracle.mass_matrix(state.q) @ Theta
-            size = np.sqrt(np.diag(M).clip(1e-300))
-            mine = result.reshape(len(nu_dot), -1)
-            return np.asarray((np.abs(mine - M) / np.outer(size, size)).max(axis=1, initial=0.0))
+            M = self.oracle.mass_matrix(state.q)
+            size = np.abs(Theta.T) @ np.sqrt(np.diag(M))
+            wrong = np.abs(result.reshape(len(nu_dot), -1) - Theta.T @ M @ Theta)
+            return np.asarray((wrong / np.outer(size, size).clip(1e-300)).max(axis=1, initial=0.0))
         u = state.u
         if name == "forward_dynamics":
             nu_dot = result
@@ -236,7 +236,10 @@ class SelfCheck:
         need = self.oracle.inverse(state.q, state.v, Theta @ nu_dot + drift)
         size = np.abs(Theta.T) @ (need.size + np.abs(B) @ np.abs(u))
         if name == "forward_dynamics":
-            size = size + SOLVED * size.max(initial=0.0)
+            # a solver leaves rounding of the largest forces and speeds in the smallest ones
+            felt = np.sqrt(np.diag(self.oracle.mass_matrix(state.q)))
+            moved = np.abs(Theta) @ np.abs(nu_dot) + np.abs(drift)
+            size = size + SOLVED * (np.abs(Theta.T) @ felt) * (felt @ moved)
         return np.asarray(np.abs(Theta.T @ (need.value - B @ u)) / size.clip(1e-300))
 
 
