@@ -18,7 +18,7 @@ REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
 # of the terms of every sum
 AGREE = 1e-9
 FEW = 1e8  # a condition that leaves fewer digits than are asked for
-WELL_CONDITIONED = 1e6  # of the inertia on the independent speeds: beyond it digits are lost
+WELL_CONDITIONED = 1e5  # of the inertia on the independent speeds: beyond it digits are lost
 
 
 @dataclass

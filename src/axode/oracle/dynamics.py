@@ -21,6 +21,8 @@ from axode.oracle.rows import (
     speed_forms,
 )
 
+SPREAD = 1e-4  # what the scaling of unknowns leaves of the spread of their inertia
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -279,4 +281,9 @@ def _solve_bodies(M: Array, G: Array, F: Array, c: Array) -> tuple[Array, float]
     repeated = count - (np.linalg.matrix_rank(G) if count else 0)
     regular = values[: len(values) - repeated]
     condition = float(values[0] / max(regular[-1], 1e-300)) if len(regular) else 1.0
-    return np.asarray(x[:size] * D), condition if rank == len(regular) else np.inf
+    spread = SPREAD * float(
+        inertia.max(initial=0.0) / inertia.min(where=inertia > 0.0, initial=1e300)
+    )
+    if rank < len(regular):
+        return np.asarray(x[:size] * D), np.inf
+    return np.asarray(x[:size] * D), max(condition, spread)

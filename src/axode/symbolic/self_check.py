@@ -223,9 +223,13 @@ class SelfCheck:
         """By how much a function's result at a state misses each equation of motion."""
         state = self.states[i]
         Theta, drift, B = self._expansions[i]
+        # dependent rows of Theta are solved for, each entry to the rounding of the largest
+        solved = np.abs(Theta).max(axis=1, initial=0.0)
+        solved[list(self.system.independent)] = 0.0
+        parts = np.abs(Theta.T) + SOLVED * solved
         if name == "mass_matrix":
             M = self.oracle.mass_matrix(state.q)
-            size = np.abs(Theta.T) @ np.sqrt(np.diag(M))
+            size = parts @ np.sqrt(np.diag(M))
             wrong = np.abs(result.reshape(len(nu_dot), -1) - Theta.T @ M @ Theta)
             return np.asarray((wrong / np.outer(size, size).clip(1e-300)).max(axis=1, initial=0.0))
         u = state.u
@@ -234,11 +238,12 @@ class SelfCheck:
         else:
             u = result
         need = self.oracle.inverse(state.q, state.v, Theta @ nu_dot + drift)
-        size = np.abs(Theta.T) @ (need.size + np.abs(B) @ np.abs(u))
+        size = parts @ (need.size + np.abs(B) @ np.abs(u))
         if name == "forward_dynamics":
             # a solver leaves rounding of the largest forces and speeds in the smallest ones
             felt = np.sqrt(np.diag(self.oracle.mass_matrix(state.q)))
-            moved = np.abs(Theta) @ np.abs(nu_dot) + np.abs(drift)
+            moved = solved * np.abs(nu_dot).max(initial=0.0)
+            moved[list(self.system.independent)] = np.abs(nu_dot)
             size = size + SOLVED * (np.abs(Theta.T) @ felt) * (felt @ moved)
         return np.asarray(np.abs(Theta.T @ (need.value - B @ u)) / size.clip(1e-300))
 
