@@ -406,7 +406,10 @@ class Mechanism(CouplingMethods):
             raise MechanismError(f"mechanism {name}", found)
 
     def derive(
-        self, formulation: str = "recursive", independent: Sequence[str] | None = None
+        self,
+        formulation: str = "recursive",
+        independent: Sequence[str] | None = None,
+        self_check: bool = True,
     ) -> Equations:
         """Derive the equations of motion.
 
@@ -414,14 +417,17 @@ class Mechanism(CouplingMethods):
             formulation: "recursive", "complement", "multipliers", "lagrange", "virtual_work",
                 "spatial_operators" or "legs" (platforms); all give the same motion.
             independent: Names of the speeds to keep; chosen for you when left out.
+            self_check: Compare the equations with Newton's and Euler's laws of the bodies at two
+                states, and each main function when it is built; takes milliseconds.
 
         Raises:
             MechanismError: if the description is wrong.
             InvalidIndependent: if the speeds named cannot describe the motion.
+            SelfCheckFailed: if the equations are not those of the description.
         """
         from axode.symbolic.equations import derive
 
-        return derive(self.copy(), formulation, independent)
+        return derive(self.copy(), formulation, independent, self_check)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism to a TOML file that `axode.load` reads back exactly."""

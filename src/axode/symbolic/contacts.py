@@ -61,13 +61,16 @@ def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
         carrier = own.parent
     ground = tree.body_link[contact.plane.on]
     ground_pose = tree.body_pose[contact.plane.on]
-    normal = ground_pose.R @ unit_vector(contact.plane.normal, values)
+    upright = unit_vector(contact.plane.normal, values)
+    normal = ground_pose.R @ upright
     point = ground_pose.point(symbolic_vector(contact.plane.point, values))
     return Rolling(
         tree, contact, wheel, tuple(spins), carrier, ground, centre, axis,
         symbolic_scalar(contact.wheel.radius, values),
         tree.carry(normal, ground, carrier), tree.carry_point(point, ground, carrier),
-        tree.carry(align(normal)[:, 0], ground, carrier) if axis is None else SX.zeros(3),
+        # a ball's two directions are the ground body's own, whatever frame its link is kept in
+        tree.carry(ground_pose.R @ align(upright)[:, 0], ground, carrier) if axis is None
+        else SX.zeros(3),
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.complement import ComplementFormulation
 from axode.symbolic.frames import Pose
+from axode.symbolic.self_check import SelfCheck
 from axode.symbolic.spatial import SX
 from axode.symbolic.system import System, build_system
 
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 
 def derive(
-    mechanism: Mechanism, formulation: str = "recursive", independent: Sequence[str] | None = None
+    mechanism: Mechanism,
+    formulation: str = "recursive",
+    independent: Sequence[str] | None = None,
+    self_check: bool = True,
 ) -> Equations:
     """Check a mechanism and derive its equations; see `Mechanism.derive`."""
     if formulation not in FORMULATIONS:
@@ -45,7 +49,11 @@ def derive(
     mechanism.check()
     system = build_system(mechanism, independent)
     check_inertia(system)
-    return Equations(system, formulation)
+    if not self_check:
+        return Equations(system, formulation)
+    checked = SelfCheck(system)
+    checked.check_system()
+    return Equations(system, formulation, checked)
 
 
 class Equations:
@@ -55,8 +63,11 @@ class Equations:
     of `coordinates`, `independent`, `inputs` and `parameters`.
     """
 
-    def __init__(self, system: System, formulation: str) -> None:
+    def __init__(
+        self, system: System, formulation: str, self_check: SelfCheck | None = None
+    ) -> None:
         self.system = system
+        self.self_check = self_check
         self.formulation = formulation
         self._by = FORMULATIONS[formulation](system)
         self._book = (
@@ -306,6 +317,12 @@ class Equations:
         """Under-, fully or redundantly actuated, or not at all."""
         motors = self.system.forces.motors
         return classify(actuation_ranks(self._motor_maps), motors, len(self.independent))
+
+    @cached_property
+    def has_redundant_motors(self) -> bool:
+        """Whether motors repeat each other, so that their efforts are weighed."""
+        chosen = independent_motors(self._motor_maps)
+        return bool(self.independent) and len(chosen) < self.system.forces.motors
 
     @cached_property
     def _motor_maps(self) -> list[np.ndarray]:

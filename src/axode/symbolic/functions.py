@@ -18,6 +18,7 @@ from axode.symbolic.contacts import cosine, sine
 from axode.symbolic.equations import Equations
 from axode.symbolic.frames import symbolic_scalar
 from axode.symbolic.linear import Factor
+from axode.symbolic.self_check import CHECKED
 from axode.symbolic.spatial import SX
 
 Shape = tuple[int, ...]
@@ -112,7 +113,12 @@ def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionG
         raise UnknownName(f"model '{equations.name}'", "function", name, RECIPES)
     recipe = RECIPES[name]
     expression, shape = recipe.expression(equations), recipe.shape(equations)
-    return _graph(equations, name, recipe.arguments, expression, shape, fixed)
+    graph = _graph(equations, name, recipe.arguments, expression, shape, fixed)
+    if equations.self_check is not None and name in CHECKED:
+        motors_suffice = equations.actuation in ("fully actuated", "redundantly actuated")
+        if name != "inverse_dynamics" or motors_suffice:
+            equations.self_check.check_function(name, graph.function, graph.arguments)
+    return graph
 
 
 def jacobian_graph(equations: Equations, name: str, wrt: str, *, fixed: bool) -> FunctionGraph:
@@ -157,7 +163,7 @@ def _graph(
 
 def _idle_arguments(equations: Equations, name: str) -> set[str]:
     """Arguments without meaning for this mechanism."""
-    idle = set() if equations.actuation == "redundantly actuated" else {"weights"}
+    idle = set() if equations.has_redundant_motors else {"weights"}
     if name.startswith("inverse") and len(equations.inputs) == equations.system.forces.motors:
         idle.add("u")  # nothing but motors, which are what is asked for
     return idle
