@@ -20,7 +20,7 @@ def check_inertia(system: System) -> None:
     Raises:
         MechanismError: naming the speed that has no inertia and the bodies to look at.
     """
-    ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
+    ideal = [body.name for body in system.mechanism.bodies if body.is_idealised]
     if not ideal:
         return
     inertia = RecursiveFormulation(system).inertia()
