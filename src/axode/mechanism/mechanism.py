@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from axode.errors import InvalidArgument, MechanismError
 from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
+from axode.mechanism.couplings import Coupling, CouplingMethods
 from axode.mechanism.expressions import Scalar, as_scalar
 from axode.mechanism.forces import (
     Drive,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Mechanism:
+class Mechanism(CouplingMethods):
     """A description of a mechanism, grown by its `add_` methods.
 
     Nothing is checked while it grows; `check` tells all faults at once and `derive` checks first.
@@ -63,6 +64,7 @@ class Mechanism:
     connections: list[Connection] = field(default_factory=list)
     loops: list[Connection] = field(default_factory=list)
     contacts: list[Contact] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
     drives: list[Drive] = field(default_factory=list)
     dampers: list[JointDamper] = field(default_factory=list)
     springs: list[JointSpring] = field(default_factory=list)
@@ -435,14 +437,19 @@ class Mechanism:
 
     def __repr__(self) -> str:
         counted = [(len(self.bodies), "body", "bodies"), (len(self.connections), "joint", "joints")]
-        others = (("loop", self.loops), ("contact", self.contacts), ("motor", self.drives))
+        others = (
+            ("loop", self.loops),
+            ("contact", self.contacts),
+            ("coupling", self.couplings),
+            ("motor", self.drives),
+        )
         counted += [(len(group), what, what + "s") for what, group in others if group]
         parts = [f"{count} {one if count == 1 else many}" for count, one, many in counted]
         return f"Mechanism('{self.name}': {', '.join(parts)})"
 
 
-_LISTS = ("bodies", "connections", "loops", "contacts", "drives", "dampers", "springs", "struts",
-          "wrenches", "prescribed", "measures")  # fmt: skip
+_LISTS = ("bodies", "connections", "loops", "contacts", "couplings", "drives", "dampers", "springs",
+          "struts", "wrenches", "prescribed", "measures")  # fmt: skip
 
 
 __all__ = ["BodyLike", "Connection", "Mechanism"]

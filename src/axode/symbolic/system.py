@@ -18,7 +18,13 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
 from axode.symbolic.assembly import Assembly
 from axode.symbolic.complement import Complement, Leg
-from axode.symbolic.constraints import Row, column_of, matrix_of, prescribed_rows
+from axode.symbolic.constraints import (
+    Row,
+    column_of,
+    coupling_rows,
+    matrix_of,
+    prescribed_rows,
+)
 from axode.symbolic.contacts import contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
 from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
@@ -256,6 +262,7 @@ def _all_rows(tree: Tree) -> list[Row]:
         rows += loop_rows(tree, loop, motion, u)
     for contact in tree.mechanism.contacts:
         rows += contact_rows(tree, contact, motion, u)
+    rows += coupling_rows(tree)
     rows += prescribed_rows(tree)
     return rows
 
