@@ -216,7 +216,7 @@ class ShapeTable(Table):
     length: Number = Field(None, description="Of a cylinder [m].")
     axis: Axis = Field(None, description="Of a cylinder, z unless given.")
     at: Vector = Field(None, description="Its centre in the body's frame [m].")
-    file: StrictStr = Field(None, description="Of a mesh: the address of its file.")
+    file: StrictStr | None = Field(None, description="Of a mesh: the address of its file.")
     scale: Vector = Field(None, description="Of a mesh, along x, y, z of its file.")
     rotation: Rotation = Field(None, description="Of a mesh: its file's axes in the body's.")
 
