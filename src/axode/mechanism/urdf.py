@@ -47,6 +47,7 @@ DAMPING = "damping of joints with several speeds (add_damper takes one of them)"
 _KINDS = {"body": "link", "motor": "joint", "damper": "joint", "loop": "joint",
           "coupling": "joint", "mechanism": "robot"}  # fmt: skip
 _OTHERS = {"sdf": "SDF", "mujoco": "MJCF", "mujocoinclude": "MJCF"}
+_NOT_NEEDED = ("gazebo", "visual", "collision", "material")
 _DEFINITIONS = ("xacro:property", "xacro:macro", "xacro:arg")  # they make nothing by themselves
 
 
@@ -113,12 +114,14 @@ def _find_macros(robot: Element, source: str) -> list[Element]:
     waiting, definitions = [robot], []
     while waiting:
         element = waiting.pop()
+        if element.tag in _NOT_NEEDED:
+            continue
         macros = any("${" in v or "$(" in v for v in element.attributes.values())
         if element.tag in _DEFINITIONS:
             definitions.append(element)
         elif macros or element.tag.startswith("xacro:"):
             raise _macros(element, source)
-        elif element.tag not in ("gazebo", "visual", "collision", "material"):  # not needed
+        else:
             waiting.extend(reversed(element.children))
     return definitions
 

@@ -33,7 +33,7 @@ class JointReader:
         ends = (element.first("parent"), element.first("child"))
         parent, child = (end.attributes.get("link", "") if end else "" for end in ends)
         axis: Numbers = X
-        if kind in (*DRIVEN, "planar"):
+        if kind not in ("fixed", "floating", EXTENSION):
             kind, axis = self._axis(element, kind)
         limit, dynamics = element.first("limit"), element.first("dynamics")
         effort = owner.not_negative(limit, "effort") if limit else 0.0
