@@ -202,6 +202,21 @@ class Growing:
             mechanism.add_wrench(name, ends["child"], at=ends["at"],
                                  frame=dice.among(["world", "body"]))  # fmt: skip
 
+    def coupling(self):
+        """Between coordinates, or between speeds, of joints that are no quaternions."""
+        dice, joints = self.dice, self.mechanism.connections
+        single = [c.name for c in joints if len(c.speeds) == 1]
+        speeds = [speed for c in joints for speed in c.speeds]
+        if len(single) > 1 and dice.random.random() < 0.5:
+            named, offset = single, dice.scalar()
+        else:
+            named, offset = speeds, 0.0
+        if len(named) > 1:
+            count = dice.random.randrange(2, min(4, len(named)) + 1)
+            terms = [(name, dice.among([dice.positive(), -dice.positive()]))
+                     for name in dice.random.sample(named, count)]  # fmt: skip
+            self.mechanism.add_coupling(self.name(), terms, offset=offset)
+
     def measure(self):
         dice, body = self.dice, self.mechanism.bodies[-1]
         self.mechanism.measure(self.name(), dice.among(list(KINDS)), body=body, at=dice.vector(),
@@ -229,7 +244,7 @@ def random_description(seed):
     growing.body()
     steps = [growing.body, growing.body, growing.wheel, growing.caster, growing.contact,
              growing.loop, growing.force, growing.force, growing.motion,
-             growing.measure]  # fmt: skip
+             growing.measure, growing.coupling]  # fmt: skip
     for _ in range(growing.dice.random.randrange(10)):
         growing.dice.among(steps)()
     return growing.mechanism

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from axode.errors import Fault
 from axode.mechanism.couplings import Coupling
 from axode.mechanism.expressions import numeric, shown
+from axode.mechanism.joints import Planar
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.topology import coupled_by, not_in_tree, quaternion_components
+from axode.mechanism.topology import coupled_by, is_rate, not_in_tree, quaternion_components
 
 
 def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
@@ -22,7 +23,7 @@ def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
             value = numeric(coefficient)
             if not math.isfinite(value) or value == 0.0:
                 message = f"must be a finite number other than 0, got {shown(coefficient)}"
-                yield Fault("coupling", name, f"terms.{joint}", message)
+                yield Fault("coupling", name, f"coefficients.{joint}", message)
         if not math.isfinite(numeric(coupling.offset)):
             yield Fault("coupling", name, "offset", "must be finite")
 
@@ -48,7 +49,7 @@ def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
             else:
                 motion = _motion(mechanism, coordinate, speed)
                 if motion in meant:
-                    message = f"is the same motion as '{meant[motion]}'; add their coefficients"
+                    message = f"is the same motion as '{meant[motion]}'; name each motion once"
                     yield Fault("coupling", coupling.name, field, message)
                 meant[motion] = joint
         yield from _offset_of_speeds(mechanism, coupling)
@@ -57,8 +58,11 @@ def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
 def _motion(mechanism: Mechanism, coordinate: str | None, speed: str | None) -> str:
     """The coordinate that a term moves, or the speed that is no coordinate's rate."""
     for connection in mechanism.connections:
-        if speed in connection.speeds and len(connection.speeds) == 1:
-            return connection.coordinates[0]
+        if speed in connection.speeds:
+            k = connection.speeds.index(speed or "")
+            turns = isinstance(connection.joint, Planar) and k == 2
+            if turns or is_rate(connection.joint):
+                return connection.coordinates[k]
     return coordinate or speed or ""
 
 

@@ -168,18 +168,18 @@ class CouplingMethods:
         return self.add_coupling(name, terms, offset=offset)
 
     def add_rack(
-        self, name: str, pinion: JointLike, rack: JointLike, radius: Any, *, offset: Any = 0.0
+        self, name: str, pinion: JointLike, slide: JointLike, radius: Any, *, offset: Any = 0.0
     ) -> Coupling:
-        """Let a pinion move a rack: rack = radius * pinion + offset.
+        """Let a pinion move a rack: slide = radius * pinion + offset.
 
         Args:
             name: Unique among the couplings; its multiplier is the force on the rack.
             pinion: The joint that turns.
-            rack: The joint that slides.
+            slide: The joint of the rack, which slides.
             radius: Of the pinion [m]; negative if the rack moves along its -axis as it turns.
             offset: Place of the rack where the pinion's angle is zero [m].
         """
-        return self._add_slide(name, pinion, rack, "radius", radius, offset)
+        return self._add_slide(name, pinion, slide, "radius", radius, offset)
 
     def add_screw(
         self, name: str, turning: JointLike, slide: JointLike, pitch: Any, *, offset: Any = 0.0

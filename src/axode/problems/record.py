@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
+from axode.problems.observables import force_rows
 from axode.problems.runs import Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 
@@ -144,7 +145,7 @@ def state_columns(
         names = tuple(f"{c}.{part}" for c in model.contacts
                       for part in ("longitudinal", "lateral", "normal"))  # fmt: skip
         yield names, ("N",) * len(names), "force", forces.reshape(*forces.shape[:-2], -1)
-    others = [i for i, row in enumerate(model.rows) if row.rsplit(".", 1)[0] not in model.contacts]
+    others = force_rows(model)
     if others:
         lam = model.multipliers(q, nu, u, **options)[..., others]
         names = tuple(f"{model.rows[i]}.force" for i in others)

@@ -147,6 +147,11 @@ class Assembly:
                 f"The wheel's lowest point stays {side} the ground: put its centre one radius "
                 "above it, or let the base move up and down."
             )
+        if row.kind == "coupling":
+            remedy = (
+                "The offsets of the couplings, or those and the loops, contradict each other: give "
+                "them offsets that one configuration has, or leave this coupling out."
+            )
         return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)
 
     def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:

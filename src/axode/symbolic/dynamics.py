@@ -137,9 +137,9 @@ def articulated_solve(tree: Tree, inertias: list[RigidInertia], armature: SX, fo
         I_a, H_a, M_a = (
             symmetric(I[i] - N_S @ G_N), H[i] - N_S @ G_F, symmetric(M[i] - F_S @ G_F))  # fmt: skip
         if link.turns_only and ca.is_equal(armature[own], SX(0), 1):
-            I_a, H_a = _without_axis(I_a, H_a)
+            I_a, H_a = without_axis(I_a, H_a)
         y = factor.solve(u)
-        _carry_inward(link, (I_a, H_a, M_a), (n[i] + N_S @ y, f[i] + F_S @ y), I, H, M, n, f)
+        carry_inward(link, (I_a, H_a, M_a), (n[i] + N_S @ y, f[i] + F_S @ y), I, H, M, n, f)
     return _accelerations(tree, kept[::-1])
 
 
@@ -148,13 +148,13 @@ def _start(inertias: list[RigidInertia]) -> tuple[list[SX], list[SX], list[SX]]:
             [x.mass * SX.eye(3) for x in inertias])  # fmt: skip
 
 
-def _without_axis(I_a: SX, H_a: SX) -> tuple[SX, SX]:
+def without_axis(I_a: SX, H_a: SX) -> tuple[SX, SX]:
     """A revolute's articulated inertia has nothing left about its axis: say so exactly."""
     I_a[2, :], I_a[:, 2], H_a[2, :] = 0, 0, 0
     return I_a, H_a
 
 
-def _carry_inward(
+def carry_inward(
     link: Link, inertia: tuple[SX, SX, SX], wrench: tuple[SX, SX],
     I: list[SX], H: list[SX], M: list[SX], n: list[SX], f: list[SX],
 ) -> None:  # fmt: skip

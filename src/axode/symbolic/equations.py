@@ -247,7 +247,7 @@ class Equations:
         inertia = self._by.required_inertia() if self.actuation == "underactuated" else SX()
         chosen = independent_motors(self._motor_maps)
         u = solve_inputs(G[:, :motors], need, inertia, self.weights, chosen)
-        u = self._reduced(ca.vertcat(u, given))
+        u = self._reduced(ca.densify(ca.vertcat(u, given)))
         if self.actuation not in ("underactuated", "unactuated"):
             return u, SX.zeros(len(self.independent))
         balance = self.I @ self.nu_dot + self.bias - self.gamma - self.delta

@@ -292,10 +292,15 @@ def _refuse_contradictions(
 
 def _immobile(mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport) -> Immobile:
     names = ", ".join(rows[r].name for r in report.kept)
+    remove = "Remove a loop or a prescribed motion"
+    if any(row.kind == "coupling" for row in rows):
+        remove = (
+            "Make the ratios of couplings agree, remove a coupling, a loop or a prescribed motion"
+        )
     return Immobile(
         f"mechanism '{mechanism.name}' cannot move: {tree.v.shape[0]} speeds, {len(report.kept)} "
-        f"independent rows ({names}).\n  Remove a loop or a prescribed motion, give a joint more "
-        "freedom, or let a wheel slide with lateral='free'."
+        f"independent rows ({names}).\n  {remove}, give a joint more freedom, or let a wheel slide "
+        "with lateral='free'."
     )
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import casadi as ca
 
+from axode.symbolic.clusters import ClusterSolve, find_clusters
 from axode.symbolic.dynamics import (
     articulated_solve,
     composite_inertia,
@@ -86,10 +87,29 @@ class RecursiveFormulation(AbstractFormulation):
         applied = ca.densify(system.forces.B @ system.u)
         if system.is_tree:
             return system.chosen(self._tree_forward(applied - self.tree_forces(None)))
-        force = c.project(applied - self.tree_forces(c.sigma_0))
-        nu_0_dot = Factor.of(self.required_inertia()).solve(force)
-        v_dot = c.expand(nu_0_dot) + c.sigma_0
-        return system.chosen(v_dot)
+        force = applied - self.tree_forces(c.sigma_0)
+        if all(row.on_joints for row in system.kept):
+            return system.chosen(self._coupled_forward(force) + c.sigma_0)
+        return system.chosen(self._projected_forward(force) + c.sigma_0)
+
+    def _projected_forward(self, force: SX) -> SX:
+        """Theta_0 nu_0_dot by the projected composite inertia, (F4)."""
+        c = self.system.complement
+        return c.expand(Factor.of(self.required_inertia()).solve(c.project(force)))
+
+    def _coupled_forward(self, force: SX) -> SX:
+        """The same for rows on joints alone, where articulated bodies take fewer operations."""
+        system = self.system
+        if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
+            return self._projected_forward(force)
+        clusters = find_clusters(system.tree, system.kept)
+        solve = ClusterSolve(system.still_tree, system.regrouped, system.forces.armature,
+                             system.complement.Theta_0, force)  # fmt: skip
+        articulated = solve.accelerations(clusters)
+        longest = _longest_path(system.tree)
+        if longest > ALWAYS_ARTICULATED and max(map(len, clusters)) < longest / 2:
+            return articulated
+        return min((self._projected_forward(force), articulated), key=self._operations)
 
     def _tree_forward(self, force: SX) -> SX:
         """Whichever of composite inertia and articulated bodies takes fewer operations."""
