@@ -5,7 +5,10 @@ before angular ones, and angles without limits as cosine and sine; the root's jo
 speeds are those of the joints that follow no other; ours are mapped onto them by `model.speeds`.
 """
 
+import importlib.metadata
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -32,6 +35,18 @@ def read_by_pinocchio(path, base):
         return pin.buildModelFromUrdf(str(path), *root)
     except (ValueError, RuntimeError) as error:
         raise NotReadByPinocchio(str(error)) from None
+
+
+def packaged_robots():
+    """The folder of the robots of example-robot-data, or of ROBOTS, or None."""
+    if os.environ.get("ROBOTS"):
+        return Path(os.environ["ROBOTS"])
+    try:
+        files = importlib.metadata.files("example-robot-data") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    found = [file for file in files if file.match("robots/panda_description/urdf/panda.urdf")]
+    return Path(found[0].locate()).parents[2] if found else None
 
 
 def their_name(joint):
@@ -172,7 +187,7 @@ class Robot:
             if body.name not in still:
                 total += body.mass
                 moment += body.mass * (poses[body.name] @ [*body.com, 1.0])[:3]
-        return (moment / total, theirs) if total else (moment, moment)  # nothing has no centre
+        return (moment / total, theirs) if total else (np.ones(3), np.ones(3))  # there is none
 
 
 QUANTITIES = ("poses", "mass_centre", "mass_matrix", "inverse_dynamics", "direct_dynamics")

@@ -59,7 +59,6 @@ DEVIATIONS = {
     "leftovers": [
         (3, "robot", "ignored"),
         (9, "link.slide", "not drawn"),
-        (16, "joint.push", "left out"),
         (17, "joint.push", "left out"),
     ],
     "massless_root": [],

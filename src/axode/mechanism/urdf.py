@@ -160,7 +160,7 @@ class Reader:
         root = root_of(links, elements, joints)
         if not complete:  # what seems to hang loose may hang on what could not be read
             del self.findings.faults[known:]
-        is_world = self._is_world(root, base, joints, source)
+        is_world = self._is_world(root, base, elements, joints, source)
         self._rename(elements, named, root if is_world else "")
         for name, owner in links.items():
             self._add_body(name, owner, elements[name], is_ground=is_world and name == root)
@@ -203,11 +203,15 @@ class Reader:
                 joint.owner.note(element, "parent", message, "it is the ground")
                 elements[world] = Element("link", {"name": world}, element.line)
 
-    def _is_world(self, root: str, base: Base | None, joints: list[Joint], source: str) -> bool:
+    def _is_world(
+        self, root: str, base: Base | None, links: dict[str, Element], joints: list[Joint],
+        source: str,
+    ) -> bool:  # fmt: skip
         """Whether the root link is the ground; if a base is asked for, it is a link like others."""
         if root not in WORLDS or base in (None, "fixed"):
             return root in WORLDS
-        if any(joint.parent == root and joint.type != "fixed" for joint in joints):
+        moving = any(joint.parent == root and joint.type != "fixed" for joint in joints)
+        if moving and links[root].first("inertial") is None:
             raise InvalidArgument(
                 f"base='{base}': the root link of {source} is '{root}', the ground itself.\n  "
                 "Leave base out, and let the joint on that link be of type floating or planar."
