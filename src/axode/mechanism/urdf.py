@@ -40,21 +40,41 @@ Base: TypeAlias = Literal["fixed", "floating", "planar"]
 BASES: dict[str, AbstractJoint] = {"fixed": Fixed(), "floating": Floating(), "planar": Planar()}
 WORLDS = ("world", GROUND.name)  # root links that are the ground itself
 _LINK = ("inertial", "visual", "collision")
-_JOINT = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration",
-          "safety_controller")  # fmt: skip
+_JOINT = (
+    "origin",
+    "parent",
+    "child",
+    "axis",
+    "limit",
+    "dynamics",
+    "mimic",
+    "calibration",
+    "safety_controller",
+)
 FRICTION = "dry friction of joints (damping is viscous here)"
 DAMPING = "damping of joints with several speeds (add_damper takes one of them)"
-_KINDS = {"body": "link", "motor": "joint", "damper": "joint", "loop": "joint",
-          "coupling": "joint", "mechanism": "robot"}  # fmt: skip
+_KINDS = {
+    "body": "link",
+    "motor": "joint",
+    "damper": "joint",
+    "loop": "joint",
+    "coupling": "joint",
+    "mechanism": "robot",
+}
 _OTHERS = {"sdf": "SDF", "mujoco": "MJCF", "mujocoinclude": "MJCF"}
 _NOT_NEEDED = ("gazebo", "visual", "collision", "material")
 _DEFINITIONS = ("xacro:property", "xacro:macro", "xacro:arg")  # they make nothing by themselves
 
 
 def mechanism_from_urdf(
-    text: str, source: str, stem: str, base: Base | None = None, *, strict: bool = False,
+    text: str,
+    source: str,
+    stem: str,
+    base: Base | None = None,
+    *,
+    strict: bool = False,
     remarks: list[tuple[int, str, str]] | None = None,
-) -> Mechanism:  # fmt: skip
+) -> Mechanism:
     """Read the mechanism that the text of a URDF file describes.
 
     Args:
@@ -204,9 +224,13 @@ class Reader:
                 elements[world] = Element("link", {"name": world}, element.line)
 
     def _is_world(
-        self, root: str, base: Base | None, links: dict[str, Element], joints: list[Joint],
+        self,
+        root: str,
+        base: Base | None,
+        links: dict[str, Element],
+        joints: list[Joint],
         source: str,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Whether the root link is the ground; if a base is asked for, it is a link like others."""
         if root not in WORLDS or base in (None, "fixed"):
             return root in WORLDS
@@ -258,16 +282,21 @@ class Reader:
         self.mechanism.add_joint(name, joint, parent=GROUND, child=self.names["link", root])
 
     def _add_joint(self, joint: Joint, world: str) -> None:
-        makers = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismatic,
-                  "planar": Planar}  # fmt: skip
+        makers = {
+            "revolute": Revolute,
+            "continuous": Revolute,
+            "prismatic": Prismatic,
+            "planar": Planar,
+        }
         others = {"floating": Floating(), "spherical": Spherical()}
         kind: AbstractJoint = others.get(joint.type, Fixed())
         if joint.type in makers:
             kind = makers[joint.type](joint.axis)
         name = self.names["joint", joint.name]
         parent, child = (self.names.get(("link", n), n) for n in (joint.parent, joint.child))
-        self.mechanism.add_joint(name, kind, parent=parent, child=child, at=joint.at,
-                                 rotation=joint.angles)  # fmt: skip
+        self.mechanism.add_joint(
+            name, kind, parent=parent, child=child, at=joint.at, rotation=joint.angles
+        )
         if joint.friction > 0:
             self.left_out[FRICTION].append(name)
         if joint.damping > 0 and joint.type in DRIVEN:
@@ -276,9 +305,12 @@ class Reader:
             self.left_out[DAMPING].append(name)
         if joint.mimic:
             self.mechanism.add_mimic(
-                name, name, self.names["joint", joint.mimic.leader],
-                multiplier=joint.mimic.multiplier, offset=joint.mimic.offset,
-            )  # fmt: skip
+                name,
+                name,
+                self.names["joint", joint.mimic.leader],
+                multiplier=joint.mimic.multiplier,
+                offset=joint.mimic.offset,
+            )
 
     def _add_motors(self, joints: dict[str, Joint]) -> None:
         """On the joints of the transmissions; without any, where an effort is given.

@@ -28,21 +28,33 @@ class JointReader:
     def read(self, element: Element) -> Joint:
         """The joint with all its numbers."""
         owner = self.owner
-        kind = self._type(element)
+        kind = written = self._type(element)
         at, angles = owner.origin(element)
         ends = (element.first("parent"), element.first("child"))
         parent, child = (end.attributes.get("link", "") if end else "" for end in ends)
         axis: Numbers = X
         if kind not in ("fixed", "floating", EXTENSION):
             kind, axis = self._axis(element, kind)
-        limit, dynamics = element.first("limit"), element.first("dynamics")
+        limit = element.first("limit")
+        dynamics = element.first("dynamics") if written != "fixed" else None
         effort = owner.not_negative(limit, "effort") if limit else 0.0
         damping, friction = (
-            owner.not_negative(dynamics, n) if dynamics and kind != "fixed" else 0.0
-            for n in ("damping", "friction")
-        )  # fmt: skip
-        return Joint(owner, element, kind, parent, child, at, angles, axis, effort, damping,
-                     friction, self._mimic(element))  # fmt: skip
+            owner.not_negative(dynamics, n) if dynamics else 0.0 for n in ("damping", "friction")
+        )
+        return Joint(
+            owner,
+            element,
+            kind,
+            parent,
+            child,
+            at,
+            angles,
+            axis,
+            effort,
+            damping,
+            friction,
+            self._mimic(element),
+        )
 
     def _type(self, element: Element) -> str:
         kind = element.attributes.get("type", "")

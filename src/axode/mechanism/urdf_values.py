@@ -271,9 +271,9 @@ class Owner:
 def exact_angle(text: str) -> float:
     """An angle [rad]; a multiple of a right angle where it is written as one.
 
-    That is a decimal number which shows the first digits of the multiple, ten or more of them,
-    rounded or cut off, or which differs from it as computed numbers do. Zeros then stay zeros in
-    the equations. All other numbers are kept as they are written.
+    That is a decimal number which shows the first digits of the multiple, ten of them rounded, or
+    more of them rounded or cut off, or which differs from it as computed numbers do. Zeros then
+    stay zeros in the equations. All other numbers are kept as they are written.
     """
     value = float(text)
     turns = round(value / (math.pi / 2)) if abs(value) < MANY_TURNS else 0
@@ -286,7 +286,8 @@ def exact_angle(text: str) -> float:
     places = -int(written.as_tuple().exponent)
     digits = len(written.as_tuple().digits)
     last_digit = Decimal(1).scaleb(-places)
-    return nearest if digits >= LEAST_DIGITS and abs(written - exact) < last_digit else value
+    allowed = last_digit if digits > LEAST_DIGITS else last_digit / 2
+    return nearest if digits >= LEAST_DIGITS and abs(written - exact) <= allowed else value
 
 
 def matrix(rotation: Numbers) -> np.ndarray:

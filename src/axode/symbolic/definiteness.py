@@ -79,12 +79,16 @@ def _faults(
         more = [f"and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
         found.setdefault(", ".join(names[:MOST_NAMES] + more), []).append(speed)
     return [
-        Fault("body", names, "inertia",
-              f"nothing resists the motion of {', '.join(speeds)} (smallest eigenvalue "
-              f"{smallest:.2g}); give one of these idealised bodies an inertia, or the joint's "
-              "motor a rotor_inertia")
+        Fault(
+            "body",
+            names,
+            "inertia",
+            f"nothing resists the motion of {', '.join(speeds)} (smallest eigenvalue "
+            f"{smallest:.2g}); give one of these idealised bodies an inertia, or the joint's "
+            "motor a rotor_inertia",
+        )
         for names, speeds in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def _carried(mechanism: Mechanism, speed: str) -> set[str]:
