@@ -13,6 +13,7 @@ import pytest
 
 import axode as ax
 from axode.errors import DoubtfulFile
+from tests.mechanism.random_urdf import rounded_robot
 from tests.peers.robots import QUANTITIES, Robot, read_by_pinocchio
 from tests.peers.trees import relative_error
 
@@ -146,6 +147,16 @@ def test_where_nothing_resists_a_motion_pinocchio_has_no_inertia_either(name):
     M = pin.crba(theirs, theirs.createData(), pin.neutral(theirs))
     M = np.triu(M) + np.triu(M, 1).T
     assert abs(np.linalg.eigvalsh(M)).min() < 1e-15 * abs(M).max()
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("seed", range(8))
+def test_nearly_parallel_axes_and_few_digits(seed, base, tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(rounded_robot(seed))
+    robot = Robot(path, base, seed)
+    for quantity in QUANTITIES:
+        assert relative_error(*getattr(robot, quantity)()) < TOLERANCE, quantity
 
 
 def test_a_joint_without_an_axis_is_fixed():
