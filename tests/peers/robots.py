@@ -65,8 +65,8 @@ class Robot:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.bot = ax.load(path, base=base)
-        self._prepare()
-        self.model = self.bot.derive().compile(target)
+            self._prepare()
+            self.model = self.bot.derive().compile(target)
         rng = np.random.default_rng(seed)
         self.q, self.their_q = self._configuration(rng)
         self.v, self.v_dot, self.u = rng.uniform(-1, 1, (3, self.theirs.nv))  # in their order

@@ -43,18 +43,19 @@ def compare(path, base):
     """A word about one file, and what is worth printing."""
     try:
         robot = Robot(path, base)
-    except ax.MechanismError as error:
-        if "nothing resists" in str(error) and is_singular(path, base):
-            return "no inertia in either", ""
-        return "refused", str(error)
     except ax.InvalidArgument as error:
-        if is_singular(path, base):
-            return "no inertia in either", ""
-        return "refused", str(error)
-    errors = {name: float(relative_error(*getattr(robot, name)())) for name in QUANTITIES}
+        return ("a world that cannot float" if is_singular(path, base) else "refused"), str(error)
+    errors = {name: float(relative_error(*getattr(robot, name)())) for name in QUANTITIES[:-1]}
+    outcome = "agree"
+    try:
+        errors[QUANTITIES[-1]] = float(relative_error(*robot.direct_dynamics()))
+    except ax.MechanismError as error:
+        if not is_singular(path, base):
+            return "refused", str(error)
+        outcome = "agree, without direct dynamics in either"
     worst = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
     said = f"{robot.theirs.nv} dof, {worst} {errors[worst]:.1e}"
-    return ("agree" if errors[worst] < TOLERANCE else "differ"), said
+    return (outcome if errors[worst] < TOLERANCE else "differ"), said
 
 
 def distinct(folders):

@@ -38,9 +38,16 @@ def arms(*kinds):
     return bot
 
 
+def direct_dynamics(mechanism):
+    """Which is asked for after a warning of the same."""
+    with pytest.warns(Doubtful, match="nothing resists the motion of"):
+        equations = mechanism.derive()
+    return equations.forward_dynamics
+
+
 def test_every_motion_without_inertia_is_named_with_its_own_bodies():
     with pytest.raises(ax.MechanismError) as caught:
-        arms("l", "h", "l").derive()
+        direct_dynamics(arms("l", "h", "l"))
     found = [(fault.name, fault.message.split(" (")[0]) for fault in caught.value.faults]
     assert found == [
         ("arm0", "nothing resists the motion of lift0.rate"),
@@ -54,7 +61,7 @@ def test_long_lists_of_bodies_are_cut_short():
         bot.add_body(f"frame{k}", mass=0.0, inertia=POINT)
         bot.add_joint(f"frame{k}", ax.Fixed(), parent="arm0", child=f"frame{k}")
     with pytest.raises(ax.MechanismError) as caught:
-        bot.derive()
+        direct_dynamics(bot)
     assert caught.value.faults[0].name.endswith("frame6, and 13 more")
 
 
@@ -64,7 +71,7 @@ def test_a_body_that_weighs_nothing_but_for_rounding_is_massless(mass):
     if mass == 0.0:
         cart.bodies[0] = ax.Mechanism("m").add_body("platform", mass=0.0, inertia=POINT)
     with pytest.raises(ax.MechanismError, match=r"platform.*nothing resists the motion of"):
-        cart.derive()
+        direct_dynamics(cart)
 
 
 @pytest.mark.parametrize(("moment", "digits"), [(1e-11, 5), (1e-10, 6)])
@@ -102,3 +109,38 @@ def test_negative_energy_is_warned_of_and_computed():
         model = bot.derive().compile("interpreter")
     found = model.forward_dynamics([0, 0], [0, 0], [1.0, 0.0])
     assert found[model.independent.index("lift0.rate")] == pytest.approx(-0.5)
+
+
+def test_what_needs_no_inertia_is_computed_without_it():
+    """A massless arm has no mass and needs no force; everything else is as if it were not there."""
+    with pytest.warns(Doubtful) as caught:
+        model = motors_everywhere(arms("h", "l")).derive().compile("interpreter")
+    assert caught[0].filename == __file__
+    alone = motors_everywhere(arms("h")).derive().compile("interpreter")
+    rng = np.random.default_rng(2)
+    value = {name: rng.uniform(-1, 1, 3) for name in ("turn", "lift0", "lift1")}
+
+    def states(m):
+        q = [value[name][0] for name in m.coordinates]
+        return q, *np.array([value[name.removesuffix(".rate")][1:] for name in m.independent]).T
+
+    there = [model.independent.index(name) for name in alone.independent]
+    M = np.zeros((3, 3))
+    M[np.ix_(there, there)] = alone.mass_matrix(states(alone)[0])
+    np.testing.assert_allclose(model.mass_matrix(states(model)[0]), M, atol=1e-15)
+    torques = dict(zip(model.inputs, model.inverse_dynamics(*states(model)), strict=True))
+    wanted = dict(zip(alone.inputs, alone.inverse_dynamics(*states(alone)), strict=True))
+    assert torques == pytest.approx({**wanted, "lift1.torque": 0.0})
+    q, v, _ = states(model)
+    with pytest.raises(ax.MechanismError, match=r"resists the motion of lift1\.rate"):
+        model.forward_dynamics(q, v, np.zeros(3))
+    with pytest.raises(ax.MechanismError, match=r"resists the motion of lift1\.rate"):
+        ax.simulate(model, 1.0)
+    with pytest.raises(ax.MechanismError, match=r"resists the motion of lift1\.rate"):
+        ax.linearize(model)
+
+
+def motors_everywhere(bot):
+    for connection in bot.connections:
+        bot.add_motor(connection.name, connection.name)
+    return bot

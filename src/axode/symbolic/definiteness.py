@@ -22,21 +22,33 @@ MOST_NAMES = 8  # of bodies in one message
 
 
 def check_inertia(system: System) -> None:
-    """Refuse a mechanism some of whose motions nothing resists.
+    """Warn of motions that nothing resists: without them direct dynamics is not defined.
+
+    Kinematics, mass matrix and inverse dynamics are, so the mechanism is not refused; whatever
+    needs accelerations raises `system.missing_inertia`.
+
+    Warns:
+        Doubtful: naming every speed that has no inertia and the bodies to look at; or if direct
+            dynamics loses most of its digits, or if the kinetic energy can be negative.
+    """
+    missing = system.missing_inertia
+    if missing is not None:
+        what = "Direct dynamics is not defined; kinematics and inverse dynamics are computed."
+        warnings.warn(f"{missing}\n  {what}", Doubtful, stacklevel=4)
+
+
+def find_missing_inertia(system: System) -> MechanismError | None:
+    """Find the motions of a mechanism that nothing resists.
 
     Only idealised bodies (point masses, thin rods, massless brackets), nearly massless ones and
     unphysical ones can cause that.
 
-    Raises:
-        MechanismError: naming every speed that has no inertia and the bodies to look at.
-
-    Warns:
-        Doubtful: if direct dynamics loses most of its digits, or if the kinetic energy can be
-            negative.
+    Returns:
+        An error that names every speed without inertia and the bodies to look at, or None.
     """
     suspects = suspicious_bodies(system.mechanism)
     if not suspects:
-        return
+        return None
     inertia = RecursiveFormulation(system).inertia()
     tree = system.tree
     function = ca.Function("I", [tree.q, tree.t, tree.parameters], [inertia])
@@ -48,10 +60,10 @@ def check_inertia(system: System) -> None:
         smallest = float(values[np.argmin(np.abs(values))])
         if abs(smallest) > SINGULAR and np.abs(np.diag(matrix)).min() > 1e-200:
             _warn(system, suspects, smallest, float(values[0]))
-            return
+            return None
         lost = np.abs(values) <= max(SINGULAR, abs(smallest))
         directions = (vectors[:, lost] / scale[:, None]).T
-    raise MechanismError(
+    return MechanismError(
         f"mechanism '{system.mechanism.name}'", _faults(system, suspects, smallest, directions)
     )
 
@@ -119,4 +131,4 @@ def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) 
         )
     else:
         return
-    warnings.warn(message, Doubtful, stacklevel=5)
+    warnings.warn(message, Doubtful, stacklevel=8)
