@@ -141,10 +141,11 @@ class InertiaTable(Table):
     xz: Number = 0.0
     yz: Number = 0.0
     ideal: StrictBool = False
+    unphysical: StrictBool = False
 
     def build(self) -> Inertia:
         """The inertia it describes."""
-        return Inertia(self.xx, self.yy, self.zz, self.xy, self.xz, self.yz, self.ideal)
+        return Inertia(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
 class GroundTable(Table):
@@ -234,6 +235,9 @@ class ShapeTable(Table):
     length: Number = Field(None, description="Of a cylinder [m].")
     axis: Axis = Field(None, description="Of a cylinder, z unless given.")
     at: Vector = Field(None, description="Its centre in the body's frame [m].")
+    file: StrictStr | None = Field(None, description="Of a mesh: the address of its file.")
+    scale: Vector = Field(None, description="Of a mesh, along x, y, z of its file.")
+    rotation: Rotation = Field(None, description="Of a mesh: its file's axes in the body's.")
 
 
 class BodyTable(Table):

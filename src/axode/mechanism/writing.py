@@ -109,7 +109,7 @@ def _inertia(inertia: Inertia) -> Any:
     if repr(simple) == repr(inertia):
         return _plain(inertia.entries[:3])
     entries = {f.name: _plain(getattr(inertia, f.name)) for f in fields(Inertia)}
-    return entries if inertia.ideal else {n: v for n, v in entries.items() if n != "ideal"}
+    return {name: value for name, value in entries.items() if value is not False}
 
 
 def _connection(connection: Connection) -> dict[str, Any]:

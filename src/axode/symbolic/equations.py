@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, MechanismError, UnknownName
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.actuation import (
     actuation_ranks,
@@ -221,7 +221,14 @@ class Equations:
     @cached_property
     def forward_dynamics(self) -> SX:
         """nu_dot for the inputs u."""
+        self._require_inertia()
         return self._reduced(self._by.forward_dynamics())
+
+    def _require_inertia(self) -> None:
+        """Refuse what divides by an inertia that is not there."""
+        missing = self.system.missing_inertia
+        if missing is not None:
+            raise MechanismError(missing.source, missing.faults)
 
     @cached_property
     def accelerations(self) -> SX:
@@ -231,6 +238,8 @@ class Equations:
     @cached_property
     def multipliers(self) -> SX:
         """Constraint force of every kept row, for the inputs u."""
+        if self.rows:
+            self._require_inertia()
         return self._reduced(self._by.multipliers())
 
     @cached_property
@@ -251,6 +260,8 @@ class Equations:
 
     @cached_property
     def _inverse(self) -> tuple[SX, SX]:
+        if self.actuation == "underactuated":
+            self._require_inertia()
         need, G = self._by.required(self.nu_dot)
         motors = self.system.forces.motors
         given = self.u[motors:, :]
@@ -274,6 +285,7 @@ class Equations:
         """
         from axode.symbolic.hybrid import hybrid_dynamics
 
+        self._require_inertia()
         return hybrid_dynamics(self, accelerations, inputs)
 
     @cached_property

@@ -55,6 +55,13 @@ class System:
     parameter_names: tuple[str, ...]
 
     @cached_property
+    def missing_inertia(self) -> MechanismError | None:
+        """Why direct dynamics is not defined, motions that nothing resists; None if it is."""
+        from axode.symbolic.definiteness import find_missing_inertia
+
+        return find_missing_inertia(self)
+
+    @cached_property
     def nu(self) -> SX:
         """Symbols of the independent speeds."""
         names = [self.tree.speed_names[j] for j in self.independent]
