@@ -112,7 +112,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     pivots = np.abs(model.evaluate("pivots", {"q": q}, options)).min(axis=-1, initial=1.0)
     if not pivots.min(initial=1.0) < SINGULAR:
         return
-    from axode.symbolic.system import repartitioned, rows_at
+    from axode.symbolic.row_choice import rows_at
 
     run = int(np.argmin(pivots))
     equations = model.library.equations
@@ -120,7 +120,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     rows = rows_at(equations.system, q[run], t0, values)
     if rows.lost:
         return
-    better = [equations.speeds[j] for j in repartitioned(equations.system, rows).independent]
+    better = [equations.speeds[j] for j in rows.independent]
     raise SingularConfiguration(
         f"'{model.name}' starts where its independent speeds {', '.join(model.independent)} do not "
         f"tell the others.\n  Derive it with some that do: derive(independent={better!r})",

@@ -1,4 +1,4 @@
-"""Another choice of independent speeds, where the present one becomes singular."""
+"""Another choice of rows and independent speeds, where the present one becomes singular."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INVOLVED = 0.2  # of the largest weight: smaller ones are not named
 
 @dataclass(frozen=True)
 class Choices:
-    """The same mechanism on other independent speeds, or on the same ones solved for otherwise.
+    """The same mechanism on other rows and independent speeds, or on the same ones solved otherwise.
 
     Which rows are solved for which speeds first is chosen where a model is made, and may do badly
     elsewhere; a model that was made for other configurations is therefore not the last word.
@@ -47,15 +47,15 @@ class Choices:
             options: Time and parameters, as models take them.
         """
         from axode.symbolic.equations import Equations
-        from axode.symbolic.system import repartitioned, rows_at
+        from axode.symbolic.row_choice import repartitioned, rows_at
 
         assert isinstance(model.library, SymbolicLibrary)
         equations = model.library.equations
         system = equations.system
         rows = rows_at(system, q, t, system.defaults if p is None else p)
-        weak_rows, free = rows.weakest
+        names, weights, free = rows.weakest
         words = (
-            f"{_weak(equations.rows, weak_rows)}, so that the speeds may also go along "
+            f"{_weak(names, weights)}, so that the speeds may also go along "
             f"{_direction(equations.speeds, free)}"
         )
         if rows.lost:
