@@ -35,6 +35,7 @@ class Outcome:
     time: float = 0.0
     word: str = ""  # the event that stopped it, or the cause of its failure
     last: Array | None = None  # its state then
+    model: int = 0  # number of the model whose speeds that state is in
 
 
 class Batch:

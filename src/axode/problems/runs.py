@@ -13,6 +13,7 @@ from axode.problems.batch import Batch, Outcome
 from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
+from axode.problems.other_models import translate_speeds
 from axode.problems.settings import Settings
 from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR
 from axode.problems.switching import near_singular
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Event
 
 Array = npt.NDArray[np.float64]
-CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another choice of speeds
+CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another model
 
 
 class Runs:
-    """Runs of one mechanism: a batch of them, and batches of those that changed their speeds.
+    """Runs of one mechanism: a batch of them, and batches of those that changed rows or speeds.
 
     Attributes:
-        out: Saved states of all runs, (runs, rows, size), in the model's own speeds.
+        out: Saved states of all runs, (runs, rows, size), each in the speeds of the model that
+            made it.
+        models, plans: The models that runs have used, the user's first, and their inputs.
+        made_by: Number of the model that made each saved state, (runs, rows).
         outcomes: What became of each.
         steps, rejected: How many each took, and how many more it tried.
     """
@@ -49,6 +53,8 @@ class Runs:
         start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
         self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
         self.out[:, 0] = start
+        self.models, self.plans = [model], [plan]
+        self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
         self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
         self._leaving: dict[Model, list[int]] = {}
@@ -94,17 +100,15 @@ class Runs:
             batch.resolve(run, status, cause_of(batch, run))
 
     def _moved(self, batch: Batch, model: Model, runs: npt.NDArray[np.intp]) -> Batch:
-        """Some runs of a batch on other independent speeds, from where they are."""
+        """Some runs of a batch on another model, from where they are."""
         members = batch.members[runs]
         p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
         start = {name: batch.buffers[name][runs] for name in ("q", *CARRIED)
                  if name in batch.rollout.program.state}  # fmt: skip
-        start["nu"] = _speeds(batch.model, model.independent, start["q"], batch.buffers["nu"][runs],
-                              start["t"][:, 0], p)  # fmt: skip
+        start["nu"] = translate_speeds(batch.model, model.independent, start["q"],
+                                       batch.buffers["nu"][runs], start["t"][:, 0], p)  # fmt: skip
         own = self.model.independent
-        plan = self.plan if model is self.model else plan_input(model, self._given, own)
-        if plan is not self.plan:
-            plan = plan.spread((self.count,))
+        plan = self._plan_of(model)
         for run in members.tolist():
             self.outcomes[run] = Outcome()
             self.switched.setdefault(run, []).append(model.independent)
@@ -113,14 +117,17 @@ class Runs:
                      own)  # fmt: skip
 
     def _deliver(self, batch: Batch) -> None:
-        """Take over what a batch has done, in the model's own speeds."""
+        """Take over what a batch has done."""
         self.calls += batch.calls
         for run, (member, outcome) in enumerate(zip(batch.members, batch.outcomes, strict=True)):
             if outcome.status == RUNNING:  # interrupted
                 outcome.time = float(batch.buffers["t"][run, 0])
                 outcome.last = batch.state(run)
             if batch.out is not self.out:
-                self._translate(batch, run, outcome)
+                outcome.model = self.models.index(batch.model)
+                rows = np.flatnonzero(~np.isnan(batch.out[run, :, 0]))
+                self.out[member, rows] = batch.out[run, rows]
+                self.made_by[member, rows] = outcome.model
             self.outcomes[member] = outcome
         if self.settings.method == "rk4":
             self.steps[batch.members] = batch.buffers["step"][:, 0]
@@ -128,28 +135,10 @@ class Runs:
             self.steps[batch.members] = batch.buffers["steps"][:, 0]
             self.rejected[batch.members] = batch.buffers["rejected"][:, 0]
 
-    def _translate(self, batch: Batch, run: int, outcome: Outcome) -> None:
-        rows = np.flatnonzero(~np.isnan(batch.out[run, :, 0]))
-        x, times = batch.out[run, rows], self.settings.times[rows]
-        if outcome.last is not None:
-            x, times = np.vstack([x, outcome.last]), np.append(times, outcome.time)
-        nu = slice(self.n_q, x.shape[1] - 2)
-        p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[run]
-        own = self.model.independent
-        x[:, nu] = _speeds(batch.model, own, x[:, : self.n_q], x[:, nu], times, p)
-        self.out[batch.members[run], rows] = x[: len(rows)]
-        if outcome.last is not None:
-            outcome.last = x[-1]
-
-
-def _speeds(
-    model: Model, names: Sequence[str], q: Array, nu: Array, t: Array, p: Array | None
-) -> Array:
-    """Some of the joint speeds of a model's states."""
-    if not len(q):
-        return np.zeros((0, len(names)))
-    options: dict[str, Any] = {"t": t}
-    if p is not None:
-        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    v = model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
-    return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
+    def _plan_of(self, model: Model) -> InputPlan:
+        """The input, for a model on other speeds."""
+        if model not in self.models:
+            self.models.append(model)
+            plan = plan_input(model, self._given, self.model.independent)
+            self.plans.append(plan.spread((self.count,)))
+        return self.plans[self.models.index(model)]
