@@ -16,7 +16,7 @@ from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.other_models import translate_speeds
 from axode.problems.settings import Settings
 from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR
-from axode.problems.switching import near_singular
+from axode.problems.switching import near_singular, singular_start
 from axode.problems.watches import Watch
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Runs:
         self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
         self._leaving: dict[Model, list[int]] = {}
+        self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
         everyone = np.arange(self.count)
         self._first = Batch(model, plan, settings, self.watches, everyone, {"q": q, "nu": nu}, p,
                             self.out)  # fmt: skip
@@ -91,6 +92,13 @@ class Runs:
         status = int(batch.buffers["status"][run, 0])
         if status == EVENT:
             self.events += locate(batch, run)
+        elif batch is self._first and float(batch.buffers["t"][run, 0]) == self.settings.t0 and (
+            begun := singular_start(batch, run, self.model)
+        ):
+            model, batch.buffers["nu"][run] = begun
+            self._begun.add(run)
+            self._leaving.setdefault(model, []).append(run)
+            batch.resolve(run, LEFT)
         elif status == SINGULAR:
             model = near_singular(batch, run, self.model)
             if model is not None:
@@ -101,14 +109,18 @@ class Runs:
 
     def _moved(self, batch: Batch, model: Model, runs: npt.NDArray[np.intp]) -> Batch:
         """Some runs of a batch on another model, from where they are."""
+        own, plan = self.model.independent, self._plan_of(model)
         members = batch.members[runs]
         p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
         start = {name: batch.buffers[name][runs] for name in ("q", *CARRIED)
                  if name in batch.rollout.program.state}  # fmt: skip
         start["nu"] = translate_speeds(batch.model, model.independent, start["q"],
                                        batch.buffers["nu"][runs], start["t"][:, 0], p)  # fmt: skip
-        own = self.model.independent
-        plan = self._plan_of(model)
+        begun = np.isin(members, list(self._begun)) if batch is self._first else None
+        if begun is not None and begun.any():
+            start["nu"][begun] = batch.buffers["nu"][runs[begun]]
+            self.out[members[begun], 0, self.n_q : -2] = start["nu"][begun]
+            self.made_by[members[begun], 0] = self.models.index(model)
         for run in members.tolist():
             self.outcomes[run] = Outcome()
             self.switched.setdefault(run, []).append(model.independent)

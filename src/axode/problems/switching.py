@@ -22,6 +22,8 @@ ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sough
 NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
 HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
 MOST = 60  # models of one mechanism
+UNTOLD = 1e-9  # a pivot below which a model's speeds say nothing of a start
+CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
 INVOLVED = 0.2  # of the largest weight: smaller ones are not named
 
 
@@ -63,7 +65,7 @@ class Choices:
         present = smallest_pivot(model, q, options)
         models = [(own, own.home), *self.made]
         known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, options))
-        enough = smallest_pivot(known, q, options) > BETTER * present
+        enough = smallest_pivot(known, q, options) > max(BETTER * present, LOST)
         made_here = any(np.abs(at - q).max() < HERE for _, at in models)
         if enough or made_here or len(models) >= MOST:
             return known, words
@@ -124,6 +126,33 @@ def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
         if offered > max(BETTER * present, LOST) or (near < LOST and offered > GOOD):
             return other
     return _go_on_or_end(batch, run, near, words)
+
+
+def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
+    """A model that describes a start at which the user's does not, and its speeds there.
+
+    Returns:
+        None where no other is needed or none would do, and where the start does not say how the
+        mechanism moves: the user's speeds may be tied to each other there.
+    """
+    b = batch.buffers
+    q, nu, options = b["q"][run].copy(), b["nu"][run].copy(), batch.options(run)
+    if not isinstance(own.library, SymbolicLibrary) or smallest_pivot(own, q, options) > UNTOLD:
+        return None
+    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
+    choices = _CHOICES.setdefault(own, Choices())
+    other, _ = choices.best(own, own, q, float(b["t"][run, 0]), p, options)
+    if smallest_pivot(other, q, options) < LOST:
+        return None
+    mine = [own.speed_names.index(name) for name in own.independent]
+    rest = np.zeros(len(other.independent))
+    need = nu - other.speeds(q, rest, **options)[mine]
+    if not np.any(need):
+        return other, rest
+    Theta = other.speed_map(q, **options)[mine]
+    if not np.linalg.svd(Theta, compute_uv=False).min(initial=1.0) > CONSISTENT:
+        return None
+    return other, np.linalg.solve(Theta, need)
 
 
 def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
