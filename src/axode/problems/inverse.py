@@ -26,6 +26,7 @@ from axode.problems.motions import (
     full_names,
     rows_by_name,
 )
+from axode.problems.pivots import LIES_FLAT, flat_within, pivots_at
 from axode.problems.signals import ORDER, as_signal, checked_times
 
 if TYPE_CHECKING:
@@ -149,14 +150,25 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 
 
 def refuse_singular(model: Model, q: Array, options: dict[str, Any]) -> None:
-    """Refuse configurations at which the model's independent speeds do not tell the others.
+    """Refuse configurations at which the model's independent speeds do not tell the others, and
+    wheels that lie down.
 
     Raises:
         SingularConfiguration: naming the time and what to do.
     """
-    if "pivots" not in model.functions or not model.tape("pivots").outputs[0].size:
-        return
-    pivots = np.abs(model.evaluate("pivots", {"q": q}, options)).min(axis=-1)  # type: ignore[arg-type]
+    solves, pairs = pivots_at(model, q, options)
+    wheels = flat_within(pairs)
+    if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
+        place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
+        t = float(np.broadcast_to(options["t"], wheels.shape[:-1])[place[:-1]])
+        wheel = model.facts.leaning[int(place[-1])]
+        raise SingularConfiguration(
+            f"'{model.name}' is at t = {t:.6g} s where the wheel '{wheel}' lies flat on the "
+            "ground, so that no point of its rim is the lowest.\n  Leave that time out",
+            None,
+            t,
+        )
+    pivots = solves.min(axis=-1, initial=1.0)
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
         return
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)

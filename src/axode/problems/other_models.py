@@ -26,14 +26,6 @@ FEW = 2000  # states that are evaluated before code would have been compiled
 _INTERPRETED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
 
 
-def smallest_pivots(model: Model, q: Array, options: Any) -> Array:
-    """Smallest pivot of all solves behind a model's speeds, one number per state."""
-    if "pivots" not in model.functions:
-        return np.ones(q.shape[:-1])
-    pivots = model.evaluate("pivots", {"q": np.ascontiguousarray(q)}, options)
-    return np.asarray(np.abs(pivots).min(axis=-1, initial=1.0))
-
-
 def translate_speeds(
     model: Model, names: Sequence[str], q: Array, nu: Array, t: Array, p: Array | None
 ) -> Array:
@@ -71,14 +63,18 @@ def columns_by(
     from axode.problems.record import state_columns
 
     q = np.ascontiguousarray(q)
-    states = (x[np.newaxis] for x in (q, nu, w, u))  # as one run
-    blocks = [(*rest, x[0]) for *rest, x in state_columns(other, *states, options)]
+    # as one run
+    made = state_columns(
+        other, q[np.newaxis], nu[np.newaxis], w[np.newaxis], u[np.newaxis], options
+    )
+    blocks = [(names, units, kind, block[0]) for names, units, kind, block in made]
     if other.rows == own.rows:
         return blocks
     carried = [row for row in own.rows if row.rsplit(".", 1)[0] not in own.contacts]
     names = tuple(f"{row}.force" for row in carried)
-    theirs = tuple(f"{row}.force" for row in other.rows
-                   if row.rsplit(".", 1)[0] not in own.contacts)  # fmt: skip
+    theirs = tuple(
+        f"{row}.force" for row in other.rows if row.rsplit(".", 1)[0] not in own.contacts
+    )
     blocks = [block for block in blocks if block[0] != theirs]
     if names:
         which = [own.rows.index(row) for row in carried]
@@ -92,8 +88,9 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, options: Any) -
     """Forces on the user's rows that do what forces on another model's rows do; NaN where none."""
     assert isinstance(own.library, SymbolicLibrary)
     system = own.library.equations.system
-    p = np.broadcast_to(own.parameter_vector(options.get("parameters")),
-                        (len(q), len(system.parameter_names)))  # fmt: skip
+    p = np.broadcast_to(
+        own.parameter_vector(options.get("parameters")), (len(q), len(system.parameter_names))
+    )
     t = np.broadcast_to(options["t"], (len(q),))
     flat = np.array(system.all_rows_function(q.T, t[np.newaxis], p.T).full())
     A = np.moveaxis(flat.reshape(len(system.rows), len(q), -1), 1, 0)

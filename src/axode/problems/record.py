@@ -16,9 +16,9 @@ from axode.problems.other_models import (
     Block,
     columns_by,
     for_few_states,
-    smallest_pivots,
     translate_speeds,
 )
+from axode.problems.pivots import smallest_pivots
 from axode.problems.runs import Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 
@@ -78,9 +78,11 @@ def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
     ahead = runs.settings.way * (last.time - times[-1])
     if ahead <= SAME_TIME * max(1.0, abs(last.time)):
         return times, out, made_by
-    return (np.append(times, last.time),
-            np.concatenate([out, last.last[np.newaxis, np.newaxis]], 1),
-            np.concatenate([made_by, [[last.model]]], 1))  # fmt: skip
+    return (
+        np.append(times, last.time),
+        np.concatenate([out, last.last[np.newaxis, np.newaxis]], 1),
+        np.concatenate([made_by, [[last.model]]], 1),
+    )
 
 
 def _own_columns(runs: Runs, times: Array, out: Array, options: Any) -> list[Block]:
@@ -114,7 +116,7 @@ def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[i
 
 def _other_columns(
     runs: Runs, number: int, places: Places, out: Array, options: Any
-) -> list[Block]:  # fmt: skip
+) -> list[Block]:
     """Columns of some states by the model that made them."""
     run, row = places
     model = for_few_states(runs.models[number], len(run))
@@ -137,8 +139,10 @@ def _options_at(options: Any, run: Numbers, row: Numbers) -> dict[str, Any]:
     """Time and parameters of some states."""
     there: dict[str, Any] = {"t": np.ascontiguousarray(options["t"][run, row])}
     if "parameters" in options:
-        there["parameters"] = {name: value if value.ndim == 0 else value[run, 0]
-                               for name, value in options["parameters"].items()}  # fmt: skip
+        there["parameters"] = {
+            name: value if value.ndim == 0 else value[run, 0]
+            for name, value in options["parameters"].items()
+        }
     return there
 
 

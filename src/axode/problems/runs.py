@@ -14,6 +14,7 @@ from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.other_models import translate_speeds
+from axode.problems.pivots import LIES_FLAT, flattest_wheel
 from axode.problems.settings import Settings
 from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR
 from axode.problems.switching import near_singular, singular_start
@@ -92,12 +93,10 @@ class Runs:
         status = int(batch.buffers["status"][run, 0])
         if status == EVENT:
             self.events += locate(batch, run)
-        elif batch is self._first and float(batch.buffers["t"][run, 0]) == self.settings.t0 and (
-            begun := singular_start(batch, run, self.model)
-        ):
-            model, batch.buffers["nu"][run] = begun
+        elif (begun := self._elsewhere(batch, run)) is not None:
             self._begun.add(run)
-            self._leaving.setdefault(model, []).append(run)
+            batch.buffers["nu"][run] = begun[1]
+            self._leaving.setdefault(begun[0], []).append(run)
             batch.resolve(run, LEFT)
         elif status == SINGULAR:
             model = near_singular(batch, run, self.model)
@@ -105,7 +104,15 @@ class Runs:
                 self._leaving.setdefault(model, []).append(run)
                 batch.resolve(run, LEFT)  # this batch; it waits for another
         else:
-            batch.resolve(run, status, cause_of(batch, run))
+            flat, words = flattest_wheel(batch.model, batch.buffers["q"][run], batch.options(run))
+            if flat < LIES_FLAT:
+                status = SINGULAR
+            batch.resolve(run, status, words if flat < LIES_FLAT else cause_of(batch, run))
+
+    def _elsewhere(self, batch: Batch, run: int) -> tuple[Model, Array] | None:
+        """A model for a run that does not get away from a singular start, and its speeds there."""
+        begins = batch is self._first and float(batch.buffers["t"][run, 0]) == self.settings.t0
+        return singular_start(batch, run, self.model) if begins else None
 
     def _moved(self, batch: Batch, model: Model, runs: npt.NDArray[np.intp]) -> Batch:
         """Some runs of a batch on another model, from where they are."""
@@ -114,8 +121,14 @@ class Runs:
         p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
         start = {name: batch.buffers[name][runs] for name in ("q", *CARRIED)
                  if name in batch.rollout.program.state}  # fmt: skip
-        start["nu"] = translate_speeds(batch.model, model.independent, start["q"],
-                                       batch.buffers["nu"][runs], start["t"][:, 0], p)  # fmt: skip
+        start["nu"] = translate_speeds(
+            batch.model,
+            model.independent,
+            start["q"],
+            batch.buffers["nu"][runs],
+            start["t"][:, 0],
+            p,
+        )
         begun = np.isin(members, list(self._begun)) if batch is self._first else None
         if begun is not None and begun.any():
             start["nu"][begun] = batch.buffers["nu"][runs[begun]]

@@ -12,13 +12,15 @@ from axode.codegen.facts import Facts
 from axode.codegen.library import SymbolicLibrary
 from axode.codegen.model import Model, Options
 from axode.problems.batch import Batch
-from axode.problems.steps import RUNNING, SINGULAR
+from axode.problems.pivots import LIES_FLAT, flattest_wheel, smallest_pivots
+from axode.problems.steps import FLAT, RUNNING, SINGULAR
 
 Array = npt.NDArray[np.float64]
 BETTER = 3.0  # times the present pivot: what another choice must offer
 GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
 LOST = 1e-3  # a pivot below which the motion is no longer determined
 ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
+FALLING = 10.0  # of `flat`: nearer than this a wheel that lies down explains what becomes singular
 NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
 HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
 MOST = 60  # models of one mechanism
@@ -29,7 +31,7 @@ INVOLVED = 0.2  # of the largest weight: smaller ones are not named
 
 @dataclass(frozen=True)
 class Choices:
-    """The same mechanism on other rows and independent speeds, or on the same ones solved otherwise.
+    """The same mechanism on other rows and independent speeds, or these solved for otherwise.
 
     Which rows are solved for which speeds first is chosen where a model is made, and may do badly
     elsewhere; a model that was made for other configurations is therefore not the last word.
@@ -95,8 +97,7 @@ def _direction(names: tuple[str, ...], weights: Array) -> str:
 
 def smallest_pivot(model: Model, q: Array, options: Options) -> float:
     """Of all solves behind a model's speeds."""
-    pivots = model.evaluate("pivots", {"q": q}, options)
-    return float(np.abs(pivots).min(initial=1.0))
+    return float(smallest_pivots(model, q, options))
 
 
 def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
@@ -113,6 +114,10 @@ def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
     model, b = batch.model, batch.buffers
     q, t = b["q"][run].copy(), float(b["t"][run, 0])
     near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
+    flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
+    if flat < near or flat < FALLING:
+        words = flattest_wheel(model, q, batch.options(run))[1]
+        return _go_on_or_end(batch, run, min(near, flat), words)
     if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
         words = (f"the independent speeds {', '.join(model.independent)} no longer describe the "
                  "motion there; a model compiled from the mechanism changes them")  # fmt: skip
@@ -138,6 +143,8 @@ def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | 
     b = batch.buffers
     q, nu, options = b["q"][run].copy(), b["nu"][run].copy(), batch.options(run)
     if not isinstance(own.library, SymbolicLibrary) or smallest_pivot(own, q, options) > UNTOLD:
+        return None
+    if flattest_wheel(own, q, options)[0] < LIES_FLAT:
         return None
     p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
     choices = _CHOICES.setdefault(own, Choices())

@@ -110,14 +110,18 @@ def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere
 def repartitioned(system: System, rows: RowsThere) -> System:
     """The same system on the rows and speeds that do best where some rows were evaluated."""
     kept = list(rows.chosen)
-    usual = [A[kept] for A in system.report.all_matrices
-             if _smallest(A[kept] / rows.scales[kept, np.newaxis]) > REGULAR]  # fmt: skip
+    usual = [
+        A[kept]
+        for A in system.report.all_matrices
+        if _smallest(A[kept] / rows.scales[kept, np.newaxis]) > REGULAR
+    ]
     here = rows.matrix[kept]
     report = system.report
     if rows.chosen != report.kept:
         dropped = describe_dropped(list(system.rows), list(report.all_matrices), kept)
         report = replace(report, kept=rows.chosen, dropped=dropped)
     # an entry may vanish here by chance: where it can be seen is judged from all samples
-    report = replace(report, matrices=(here, *usual), null_bases=(rows.null_space,),
-                     home_matrix=(here,))  # fmt: skip
+    report = replace(
+        report, matrices=(here, *usual), null_bases=(rows.null_space,), home_matrix=(here,)
+    )
     return replace(system, report=report, independent=rows.independent)

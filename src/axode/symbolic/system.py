@@ -16,10 +16,11 @@ from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, Un
 from axode.mechanism.joints import Floating, Planar
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
+from axode.mechanism.wheels import Contact
 from axode.symbolic.assembly import Assembly
 from axode.symbolic.complement import Complement, Leg
 from axode.symbolic.constraints import Row, column_of, matrix_of, prescribed_rows
-from axode.symbolic.contacts import contact_rows
+from axode.symbolic.contacts import axis_along_normal, contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
 from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
 from axode.symbolic.kinematics import Tree, build_tree
@@ -28,6 +29,7 @@ from axode.symbolic.rank import VALID, RankReport, analyse, complete, condition_
 from axode.symbolic.spatial import SX, RigidInertia
 
 FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
+LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
 SAMPLES = 5  # feasible configurations at which rank is judged
 
 
@@ -121,6 +123,23 @@ class System:
                     J[i, speed] = value
             legs.append(Leg(rows, F, J))
         return tuple(legs)
+
+    @cached_property
+    def leaning(self) -> tuple[Contact, ...]:
+        """Wheels whose axis turns against the ground's normal, so that they may come to lie flat.
+
+        Judged from the samples: four wheels on one plane keep their body level.
+        """
+        wheels = [contact for contact in self.mechanism.contacts if contact.wheel.has_axis]
+        if not wheels:
+            return ()
+        tree = self.tree
+        cosines = ca.vertcat(*[axis_along_normal(tree, contact) for contact in wheels])
+        if not ca.depends_on(cosines, tree.q):
+            return ()
+        function = ca.Function("c", [tree.q, tree.t, tree.parameters], [ca.densify(cosines)])
+        values = np.array([function(q, 0.0, self.defaults).full().ravel() for q in self.samples])
+        return tuple(w for w, c in zip(wheels, np.ptp(values, axis=0), strict=True) if c > LEANS)
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:
