@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
+from axode.problems.inputs import plan_input
 from axode.problems.other_models import (
     GOOD_PIVOT,
     Block,
@@ -18,6 +19,7 @@ from axode.problems.other_models import (
     for_few_states,
     translate_speeds,
 )
+from axode.problems.passing import release_constraints
 from axode.problems.pivots import smallest_pivots
 from axode.problems.runs import Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
@@ -50,7 +52,9 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     columns = _own_columns(runs, times, out, options)
     for number, places in elsewhere.items():
         _overwrite(columns, places, _other_columns(runs, number, places, out, options))
-    if elsewhere:
+    if runs.passed:
+        _overwrite_passed(runs, columns, options)
+    if elsewhere or runs.passed:
         _balance_again(columns)
     values = np.concatenate([block for _, _, _, block in columns], axis=-1)
     names = tuple(n for ns, _, _, _ in columns for n in ns)
@@ -133,6 +137,25 @@ def _other_columns(
     else:  # the same whatever the speeds
         u[...] = _inputs(runs, options["t"][0], out[..., : runs.n_q], out, options)[run, row]
     return columns_by(model, runs.model, q, nu, w, u, there)
+
+
+def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
+    """Columns of samples where constraints lose rank: of all speeds, without constraint forces."""
+    places = tuple(np.array(list(runs.passed)).T)
+    free = release_constraints(runs.model)
+    q, v, w = np.split(np.array(list(runs.passed.values())), [runs.n_q, -2], axis=1)
+    there = _options_at(options, *places)
+    plan = plan_input(free, runs.given, runs.model.independent)
+    if plan.tape is None:
+        u = next(block for names, _, _, block in columns if names == runs.model.inputs)[places] \
+            if runs.model.inputs else np.zeros((len(q), 0))
+    else:
+        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": v}
+        if runs.p is not None:
+            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[places[0]]
+        arrays = (np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs)
+        u = np.broadcast_to(CompiledFunction(plan.tape)(*arrays), (len(q), len(free.inputs)))
+    _overwrite(columns, places, columns_by(free, runs.model, q, v, w, u, there))
 
 
 def _options_at(options: Any, run: Numbers, row: Numbers) -> dict[str, Any]:
@@ -272,4 +295,15 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         info["bases"] = runs.model.facts.bases
     if runs.switched:
         info["switches"] = sum(map(len, runs.switched.values()))
+    if runs.passages:
+        info["passed"] = [
+            {
+                "run": passage.run,
+                "time": passage.landing.start,
+                "until": passage.landing.time,
+                "what": passage.words,
+                "correction": passage.landing.correction,
+            }
+            for passage in runs.passages
+        ]
     return info

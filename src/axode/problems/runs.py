@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.other_models import translate_speeds
+from axode.problems.passing import Landing, land_beyond
 from axode.problems.pivots import LIES_FLAT, flattest_wheel
 from axode.problems.settings import Settings
-from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR
+from axode.problems.steps import EVENT, FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.switching import near_singular, singular_start
 from axode.problems.watches import Watch
 
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another model
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A singular configuration that a run was taken across."""
+
+    run: int
+    landing: Landing
+    words: str  # what is lost there
 
 
 class Runs:
@@ -44,7 +55,7 @@ class Runs:
         watches: Sequence[Watch], q: Array, nu: Array, p: Array | None,
     ) -> None:  # fmt: skip
         self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
-        self.p, self._given = p, given
+        self.p, self.given = p, given
         self.count = q.shape[0]
         self.outcomes = [Outcome() for _ in range(self.count)]
         self.events: list[Event] = []
@@ -56,6 +67,8 @@ class Runs:
         self.out[:, 0] = start
         self.models, self.plans = [model], [plan]
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
+        self.passages: list[Passage] = []
+        self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
         self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
         self._leaving: dict[Model, list[int]] = {}
@@ -99,7 +112,8 @@ class Runs:
             self._leaving.setdefault(begun[0], []).append(run)
             batch.resolve(run, LEFT)
         elif status == SINGULAR:
-            model = near_singular(batch, run, self.model)
+            across = self._pass if self.settings.singular == "pass" else None
+            model = near_singular(batch, run, self.model, across)
             if model is not None:
                 self._leaving.setdefault(model, []).append(run)
                 batch.resolve(run, LEFT)  # this batch; it waits for another
@@ -108,6 +122,41 @@ class Runs:
             if flat < LIES_FLAT:
                 status = SINGULAR
             batch.resolve(run, status, words if flat < LIES_FLAT else cause_of(batch, run))
+
+    def _pass(self, batch: Batch, run: int, words: str) -> bool:
+        """Take a run beyond a singular configuration, if its motion goes on there."""
+        landing = land_beyond(batch, run)
+        if landing is None:
+            return False
+        member, b, s = int(batch.members[run]), batch.buffers, self.settings
+        self.passages.append(Passage(member, landing, words))
+        index, end = int(b["index"][run, 0]), landing.time
+        if s.way * (end - s.t_end) > 0:
+            end = s.t_end
+        while index < len(s.times) and s.way * (s.times[index] - end) <= 0:
+            x = landing.path(float(s.times[index]))
+            self.passed[member, index] = x
+            batch.out[run, index] = self._in_speeds(batch.model, x)
+            index += 1
+        b["index"][run] = index
+        if end == s.t_end:
+            batch.resolve(run, FINISHED, "", self._in_speeds(batch.model, landing.path(end)), end)
+            return True
+        b["q"][run], b["nu"][run], b["w"][run] = np.split(
+            landing.state, [self.n_q, landing.state.size - 2]
+        )
+        b["t"][run], b["status"][run] = end, RUNNING
+        if s.method == "rk4":
+            b["step"][run] = round(abs(end - s.t0) / s.length)
+        else:
+            b["steps"][run] += 1
+        b["least_pivot"][run] = 0.5 * landing.pivot
+        return True
+
+    def _in_speeds(self, model: Model, x: Array) -> Array:
+        """q, nu and w of a model from q, all speeds and w."""
+        chosen = [self.n_q + model.speed_names.index(name) for name in model.independent]
+        return np.concatenate([x[: self.n_q], x[chosen], x[-2:]])
 
     def _elsewhere(self, batch: Batch, run: int) -> tuple[Model, Array] | None:
         """A model for a run that does not get away from a singular start, and its speeds there."""
@@ -164,6 +213,6 @@ class Runs:
         """The input, for a model on other speeds."""
         if model not in self.models:
             self.models.append(model)
-            plan = plan_input(model, self._given, self.model.independent)
+            plan = plan_input(model, self.given, self.model.independent)
             self.plans.append(plan.spread((self.count,)))
         return self.plans[self.models.index(model)]
