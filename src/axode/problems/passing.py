@@ -9,28 +9,32 @@ energy balance holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev
+from scipy.optimize import brentq
 
 from axode.codegen.library import SymbolicLibrary
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
-from axode.problems.batch import Batch
+from axode.problems.batch import Batch, named_values
 from axode.problems.pivots import smallest_pivots
+from axode.problems.watches import watch_tape
 
 Array = npt.NDArray[np.float64]
-NEAR_ENOUGH = 0.02  # pivot below which a motion may be continued across
-NEAREST = 1e-4  # pivot below which the motion before is no longer known well enough
+NEAR_ENOUGH = 0.1  # pivot below which a motion may be continued across
 NODES, DEGREE = 14, 9  # of the motion before, and of the polynomials through it
 HISTORY = 4.0  # how much longer than the gap the motion before it is
 BEYOND = np.linspace(1.1, 8.0, 70)  # places beyond, in times until rank is lost
 LOWEST = 0.3  # of the present pivot: what it must fall below on the way
-UNCERTAIN = 1e-8  # relative: difference of polynomials of two degrees that is still a motion
+UNCERTAIN = 1e-9  # relative: difference of polynomials of two degrees that is still a motion
+LOOKS = 25  # places on the way at which watched functions are compared
+CHECKED = 9  # places on the way at which constraints are checked
 CORRECTION = 1e-6  # relative: a larger change of the speeds would be another motion
 OPEN = 1e-9  # [m or rad]: constraints that stay open by more belong to another branch
 
@@ -97,6 +101,8 @@ class _Approach:
             return None
         end = self.t + self.way * gap
         x = fine(end)
+        if not self._stays_closed(fine, gap):
+            return None
         if not np.abs(x - coarse(end)).max() < UNCERTAIN * (1 + np.abs(x).max()):
             return None
         found = self._on_constraints(x, end)
@@ -178,6 +184,17 @@ class _Approach:
             lowest = min(lowest, pivot)
         return None
 
+    def _stays_closed(self, path: Callable[[float], Array], gap: float) -> bool:
+        """Whether the path itself keeps the constraints.
+
+        Where lengths differ a little from those that would lose rank, the motion turns off just
+        before, and no smooth one leads across.
+        """
+        times = self.t + self.way * gap * np.linspace(0.0, 1.0, CHECKED)
+        q = np.array([path(t)[: self.n_q] for t in times])
+        residual = self.model.residual(q, **self.batch.options(self.run))
+        return bool(np.abs(residual).max(initial=0.0) < OPEN)
+
     def _misses_samples(self, gap: float) -> bool:
         """Whether a held input changes on the way."""
         sampled = self.batch.plan.sampled
@@ -213,11 +230,56 @@ class _Approach:
         return np.concatenate([q, scale * nu, w]), scale - 1
 
 
+def events_on_the_way(
+    landing: Landing, batch: Batch, run: int, speeds: Sequence[str]
+) -> list[tuple[float, int, Mapping[str, float]]]:
+    """Crossings of the watched functions in between: time, number of the watch, values by name.
+
+    Args:
+        landing: Where the run goes on.
+        batch, run: Where it is.
+        speeds: What the watches call nu.
+    """
+    free = release_constraints(batch.model)
+    tape = watch_tape(free, batch.watches, speeds)
+    if tape is None:
+        return []
+    function, n_q = CompiledFunction(tape), len(free.coordinates)
+    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
+
+    def watched(t: float) -> Array:
+        x = landing.path(t)
+        known = {"t": np.array([t]), "q": x[:n_q], "nu": x[n_q:-2], "p": p}
+        return np.atleast_1d(function(*(known[port.name] for port in tape.inputs)))
+
+    times = np.linspace(landing.start, landing.time, LOOKS)
+    g = np.array([watched(t) for t in times])
+    found = []
+    for k, watch in enumerate(batch.watches):
+        for a, b, x, y in zip(times, times[1:], g[:, k], g[1:, k], strict=False):
+            rising, falling = x < 0 <= y, x > 0 >= y
+            if (rising and watch.direction >= 0) or (falling and watch.direction <= 0):
+                t = float(b) if y == 0 else float(brentq(lambda s: watched(s)[k], a, b, xtol=1e-15))  # noqa: B023
+                found.append((t, k))
+    found.sort(key=lambda pair: abs(pair[0] - landing.start))
+    return [(t, k, named_values(free, landing.path(t)[:n_q], landing.path(t)[n_q:-2],
+                                batch.options(run, t))) for t, k in found]
+
+
+_RELEASED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
+
+
 def release_constraints(model: Model) -> Model:
     """The same bodies without rows: all joint speeds are independent.
 
     Energies and measures of a state are the same there, also where constraints lose rank.
     """
+    if model not in _RELEASED:
+        _RELEASED[model] = _released(model)
+    return _RELEASED[model]
+
+
+def _released(model: Model) -> Model:
     from axode.codegen.facts import Facts
     from axode.symbolic.equations import Equations
     from axode.symbolic.row_choice import without_rows

@@ -21,7 +21,7 @@ from axode.problems.other_models import (
 )
 from axode.problems.passing import release_constraints
 from axode.problems.pivots import smallest_pivots
-from axode.problems.runs import Runs
+from axode.problems.runs import LAST, Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
@@ -141,14 +141,17 @@ def _other_columns(
 
 def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
     """Columns of samples where constraints lose rank: of all speeds, without constraint forces."""
-    places = tuple(np.array(list(runs.passed)).T)
+    rows = columns[0][3].shape[1]
+    passed = {(run, row if row != LAST else rows - 1): x for (run, row), x in runs.passed.items()
+              if row != LAST or runs.count == 1}  # fmt: skip
+    places = tuple(np.array(list(passed)).T)
     free = release_constraints(runs.model)
-    q, v, w = np.split(np.array(list(runs.passed.values())), [runs.n_q, -2], axis=1)
+    q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
     there = _options_at(options, *places)
     plan = plan_input(free, runs.given, runs.model.independent)
     if plan.tape is None:
-        u = next(block for names, _, _, block in columns if names == runs.model.inputs)[places] \
-            if runs.model.inputs else np.zeros((len(q), 0))
+        kept = [block for names, _, kind, block in columns if kind == "input"]
+        u = kept[0][places] if kept else np.zeros((len(q), 0))
     else:
         known = {"t": there["t"][:, np.newaxis], "q": q, "nu": v}
         if runs.p is not None:

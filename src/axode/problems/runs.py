@@ -15,7 +15,7 @@ from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.other_models import translate_speeds
-from axode.problems.passing import Landing, land_beyond
+from axode.problems.passing import Landing, events_on_the_way, land_beyond
 from axode.problems.pivots import LIES_FLAT, flattest_wheel
 from axode.problems.settings import Settings
 from axode.problems.steps import EVENT, FINISHED, LEFT, RUNNING, SINGULAR
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Event
 
 Array = npt.NDArray[np.float64]
+LAST = -1  # number of the sample at which a run ended, among those on the way across
 CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another model
 
 
@@ -125,33 +126,52 @@ class Runs:
 
     def _pass(self, batch: Batch, run: int, words: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
+        from axode.results.trajectory import Event
+
         landing = land_beyond(batch, run)
         if landing is None:
             return False
-        member, b, s = int(batch.members[run]), batch.buffers, self.settings
+        s, member = self.settings, int(batch.members[run])
         self.passages.append(Passage(member, landing, words))
-        index, end = int(b["index"][run, 0]), landing.time
-        if s.way * (end - s.t_end) > 0:
-            end = s.t_end
+        end, status, word = landing.time, RUNNING, ""
+        if s.way * (end - s.t_end) >= 0:
+            end, status = s.t_end, FINISHED
+        for t, k, values in events_on_the_way(landing, batch, run, self.model.independent):
+            if s.way * (t - end) <= 0:
+                self.events.append(Event(batch.watches[k].name, t, member, values))
+                if batch.watches[k].stop:
+                    end, status, word = t, EVENT, batch.watches[k].name
+                    break
+        self._save_passed(batch, run, landing, end)
+        if status == RUNNING:
+            self._land(batch, run, landing)
+        else:
+            x = landing.path(end)
+            self.passed[member, LAST] = x
+            batch.resolve(run, status, word, self._in_speeds(batch.model, x), end)
+        return True
+
+    def _save_passed(self, batch: Batch, run: int, landing: Landing, end: float) -> None:
+        """Samples on the way across, up to a time."""
+        s, index = self.settings, int(batch.buffers["index"][run, 0])
         while index < len(s.times) and s.way * (s.times[index] - end) <= 0:
             x = landing.path(float(s.times[index]))
-            self.passed[member, index] = x
+            self.passed[int(batch.members[run]), index] = x
             batch.out[run, index] = self._in_speeds(batch.model, x)
             index += 1
-        b["index"][run] = index
-        if end == s.t_end:
-            batch.resolve(run, FINISHED, "", self._in_speeds(batch.model, landing.path(end)), end)
-            return True
-        b["q"][run], b["nu"][run], b["w"][run] = np.split(
-            landing.state, [self.n_q, landing.state.size - 2]
-        )
-        b["t"][run], b["status"][run] = end, RUNNING
+        batch.buffers["index"][run] = index
+
+    def _land(self, batch: Batch, run: int, landing: Landing) -> None:
+        """Go on with compiled steps from beyond."""
+        b, s = batch.buffers, self.settings
+        parts = np.split(landing.state, [self.n_q, landing.state.size - 2])
+        b["q"][run], b["nu"][run], b["w"][run] = parts
+        b["t"][run], b["status"][run] = landing.time, RUNNING
         if s.method == "rk4":
-            b["step"][run] = round(abs(end - s.t0) / s.length)
+            b["step"][run] = round(abs(landing.time - s.t0) / s.length)
         else:
             b["steps"][run] += 1
         b["least_pivot"][run] = 0.5 * landing.pivot
-        return True
 
     def _in_speeds(self, model: Model, x: Array) -> Array:
         """q, nu and w of a model from q, all speeds and w."""

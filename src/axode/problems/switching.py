@@ -14,7 +14,6 @@ from axode.codegen.library import SymbolicLibrary
 from axode.codegen.model import Model, Options
 from axode.problems.batch import SMALLEST_PIVOT, Batch
 from axode.problems.passing import NEAR_ENOUGH
-from axode.problems.passing import NEAREST as NEAREST_PIVOT
 from axode.problems.pivots import LIES_FLAT, flattest_wheel, smallest_pivots
 from axode.problems.steps import FLAT, RUNNING, SINGULAR
 
@@ -23,6 +22,7 @@ BETTER = 3.0  # times the present pivot: what another choice must offer
 GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
 LOST = 1e-3  # a pivot below which the motion is no longer determined
 ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
+STEADILY = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
 FALLING = 10.0  # of `flat`: nearer than this a wheel that lies down explains what becomes singular
 NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
 HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
@@ -143,10 +143,10 @@ def near_singular(
         pivot = smallest_pivot(model, q, options)
         if pivot < NEAR_ENOUGH and across(batch, run, words):
             return None
-        if near >= NEAREST_PIVOT:
-            level = NEAR_ENOUGH if near > 2 * NEAR_ENOUGH else ASK_AGAIN * near
-            b["least_pivot"][run], b["status"][run] = level, RUNNING
+        if near >= max(ASK_AGAIN * pivot, LOST):
+            b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
             return None
+        near = min(near, 0.0)  # the step is too long
     return _go_on_or_end(batch, run, near, words)
 
 
