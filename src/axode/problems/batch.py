@@ -35,6 +35,7 @@ class Outcome:
     time: float = 0.0
     word: str = ""  # the event that stopped it, or the cause of its failure
     last: Array | None = None  # its state then
+    model: int = 0  # number of the model whose speeds that state is in
 
 
 class Batch:
@@ -246,6 +247,12 @@ class Batch:
         now = float(self.buffers["t"][run, 0]) if t is None else t
         own = self.parameters(run)
         return {"t": now} if own is None else {"t": now, "parameters": own}
+
+    def parameter_values(self, run: int) -> Array:
+        """Free parameters of a run, in order; none if there are none."""
+        if self.p is None:
+            return np.zeros(0)
+        return self.p if self.p.ndim == 1 else self.p[run]
 
     def parameters(self, run: int) -> dict[str, float] | None:
         """Free parameters of a run by name."""

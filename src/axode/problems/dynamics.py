@@ -20,7 +20,9 @@ class Dynamics:
     Attributes:
         rate: q, nu, u (t, p) to the rates of q, nu and w.
         projection: q (t, p) to the nearest closed q, if anything can open.
-        pivots: q (t, p) to numbers that vanish where a solve becomes singular, if they can.
+        pivots: q (t, p) to numbers that vanish where a solve becomes singular, then pairs that
+            vanish together where a wheel lies flat, if they can.
+        leaning: How many such wheels there are.
         input: t, q, nu (p) to u; None if u is given.
         events: t, q, nu (p) to numbers whose zero crossings count.
         directions: Of those crossings: 1 rising, -1 falling, 0 both.
@@ -41,6 +43,7 @@ class Dynamics:
     samples: str | None = None
     given: dict[str, int] = field(default_factory=dict)
     inside: float = INSIDE
+    leaning: int = 0
 
     @property
     def n_k(self) -> int:
@@ -122,7 +125,8 @@ class Dynamics:
         """What every run carries from call to call.
 
         `index` counts saved rows, `h_s` is the step that was tried, `seen` says that its crossings
-        have been located, `crossed` which they are, `near` how small a pivot gets in it.
+        have been located, `crossed` which they are, `near` how small a pivot gets in it, `flat`
+        how nearly a wheel lies flat in it.
         """
         state = {"q": self.n_q, "nu": self.n_nu, "w": 2, "t": 1, "status": 1, "index": 1, "h_s": 1,
                  "seen": 1}  # fmt: skip
@@ -130,6 +134,8 @@ class Dynamics:
             state["crossed"] = self.n_events
         if self.pivots is not None:
             state["near"] = 1
+        if self.leaning:
+            state["flat"] = 1
         return state
 
     def givens(self) -> dict[str, int]:

@@ -90,7 +90,8 @@ def dynamics_of(
         pivots=pivots if pivots.outputs[0].size else None, input=plan.tape,
         events=watch_tape(model, watches, speeds), directions=tuple(w.direction for w in watches),
         given={"p": len(facts.parameters)} if free else {},
-        samples=None if plan.sampled is None else plan.sampled.between, **more,
+        samples=None if plan.sampled is None else plan.sampled.between,
+        leaning=len(facts.leaning), **more,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from axode.problems.dropped import missed_rows
 from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.interrupt import Interrupt
+from axode.problems.pivots import FLAT_WHEEL
 from axode.problems.progress import Progress
 from axode.problems.record import recorded
 from axode.problems.rollouts import Place
@@ -39,7 +40,7 @@ def simulate(
     save_every: float | None = None, events: Sequence[Watch] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None, t0: float = 0.0,
     threads: int | None = None, progress: bool | None = None, target: str | None = None,
-    precision: str | None = None,
+    precision: str | None = None, singular: str = "stop",
 ) -> Trajectory:  # fmt: skip
     """Integrate the motion and record it.
 
@@ -64,6 +65,8 @@ def simulate(
             unless given.
         precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
             given.
+        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
+            motion across, as smoothly as it came; `info["passed"]` lists where that was done.
 
     Raises:
         SimulationFailed: if a number stops being finite or steps become too short; the error
@@ -72,9 +75,18 @@ def simulate(
         InvalidArgument: if they do at the start already.
     """
     refuse_no_model("simulate", model)
-    settings = Settings(method, seconds("t0", t0), seconds("duration", duration), step, save_every,
-                        float(rtol), float(atol), threads,
-                        Place.of(model, target, precision))  # fmt: skip
+    settings = Settings(
+        method,
+        seconds("t0", t0),
+        seconds("duration", duration),
+        step,
+        save_every,
+        float(rtol),
+        float(atol),
+        threads,
+        Place.of(model, target, precision),
+        singular,
+    )
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
     plan = plan_input(model, input)
@@ -109,6 +121,7 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     if runs.settings.method == "rk4":
         step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
     if outcome.status == SINGULAR:
+        step += _ways_across(runs, outcome.word)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
             f"longer determined: {outcome.word}.{step}", trajectory, t)  # fmt: skip
@@ -118,3 +131,12 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
         raise SimulationFailed(
             f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}",
             trajectory, t)  # fmt: skip
+
+
+def _ways_across(runs: Runs, words: str) -> str:
+    """What else to try where constraints lose rank."""
+    if FLAT_WHEEL in words:
+        return ""
+    if runs.settings.singular == "pass":
+        return "\n  The motion before it leads across on no smooth path that keeps the constraints."
+    return '\n  singular="pass" lets momentum carry the motion across, where it is smooth.'

@@ -14,7 +14,7 @@ import casadi as ca
 from axode.errors import UnknownName
 from axode.mechanism.wheels import Contact, Mecanum
 from axode.symbolic.constraints import column_of, matrix_of
-from axode.symbolic.contacts import cosine, sine
+from axode.symbolic.contacts import axis_in_ground, cosine, sine
 from axode.symbolic.equations import Equations
 from axode.symbolic.frames import symbolic_scalar
 from axode.symbolic.linear import Factor
@@ -203,8 +203,11 @@ def projection(equations: Equations) -> SX:
 
 
 def pivots(equations: Equations) -> SX:
-    """Pivots of the solves behind Theta that change with the configuration."""
-    moving = [x for x in ca.vertsplit(equations.system.complement.pivots) if not x.is_constant()]
+    """Pivots of the solves behind Theta that change with the configuration, then two numbers per
+    wheel that can lean, both zero where it lies flat."""
+    system = equations.system
+    moving = [x for x in ca.vertsplit(system.complement.pivots) if not x.is_constant()]
+    moving += [axis_in_ground(system.tree, contact) for contact in system.leaning]  # (C8)
     return ca.vertcat(*moving) if moving else SX.zeros(0)
 
 

@@ -81,6 +81,23 @@ def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
                       tuple(matrices), len(bases) - len(regular))  # fmt: skip
 
 
+def describe_dropped(
+    rows: list[Row], matrices: list[np.ndarray], kept: list[int]
+) -> tuple[DroppedRow, ...]:
+    """Why rows other than some to keep can be left out: which of those each follows from."""
+    found = []
+    for r, row in enumerate(rows):
+        if r in kept:
+            continue
+        follows = np.zeros(len(kept))
+        if max(np.abs(A[r]).max(initial=0.0) for A in matrices) >= RANK_TOLERANCE:
+            weights = [np.abs(_coefficients(A[kept], A[r])) for A in matrices]
+            follows = np.max(weights, axis=0)
+        names = (rows[k].name for k, c in zip(kept, follows, strict=True) if c > 1e-6)
+        found.append(DroppedRow(row.name, tuple(names)))
+    return tuple(found)
+
+
 class _Span:
     """What some rows span: an orthonormal basis that grows with them, by Gram and Schmidt."""
 
