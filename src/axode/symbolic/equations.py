@@ -20,6 +20,7 @@ from axode.symbolic.actuation import (
     independent_motors,
     solve_inputs,
 )
+from axode.symbolic.closing import beyond_tolerance
 from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
@@ -279,8 +280,14 @@ class Equations:
 
     @cached_property
     def residuals(self) -> dict[str, SX]:
-        """Position residual of every holonomic row, dropped ones included."""
-        return {row.name: row.residual for row in self.system.rows if row.residual is not None}
+        """Position residual of every holonomic row, dropped ones included.
+
+        Of rows that were dropped within a tolerance, what is beyond it.
+        """
+        report = self.system.report
+        return {row.name: beyond_tolerance(row.residual, row.unit, report)
+                if r in report.loose else row.residual
+                for r, row in enumerate(self.system.rows) if row.residual is not None}  # fmt: skip
 
     @cached_property
     def poses(self) -> dict[str, Pose]:

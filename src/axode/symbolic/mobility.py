@@ -124,7 +124,8 @@ def mobility_of(equations: Equations) -> Mobility:
 
 def configuration_dof(system: System) -> int:
     """How many coordinates the constraints on positions leave free."""
-    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic]
+    loose = set(system.report.loose)  # they contradict others a little and do not count
+    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
     ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
     return len(system.tree.speed_names) - max(ranks, default=0)
 

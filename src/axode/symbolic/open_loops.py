@@ -1,0 +1,120 @@
+"""Loops that do not close, and homes that closing moves: which rows disagree, and what to do."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from axode.errors import LoopNotClosed, NotAsAsked
+from axode.mechanism.joints import JOINTS
+from axode.symbolic.constraints import Row
+
+if TYPE_CHECKING:
+    from axode.symbolic.assembly import Assembly
+
+MOVED = 0.3  # [rad or of the size] by which a named coordinate of home may move without a warning
+DEPENDENT = 1e-2  # of the largest singular value: smaller ones are rows that nearly follow
+NAMED = 6  # rows that a message names
+
+
+def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
+    """The error that names what stays open at a configuration, all of it, and the remedies."""
+    residual = assembly.residual(q)
+    worst = int(np.argmax(np.abs(residual)))
+    row = assembly.rows[worst]
+    configuration = dict(zip(assembly.tree.coordinate_names, map(float, q), strict=True))
+    if row.kind == "touch":
+        side = "above" if residual[worst] > 0 else "below"
+        remedy = (
+            f"The wheel's lowest point stays {side} the ground: put its centre one radius "
+            "above it, or let the base move up and down."
+        )
+    else:
+        remedy = _remedy(assembly, q, residual)
+    return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)
+
+
+def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
+    """Lengths to check, or where rows contradict each other, a joint that has fewer."""
+    plain = (
+        "No configuration near home closes it: check the lengths, or name a configuration near "
+        "a closed one with mechanism.home(...)."
+    )
+    lengths = np.array([assembly.extent if row.unit == "m" else 1.0 for row in assembly.rows])
+    relative = np.abs(residual) / lengths
+    surplus = len(assembly.rows) - _rank(assembly.scaled_jacobian(q))
+    if not surplus or relative.max() > DEPENDENT:
+        return plain
+    seen = [k for k in np.argsort(-relative) if relative[k] > 0.1 * relative.max()][:NAMED]
+    rows = [assembly.rows[k] for k in sorted(seen)]
+    listed = ", ".join(f"{row.name} by {abs(residual[k]):.2g} {row.unit}"
+                       for k, row in zip(sorted(seen), rows, strict=True))  # fmt: skip
+    need = f"{1.1 * relative.max():.1g}"
+    many = f"{surplus} constraints" if surplus > 1 else "one constraint"
+    lines = [
+        f"The loops have {many} more than can be satisfied, and they disagree: {listed}.",
+        *_fewer_rows(assembly, rows, q),
+        f"  If the numbers are rounded, allow for it: mechanism.loop_tolerance = {need} "
+        f"(it is {assembly.tolerance:g}).",
+    ]
+    return "\n".join(lines)
+
+
+def _rank(J: np.ndarray) -> int:
+    """Of rows in units of their own, those that nearly follow from others not counted."""
+    s = np.linalg.svd(J, compute_uv=False)
+    return int((s > DEPENDENT * s.max(initial=0.0)).sum())
+
+
+def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> list[str]:
+    """Joints that hold the same with fewer rows, some that disagree left out."""
+    J, lines = assembly.scaled_jacobian(q), []
+    for loop in assembly.tree.mechanism.loops:
+        own = {row.name.rpartition(".")[2] for row in disagreeing if row.chord == loop.name}
+        held, found = set(loop.joint.closure_names), []
+        for kind in JOINTS.values():
+            left = held - set(kind.closure_names)
+            if not (kind.closure_names and set(kind.closure_names) < held and left & own):
+                continue
+            rest = [k for k, row in enumerate(assembly.rows)
+                    if row.name not in {f"{loop.name}.{n}" for n in left}]  # fmt: skip
+            if _rank(J[rest]) == _rank(J):  # what it leaves out, other rows hold
+                found.append((len(left & own), kind.__name__, sorted(left)))
+        if found:
+            found.sort(key=lambda item: -item[0])
+            options = " or ".join(f"{name} ({len(left)} fewer: {', '.join(left)})"
+                                  for _, name, left in found[:3])  # fmt: skip
+            lines.append(f"  Close '{loop.name}' by a joint with fewer rows than "
+                         f"{type(loop.joint).__name__}: {options}.")  # fmt: skip
+    return lines
+
+
+def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
+    """Warn of named coordinates of home that closing the loops moved far."""
+    asked, sizes = assembly.home(), assembly.coordinate_lengths
+    names = assembly.tree.coordinate_names
+    quaternions = {k for four in assembly.tree.quaternions for k in four}
+    named = [names.index(name) for name in assembly.tree.mechanism.home_coordinates]
+    moved = [k for k in named
+             if k not in quaternions and abs(home[k] - asked[k]) > MOVED * sizes[k]]  # fmt: skip
+    if not moved:
+        return
+    listed = ", ".join(f"{names[k]} = {asked[k]:.4g} became {home[k]:.4g}" for k in moved)
+    nearest, _ = assembly.close(asked, tolerance=DEPENDENT)
+    residual = assembly.residual(nearest)
+    worst = int(np.argmax(np.abs(residual)))
+    why = "The configuration named was far from closed."
+    if (not assembly.exact(float(np.abs(residual[worst])))
+            and np.abs(nearest - asked)[named].max() < np.abs(home - asked)[named].max()):  # fmt: skip
+        row = assembly.rows[worst]
+        why = (
+            f"Next to the configuration named, {row.name} stays open by {abs(residual[worst]):.2g} "
+            f"{row.unit}: check the lengths, or allow for it with mechanism.loop_tolerance "
+            f"(it is {assembly.tolerance:g})."
+        )
+    warnings.warn(
+        f"'{assembly.tree.mechanism.name}': closing the loops moved home: {listed}. {why}",
+        NotAsAsked, stacklevel=7,
+    )  # fmt: skip
