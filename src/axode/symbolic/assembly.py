@@ -96,8 +96,8 @@ class Assembly:
         sparse = self.function.size1_out(0) > DENSE
         found, error = self._search(self.normalised(q), t, None if sparse else cut)
         if sparse and cut and not self.exact(error):
-            found, error = min((found, error), self._search(self.normalised(q), t, cut),
-                               key=lambda pair: pair[1])  # fmt: skip
+            nearly = self._search(self.normalised(q), t, cut)
+            found, error = min((found, error), nearly, key=lambda pair: pair[1])
         return found, error
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
@@ -148,9 +148,7 @@ class Assembly:
         return np.asarray(self.coordinate_lengths * step)
 
     def _scaled(self, J: ca.DM) -> np.ndarray:
-        scaled: np.ndarray = (
-            np.array(J) * self._units_of_columns / self._row_lengths[:, np.newaxis]
-        )
+        scaled: np.ndarray = np.array(J) * self._units_of_columns / self._row_lengths[:, np.newaxis]
         return scaled
 
     def scaled_jacobian(self, q: np.ndarray) -> np.ndarray:
@@ -185,8 +183,9 @@ class Assembly:
         # the zero configuration is often singular (all links in line): try beside it
         for tolerance in dict.fromkeys((self.tolerance, 0.0)):
             generator = np.random.default_rng(1)
-            starts = [self.home(), *(self.home() + generator.normal(0, spread, q.size)
-                      * self.coordinate_lengths for spread in SPREADS for _ in range(4))]  # fmt: skip
+            spreads = [self.coordinate_lengths * spread for spread in SPREADS for _ in range(4)]
+            aside = [spread * generator.normal(size=q.size) for spread in spreads]
+            starts = [self.home(), *(self.home() + way for way in aside)]
             tries = [self.close(start, tolerance=tolerance) for start in starts]
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
             if self.exact(error):

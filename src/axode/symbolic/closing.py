@@ -4,7 +4,7 @@ Numbers out of a drawing have five or ten digits, and an overconstrained loop ma
 as many: rows that would follow from others contradict them a little. Within the mechanism's
 tolerance such rows are left out, the others are closed exactly, and what is left open,
 
-.. math:: r - \min(\max(r, -\epsilon l), \epsilon l),                              \tag{C10}
+.. math:: r - \min(\max(r, -30 \epsilon l), 30 \epsilon l),                        \tag{C10}
 
 with the length l of the mechanism for positions and one for angles, is what a dropped row has
 beyond what rounding may grow to.
@@ -63,8 +63,10 @@ def close_loops(
     matrices = [A(q) for q in samples]
     strict = analyse(rows, matrices)
     report = analyse(rows, matrices, tolerance)
-    exact = all(np.abs(assembly.residual(q)).max(initial=0.0) <= CLOSED * assembly.size
-                for q in (home, *samples[: 0 if assembly.timed else None]))  # fmt: skip
+    exact = all(
+        np.abs(assembly.residual(q)).max(initial=0.0) <= CLOSED * assembly.size
+        for q in (home, *samples[: 0 if assembly.timed else None])
+    )
     if not (exact and strict.kept == report.kept):
         made = _closed_nearly(assembly, rows, home, report, A)
     else:
@@ -74,9 +76,12 @@ def close_loops(
 
 
 def _closed_nearly(
-    assembly: Assembly, rows: list[Row], home: np.ndarray, report: RankReport,
+    assembly: Assembly,
+    rows: list[Row],
+    home: np.ndarray,
+    report: RankReport,
     A: Callable[[np.ndarray], np.ndarray],
-) -> ClosedLoops:  # fmt: skip
+) -> ClosedLoops:
     """The loops closed by the rows that are kept, as far as the others allow it."""
     hold: set[int] = set()
     for _ in range(ROUNDS):
@@ -106,8 +111,12 @@ def _loose(
     """Dropped rows that contradict the kept ones by more than rounding errors."""
     kept = set(report.kept)
     off = _disagreements(assembly, rows, report, places)
-    return [r for r, row in enumerate(rows) if r not in kept
-            and (report.rests[r] > RANK_TOLERANCE or row.holonomic and off[r] > CLOSED * 1e-3)]  # fmt: skip
+    return [
+        r
+        for r, row in enumerate(rows)
+        if r not in kept
+        and (report.rests[r] > RANK_TOLERANCE or (row.holonomic and off[r] > CLOSED * 1e-3))
+    ]
 
 
 def _disagreements(
@@ -143,14 +152,15 @@ def _reported(
 
 
 def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
-    worst = max(seen, key=lambda row: row.disagreement)
+    listed = ", ".join(f"{row.name} by {row.disagreement:.2g} {row.unit}".strip() for row in seen)
+    what, they = ("s", "it is") if len(seen) == 1 else ("", "they are")
     warnings.warn(
-        f"'{assembly.tree.mechanism.name}': {', '.join(row.name for row in seen)} contradict other "
-        f"constraints, {worst.name} by {worst.disagreement:.2g} {worst.unit}".rstrip()
-        + f", which is within loop_tolerance = {assembly.tolerance:g}: they are left out, as if "
-        "the numbers were rounded",
-        Doubtful, stacklevel=6,
-    )  # fmt: skip
+        f"'{assembly.tree.mechanism.name}': constraint{'s' * (not what)} contradict{what} others, "
+        f"{listed}: within loop_tolerance = {assembly.tolerance:g} {they} left out, as if the "
+        "numbers were rounded",
+        Doubtful,
+        stacklevel=8,
+    )
 
 
 def beyond_tolerance(residual: SX, unit: str, report: RankReport) -> SX:

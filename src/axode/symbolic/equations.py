@@ -285,9 +285,11 @@ class Equations:
         Of rows that were dropped within a tolerance, what is beyond it.
         """
         report = self.system.report
-        return {row.name: beyond_tolerance(row.residual, row.unit, report)
-                if r in report.loose else row.residual
-                for r, row in enumerate(self.system.rows) if row.residual is not None}  # fmt: skip
+        found = {row.name: row.residual for row in self.system.rows if row.residual is not None}
+        for row in (self.system.rows[r] for r in report.loose):
+            if row.residual is not None:
+                found[row.name] = beyond_tolerance(row.residual, row.unit, report)
+        return found
 
     @cached_property
     def poses(self) -> dict[str, Pose]:

@@ -14,8 +14,9 @@ from axode.symbolic.constraints import Row
 if TYPE_CHECKING:
     from axode.symbolic.assembly import Assembly
 
-MOVED = 0.3  # [rad or of the size] by which a named coordinate of home may move without a warning
-DEPENDENT = 1e-2  # of the largest singular value: smaller ones are rows that nearly follow
+MOVED = 0.1  # [rad or of the size] by which a named coordinate of home may move without a warning
+MOVED_FAR = 0.5  # likewise, where the loops close next to the configuration named
+DEPENDENT = 3e-2  # of the largest singular value: smaller ones are rows that nearly follow
 NAMED = 6  # rows that a message names
 
 
@@ -49,8 +50,10 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
         return plain
     seen = [k for k in np.argsort(-relative) if relative[k] > 0.1 * relative.max()][:NAMED]
     rows = [assembly.rows[k] for k in sorted(seen)]
-    listed = ", ".join(f"{row.name} by {abs(residual[k]):.2g} {row.unit}"
-                       for k, row in zip(sorted(seen), rows, strict=True))  # fmt: skip
+    listed = ", ".join(
+        f"{row.name} by {abs(residual[k]):.2g} {row.unit}"
+        for k, row in zip(sorted(seen), rows, strict=True)
+    )
     need = f"{1.1 * relative.max():.1g}"
     many = f"{surplus} constraints" if surplus > 1 else "one constraint"
     lines = [
@@ -70,7 +73,8 @@ def _rank(J: np.ndarray) -> int:
 
 def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> list[str]:
     """Joints that hold the same with fewer rows, some that disagree left out."""
-    J, lines = assembly.scaled_jacobian(q), []
+    J = assembly.scaled_jacobian(q)
+    lines: list[str] = []
     for loop in assembly.tree.mechanism.loops:
         own = {row.name.rpartition(".")[2] for row in disagreeing if row.chord == loop.name}
         held, found = set(loop.joint.closure_names), []
@@ -78,43 +82,52 @@ def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> li
             left = held - set(kind.closure_names)
             if not (kind.closure_names and set(kind.closure_names) < held and left & own):
                 continue
-            rest = [k for k, row in enumerate(assembly.rows)
-                    if row.name not in {f"{loop.name}.{n}" for n in left}]  # fmt: skip
+            rest = [
+                k
+                for k, row in enumerate(assembly.rows)
+                if row.name not in {f"{loop.name}.{n}" for n in left}
+            ]
             if _rank(J[rest]) == _rank(J):  # what it leaves out, other rows hold
                 found.append((len(left & own), kind.__name__, sorted(left)))
         if found:
             found.sort(key=lambda item: -item[0])
-            options = " or ".join(f"{name} ({len(left)} fewer: {', '.join(left)})"
-                                  for _, name, left in found[:3])  # fmt: skip
-            lines.append(f"  Close '{loop.name}' by a joint with fewer rows than "
-                         f"{type(loop.joint).__name__}: {options}.")  # fmt: skip
-    return lines
+            options = " or ".join(
+                f"{name} ({len(left)} fewer: {', '.join(left)})" for _, name, left in found[:3]
+            )
+            lines.append(
+                f"  Close '{loop.name}' by a joint with fewer rows than "
+                f"{type(loop.joint).__name__}: {options}."
+            )
+    return lines or ["  Give a joint of the loop more freedom, as Cylindrical has over Revolute."]
 
 
 def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     """Warn of named coordinates of home that closing the loops moved far."""
-    asked, sizes = assembly.home(), assembly.coordinate_lengths
-    names = assembly.tree.coordinate_names
+    asked, names = assembly.home(), assembly.tree.coordinate_names
     quaternions = {k for four in assembly.tree.quaternions for k in four}
-    named = [names.index(name) for name in assembly.tree.mechanism.home_coordinates]
-    moved = [k for k in named
-             if k not in quaternions and abs(home[k] - asked[k]) > MOVED * sizes[k]]  # fmt: skip
-    if not moved:
+    named = {names.index(name) for name in assembly.tree.mechanism.home_coordinates}
+    ways = np.abs(home - asked) / assembly.coordinate_lengths
+    far = [k for k in sorted(named - quaternions) if ways[k] > MOVED]
+    if not far:
         return
-    listed = ", ".join(f"{names[k]} = {asked[k]:.4g} became {home[k]:.4g}" for k in moved)
     nearest, _ = assembly.close(asked, tolerance=DEPENDENT)
     residual = assembly.residual(nearest)
     worst = int(np.argmax(np.abs(residual)))
-    why = "The configuration named was far from closed."
-    if (not assembly.exact(float(np.abs(residual[worst])))
-            and np.abs(nearest - asked)[named].max() < np.abs(home - asked)[named].max()):  # fmt: skip
+    is_open = not assembly.exact(float(np.abs(residual[worst])))
+    if is_open and assembly.distance(nearest) < assembly.distance(home):
         row = assembly.rows[worst]
         why = (
             f"Next to the configuration named, {row.name} stays open by {abs(residual[worst]):.2g} "
             f"{row.unit}: check the lengths, or allow for it with mechanism.loop_tolerance "
             f"(it is {assembly.tolerance:g})."
         )
+    elif max(ways[far]) > MOVED_FAR:
+        why = "The loops are far from closed at the configuration named."
+    else:
+        return
+    listed = ", ".join(f"{names[k]} = {asked[k]:.4g} became {home[k]:.4g}" for k in far)
     warnings.warn(
         f"'{assembly.tree.mechanism.name}': closing the loops moved home: {listed}. {why}",
-        NotAsAsked, stacklevel=7,
-    )  # fmt: skip
+        NotAsAsked,
+        stacklevel=6,
+    )

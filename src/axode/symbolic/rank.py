@@ -67,9 +67,11 @@ class RankReport:
 
 
 def analyse(
-    rows: list[Row], matrices: list[np.ndarray], tolerance: float = 0.0,
+    rows: list[Row],
+    matrices: list[np.ndarray],
+    tolerance: float = 0.0,
     hold: Collection[int] = (),
-) -> RankReport:  # fmt: skip
+) -> RankReport:
     """Judge rows by their values at several feasible configurations.
 
     Args:
@@ -82,9 +84,8 @@ def analyse(
     own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices)
                     for r in range(len(rows))])  # fmt: skip
     scales = _scales(rows, own)
-    least = np.array([RANK_TOLERANCE * own[r] if r in hold
-                      else max(RANK_TOLERANCE * own[r], tolerance * scales[r])
-                      for r in range(len(rows))])  # fmt: skip
+    free = np.array([0.0 if r in hold else tolerance for r in range(len(rows))])
+    least = np.maximum(RANK_TOLERANCE * own, free * scales)
     kept: list[int] = []
     dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
     left = np.zeros(len(rows))
@@ -99,9 +100,9 @@ def analyse(
         left[r] = sizes.max() / scales[r]
         if r not in hold and least[r] <= sizes.max() < AMPLIFIED * tolerance * scales[r]:
             # rounding errors of the rows it follows from count as often as it takes these rows
-            takes = [np.abs(_coefficients(A[kept], A[r], tolerance)) @ scales[kept]
-                     for A in matrices]  # fmt: skip
-            follows = bool((sizes < tolerance * (scales[r] + np.array(takes))).all())
+            taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
+            terms = scales[r] + np.array(taken) @ scales[kept]
+            follows = bool((sizes < tolerance * terms).all())
         else:
             follows = bool((sizes < least[r]).all())
         if follows:
@@ -132,8 +133,7 @@ def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
     largest: dict[str, float] = {}
     for row, size in zip(rows, own.tolist(), strict=True):
         largest[row.chord] = max(largest.get(row.chord, 0.0), size if row.unit == "m" else 0.0)
-    return np.array([(largest[row.chord] if row.unit == "m" else max(1.0, size)) or 1.0
-                     for row, size in zip(rows, own.tolist(), strict=True)])  # fmt: skip
+    return np.array([(largest[row.chord] if row.unit == "m" else 1.0) or 1.0 for row in rows])
 
 
 class _Span:
