@@ -9,7 +9,6 @@ in its link frame is kept, and every public quantity is given in the user's fram
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import casadi as ca
@@ -29,11 +28,13 @@ from axode.mechanism.joints import (
 )
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import tree_order
+from axode.symbolic.rounding import place, snap_rotation
 from axode.symbolic.spatial import SX, is_constant, vector
 
 Values = dict[str, SX]
 ROOT = -1  # the ground's link index
 FROM_BELOW = -0.5  # z of axes that frames are turned to from -z
+REACH = 10.0  # distances between two joints that a link's frame may stand away from them
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,15 @@ class Pose:
         return cls(SX.eye(3), SX.zeros(3))
 
     def __matmul__(self, other: Pose) -> Pose:
-        return Pose(self.R @ other.R, self.R @ other.p + self.p)
+        return Pose(snap_rotation(self.R @ other.R), self.point(other.p))
 
     def inverse(self) -> Pose:
         """The first frame in the second."""
-        return Pose(self.R.T, -(self.R.T @ self.p))
+        return Pose(self.R.T, place(-self.R.T, self.p, SX.zeros(3)))
 
     def point(self, x: SX) -> SX:
         """A point given in the inner frame, in the outer."""
-        return self.R @ x + self.p
+        return place(self.R, x, self.p)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def unit_vector(v: Vector, values: Values) -> SX:
     x = symbolic_vector(v, values)
     if is_constant(x):
         n = np.array(ca.DM(x)).ravel()
-        return SX(_clean(n / np.linalg.norm(n)))
+        return snap_rotation(SX(n / np.linalg.norm(n)))
     return x
 
 
@@ -112,18 +113,21 @@ def placement(at: Vector, rotation: object, values: Values) -> Pose:
     """Pose from a position and any form of rotation."""
     rows = rotation_matrix(rotation)  # type: ignore[arg-type]
     R = ca.vertcat(*[symbolic_vector(row, values).T for row in rows])
-    return Pose(_clean_sx(R), symbolic_vector(at, values))
+    return Pose(snap_rotation(R), symbolic_vector(at, values))
 
 
 def align(axis: SX) -> SX:
     """A rotation matrix whose z column is the axis: the shortest turn from z.  (K1)"""
     if is_constant(axis):
         a = np.array(ca.DM(axis)).ravel()
-        if a[2] < -1 + 1e-12:  # opposite to z: half a turn about x
-            return SX(np.diag([1.0, -1.0, -1.0]))
-        v = np.array([-a[1], a[0], 0.0])
-        K = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
-        return SX(_clean(np.eye(3) + K + K @ K / (1 + a[2])))
+        sine = math.hypot(a[0], a[1])
+        if sine == 0.0:  # z itself, or half a turn about x
+            return SX(np.diag([1.0, *(2 * [math.copysign(1.0, a[2])])]))
+        # Rodrigues' formula about the unit axis v; 1 + a_z, which vanishes at -z, divides nothing
+        v = np.array([-a[1], a[0], 0.0]) / sine
+        K = np.array([[0.0, 0.0, v[1]], [0.0, 0.0, -v[0]], [-v[1], v[0], 0.0]])
+        R = np.eye(3) + sine * K + (1 - a[2]) * (np.outer(v, v) - np.eye(3))
+        return snap_rotation(SX(R))
     x, y, z = axis[0], axis[1], axis[2]
     if y.is_zero():  # about y, by the angle whose cosine and sine these are
         return ca.vertcat(ca.horzcat(z, 0, x), ca.horzcat(0, 1, 0), ca.horzcat(-x, 0, z))
@@ -146,7 +150,7 @@ def build_frames(mechanism: Mechanism, values: Values) -> Frames:
         in_child = placement(connection.child_at, connection.child_rotation, values)
         base = body_pose[connection.parent] @ at  # joint's frame in the parent link's
         for first, joint, turn in _elementary(connection.joint, values):
-            base = Pose(_clean_sx(base.R @ turn), base.p)
+            base = Pose(snap_rotation(base.R @ turn), base.p)
             if isinstance(joint, Fixed):
                 continue
             links.append(_link(connection, joint, parent, first, base))
@@ -163,7 +167,7 @@ def _link(
     if isinstance(joint, Prismatic):
         # A sliding link keeps its parent's axes and, at zero, its parent's origin.
         axis = base.R[:, 2]
-        return Frame(connection, joint, parent, first, Pose.identity(), axis=_clean_sx(axis))
+        return Frame(connection, joint, parent, first, Pose.identity(), axis=axis)
     return Frame(connection, joint, parent, first, base)
 
 
@@ -202,67 +206,44 @@ def _adjusted(links: list[Frame], body_link: dict[str, int], body_pose: dict[str
         if isinstance(link.joint, Prismatic):
             # its frame follows the parent's wherever that went
             shift[i] = parent_shift
-            adjusted.append(replace(link, axis=_clean_sx(parent_shift.R.T @ link.axis)))
+            adjusted.append(replace(link, axis=snap_rotation(parent_shift.R.T @ link.axis)))
             continue
         base = parent_shift.inverse() @ link.base
-        base = Pose(_clean_sx(base.R), _clean_sx(base.p))
         angle = slide = 0.0
         if isinstance(link.joint, Revolute) and i in chosen:
             angle, slide = _towards(links[chosen[i]])
-            shift[i] = Pose(SX(_turn_z(angle)), SX([0.0, 0.0, slide]))
+            shift[i] = Pose(_turn_z(angle), SX([0.0, 0.0, slide]))
         adjusted.append(replace(link, base=base, angle_offset=angle, slide_offset=slide))
     poses = {
-        body: _clean_pose(shift[link].inverse() @ body_pose[body])
-        if link != ROOT
-        else body_pose[body]
+        body: shift[link].inverse() @ body_pose[body] if link != ROOT else body_pose[body]
         for body, link in body_link.items()
     }
     return Frames(tuple(adjusted), body_link, poses)
 
 
 def _towards(child: Frame) -> tuple[float, float]:
-    """Turn about and slide along z that put x along the common normal to the child's axis.  (K2)"""
-    if isinstance(child.joint, Prismatic):
-        return 0.0, 0.0
+    """Turn about and slide along z that put x along the common normal to the child's axis.  (K2)
+
+    Axes that are nearly parallel meet their common normal far away; there, inertia about the
+    frame's origin would drown in rounding. The origin then stays level with the child's.
+    """
     if not isinstance(child.joint, Revolute) or not is_constant(child.base.R):
         return 0.0, 0.0
     z = np.array(ca.DM(child.base.R[:, 2])).ravel()
     p = np.array(ca.DM(child.base.p)).ravel() if is_constant(child.base.p) else None
     sine = math.hypot(z[0], z[1])
-    if sine < 1e-12:  # parallel axes: x towards the other axis, origin level with its origin
-        if p is None:
-            return 0.0, 0.0
-        return (math.atan2(p[1], p[0]) if math.hypot(p[0], p[1]) > 1e-12 else 0.0), float(p[2])
+    if sine == 0.0:  # parallel axes: x towards the other axis
+        return (0.0, 0.0) if p is None else (math.atan2(p[1], p[0]), float(p[2]))
     angle = math.atan2(z[0], -z[1])  # x along z cross the other axis
     if p is None:
         return angle, 0.0
-    # foot of the common normal: slide d with (p + s z_child - d e_z) along the normal
-    normal = np.array([-z[1], z[0], 0.0]) / sine
-    d, _, _ = np.linalg.solve(np.column_stack([[0, 0, 1.0], -z, normal]), p)
-    return angle, float(d)
+    # foot of the common normal: p + s z_child - d e_z has no part along e_z, and none along
+    # z_child less its part along e_z
+    level = float(p[2])
+    away = (p[0] * z[0] + p[1] * z[1]) * z[2] / sine**2
+    return angle, level - away if abs(away) <= REACH * np.linalg.norm(p) else level
 
 
-def _turn_z(angle: float) -> np.ndarray:
+def _turn_z(angle: float) -> SX:
     c, s = math.cos(angle), math.sin(angle)
-    return _clean(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]))
-
-
-def _clean(x: np.ndarray) -> np.ndarray:
-    """Entries within rounding of 0, 1 and -1 made exact, so that they vanish from the code."""
-    nearest = np.round(x)
-    return np.where(np.abs(x - nearest) < 1e-15, nearest, x)
-
-
-def _clean_sx(x: SX) -> SX:
-    return _map_constants(x, lambda v: float(_clean(np.array(v))))
-
-
-def _clean_pose(pose: Pose) -> Pose:
-    return Pose(_clean_sx(pose.R), _clean_sx(pose.p))
-
-
-def _map_constants(x: SX, function: Callable[[float], float]) -> SX:
-    x = SX(x)
-    if x.is_constant():
-        return SX(np.vectorize(function)(np.array(ca.DM(x))))
-    return x
+    return snap_rotation(SX(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])))

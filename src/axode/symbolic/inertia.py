@@ -16,6 +16,7 @@ from axode.mechanism.bodies import Body
 from axode.mechanism.joints import Prismatic
 from axode.symbolic.frames import ROOT, Values, symbolic_scalar, symbolic_vector
 from axode.symbolic.kinematics import Tree
+from axode.symbolic.rounding import add_up, turn_tensor
 from axode.symbolic.spatial import SX, RigidInertia, Rotation, is_constant
 
 
@@ -26,19 +27,31 @@ def body_tensor(body: Body, values: Values) -> SX:
 
 
 def link_inertias(tree: Tree) -> list[RigidInertia]:
-    """Of every link about its frame's origin: the sum of its bodies."""
-    links = [RigidInertia.zero() for _ in tree.links]
+    """Inertia of every link about its frame's origin: the sum of its bodies.
+
+    A wheel turned into its link's axes is symmetric to sixteen digits; exactly symmetric, it does
+    not feel its own spin angle.
+    """
+    parts: list[list[RigidInertia]] = [[] for _ in tree.links]
     for body in tree.mechanism.bodies:
         link = tree.body_link[body.name]
         if link == ROOT:
             continue
-        own = RigidInertia.at_centre(
-            symbolic_scalar(body.mass, tree.values), symbolic_vector(body.com, tree.values),
-            body_tensor(body, tree.values),
-        )  # fmt: skip
         pose = tree.body_pose[body.name]
-        links[link] = links[link] + own.moved(Rotation.from_matrix(pose.R), pose.p)
-    return [link.cleaned() for link in links]
+        tensor = turn_tensor(pose.R, body_tensor(body, tree.values), ideal=body.inertia.ideal)
+        centre = pose.point(symbolic_vector(body.com, tree.values))
+        mass = symbolic_scalar(body.mass, tree.values)
+        parts[link].append(RigidInertia.at_centre(mass, centre, tensor))
+    return [_total(own) for own in parts]
+
+
+def _total(parts: list[RigidInertia]) -> RigidInertia:
+    """Sum the bodies of a link; products of inertia that cancel do so exactly."""
+    total = sum(parts, RigidInertia.zero())
+    moment = add_up([part.moment for part in parts], total.moment)
+    products = add_up([part.tensor for part in parts], total.tensor)
+    tensor = products - ca.diag(ca.diag(products)) + ca.diag(ca.diag(total.tensor))
+    return RigidInertia(total.mass, moment, tensor)
 
 
 def link_spreads(tree: Tree) -> list[SX]:

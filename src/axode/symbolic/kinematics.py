@@ -36,7 +36,7 @@ from axode.symbolic.spatial import (
     skew,
 )
 
-POSITION_ROUNDING = 1e-14  # [m]: what is left of a length that geometry makes zero
+ANGLE_ROUNDING = 1e-14  # [rad]: from a multiple of a right angle that is meant
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def _transform(frame: Frame, q: SX, values: Values) -> tuple[Rotation, SX]:
         shift = ca.vertcat(0, 0, symbolic_scalar(joint.pitch, values) * q[0])
     elif isinstance(joint, Revolute):
         shift = SX([0.0, 0.0, frame.slide_offset])
-    p = _without_rounding(base.p + base.R @ shift)
+    p = base.point(shift)
     turns = _constant_turns(base.R)
     offset = frame.angle_offset
     if turns and turns[-1].axis == "z":  # a constant turn about the joint's own axis joins it
@@ -275,38 +275,35 @@ def _transform(frame: Frame, q: SX, values: Values) -> tuple[Rotation, SX]:
 
 
 def _constant_turns(R: SX) -> list[Turn]:
-    """A constant rotation as turns about z, x and z (Euler's angles).  (K6)"""
+    """A constant rotation as turns about z, x and z (Euler's angles).  (K6)
+
+    Each turn is found after the ones before it are taken off. Read off the matrix one by one, the
+    first and the last would each be wrong by rounding over the sine of the middle one.
+    """
     if not is_constant(R):
         return [Turn("matrix", R)]
     M = np.array(ca.DM(R))
     sine = np.hypot(M[0, 2], M[1, 2])
-    alpha = np.arctan2(sine, M[2, 2])
-    if sine < 1e-12:
-        # half a turn about x, if there is one, mirrors the turn after it
-        first, last = 0.0, np.arctan2(M[2, 2] * M[1, 0], M[0, 0])
-    else:
-        first, last = np.arctan2(M[0, 2], -M[1, 2]), np.arctan2(M[2, 0], M[2, 1])
-    # x may turn either way: prefer no first turn over half a one
-    if abs(abs(first) - np.pi) < 1e-12:
-        first, alpha, last = 0.0, -alpha, _principal(last + np.pi)
-    turns = [Turn.about("z", first), Turn.about("x", alpha), Turn.about("z", last)]
+    first = _right_angle(np.arctan2(M[0, 2], -M[1, 2]), ANGLE_ROUNDING / max(sine, ANGLE_ROUNDING))
+    if abs(first) == np.pi or sine == 0.0:  # x may turn either way: no turn, not half a one
+        first = 0.0
+    about_z = Turn.about("z", first)
+    M = np.array(ca.DM(about_z.matrix)).T @ M
+    about_x = Turn.about("x", np.arctan2(-M[1, 2], M[2, 2]))
+    M = np.array(ca.DM(about_x.matrix)).T @ M
+    turns = [about_z, about_x, Turn.about("z", np.arctan2(M[1, 0], M[0, 0]))]
     return [turn for turn in turns if not turn.is_identity]
 
 
 def _principal(angle: float) -> float:
     """An angle within half a turn of zero, rounding removed."""
-    angle = float(np.remainder(angle + np.pi, 2 * np.pi) - np.pi)
-    for exact in (0.0, np.pi / 2, -np.pi / 2, np.pi, -np.pi):
-        if abs(angle - exact) < 1e-14:
-            return exact
-    return angle
+    return _right_angle(float(np.remainder(angle + np.pi, 2 * np.pi) - np.pi), ANGLE_ROUNDING)
 
 
-def _without_rounding(p: SX) -> SX:
-    if is_constant(p):
-        values = np.array(ca.DM(p))
-        return SX(np.where(np.abs(values) < POSITION_ROUNDING, 0.0, values))
-    return p
+def _right_angle(angle: float, within: float) -> float:
+    """The multiple of a right angle nearest to an angle within half a turn, if it is this near."""
+    nearest = round(angle / (np.pi / 2)) * (np.pi / 2)
+    return nearest if abs(angle - nearest) < within else float(angle)
 
 
 def _directions(frame: Frame, values: Values) -> tuple[SX, SX]:

@@ -186,21 +186,12 @@ class RigidInertia:
     @classmethod
     def at_centre(cls, mass: SX, centre: SX, tensor: SX) -> RigidInertia:
         r"""From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
-        return cls(SX(mass), mass * centre, tensor + symmetric(mass * _spread(centre, centre)))
+        moment = mass * centre
+        return cls(SX(mass), moment, tensor + symmetric(_spread(centre, moment)))
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
         return RigidInertia(
             self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor
-        )
-
-    def cleaned(self) -> RigidInertia:
-        """Numbers that are only rounding made zero, so that they vanish from the code.
-
-        A wheel turned into its link's axes is symmetric to sixteen digits; exactly symmetric, it
-        does not feel its own spin angle.
-        """
-        return RigidInertia(
-            self.mass, _without_rounding(self.moment), _without_rounding(self.tensor)
         )
 
     def moved(self, rotation: Rotation, p: SX) -> RigidInertia:
@@ -213,13 +204,6 @@ class RigidInertia:
         tensor = rotation.outward_symmetric(self.tensor)
         shift = _spread(p, 2 * h + self.mass * p)
         return RigidInertia(self.mass, h + self.mass * p, symmetric(tensor + shift))  # (S6)
-
-
-def _without_rounding(x: SX) -> SX:
-    if not is_constant(x):
-        return x
-    values = np.array(ca.DM(x))
-    return SX(np.where(np.abs(values) < 1e-14 * np.abs(values).max(), 0.0, values))
 
 
 def _spread(p: SX, h: SX) -> SX:
