@@ -16,13 +16,14 @@ from axode.mechanism.topology import tree_order
 from axode.symbolic.constraints import Row, column_of
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.least_norm import LeastNorm
+from axode.symbolic.open_loops import NEARLY, not_closed
 from axode.symbolic.spatial import SX
 
 CLOSED = 1e-10  # [m or rad]: a residual below this is closed, in machines of metres
 STEPS = 60
 STILL = 1e-9  # [rad or of the size]: a shorter step ends the search
+FUTILE = 1e-3  # part of a step: if no longer one helps, none does
 TIGHT = 1e-9  # of the largest singular value: smaller ones are zero, whatever the tolerance
-NEARLY = 5.0  # times the tolerance: rows whose singular values are smaller are not solved for
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
 JUMP = 2.0  # a step that closing makes longer than this leaves the branch
@@ -64,6 +65,10 @@ class Assembly:
         """Of the holonomic rows alone."""
         values: np.ndarray = np.array(self.function(q, t, self.parameters)[0]).ravel()
         return values[: len(self.rows)]
+
+    def relative_residual(self, q: np.ndarray) -> np.ndarray:
+        """The same in radians and in parts of the mechanism's extent."""
+        return np.asarray(self.residual(q) / self._row_lengths[: len(self.rows)])
 
     def home(self) -> np.ndarray:
         """The configuration named by the mechanism's home, zero elsewhere, quaternions unit."""
@@ -114,7 +119,10 @@ class Assembly:
             step = self._step(r, J, cut)
             if cut and np.abs(step / self.coordinate_lengths).max(initial=0.0) < STILL:
                 break
-            q = q - self._length(q, step, np.array(r), t) * step
+            length = self._length(q, step, np.array(r), t)
+            if cut and length < FUTILE:  # what is left, surplus rows leave open
+                break
+            q = q - length * step
         return self.normalised(best), best_error
 
     def exact(self, error: float) -> bool:
@@ -193,8 +201,6 @@ class Assembly:
             loosely = [found for found, open_by in tries if self.reached(found, open_by)]
             if loosely:
                 return min(loosely, key=self.distance)
-        from axode.symbolic.open_loops import not_closed
-
         raise not_closed(self, q)
 
     def distance(self, q: np.ndarray) -> float:

@@ -125,10 +125,8 @@ def _disagreements(
     """What every row has open at some configurations, of its unit: a radian, or the extent."""
     worst = np.array(report.rests)
     holonomic = [r for r, row in enumerate(rows) if row.holonomic]
-    lengths = np.array([assembly.extent if rows[r].unit == "m" else 1.0 for r in holonomic])
     if holonomic:
-        open_by = [np.abs(assembly.residual(q)) / lengths for q in places]
-        worst[holonomic] = np.max(open_by, axis=0)
+        worst[holonomic] = np.max([np.abs(assembly.relative_residual(q)) for q in places], axis=0)
     return worst
 
 

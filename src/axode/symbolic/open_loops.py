@@ -14,6 +14,7 @@ from axode.symbolic.constraints import Row
 if TYPE_CHECKING:
     from axode.symbolic.assembly import Assembly
 
+NEARLY = 5.0  # times a tolerance: rows whose singular values are smaller are not solved for
 MOVED = 0.1  # [rad or of the size] by which a named coordinate of home may move without a warning
 MOVED_FAR = 0.5  # likewise, where the loops close next to the configuration named
 DEPENDENT = 3e-2  # of the largest singular value: smaller ones are rows that nearly follow
@@ -21,7 +22,15 @@ NAMED = 6  # rows that a message names
 
 
 def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
-    """The error that names what stays open at a configuration, all of it, and the remedies."""
+    """The error that names what stays open, all of it, and the remedies.
+
+    Args:
+        assembly: What does not close.
+        q: Where it is least open; next to home it is looked for again, surplus rows left open.
+    """
+    nearest, _ = assembly.close(assembly.home(), tolerance=DEPENDENT / NEARLY)
+    if np.abs(assembly.relative_residual(nearest)).max() < DEPENDENT:
+        q = nearest
     residual = assembly.residual(q)
     worst = int(np.argmax(np.abs(residual)))
     row = assembly.rows[worst]
@@ -43,8 +52,7 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
         "No configuration near home closes it: check the lengths, or name a configuration near "
         "a closed one with mechanism.home(...)."
     )
-    lengths = np.array([assembly.extent if row.unit == "m" else 1.0 for row in assembly.rows])
-    relative = np.abs(residual) / lengths
+    relative = np.abs(assembly.relative_residual(q))
     surplus = len(assembly.rows) - _rank(assembly.scaled_jacobian(q))
     if not surplus or relative.max() > DEPENDENT:
         return plain
@@ -54,7 +62,7 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
         f"{row.name} by {abs(residual[k]):.2g} {row.unit}"
         for k, row in zip(sorted(seen), rows, strict=True)
     )
-    need = f"{1.1 * relative.max():.1g}"
+    need = f"{2 * relative.max():.1g}"
     many = f"{surplus} constraints" if surplus > 1 else "one constraint"
     lines = [
         f"The loops have {many} more than can be satisfied, and they disagree: {listed}.",
@@ -110,7 +118,7 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     far = [k for k in sorted(named - quaternions) if ways[k] > MOVED]
     if not far:
         return
-    nearest, _ = assembly.close(asked, tolerance=DEPENDENT)
+    nearest, _ = assembly.close(asked, tolerance=DEPENDENT / NEARLY)
     residual = assembly.residual(nearest)
     worst = int(np.argmax(np.abs(residual)))
     is_open = not assembly.exact(float(np.abs(residual[worst])))

@@ -132,8 +132,9 @@ def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
     """Sizes to which rounding is compared: turning rows are of unit vectors, others of levers."""
     largest: dict[str, float] = {}
     for row, size in zip(rows, own.tolist(), strict=True):
-        largest[row.chord] = max(largest.get(row.chord, 0.0), size if row.unit == "m" else 0.0)
-    return np.array([(largest[row.chord] if row.unit == "m" else 1.0) or 1.0 for row in rows])
+        if row.unit == "m" and size > RANK_TOLERANCE:
+            largest[row.chord] = max(largest.get(row.chord, 0.0), size)
+    return np.array([largest.get(row.chord, 1.0) if row.unit == "m" else 1.0 for row in rows])
 
 
 class _Span:
