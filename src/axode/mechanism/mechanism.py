@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 
+LOOP_TOLERANCE = 1e-4  # numbers of five digits close a loop of several links to this
+
+
 @dataclass
 class Mechanism(CouplingMethods):
     """A description of a mechanism, grown by its `add_` methods.
@@ -56,6 +59,9 @@ class Mechanism(CouplingMethods):
     Args:
         name: What messages and files call it.
         gravity: Acceleration of gravity in the world [m/s^2].
+        loop_tolerance: How much constraints that follow from others may contradict them, as they
+            do where numbers were rounded: radians, and parts of the mechanism's length. They are
+            left out and reported; zero refuses them.
     """
 
     name: str
@@ -73,6 +79,7 @@ class Mechanism(CouplingMethods):
     prescribed: list[Prescribed] = field(default_factory=list)
     measures: list[Measure] = field(default_factory=list)
     home_coordinates: dict[str, float] = field(default_factory=dict)
+    loop_tolerance: float = LOOP_TOLERANCE
 
     def __post_init__(self) -> None:
         owner = f"mechanism '{as_name('mechanism', self.name)}'"
@@ -439,7 +446,7 @@ class Mechanism(CouplingMethods):
         """An independent copy; later `add_` calls on one leave the other alone."""
         lists = {n: list(getattr(self, n)) for n in _LISTS}
         return Mechanism(self.name, self.gravity, home_coordinates=dict(self.home_coordinates),
-                         **lists)  # fmt: skip
+                         loop_tolerance=self.loop_tolerance, **lists)  # fmt: skip
 
     def __repr__(self) -> str:
         counted = [(len(self.bodies), "body", "bodies"), (len(self.connections), "joint", "joints")]

@@ -20,6 +20,7 @@ from axode.symbolic.actuation import (
     independent_motors,
     solve_inputs,
 )
+from axode.symbolic.closing import beyond_tolerance
 from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
@@ -302,8 +303,16 @@ class Equations:
 
     @cached_property
     def residuals(self) -> dict[str, SX]:
-        """Position residual of every holonomic row, dropped ones included."""
-        return {row.name: row.residual for row in self.system.rows if row.residual is not None}
+        """Position residual of every holonomic row, dropped ones included.
+
+        Of rows that were dropped within a tolerance, what is beyond it.
+        """
+        report = self.system.report
+        found = {row.name: row.residual for row in self.system.rows if row.residual is not None}
+        for row in (self.system.rows[r] for r in report.loose):
+            if row.residual is not None:
+                found[row.name] = beyond_tolerance(row.residual, row.unit, report)
+        return found
 
     @cached_property
     def poses(self) -> dict[str, Pose]:

@@ -233,7 +233,8 @@ def dropped_rows(equations: Equations) -> SX:
     for v, rate in motions:
         off = ca.fabs(ca.densify(A @ v) - rate) / (1 + ca.densify(ca.fabs(A) @ ca.fabs(v)))
         worst = ca.fmax(worst, off)
-    return worst
+    loose = [r in system.report.loose for r in range(len(system.rows)) if r not in kept]
+    return ca.fmax(worst - system.report.tolerance * SX(loose), 0) if any(loose) else worst
 
 
 def poses(equations: Equations) -> SX:

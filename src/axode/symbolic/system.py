@@ -18,6 +18,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
 from axode.mechanism.wheels import Contact
 from axode.symbolic.assembly import Assembly
+from axode.symbolic.closing import close_loops
 from axode.symbolic.complement import Complement, Leg
 from axode.symbolic.constraints import (
     Row,
@@ -31,12 +32,11 @@ from axode.symbolic.forces import AppliedForces, applied_forces
 from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
 from axode.symbolic.kinematics import Tree, build_tree
 from axode.symbolic.loops import loop_rows
-from axode.symbolic.rank import VALID, RankReport, analyse, complete, condition_of
+from axode.symbolic.rank import VALID, RankReport, complete, condition_of
 from axode.symbolic.spatial import SX, RigidInertia
 
 FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
 LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
-SAMPLES = 5  # feasible configurations at which rank is judged
 
 
 @dataclass(frozen=True)
@@ -204,17 +204,15 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     defaults = np.array([parameter.default for parameter in parameters.values()])
     tree = build_tree(mechanism, {**symbols, "t": t}, t, p)
     rows = _all_rows(tree)
-    assembly = Assembly.of(tree, rows, defaults)
-    home = assembly.closed_home()
-    samples = assembly.samples(home, SAMPLES)
     function = ca.Function("A", [tree.q, t, p], [matrix_of(rows, tree.v.shape[0])])
 
     def A(q: np.ndarray) -> np.ndarray:
         return np.array(ca.DM(function(q, 0.0, defaults)).full())
 
-    report = analyse(rows, [A(q) for q in samples])
-    at_home = A(home)[list(report.kept)]
-    report = replace(report, home_matrix=(at_home,))
+    closed = close_loops(tree, rows, defaults, A)
+    home, samples = closed.home, closed.samples
+    at_home = A(home)[list(closed.report.kept)]
+    report = replace(closed.report, home_matrix=(at_home,))
     if not report.null_bases:
         raise Immobile(
             f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
@@ -226,8 +224,8 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         raise _immobile(mechanism, tree, rows, report)
     forces = applied_forces(tree)
     chosen = _choose(mechanism, tree, report, independent)
-    return System(mechanism, tree, tuple(rows), report, tuple(samples), home, assembly, forces,
-                  tuple(chosen), defaults, tuple(parameters))  # fmt: skip
+    return System(mechanism, tree, tuple(rows), report, tuple(samples), home, closed.assembly,
+                  forces, tuple(chosen), defaults, tuple(parameters))  # fmt: skip
 
 
 def _all_rows(tree: Tree) -> list[Row]:
@@ -258,7 +256,7 @@ def _refuse_contradictions(
             b = np.array(function(q, t, defaults)).ravel()
             v = np.linalg.lstsq(A[kept], b[kept], rcond=None)[0]
             wrong = np.abs(A @ v - b)
-            if wrong.max() > 1e-6 * max(1.0, np.abs(b).max()):
+            if wrong.max() > max(1e-6, report.tolerance) * max(1.0, np.abs(b).max()):
                 name = rows[int(np.argmax(wrong))].name
                 raise MechanismError(f"mechanism '{mechanism.name}'", [Fault(
                     "prescribed", "", name.removesuffix(".prescribed"),
