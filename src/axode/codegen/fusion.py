@@ -12,7 +12,17 @@ from functools import cached_property
 
 from axode.codegen.builder import TapeBuilder
 from axode.codegen.operations import ARITY, Kind
-from axode.codegen.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
+from axode.codegen.program import (
+    Columns,
+    Evaluate,
+    Factor,
+    Operation,
+    Program,
+    ReadRow,
+    Solve,
+    While,
+    WriteRow,
+)
 from axode.codegen.tape import Port, Tape
 
 # A longer tape gains nothing from its neighbours and would be compiled once for every use.
@@ -94,6 +104,12 @@ class _Readers:
                 case While(flag, body, _):
                     self._outside.add(flag)
                     self._collect(body)
+                case Columns():
+                    self._outside |= set(operation.outside)
+                case Factor(jacobian, scale):
+                    self._outside |= {jacobian, scale}
+                case Solve(_, _, vector):
+                    self._outside.add(vector)
 
     def want(self, buffer: str) -> bool:
         """Whether anyone reads what a group leaves in a buffer, itself in its next turn included.
