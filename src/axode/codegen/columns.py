@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axode.codegen.elimination import Loops, elimination_functions
-from axode.codegen.ir import DOUBLE, Format
+from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
 
 if TYPE_CHECKING:
-    from axode.codegen.program import Columns
+    from axode.codegen.program import Columns, Combine
     from axode.codegen.program_ir import ProgramWriter
 
 
@@ -98,5 +98,50 @@ def write_columns(w: ProgramWriter, operation: Columns) -> None:
     )
     following = w.emit(f"add i64 {column}, {w.width if wide else 1}")
     w.line(f"store i64 {following}, ptr {w.turn}")
+    w.line(f"br label %{again}")
+    w.label(after)
+
+
+def write_combination(w: ProgramWriter, operation: Combine) -> None:
+    """The loop over the elements of a weighted sum.
+
+    One run has several elements in a vector; what is left over is done one by one.
+    """
+    size = w.program.size(operation.result)
+    bulk = size - size % w.columns
+    if bulk:
+        _combined(w, operation, "0", str(bulk), w.columns)
+    if size > bulk:
+        _combined(w, operation, str(bulk), str(size), 1)
+
+
+def _combined(w: ProgramWriter, operation: Combine, first: str, end: str, step: int) -> None:
+    kind = w.real if step == 1 else f"<{step} x {w.number}>"
+    align = f"align {w.format.bytes}"
+    weights = []
+    for k in range(len(operation.vectors)):
+        place = w.emit(f"getelementptr {w.real}, ptr {w.places[operation.weights]}, i64 {k}")
+        weight = w.emit(f"load {w.real}, ptr {place}, {align}")
+        if step > 1:
+            one = w.emit(f"insertelement {kind} poison, {w.number} {weight}, i64 0")
+            mask = f"<{step} x i32> zeroinitializer"
+            weight = w.emit(f"shufflevector {kind} {one}, {kind} poison, {mask}")
+        weights.append(weight)
+    again, body, after = w.labels("sum", "term", "summed")
+    w.line(f"store i64 {first}, ptr {w.turn}")
+    w.line(f"br label %{again}")
+    w.label(again)
+    index = w.emit(f"load i64, ptr {w.turn}")
+    w.line(f"br i1 {w.emit(f'icmp slt i64 {index}, {end}')}, label %{body}, label %{after}")
+    w.label(body)
+    total = ""
+    for weight, vector in zip(weights, operation.vectors, strict=True):
+        place = w.emit(f"getelementptr {w.real}, ptr {w.places[vector]}, i64 {index}")
+        value = w.emit(f"load {kind}, ptr {place}, {align}")
+        term = w.emit(f"fmul {MODEL_FLAGS}{kind} {weight}, {value}")
+        total = w.emit(f"fadd {MODEL_FLAGS}{kind} {total}, {term}") if total else term
+    place = w.emit(f"getelementptr {w.real}, ptr {w.places[operation.result]}, i64 {index}")
+    w.line(f"store {kind} {total}, ptr {place}, {align}")
+    w.line(f"store i64 {w.emit(f'add i64 {index}, {step}')}, ptr {w.turn}")
     w.line(f"br label %{again}")
     w.label(after)

@@ -14,6 +14,7 @@ from axode.codegen.builder import TapeBuilder
 from axode.codegen.operations import ARITY, Kind
 from axode.codegen.program import (
     Columns,
+    Combine,
     Evaluate,
     Factor,
     Operation,
@@ -110,6 +111,8 @@ class _Readers:
                     self._outside |= {jacobian, scale}
                 case Solve(_, _, vector):
                     self._outside.add(vector)
+                case Combine(weights, vectors, _):
+                    self._outside |= {weights, *vectors}
 
     def want(self, buffer: str) -> bool:
         """Whether anyone reads what a group leaves in a buffer, itself in its next turn included.

@@ -108,7 +108,19 @@ class Solve:
     size: int
 
 
-Operation = Evaluate | ReadRow | WriteRow | While | Columns | Factor | Solve
+@dataclass(frozen=True)
+class Combine:
+    """Sum of vectors of one size, times the numbers in the buffer `weights`, as a loop.
+
+    As a tape it would take a load, a product and a sum for every element.
+    """
+
+    weights: str
+    vectors: tuple[str, ...]
+    result: str
+
+
+Operation = Evaluate | ReadRow | WriteRow | While | Columns | Factor | Solve | Combine
 
 
 @dataclass(frozen=True)
@@ -156,6 +168,9 @@ class Program:
                     operation.matrix: n * stride(n),
                     operation.work: workspace(n),
                 }
+            elif isinstance(operation, Combine) and operation.result not in self.external:
+                first = operation.vectors[0]
+                sizes.setdefault(operation.result, self.external.get(first, sizes.get(first, 0)))
         return sizes
 
     def size(self, buffer: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from axode.codegen import jit
-from axode.codegen.columns import column_functions, write_columns
+from axode.codegen.columns import column_functions, write_columns, write_combination
 from axode.codegen.elimination import stride
 from axode.codegen.ir import DOUBLE, Format
 from axode.codegen.lowering import Plan, attributes, plan
@@ -11,6 +11,7 @@ from axode.codegen.packed import lowered
 from axode.codegen.program import (
     ENTRY,
     Columns,
+    Combine,
     Evaluate,
     Factor,
     Operation,
@@ -102,6 +103,7 @@ class ProgramWriter:
         self.number = number.real
         self.real = self.number if lanes == 1 else f"<{lanes} x {self.number}>"
         self.width = jit.host().lanes if lanes == 1 else lanes
+        self.columns = self.width if lanes == 1 else 1  # numbers of one run in a vector
         self.tape_prefix = "tape"
         self.lines: list[str] = []
         self._count = 0
@@ -260,6 +262,9 @@ class ProgramWriter:
             case Solve(matrix, work, vector, size):
                 buffers = ", ".join(f"ptr {self.places[b]}" for b in (matrix, work, vector))
                 self.line(f"call void @solve({buffers}, i64 {size}, i64 {stride(size)})")
+
+            case Combine():
+                write_combination(self, operation)
 
     def evaluate(self, operation: Evaluate, *, wide: bool = False) -> None:
         """Call the functions of a tape."""

@@ -79,7 +79,7 @@ class ThreadWriter(ProgramWriter):
         self, program: Program, plans: dict[str, tuple[int, Plan]], number: Format, *, host: bool
     ) -> None:
         super().__init__(program, 1, plans, number)
-        self.host = host
+        self.host, self.columns = host, 1
         self.space = "" if host else GLOBAL
         self._strides: dict[str, tuple[str, ...]] = {}
 

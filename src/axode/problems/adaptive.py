@@ -130,11 +130,12 @@ def count_steps() -> Evaluate:
     return Evaluate(tape, (*names, "h", "steps", "rejected"))
 
 
-def save_times(dense: Evaluate) -> list[Operation]:
+def save_times(dense: Sequence[Operation], state: str) -> list[Operation]:
     """Every asked time inside the step that was taken, by the interpolant.
 
     Args:
-        dense: From q_o, nu_o, w_o, h_s and `part`, 0 to 1 of the step, to the state x.
+        dense: Operations that find the state at `part`, 0 to 1, of the step.
+        state: The buffer they leave it in.
     """
 
     def due(**v: Vector) -> dict[str, Vector]:
@@ -151,5 +152,5 @@ def save_times(dense: Evaluate) -> list[Operation]:
         ReadRow("times", "index", "time"),
         Evaluate(tape, (*names, "due", "part")),
     ]
-    body = (dense, WriteRow("out", "index", "x", "due"), advanced(), *look)
+    body = (*dense, WriteRow("out", "index", state, "due"), advanced(), *look)
     return [*look, While("due", body)]

@@ -69,7 +69,7 @@ class Batch:
         self._called = np.full(self.count, np.nan)
         self.buffers = self._buffers(start)
         self.tables = self._tables()
-        if settings.method == "dopri5" and "h" not in start:
+        if settings.adaptive and "h" not in start:
             self.buffers["h"][...] = self._first_step()
 
     def _buffers(self, start: dict[str, Array]) -> dict[str, Array]:
@@ -90,7 +90,7 @@ class Batch:
             numbers |= {"sample_start": sampled.start, "sample_period": sampled.period,
                         "sample_count": sampled.count}  # fmt: skip
         b |= {name: np.array([float(value)]) for name, value in numbers.items()}
-        if s.method == "dopri5" and self.plan.callback:
+        if s.adaptive and self.plan.callback:
             b["longest"] = np.full((n, 1), abs(s.times[1] - s.t0))  # a step ends at every sample
         if "p" in self.rollout.program.given:
             assert self.p is not None
@@ -104,7 +104,7 @@ class Batch:
 
     def _tables(self) -> dict[str, Array]:
         tables = {"out": self.out}
-        if self.settings.method == "dopri5":
+        if self.settings.adaptive:
             tables["times"] = np.ascontiguousarray(self.settings.times[:, np.newaxis])
         if self.plan.sampled is not None:
             tables["samples"] = self.plan.sampled.table
@@ -220,7 +220,7 @@ class Batch:
             u = limited(self.model, callback_inputs(self.model, given))
             self.buffers["u"][run] = u
             self._called[run] = t
-            if self.settings.method == "dopri5":
+            if self.settings.adaptive:
                 self.buffers["longest"][run] = self._until_next_sample(t)
             self.calls.append((int(self.members[run]), t, u))
 

@@ -75,7 +75,7 @@ def dopri5_program(d: Dynamics) -> Program:
     if d.projection is not None and d.samples != "hold":
         body += d.rate_at("q_n", "nu_n", "t_n", "k_n")
     dense = Evaluate(dense_tape(d), ("q_o", "nu_o", "w_o", "h_s", "part", *ks, "x"))
-    body += [*judged(d), count_steps(), *save_times(dense)]
+    body += [*judged(d), count_steps(), *save_times([dense], "x")]
     last = "k7" if d.projection is None or d.samples == "hold" else "k_n"
     body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
     return adaptive_program("dopri5", d, first, body, {})

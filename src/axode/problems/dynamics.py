@@ -87,13 +87,15 @@ class Dynamics:
         operations: list[Operation] = [Evaluate(place, buffers)]
         if self.samples == "hold":
             return [*operations, ReadRow("samples", "row", "u")]
+        operations += [
+            ReadRow("samples", "row", "u_before"),
+            ReadRow("samples", "next_row", "u_after"),
+        ]
         blend = formula_tape(
             "blend", {"part": 1, "a": self.n_u, "b": self.n_u},
             lambda part, a, b: {"u": [x + part[0] * (y - x) for x, y in zip(a, b, strict=True)]},
         )  # fmt: skip
-        return [*operations, ReadRow("samples", "row", "u_before"),
-                ReadRow("samples", "next_row", "u_after"),
-                Evaluate(blend, ("part", "u_before", "u_after", "u"))]  # fmt: skip
+        return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
 
     def closed(self) -> list[Operation]:
         """Bring the new coordinates back onto the holonomic rows."""

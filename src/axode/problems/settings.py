@@ -57,6 +57,11 @@ class Settings:
         self.place.refuse(self.method, self.n_steps if self.method == "rk4" else 0)
 
     @property
+    def adaptive(self) -> bool:
+        """Whether the method chooses its own steps."""
+        return self.method != "rk4"
+
+    @property
     def t_end(self) -> float:
         """When it ends."""
         return self.t0 + self.duration
