@@ -14,6 +14,7 @@ import numpy.typing as npt
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model, Options
 from axode.problems.inputs import InputPlan, callback_inputs, limited
+from axode.problems.integrators import EXPLICIT
 from axode.problems.rollouts import dynamics_of, rollout_of
 from axode.problems.settings import ROUNDING, Settings
 from axode.problems.steps import FINISHED, RUNNING
@@ -24,6 +25,7 @@ SLICE = 0.1  # [s] of computing between looks at the clock, the keyboard and the
 FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
 STATE = ("q", "nu", "w")  # what is recorded of a run
+FIRST_COUNT = 15.0  # explicit steps at the limit of stability before a run asks what to do
 FIRST_STEP = 0.01  # of the time in which a state changes by itself
 
 
@@ -61,8 +63,9 @@ class Batch:
         self.members, self.p, self.out = members, p, out
         self.count = len(members)
         place = settings.place
-        self.dynamics = dynamics_of(model, plan, self.watches, speeds, single=place.single)
-        self.rollout = rollout_of(model, settings.method, self.dynamics, place)
+        self.dynamics = dynamics_of(model, plan, self.watches, speeds, single=place.single,
+                                    stiffness=settings.stepper == EXPLICIT)  # fmt: skip
+        self.rollout = rollout_of(model, settings.stepper, self.dynamics, place)
         self.outcomes = [Outcome() for _ in range(self.count)]
         self._open = np.ones(self.count, dtype=bool)  # runs without an outcome
         self.calls: list[tuple[int, float, Array]] = []  # run, time, inputs that a callback gave
@@ -97,6 +100,8 @@ class Batch:
             b["p"] = np.ascontiguousarray(self.p)
         if "least_pivot" in self.rollout.program.given:
             b["least_pivot"] = np.full((n, 1), SMALLEST_PIVOT)
+        if "stiff_limit" in self.rollout.program.given:
+            b["stiff_limit"] = np.full((n, 1), FIRST_COUNT)
         if "u" in self.rollout.program.given:
             u = np.zeros(self.dynamics.n_u) if self.plan.constant is None else self.plan.constant
             b["u"] = np.array(np.broadcast_to(u, (n, self.dynamics.n_u)), order="C")

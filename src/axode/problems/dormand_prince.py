@@ -22,6 +22,7 @@ from axode.problems.adaptive import (
 )
 from axode.problems.dynamics import Dynamics
 from axode.problems.steps import judged, stage
+from axode.problems.stiffness import count_stiff_steps
 
 # Nodes, stages, and the difference of the two solutions.
 NODES = (0, Fraction(1, 5), Fraction(3, 10), Fraction(4, 5), Fraction(8, 9), 1, 1)
@@ -67,7 +68,8 @@ def dopri5_program(d: Dynamics) -> Program:
         body += d.rate_at("q", "nu", "t", "k1")
     for number in range(2, 8):
         weights = [float(a) for a in STAGES[number - 1]]
-        body += stage(d, number, weights, float(NODES[number - 1]))
+        at = "6" if number == 6 and d.stiffness else "s"
+        body += stage(d, number, weights, float(NODES[number - 1]), at)
     ks = [f"k{i}" for i in range(1, 8)]
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     body.append(Evaluate(_finish(d), ("q", "nu", "w", *CONTROL, *ks, "q_s", "nu_s", *made)))
@@ -78,6 +80,8 @@ def dopri5_program(d: Dynamics) -> Program:
     body += [*judged(d), count_steps(), *save_times([dense], "x")]
     last = "k7" if d.projection is None or d.samples == "hold" else "k_n"
     body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
+    if d.stiffness:
+        body.append(count_stiff_steps(d))
     return adaptive_program("dopri5", d, first, body, {})
 
 

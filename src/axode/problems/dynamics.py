@@ -27,6 +27,7 @@ class Dynamics:
         samples: Whether u is read from a table, and how: "hold" or "linear".
         given: Further buffers the tapes read, such as p, with their sizes.
         inside: Part of half a step by which its ends are moved inwards to read held samples.
+        stiffness: Whether explicit steps at the limit of stability are counted.
     """
 
     n_q: int
@@ -41,6 +42,7 @@ class Dynamics:
     samples: str | None = None
     given: dict[str, int] = field(default_factory=dict)
     inside: float = INSIDE
+    stiffness: bool = False
 
     @property
     def n_k(self) -> int:
@@ -132,6 +134,8 @@ class Dynamics:
             state["crossed"] = self.n_events
         if self.pivots is not None:
             state["near"] = 1
+        if self.stiffness:
+            state |= {"stiff": 1, "calm": 1}
         return state
 
     def givens(self) -> dict[str, int]:
@@ -143,6 +147,8 @@ class Dynamics:
             given["u"] = self.n_u
         if self.pivots is not None:
             given["least_pivot"] = 1
+        if self.stiffness:
+            given["stiff_limit"] = 1
         return given
 
     def tables(self) -> dict[str, int]:

@@ -93,6 +93,7 @@ def _saved_steps(d: Dynamics) -> list[Operation]:
     return [look, WriteRow("out", "index", "x", "due"), advanced()]
 
 
+AUTOMATIC, EXPLICIT, IMPLICIT = "auto", "dopri5", "rodas5p"  # the first one chooses
 METHODS: dict[str, Callable[[Dynamics], Program]] = {
     "rk4": rk4_program,
     "dopri5": dopri5_program,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
+from axode.problems.integrators import AUTOMATIC, IMPLICIT
 from axode.problems.runs import Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 
@@ -168,7 +169,9 @@ def _statuses(runs: Runs) -> Iterator[str]:
 
 def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     s = runs.settings
-    info: dict[str, Any] = {"model": runs.model.name, "method": s.method, "seconds": seconds,
+    took_over = s.method == AUTOMATIC and runs.stiff
+    method = f"{s.stepper}, {IMPLICIT}" if took_over else s.stepper
+    info: dict[str, Any] = {"model": runs.model.name, "method": method, "seconds": seconds,
                             "runs": runs.count, "steps": int(runs.steps.sum())}  # fmt: skip
     if s.place.target != "cpu":
         info |= {"target": s.place.target, "precision": s.place.precision}
@@ -180,6 +183,14 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         info["parameters"] = dict(zip(runs.model.parameters, runs.p.tolist(), strict=True))
     if runs.model.facts.bases:
         info["bases"] = runs.model.facts.bases
+    if took_over:
+        times = [item.time for item in runs.stiff.values()]
+        info["took_over"] = {
+            "method": IMPLICIT,
+            "runs": len(times),
+            "first": min(times),
+            "last": max(times),
+        }
     if runs.switched:
         info["switches"] = sum(map(len, runs.switched.values()))
     return info

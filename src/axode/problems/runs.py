@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from axode.problems.batch import Batch, Outcome
 from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
+from axode.problems.integrators import AUTOMATIC
 from axode.problems.settings import Settings
-from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR
+from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR, STIFF
 from axode.problems.switching import near_singular
+from axode.problems.takeover import TakeOver, answer_stiffness
 from axode.problems.watches import Watch
 
 if TYPE_CHECKING:
@@ -26,12 +29,13 @@ CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another ch
 
 
 class Runs:
-    """Runs of one mechanism: a batch of them, and batches of those that changed their speeds.
+    """Runs of one mechanism: a batch of them, and batches of those that changed speeds or method.
 
     Attributes:
         out: Saved states of all runs, (runs, rows, size), in the model's own speeds.
         outcomes: What became of each.
         steps, rejected: How many each took, and how many more it tried.
+        stiff: When explicit steps became too many, by run.
     """
 
     def __init__(
@@ -45,13 +49,14 @@ class Runs:
         self.events: list[Event] = []
         self.calls: list[tuple[int, float, Array]] = []
         self.switched: dict[int, list[tuple[str, ...]]] = {}  # speeds that each run changed to
+        self.stiff: dict[int, TakeOver] = {}  # runs whose explicit steps became too many
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
         start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
         self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
         self.out[:, 0] = start
         self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
-        self._leaving: dict[Model, list[int]] = {}
+        self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         everyone = np.arange(self.count)
         self._first = Batch(model, plan, settings, self.watches, everyone, {"q": q, "nu": nu}, p,
                             self.out)  # fmt: skip
@@ -77,8 +82,8 @@ class Runs:
             finally:
                 self._deliver(batch)
             self._waiting.pop()
-            for model, runs in self._leaving.items():
-                self._waiting.append(self._moved(batch, model, np.array(runs)))
+            for (model, settings), runs in self._leaving.items():
+                self._waiting.append(self._moved(batch, model, settings, np.array(runs)))
             self._leaving = {}
 
     def _stopped(self, batch: Batch, run: int) -> None:
@@ -88,13 +93,30 @@ class Runs:
         elif status == SINGULAR:
             model = near_singular(batch, run, self.model)
             if model is not None:
-                self._leaving.setdefault(model, []).append(run)
-                batch.resolve(run, LEFT)  # this batch; it waits for another
+                self._leave(batch, run, model, batch.settings)
+        elif status == STIFF:
+            self._answer(batch, run)
         else:
             batch.resolve(run, status, cause_of(batch, run))
 
-    def _moved(self, batch: Batch, model: Model, runs: npt.NDArray[np.intp]) -> Batch:
-        """Some runs of a batch on other independent speeds, from where they are."""
+    def _leave(self, batch: Batch, run: int, model: Model, settings: Settings) -> None:
+        """A run leaves a batch and waits for another."""
+        self._leaving.setdefault((model, settings), []).append(run)
+        batch.resolve(run, LEFT)
+
+    def _answer(self, batch: Batch, run: int) -> None:
+        """A stiff run goes on with an implicit method, unless an explicit one was asked for."""
+        found = answer_stiffness(batch, run)
+        if found is None:
+            return
+        self.stiff[int(batch.members[run])] = found
+        if self.settings.method == AUTOMATIC:
+            self._leave(batch, run, batch.model, replace(self.settings, method=found.method))
+
+    def _moved(
+        self, batch: Batch, model: Model, settings: Settings, runs: npt.NDArray[np.intp]
+    ) -> Batch:
+        """Some runs of a batch on other independent speeds or by another method."""
         members = batch.members[runs]
         p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
         start = {name: batch.buffers[name][runs] for name in ("q", *CARRIED)
@@ -107,9 +129,10 @@ class Runs:
             plan = plan.spread((self.count,))
         for run in members.tolist():
             self.outcomes[run] = Outcome()
-            self.switched.setdefault(run, []).append(model.independent)
+            if model is not batch.model:
+                self.switched.setdefault(run, []).append(model.independent)
         out = np.full((len(members), *self.out.shape[1:]), np.nan)
-        return Batch(model, plan.part(members), self.settings, self.watches, members, start, p, out,
+        return Batch(model, plan.part(members), settings, self.watches, members, start, p, out,
                      own)  # fmt: skip
 
     def _deliver(self, batch: Batch) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from axode.codegen.library import refuse_threads
 from axode.errors import InvalidArgument, UnknownName
-from axode.problems.integrators import METHODS
+from axode.problems.integrators import AUTOMATIC, EXPLICIT, METHODS
 from axode.problems.rollouts import Place
 
 Array = npt.NDArray[np.float64]
@@ -36,11 +36,11 @@ class Settings:
     place: Place = field(default_factory=Place)
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownName("simulate", "method", self.method, METHODS)
+        if self.method not in (AUTOMATIC, *METHODS):
+            raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
-                f"step: {self.method} chooses its own steps; use method='rk4', or rtol and atol"
+                f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"
             )
         for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
             value = getattr(self, name)
@@ -54,7 +54,12 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
-        self.place.refuse(self.method, self.n_steps if self.method == "rk4" else 0)
+        self.place.refuse(self.stepper, self.n_steps if self.method == "rk4" else 0)
+
+    @property
+    def stepper(self) -> str:
+        """The method that takes the first step."""
+        return EXPLICIT if self.method == AUTOMATIC else self.method
 
     @property
     def adaptive(self) -> bool:
