@@ -12,7 +12,7 @@ from axode.codegen.elimination import Loops, elimination_functions
 from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
 
 if TYPE_CHECKING:
-    from axode.codegen.program import Columns, Combine
+    from axode.codegen.program import Columns, Combine, Keep, Largest
     from axode.codegen.program_ir import ProgramWriter
 
 
@@ -102,46 +102,115 @@ def write_columns(w: ProgramWriter, operation: Columns) -> None:
     w.label(after)
 
 
-def write_combination(w: ProgramWriter, operation: Combine) -> None:
-    """The loop over the elements of a weighted sum.
+class _Loop:
+    """Writes a loop over elements of buffers; one run has several of them in a vector."""
 
-    One run has several elements in a vector; what is left over is done one by one.
-    """
-    size = w.program.size(operation.result)
+    def __init__(self, w: ProgramWriter, step: int) -> None:
+        self.w, self.step = w, step
+        self.kind = w.real if step == 1 else f"<{step} x {w.number}>"
+        self.index = ""
+
+    def open(self, first: int, end: int) -> None:
+        w = self.w
+        again, body, self._after = w.labels("again", "element", "past")
+        self._again = again
+        w.line(f"store i64 {first}, ptr {w.turn}")
+        w.line(f"br label %{again}")
+        w.label(again)
+        self.index = w.emit(f"load i64, ptr {w.turn}")
+        more = w.emit(f"icmp slt i64 {self.index}, {end}")
+        w.line(f"br i1 {more}, label %{body}, label %{self._after}")
+        w.label(body)
+
+    def close(self) -> None:
+        w = self.w
+        w.line(f"store i64 {w.emit(f'add i64 {self.index}, {self.step}')}, ptr {w.turn}")
+        w.line(f"br label %{self._again}")
+        w.label(self._after)
+
+    def address(self, buffer: str, place: int = 0) -> str:
+        w = self.w
+        base = w.emit(f"getelementptr {w.real}, ptr {w.places[buffer]}, i64 {place}")
+        return w.emit(f"getelementptr {w.real}, ptr {base}, i64 {self.index}")
+
+    def load(self, buffer: str, place: int = 0) -> str:
+        address = self.address(buffer, place)
+        return self.w.emit(f"load {self.kind}, ptr {address}, align {self.w.format.bytes}")
+
+    def store(self, value: str, buffer: str, place: int = 0) -> None:
+        address = self.address(buffer, place)
+        self.w.line(f"store {self.kind} {value}, ptr {address}, align {self.w.format.bytes}")
+
+    def one(self, buffer: str, place: int = 0) -> str:
+        """An element in every column."""
+        w = self.w
+        address = w.emit(f"getelementptr {w.real}, ptr {w.places[buffer]}, i64 {place}")
+        value = w.emit(f"load {w.real}, ptr {address}, align {w.format.bytes}")
+        if self.step == 1:
+            return value
+        single = w.emit(f"insertelement {self.kind} poison, {w.number} {value}, i64 0")
+        mask = f"<{self.step} x i32> zeroinitializer"
+        return w.emit(f"shufflevector {self.kind} {single}, {self.kind} poison, {mask}")
+
+
+def _pieces(w: ProgramWriter, size: int) -> list[tuple[int, int, int]]:
+    """First element, end and step: whole vectors, then what is left over one by one."""
     bulk = size - size % w.columns
-    if bulk:
-        _combined(w, operation, "0", str(bulk), w.columns)
-    if size > bulk:
-        _combined(w, operation, str(bulk), str(size), 1)
+    pieces = [(0, bulk, w.columns), (bulk, size, 1)]
+    return [piece for piece in pieces if piece[0] < piece[1]]
 
 
-def _combined(w: ProgramWriter, operation: Combine, first: str, end: str, step: int) -> None:
-    kind = w.real if step == 1 else f"<{step} x {w.number}>"
+def write_combination(w: ProgramWriter, operation: Combine) -> None:
+    """The loop over the elements of a weighted sum."""
+    name, first = operation.weights
+    for begin, end, step in _pieces(w, operation.size):
+        loop = _Loop(w, step)
+        weights = [loop.one(name, first + k) for k in range(len(operation.vectors))]
+        loop.open(begin, end)
+        total = ""
+        for weight, vector in zip(weights, operation.vectors, strict=True):
+            value = loop.load(*vector)
+            term = w.emit(f"fmul {MODEL_FLAGS}{loop.kind} {weight}, {value}")
+            total = w.emit(f"fadd {MODEL_FLAGS}{loop.kind} {total}, {term}") if total else term
+        loop.store(total, *operation.result)
+        loop.close()
+
+
+def write_keeping(w: ProgramWriter, operation: Keep) -> None:
+    """The loop over the elements of a buffer that is taken over where a flag is up."""
+    for begin, end, step in _pieces(w, w.program.size(operation.buffer)):
+        loop = _Loop(w, step)
+        flag = loop.one(operation.flag)
+        loop.open(begin, end)
+        zero = "zeroinitializer" if loop.kind.startswith("<") else "0.0"
+        up = w.emit(f"fcmp une {loop.kind} {flag}, {zero}")
+        lanes = loop.kind.partition(" x ")[0]
+        bit = f"{lanes} x i1>" if lanes.startswith("<") else "i1"
+        new, old = loop.load(operation.buffer), loop.load(operation.kept)
+        loop.store(
+            w.emit(f"select {bit} {up}, {loop.kind} {new}, {loop.kind} {old}"), operation.kept
+        )
+        loop.close()
+
+
+def write_largest(w: ProgramWriter, operation: Largest) -> None:
+    """The loop over elements whose largest size is wanted; it goes one by one."""
+    result = w.places[operation.result]
     align = f"align {w.format.bytes}"
-    weights = []
-    for k in range(len(operation.vectors)):
-        place = w.emit(f"getelementptr {w.real}, ptr {w.places[operation.weights]}, i64 {k}")
-        weight = w.emit(f"load {w.real}, ptr {place}, {align}")
-        if step > 1:
-            one = w.emit(f"insertelement {kind} poison, {w.number} {weight}, i64 0")
-            mask = f"<{step} x i32> zeroinitializer"
-            weight = w.emit(f"shufflevector {kind} {one}, {kind} poison, {mask}")
-        weights.append(weight)
-    again, body, after = w.labels("sum", "term", "summed")
-    w.line(f"store i64 {first}, ptr {w.turn}")
-    w.line(f"br label %{again}")
-    w.label(again)
-    index = w.emit(f"load i64, ptr {w.turn}")
-    w.line(f"br i1 {w.emit(f'icmp slt i64 {index}, {end}')}, label %{body}, label %{after}")
-    w.label(body)
-    total = ""
-    for weight, vector in zip(weights, operation.vectors, strict=True):
-        place = w.emit(f"getelementptr {w.real}, ptr {w.places[vector]}, i64 {index}")
-        value = w.emit(f"load {kind}, ptr {place}, {align}")
-        term = w.emit(f"fmul {MODEL_FLAGS}{kind} {weight}, {value}")
-        total = w.emit(f"fadd {MODEL_FLAGS}{kind} {total}, {term}") if total else term
-    place = w.emit(f"getelementptr {w.real}, ptr {w.places[operation.result]}, i64 {index}")
-    w.line(f"store {kind} {total}, ptr {place}, {align}")
-    w.line(f"store i64 {w.emit(f'add i64 {index}, {step}')}, ptr {w.turn}")
-    w.line(f"br label %{again}")
-    w.label(after)
+    zero = "zeroinitializer" if w.lanes > 1 else "0.0"
+    bits = f"f{w.format.bits}" if w.lanes == 1 else f"v{w.lanes}f{w.format.bits}"
+    bit = "i1" if w.lanes == 1 else f"<{w.lanes} x i1>"
+    w.line(f"store {w.real} {zero}, ptr {result}, {align}")
+    loop = _Loop(w, 1)
+    loop.open(0, operation.size)
+    weight = loop.load(operation.weights)
+    for vector in operation.vectors:
+        size = w.emit(f"call {w.real} @llvm.fabs.{bits}({w.real} {loop.load(*vector)})")
+        share = w.emit(f"fmul {w.real} {size}, {weight}")
+        known = w.emit(f"load {w.real}, ptr {result}, {align}")
+        larger = w.emit(f"fcmp ogt {w.real} {share}, {known}")
+        lost = w.emit(f"fcmp uno {w.real} {share}, {share}")
+        take = w.emit(f"or {bit} {larger}, {lost}")
+        best = w.emit(f"select {bit} {take}, {w.real} {share}, {w.real} {known}")
+        w.line(f"store {w.real} {best}, ptr {result}, {align}")
+    loop.close()

@@ -59,7 +59,7 @@ class Loops:
 
     @contextmanager
     def loop(
-        self, first: str, end: str, step: int = 1, carry: tuple[str, str] | None = None
+        self, first: str, end: str, step: int | str = 1, carry: tuple[str, str] | None = None
     ) -> Iterator[Turn]:
         """Repeat for a counter from `first` up to `end`, with a value carried from turn to turn.
 
@@ -178,16 +178,17 @@ def elimination_functions(
 ) -> tuple[list[str], set[str]]:
     """IR of `factor` and `solve`, and what they declare.
 
-    ``void factor(ptr J, ptr scale, ptr M, ptr work, i64 n, i64 m, i64 x, i64 stride)`` makes
-    M = scale 1 - J of the first x columns of J and eliminates in place; rows from m on are
-    never exchanged. ``void solve(ptr M, ptr work, ptr b, i64 n, i64 stride)`` solves for b in
-    place.
+    ``void factor(ptr J, ptr scale, ptr M, ptr work, i64 n, i64 block, i64 x, i64 s, i64 t)`` makes
+    M = scale 1 - J of the first x columns of J and eliminates in place. J has `block` rows of t
+    places, M has n of s places: as many as J, or twice as many if the scale is complex. Rows of J
+    beyond x stay where they are. ``void solve(ptr M, ptr work, ptr b, i64 n, i64 s)`` solves for b
+    in place.
     """
     texts, declarations = [], {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
     for name, arguments, write in (
         (
             "factor",
-            "ptr %J, ptr %scale, ptr %M, ptr %work, i64 %n, i64 %m, i64 %x, i64 %s",
+            "ptr %J, ptr %scale, ptr %M, ptr %work, i64 %n, i64 %block, i64 %x, i64 %s, i64 %t",
             _factor,
         ),
         ("solve", "ptr %M, ptr %work, ptr %b, i64 %n, i64 %s", _solve),
@@ -232,24 +233,45 @@ def _any(w: Loops, value: str) -> str:
 
 
 def _set_up(w: Loops) -> None:
-    """M = scale 1 - J, zero beyond, and the scale of every row in its last place."""
+    """The matrix, zero beyond, and the scale of every row in its last place.
+
+    A second block is that of a complex scale, real and imaginary parts one after the other.
+    """
     zero = w.constant(0.0)
-    scale = w.load("%scale")
-    last = w.emit("sub i64 %s, 1")
     with w.loop("0", "%n") as turn:
         row = w.emit(f"mul i64 {turn.index}, %s")
         with w.loop("0", "%s") as column:
             w.store(zero, w.place("%M", row, column.index))
+    real = w.load("%scale")
+    with w.loop("0", "%n", step="%block") as block, w.loop("0", "%block") as turn:
+        row = w.emit(f"mul i64 {w.emit(f'add i64 {block.index}, {turn.index}')}, %s")
+        given = w.emit(f"mul i64 {turn.index}, %t")
         with w.loop("0", "%x") as column:
-            value = w.load(w.place("%J", row, column.index))
-            w.store(w.emit(f"fneg {w.element} {value}"), w.place("%M", row, column.index))
-        diagonal = w.place("%M", row, turn.index)
-        w.store(w.model("fadd", w.load(diagonal), scale), diagonal)
-        with w.loop("0", "%n", carry=(w.element, zero)) as column:
-            size = w.size(w.load(w.place("%M", row, column.index)))
-            larger = w.emit(f"fcmp ogt {w.element} {size}, {column.value}")
-            column.following = w.choose(larger, size, column.value)
-        w.store(w.model("fdiv", w.constant(1.0), column.value), w.place("%M", row, last))
+            value = w.load(w.place("%J", given, column.index))
+            place = w.place("%M", row, block.index, column.index)
+            w.store(w.emit(f"fneg {w.element} {value}"), place)
+        diagonal = w.place("%M", row, block.index, turn.index)
+        w.store(w.model("fadd", w.load(diagonal), real), diagonal)
+        with w.when(w.emit("icmp sgt i64 %n, %block")):
+            imaginary = w.load(w.place("%scale", "1"))
+            first = w.emit(f"icmp eq i64 {block.index}, 0")
+            minus = w.emit(f"fneg {w.element} {imaginary}")
+            value = w.emit(f"select i1 {first}, {w.element} {minus}, {w.element} {imaginary}")
+            other = w.emit(f"sub i64 %block, {block.index}")
+            w.store(value, w.place("%M", row, other, turn.index))
+        _scale_row(w, row, turn.index)
+
+
+def _scale_row(w: Loops, row: str, number: str) -> None:
+    """One by the largest number of a row; zero for a row that is not exchanged."""
+    with w.loop("0", "%n", carry=(w.element, w.constant(0.0))) as column:
+        size = w.size(w.load(w.place("%M", row, column.index)))
+        larger = w.emit(f"fcmp ogt {w.element} {size}, {column.value}")
+        column.following = w.choose(larger, size, column.value)
+    scale = w.model("fdiv", w.constant(1.0), column.value)
+    moves = w.emit(f"icmp slt i64 {number}, %x")
+    kept = w.emit(f"select i1 {moves}, {w.element} {scale}, {w.element} {w.constant(0.0)}")
+    w.store(kept, w.place("%M", row, w.emit("sub i64 %s, 1")))
 
 
 def _exchange_rows(w: Loops, k: str, row: str) -> None:
@@ -261,9 +283,7 @@ def _exchange_rows(w: Loops, k: str, row: str) -> None:
     w.store(w.whole_in_lanes(k), where)
     size = w.size(w.load(w.place("%M", row, k)))
     w.store(w.model("fmul", size, w.load(w.place("%M", row, last))), best)
-    candidates = w.emit(f"icmp slt i64 {k}, %m")
-    end = w.emit(f"select i1 {candidates}, i64 %m, i64 0")
-    with w.loop(w.emit(f"add i64 {k}, 1"), end) as below:
+    with w.loop(w.emit(f"add i64 {k}, 1"), "%n") as below:
         other = w.emit(f"mul i64 {below.index}, %s")
         size = w.size(w.load(w.place("%M", other, k)))
         share = w.model("fmul", size, w.load(w.place("%M", other, last)))

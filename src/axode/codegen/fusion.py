@@ -17,6 +17,8 @@ from axode.codegen.program import (
     Combine,
     Evaluate,
     Factor,
+    Keep,
+    Largest,
     Operation,
     Program,
     ReadRow,
@@ -112,7 +114,11 @@ class _Readers:
                 case Solve(_, _, vector):
                     self._outside.add(vector)
                 case Combine(weights, vectors, _):
-                    self._outside |= {weights, *vectors}
+                    self._outside |= {weights[0], *(name for name, _ in vectors)}
+                case Largest(vectors, weights, _):
+                    self._outside |= {weights, *(name for name, _ in vectors)}
+                case Keep(flag, buffer, kept):
+                    self._outside |= {flag, buffer, kept}
 
     def want(self, buffer: str) -> bool:
         """Whether anyone reads what a group leaves in a buffer, itself in its next turn included.

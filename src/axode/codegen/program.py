@@ -20,6 +20,9 @@ from axode.codegen.tape import Tape
 ENTRY = "rollout"
 
 
+Slice = tuple[str, int]  # a buffer, and the place in it where a vector begins
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """A tape on buffers: one an input, then one an output; an output may be an input."""
@@ -83,10 +86,11 @@ class Columns:
 
 @dataclass(frozen=True)
 class Factor:
-    """Eliminate scale 1 - J, whose rows from `kept` on are not exchanged with others.
+    """Eliminate scale 1 - J for one scale, or for a complex one of two numbers.
 
-    J has `columns` columns; further ones are zero. The three matrices and the order of rows are
-    laid out as `axode.codegen.elimination` says.
+    J has `size` rows and `columns` columns; further ones are zero, and rows beyond that number are
+    not exchanged. Matrices and the order of rows are laid out as `axode.codegen.elimination` says;
+    the real and imaginary parts of complex vectors stand one after the other.
     """
 
     jacobian: str
@@ -94,8 +98,13 @@ class Factor:
     matrix: str
     work: str
     size: int
-    kept: int
     columns: int
+    pair: bool = False
+
+    @property
+    def order(self) -> int:
+        """Rows of the matrix that is eliminated."""
+        return 2 * self.size if self.pair else self.size
 
 
 @dataclass(frozen=True)
@@ -110,17 +119,44 @@ class Solve:
 
 @dataclass(frozen=True)
 class Combine:
-    """Sum of vectors of one size, times the numbers in the buffer `weights`, as a loop.
+    """Sum of vectors times the numbers in `weights`, as a loop; places are where they begin.
 
     As a tape it would take a load, a product and a sum for every element.
     """
 
+    weights: Slice
+    vectors: tuple[Slice, ...]
+    result: Slice
+    size: int
+
+
+def slices(*names: str) -> tuple[Slice, ...]:
+    """Whole buffers."""
+    return tuple((name, 0) for name in names)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Largest size of any element of some vectors, each times its weight; NaN if there is one."""
+
+    vectors: tuple[Slice, ...]
     weights: str
-    vectors: tuple[str, ...]
     result: str
+    size: int
 
 
-Operation = Evaluate | ReadRow | WriteRow | While | Columns | Factor | Solve | Combine
+@dataclass(frozen=True)
+class Keep:
+    """A buffer into another one of its size, for the runs whose flag is up."""
+
+    flag: str
+    buffer: str
+    kept: str
+
+
+Operation = (
+    Evaluate | ReadRow | WriteRow | While | Columns | Factor | Solve | Combine | Largest | Keep
+)
 
 
 @dataclass(frozen=True)
@@ -162,15 +198,18 @@ class Program:
             elif isinstance(operation, ReadRow) and operation.buffer not in self.external:
                 sizes.setdefault(operation.buffer, self.tables[operation.table])
             elif isinstance(operation, Factor):
-                n = operation.size
+                n, m = operation.size, operation.order
                 sizes |= {
                     operation.jacobian: n * stride(n),
-                    operation.matrix: n * stride(n),
-                    operation.work: workspace(n),
+                    operation.matrix: m * stride(m),
+                    operation.work: workspace(m),
                 }
-            elif isinstance(operation, Combine) and operation.result not in self.external:
-                first = operation.vectors[0]
-                sizes.setdefault(operation.result, self.external.get(first, sizes.get(first, 0)))
+            elif isinstance(operation, Combine):
+                name, place = operation.result
+                if name not in self.external:
+                    sizes[name] = max(sizes.get(name, 0), place + operation.size)
+            elif isinstance(operation, Largest):
+                sizes.setdefault(operation.result, 1)
         return sizes
 
     def size(self, buffer: str) -> int:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from axode.codegen import jit
-from axode.codegen.columns import column_functions, write_columns, write_combination
+from axode.codegen.columns import (
+    column_functions,
+    write_columns,
+    write_combination,
+    write_keeping,
+    write_largest,
+)
 from axode.codegen.elimination import stride
 from axode.codegen.ir import DOUBLE, Format
 from axode.codegen.lowering import Plan, attributes, plan
@@ -14,6 +20,8 @@ from axode.codegen.program import (
     Combine,
     Evaluate,
     Factor,
+    Keep,
+    Largest,
     Operation,
     Program,
     ReadRow,
@@ -251,13 +259,14 @@ class ProgramWriter:
                 self._while(operation)
             case Columns():
                 write_columns(self, operation)
-            case Factor(jacobian, scale, matrix, work, size, kept, columns):
+            case Factor(jacobian, scale, matrix, work, size, columns):
                 buffers = ", ".join(
                     f"ptr {self.places[b]}" for b in (jacobian, scale, matrix, work)
                 )
+                order = operation.order
                 self.line(
-                    f"call void @factor({buffers}, i64 {size}, i64 {kept}, "
-                    f"i64 {columns}, i64 {stride(size)})"
+                    f"call void @factor({buffers}, i64 {order}, i64 {size}, i64 {columns}, "
+                    f"i64 {stride(order)}, i64 {stride(size)})"
                 )
             case Solve(matrix, work, vector, size):
                 buffers = ", ".join(f"ptr {self.places[b]}" for b in (matrix, work, vector))
@@ -265,6 +274,10 @@ class ProgramWriter:
 
             case Combine():
                 write_combination(self, operation)
+            case Largest():
+                write_largest(self, operation)
+            case Keep():
+                write_keeping(self, operation)
 
     def evaluate(self, operation: Evaluate, *, wide: bool = False) -> None:
         """Call the functions of a tape."""

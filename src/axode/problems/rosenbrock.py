@@ -18,7 +18,16 @@ from __future__ import annotations
 from axode.codegen.derivatives import forward_tape, reads
 from axode.codegen.elimination import stride
 from axode.codegen.formulas import Vector, formula_tape
-from axode.codegen.program import Columns, Combine, Evaluate, Factor, Operation, Program, Solve
+from axode.codegen.program import (
+    Columns,
+    Combine,
+    Evaluate,
+    Factor,
+    Operation,
+    Program,
+    Solve,
+    slices,
+)
 from axode.codegen.tape import Tape
 from axode.problems.adaptive import (
     CONTROL,
@@ -100,12 +109,14 @@ def rodas5p_program(d: Dynamics) -> Program:
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     body += [
         Evaluate(end, ("h_s", "ends")),
-        Combine("ends", ("x_s", YS[-1]), "x_n"),  # the last stage is the error of a step
+        Combine(
+            ("ends", 0), slices("x_s", YS[-1]), ("x_n", 0), d.n_k
+        ),  # the last stage is the error of a step
         Evaluate(_finish(d), ("x", "x_n", YS[-1], *CONTROL, *made)),
     ]
     dense: list[Operation] = [
         Evaluate(_inside(), ("part", "inside")),
-        Combine("inside", ("x", *YS), "x_i"),
+        Combine(("inside", 0), slices("x", *YS), ("x_i", 0), d.n_k),
     ]
     body += [*d.closed(), *judged(d), count_steps(), *save_times(dense, "x_i")]
     return adaptive_program("rodas5p", d, [clip, *rate, *d.watched("q", "nu", "t")], body, {})
@@ -133,7 +144,7 @@ def _jacobian(d: Dynamics) -> list[Operation]:
     made: list[Operation] = [
         Columns(tuple(chain), "direction", "k_change", "jacobian", stride(n)),
         Evaluate(scale, ("h_s", "scale")),
-        Factor("jacobian", "scale", "matrix", "order", n, x, x),
+        Factor("jacobian", "scale", "matrix", "order", n, x),
     ]
     if timed:
         by_time = formula_tape(
@@ -197,7 +208,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
         )
         operations = [
             Evaluate(time, ("t", "h_s", "t_s", f"a{number}")),
-            Combine(f"a{number}", ("x", *earlier), "x_s"),
+            Combine((f"a{number}", 0), slices("x", *earlier), ("x_s", 0), d.n_k),
             Evaluate(_parts(d), ("x_s", "q_s", "nu_s")),
             *d.rate_at("q_s", "nu_s", "t_s", rate),
         ]
@@ -217,7 +228,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
     return [
         *operations,
         Evaluate(side, ("h_s", f"c{number}")),
-        Combine(f"c{number}", known, YS[number]),
+        Combine((f"c{number}", 0), slices(*known), (YS[number], 0), d.n_k),
         Solve("matrix", "order", YS[number], d.n_k),
     ]
 
