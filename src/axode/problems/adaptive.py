@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from axode.codegen.formulas import Formula, Vector, formula_tape
 from axode.codegen.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
@@ -22,6 +22,7 @@ def adaptive_program(
     first: Sequence[Operation],
     body: Sequence[Operation],
     state: dict[str, int],
+    given: Sequence[str] = (),
 ) -> Program:
     """A program that repeats a step until its time is up.
 
@@ -31,6 +32,7 @@ def adaptive_program(
         first: Before the first step of every call.
         body: One step: it leaves k1 and the counts of `count_steps` behind.
         state: Further buffers that live between calls.
+        given: Further numbers that the step only reads.
     """
     ended = formula_tape(
         "active",
@@ -45,7 +47,7 @@ def adaptive_program(
         name,
         state=d.state() | own | state,
         tables=d.tables() | {"times": 1},
-        given=dict.fromkeys(GIVEN, 1) | d.givens(),
+        given=dict.fromkeys((*GIVEN, *given), 1) | d.givens(),
         operations=(*first, look, While("active", (*body, look), counted=True)),
     )
 
@@ -68,17 +70,18 @@ def clip_step(d: Dynamics) -> Evaluate:
     return Evaluate(formula_tape("clip", dict.fromkeys(names, 1), clip), (*names, "h_s"))
 
 
-def control(size: Formula, **v: Vector) -> dict[str, Vector]:
+def control(size: Formula, v: Mapping[str, Vector], power: float = 0.2) -> dict[str, Vector]:
     """Whether a step counts, how long the next one is, when this one ends, and the status.
 
     Args:
         size: Error of the step against what it may be.
         v: The buffers of `CONTROL`.
+        power: One by the power of the step's length with which the error grows.
     """
     t, h, h_s, t_end, way = (v[name][0] for name in ("t", "h", "h_s", "t_end", "way"))
     status = v["status"][0]
     accepted = size <= 1.0  # not for NaN
-    factor = (SAFETY * size.most(1e-10) ** -0.2).most(SHRINK).least(GROW)
+    factor = (SAFETY * size.most(1e-10) ** -power).most(SHRINK).least(GROW)
     factor = (size < 1e300).then(factor, SHRINK)
     full = abs(h_s)
     # a step cut short by the end says nothing about how long the next may be

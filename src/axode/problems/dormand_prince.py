@@ -105,7 +105,7 @@ def _finish(d: Dynamics) -> Tape:
             )
             for i, y in enumerate(w)
         ]
-        return {**control(size, **v), "q": v["q_s"], "nu": v["nu_s"], "w": w_new}
+        return {**control(size, v), "q": v["q_s"], "nu": v["nu_s"], "w": w_new}
 
     sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2} | dict.fromkeys(CONTROL, 1)
     sizes |= {f"k{i}": d.n_k for i in range(1, 8)}

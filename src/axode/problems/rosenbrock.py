@@ -15,11 +15,8 @@ E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, section I
 
 from __future__ import annotations
 
-from axode.codegen.derivatives import forward_tape, reads
-from axode.codegen.elimination import stride
 from axode.codegen.formulas import Vector, formula_tape
 from axode.codegen.program import (
-    Columns,
     Combine,
     Evaluate,
     Factor,
@@ -39,6 +36,14 @@ from axode.problems.adaptive import (
     save_times,
 )
 from axode.problems.dynamics import Dynamics
+from axode.problems.jacobians import (
+    depends_on_time,
+    jacobian,
+    rate_by_time,
+    sample_slope,
+    state_parts,
+    whole_state,
+)
 from axode.problems.steps import judged
 
 
@@ -100,9 +105,8 @@ YS = tuple(f"y{i + 1}" for i in range(COUNT))
 def rodas5p_program(d: Dynamics) -> Program:
     """Implicit steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
     clip, rate = clip_step(d), d.rate_at("q", "nu", "t", "k1")
-    slope = _sample_slope(d) if d.samples == "linear" else []
-    whole = Evaluate(_whole(d), ("q", "nu", "w", "x"))
-    body: list[Operation] = [clip, whole, *slope, *rate, *_jacobian(d)]
+    slope = sample_slope(d) if d.samples == "linear" else []
+    body: list[Operation] = [clip, whole_state(d), *slope, *rate, *_jacobian(d)]
     for number in range(COUNT):
         body += _stage(d, number)
     end = formula_tape("end", {"h": 1}, lambda h: {"weights": [1.0 + 0.0 * h[0]] * 2})
@@ -123,74 +127,15 @@ def rodas5p_program(d: Dynamics) -> Program:
 
 
 def _jacobian(d: Dynamics) -> list[Operation]:
-    """The rate's derivatives by q, nu and t at the start of a step, and the system eliminated."""
-    n, x = d.n_k, d.n_q + d.n_nu
+    """The Jacobian at the start of a step, and the system of every stage eliminated."""
     timed = depends_on_time(d)
-    size = x + timed
-    moving = {"q": ("direction", 0), "nu": ("direction", d.n_q)}
-    if timed:
-        moving["t"] = ("direction", x)
-    sizes = {"direction": size}
-    chain: list[Evaluate] = []
-    if d.input is not None:
-        along = forward_tape(d.input, moving, sizes)
-        chain.append(d.evaluate(along, {}, "u_change"))
-    elif d.samples == "linear":
-        chain.append(Evaluate(_slope_along(d, size), ("u_slope", "direction", "u_change")))
-    if chain:
-        moving, sizes = moving | {"u": ("u_change", 0)}, sizes | {"u_change": d.n_u}
-    chain.append(d.evaluate(forward_tape(d.rate, moving, sizes), {}, "k_change"))
     scale = formula_tape("scale", {"h": 1}, lambda h: {"scale": [1.0 / (GAMMA * h[0])]})
-    made: list[Operation] = [
-        Columns(tuple(chain), "direction", "k_change", "jacobian", stride(n)),
-        Evaluate(scale, ("h_s", "scale")),
-        Factor("jacobian", "scale", "matrix", "order", n, x),
-    ]
-    if timed:
-        by_time = formula_tape(
-            "by_time",
-            {"jacobian": n * stride(n)},
-            lambda jacobian: {"k_t": [1.0 * jacobian[i * stride(n) + x] for i in range(n)]},
-        )
-        made.append(Evaluate(by_time, ("jacobian", "k_t")))
-    return made
-
-
-def depends_on_time(d: Dynamics) -> bool:
-    """Whether the rate changes by the clock alone, inside a step."""
-    if d.samples is not None:
-        return d.samples == "linear" or reads(d.rate, "t")
-    return reads(d.rate, "t") or (d.input is not None and reads(d.input, "t"))
-
-
-def _sample_slope(d: Dynamics) -> list[Operation]:
-    """How fast samples that are joined by lines change in the middle of the step."""
-    middle = formula_tape("middle", {"t": 1, "h": 1}, lambda t, h: {"t_m": [t[0] + 0.5 * h[0]]})
-
-    def slope(
-        a: Vector, b: Vector, t: Vector, start: Vector, period: Vector, count: Vector
-    ) -> dict[str, Vector]:
-        place = (t[0] - start[0]) / period[0]
-        inside = (place > 0.0) & (place < count[0] - 1.0)
-        return {"slope": [inside.then((y - x) / period[0], 0.0) for x, y in zip(a, b, strict=True)]}
-
-    sizes = {"a": d.n_u, "b": d.n_u, "t": 1, "start": 1, "period": 1, "count": 1}
-    samples = ("sample_start", "sample_period", "sample_count")
     return [
-        Evaluate(middle, ("t", "h_s", "t_m")),
-        *d.input_at("q", "nu", "t_m"),
-        Evaluate(
-            formula_tape("slope", sizes, slope), ("u_before", "u_after", "t_m", *samples, "u_slope")
-        ),
+        jacobian(d, timed=timed),
+        Evaluate(scale, ("h_s", "scale")),
+        Factor("jacobian", "scale", "matrix", "order", d.n_k, d.n_q + d.n_nu),
+        *([rate_by_time(d)] if timed else []),
     ]
-
-
-def _slope_along(d: Dynamics, size: int) -> Tape:
-    return formula_tape(
-        "slope_along",
-        {"slope": d.n_u, "direction": size},
-        lambda slope, direction: {"u_change": [x * direction[-1] for x in slope]},
-    )
 
 
 def _stage(d: Dynamics, number: int) -> list[Operation]:
@@ -209,7 +154,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
         operations = [
             Evaluate(time, ("t", "h_s", "t_s", f"a{number}")),
             Combine((f"a{number}", 0), slices("x", *earlier), ("x_s", 0), d.n_k),
-            Evaluate(_parts(d), ("x_s", "q_s", "nu_s")),
+            state_parts(d),
             *d.rate_at("q_s", "nu_s", "t_s", rate),
         ]
     timed = depends_on_time(d) and TIME[number] != 0.0
@@ -233,28 +178,13 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
     ]
 
 
-def _whole(d: Dynamics) -> Tape:
-    """The state as one vector."""
-    return formula_tape(
-        "whole",
-        {"q": d.n_q, "nu": d.n_nu, "w": 2},
-        lambda q, nu, w: {"x": [*q, *nu, *w]},
-    )
-
-
-def _parts(d: Dynamics) -> Tape:
-    """Coordinates and speeds of a whole state."""
-    n = d.n_q + d.n_nu
-    return formula_tape("parts", {"x": d.n_k}, lambda x: {"q": x[: d.n_q], "nu": x[d.n_q : n]})
-
-
 def _finish(d: Dynamics) -> Tape:
     """Error against the tolerance, next step, whether this one counts, and the state's parts."""
 
     def finish(x: Vector, x_n: Vector, error: Vector, **v: Vector) -> dict[str, Vector]:
         n = d.n_q + d.n_nu
         size = error_size(x[:n], x_n[:n], error[:n], v["rtol"][0], v["atol"][0])
-        return {**control(size, **v), **d.split(x_n)}
+        return {**control(size, v), **d.split(x_n)}
 
     sizes = dict.fromkeys(("x", "x_n", "error"), d.n_k) | dict.fromkeys(CONTROL, 1)
     return formula_tape("finish", sizes, finish)
