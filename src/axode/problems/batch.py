@@ -13,11 +13,13 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model, Options
+from axode.problems.adaptive import SHARE
 from axode.problems.inputs import InputPlan, callback_inputs, limited
 from axode.problems.integrators import EXPLICIT
 from axode.problems.rollouts import dynamics_of, rollout_of
 from axode.problems.settings import ROUNDING, Settings
 from axode.problems.steps import FINISHED, RUNNING
+from axode.problems.stiffness import stiff_slope
 from axode.problems.watches import Watch
 
 Array = npt.NDArray[np.float64]
@@ -101,8 +103,11 @@ class Batch:
             b["p"] = np.ascontiguousarray(self.p)
         if "least_pivot" in self.rollout.program.given:
             b["least_pivot"] = np.full((n, 1), SMALLEST_PIVOT)
+        if "review" in self.rollout.program.given:
+            b["review"] = b["steps"] + self.settings.review
         if "stiff_limit" in self.rollout.program.given:
             b["stiff_limit"] = np.full((n, 1), FIRST_COUNT)
+            b["stiff_slope"] = np.array([stiff_slope(SHARE * s.rtol)])
         if "u" in self.rollout.program.given:
             u = np.zeros(self.dynamics.n_u) if self.plan.constant is None else self.plan.constant
             b["u"] = np.array(np.broadcast_to(u, (n, self.dynamics.n_u)), order="C")

@@ -148,7 +148,7 @@ class Dynamics:
         if self.pivots is not None:
             given["least_pivot"] = 1
         if self.stiffness:
-            given["stiff_limit"] = 1
+            given |= {"stiff_limit": 1, "stiff_slope": 1}
         return given
 
     def tables(self) -> dict[str, int]:

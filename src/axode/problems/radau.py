@@ -45,7 +45,7 @@ from axode.problems.adaptive import (
 from axode.problems.collocation import Radau
 from axode.problems.dynamics import Dynamics
 from axode.problems.jacobians import jacobian, state_parts, whole_state
-from axode.problems.steps import RUNNING, judged
+from axode.problems.steps import RUNNING, STIFF, judged
 
 METHOD = Radau(5)
 STAGES = METHOD.stages
@@ -58,6 +58,7 @@ NOT_SOLVED = (
     34.0  # error that counts for a step that Newton's method did not solve: half of it next
 )
 FARTHEST = 2.0  # times the last step: what its polynomial is good for
+GIVEN = ("solve_rtol", "solve_atol", "review")  # beside what all methods read
 ZS = tuple(f"z{i + 1}" for i in range(STAGES))
 LAST = tuple(f"last{i + 1}" for i in range(STAGES))  # increments of the step before
 # Transformed stages and their right sides: a vector, then pairs of them in one buffer each.
@@ -94,10 +95,22 @@ def radau9_program(d: Dynamics) -> Program:
     body += [
         *(Keep("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),
         Keep("commit", "h_s", "h_last"),
+        _review(),
     ]
     first: list[Operation] = [clip, *rate, *d.watched("q", "nu", "t")]
     state = dict.fromkeys(LAST, n) | {"h_last": 1}
-    return adaptive_program("radau9", d, first, body, state, ("solve_rtol", "solve_atol"))
+    return adaptive_program("radau9", d, first, body, state, GIVEN)
+
+
+def _review() -> Evaluate:
+    """Stop after a number of steps to ask whether the method is worth its price."""
+
+    def review(status: Vector, commit: Vector, steps: Vector, at: Vector) -> dict[str, Vector]:
+        asks = commit[0] & status[0].equals(float(RUNNING)) & steps[0].equals(at[0])
+        return {"status": [asks.then(float(STIFF), status[0])]}
+
+    tape = formula_tape("review", dict.fromkeys(("status", "commit", "steps", "at"), 1), review)
+    return Evaluate(tape, ("status", "commit", "steps", "review", "status"))
 
 
 def _part(name: str, stage: int, size: int) -> Slice:

@@ -14,11 +14,11 @@ from axode.problems.batch import Batch, Outcome
 from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
-from axode.problems.integrators import AUTOMATIC
+from axode.problems.integrators import AUTOMATIC, IMPLICIT
 from axode.problems.settings import Settings
 from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR, STIFF
 from axode.problems.switching import near_singular
-from axode.problems.takeover import TakeOver, answer_stiffness
+from axode.problems.takeover import REVIEW, TakeOver, answer_stiffness, is_worth_its_price
 from axode.problems.watches import Watch
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Runs:
         self.calls: list[tuple[int, float, Array]] = []
         self.switched: dict[int, list[tuple[str, ...]]] = {}  # speeds that each run changed to
         self.stiff: dict[int, TakeOver] = {}  # runs whose explicit steps became too many
+        self.returned: set[int] = set()  # those for which implicit steps were no better
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
         start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
         self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
@@ -105,13 +106,24 @@ class Runs:
         batch.resolve(run, LEFT)
 
     def _answer(self, batch: Batch, run: int) -> None:
-        """A stiff run goes on with an implicit method, unless an explicit one was asked for."""
-        found = answer_stiffness(batch, run)
-        if found is None:
+        """A stiff run goes on with an implicit method, unless an explicit one was asked for.
+
+        It comes back, once and for all, if implicit steps turn out to be too short for their price.
+        """
+        member = int(batch.members[run])
+        if batch.settings.method == IMPLICIT:
+            if not is_worth_its_price(batch, run, self.stiff[member]):
+                del self.stiff[member]
+                self.returned.add(member)
+                self._leave(batch, run, batch.model, self.settings)
             return
-        self.stiff[int(batch.members[run])] = found
+        found = answer_stiffness(batch, run)
+        if found is None or member in self.returned:
+            return
+        self.stiff[member] = found
         if self.settings.method == AUTOMATIC:
-            self._leave(batch, run, batch.model, replace(self.settings, method=found.method))
+            settings = replace(self.settings, method=found.method, review=REVIEW)
+            self._leave(batch, run, batch.model, settings)
 
     def _moved(
         self, batch: Batch, model: Model, settings: Settings, runs: npt.NDArray[np.intp]

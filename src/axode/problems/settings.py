@@ -34,6 +34,7 @@ class Settings:
     atol: float
     threads: int | None
     place: Place = field(default_factory=Place)
+    review: float = math.inf  # implicit steps after which their price is looked at
 
     def __post_init__(self) -> None:
         if self.method not in (AUTOMATIC, *METHODS):

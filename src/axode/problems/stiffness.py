@@ -13,8 +13,21 @@ from axode.codegen.program import Evaluate
 from axode.problems.dynamics import Dynamics
 from axode.problems.steps import RUNNING, STIFF
 
-LIMIT = 3.25  # slope times length of a step that is as long as stability allows
+STABLE = 3.25  # slope times length of a step that is as long as stability allows
+SMOOTH = 30.0  # times the tolerance's fifth root: longer steps do not come from the motion itself
 CALM = 6  # steps below it in a row that make the count begin again
+
+
+def stiff_slope(tolerance: float) -> float:
+    """Slope times length from which on a step is one of a stiff system.
+
+    A motion without fast parts has steps of a slope times length that is far below one if the
+    tolerance is small.
+
+    Args:
+        tolerance: Relative error that a step may make.
+    """
+    return min(STABLE, max(1.0, SMOOTH * tolerance**0.2))
 
 
 def count_stiff_steps(d: Dynamics) -> Evaluate:
@@ -30,7 +43,8 @@ def count_stiff_steps(d: Dynamics) -> Evaluate:
         zero = 0.0 * h
         bend = sum(((b - a) * (b - a) for a, b in zip(v["k6"][:n], v["k7"][:n], strict=True)), zero)
         move = sum(((b - a) * (b - a) for a, b in zip(before, after, strict=True)), zero)
-        at_limit = h * h * bend > LIMIT * LIMIT * move
+        slope = v["stiff_slope"][0]
+        at_limit = h * h * bend > slope * slope * move
         calm = at_limit.then(0.0, v["calm"][0] + 1.0)
         stiff = v["stiff"][0] + at_limit
         stiff = (calm >= float(CALM)).then(0.0, stiff)
@@ -41,5 +55,7 @@ def count_stiff_steps(d: Dynamics) -> Evaluate:
         return {"stiff": [stiff], "calm": [calm], "status": [asks.then(float(STIFF), status)]}
 
     sizes = {"q_6": d.n_q, "nu_6": d.n_nu, "q_s": d.n_q, "nu_s": d.n_nu, "k6": d.n_k, "k7": d.n_k}
-    sizes |= dict.fromkeys(("h_s", "commit", "status", "stiff", "calm", "stiff_limit"), 1)
+    sizes |= dict.fromkeys(
+        ("h_s", "commit", "status", "stiff", "calm", "stiff_limit", "stiff_slope"), 1
+    )
     return Evaluate(formula_tape("stiff", sizes, count), (*sizes, "stiff", "calm", "status"))

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from axode.errors import StiffSystem
 from axode.problems.batch import Batch
 from axode.problems.integrators import IMPLICIT
@@ -14,21 +16,24 @@ from axode.problems.steps import RUNNING
 
 ASK_LATER = 4.0  # times the count of steps, where the answer was to go on
 WORTH = 5000  # explicit steps still to come that are worth an implicit method
+REVIEW = 40  # implicit steps after which their length is compared with that of explicit ones
+PRICE = 20.0  # explicit steps that take as long as an implicit one
 
 
 @dataclass(frozen=True)
 class TakeOver:
-    """When explicit steps became too many, and the method that is better there."""
+    """When explicit steps became too many, how long they were, and the method that took over."""
 
     method: str
     time: float
+    step: float
 
 
 def answer_stiffness(batch: Batch, run: int) -> TakeOver | None:
-    """What to do with a run whose steps are at the limit of stability.
+    """What to do with a run whose explicit steps are short because of stability.
 
-    An implicit method takes over if the user left the choice of the method open and enough steps
-    are still to come; else the run goes on, and is asked later again.
+    An implicit method takes over if enough steps are still to come; else the run goes on, and is
+    asked later again.
 
     Args:
         batch: Where it runs.
@@ -38,14 +43,20 @@ def answer_stiffness(batch: Batch, run: int) -> TakeOver | None:
         The method that takes over, or would: whoever asked for an explicit one keeps it.
     """
     b, settings = batch.buffers, batch.settings
-    t = float(b["t"][run, 0])
-    left = abs(settings.t_end - t) / max(float(b["h"][run, 0]), 1e-300)
+    t, step = float(b["t"][run, 0]), float(b["h"][run, 0])
+    left = abs(settings.t_end - t) / max(step, 1e-300)
     b["status"][run] = RUNNING
     if left < WORTH or not takes(settings.place, IMPLICIT, batch.dynamics):
         b["stiff_limit"][run] = ASK_LATER * b["stiff"][run]
         return None
-    b["stiff_limit"][run] = float("inf")
-    return TakeOver(IMPLICIT, t)
+    b["stiff_limit"][run] = np.inf
+    return TakeOver(IMPLICIT, t, step)
+
+
+def is_worth_its_price(batch: Batch, run: int, found: TakeOver) -> bool:
+    """Whether implicit steps are so much longer than explicit ones were as they take longer."""
+    batch.buffers["status"][run] = RUNNING
+    return bool(batch.buffers["h"][run, 0] > PRICE * found.step)
 
 
 def advise(name: str, found: Mapping[int, TakeOver]) -> None:
