@@ -89,8 +89,8 @@ class Batch:
                         "save_steps": s.save_steps}  # fmt: skip
         else:
             numbers |= {"way": s.way, "longest": abs(s.duration), "rtol": s.rtol, "atol": s.atol,
-                        "rows": len(s.times), "solve_rtol": s.rtol,
-                        "solve_atol": s.atol}  # fmt: skip
+                        "rows": len(s.times)}  # fmt: skip
+            numbers |= dict(zip(("solve_rtol", "solve_atol"), s.solve_tolerances, strict=True))
         sampled = self.plan.sampled
         if sampled is not None:
             numbers |= {"sample_start": sampled.start, "sample_period": sampled.period,

@@ -58,6 +58,11 @@ class Settings:
         self.place.refuse(self.stepper, self.n_steps if self.method == "rk4" else 0)
 
     @property
+    def solve_tolerances(self) -> tuple[float, float]:
+        """Relative and absolute: against which implicit stages are solved."""
+        return self.rtol, self.atol
+
+    @property
     def stepper(self) -> str:
         """The method that takes the first step."""
         return EXPLICIT if self.method == AUTOMATIC else self.method
