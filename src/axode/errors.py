@@ -164,6 +164,10 @@ class NotAsAsked(UserWarning):
     """A coordinate that was asked for, where a measure or the ground leaves it another value."""
 
 
+class StiffSystem(UserWarning):
+    """An explicit method that takes many short steps where an implicit one takes few."""
+
+
 class LeftOut(UserWarning):
     """Something that a file says and a mechanism cannot hold."""
 

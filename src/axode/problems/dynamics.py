@@ -29,6 +29,7 @@ class Dynamics:
         samples: Whether u is read from a table, and how: "hold" or "linear".
         given: Further buffers the tapes read, such as p, with their sizes.
         inside: Part of half a step by which its ends are moved inwards to read held samples.
+        stiffness: Whether explicit steps at the limit of stability are counted.
     """
 
     n_q: int
@@ -44,6 +45,7 @@ class Dynamics:
     given: dict[str, int] = field(default_factory=dict)
     inside: float = INSIDE
     leaning: int = 0
+    stiffness: bool = False
 
     @property
     def n_k(self) -> int:
@@ -90,13 +92,15 @@ class Dynamics:
         operations: list[Operation] = [Evaluate(place, buffers)]
         if self.samples == "hold":
             return [*operations, ReadRow("samples", "row", "u")]
+        operations += [
+            ReadRow("samples", "row", "u_before"),
+            ReadRow("samples", "next_row", "u_after"),
+        ]
         blend = formula_tape(
             "blend", {"part": 1, "a": self.n_u, "b": self.n_u},
             lambda part, a, b: {"u": [x + part[0] * (y - x) for x, y in zip(a, b, strict=True)]},
         )  # fmt: skip
-        return [*operations, ReadRow("samples", "row", "u_before"),
-                ReadRow("samples", "next_row", "u_after"),
-                Evaluate(blend, ("part", "u_before", "u_after", "u"))]  # fmt: skip
+        return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
 
     def closed(self) -> list[Operation]:
         """Bring the new coordinates back onto the holonomic rows."""
@@ -136,6 +140,8 @@ class Dynamics:
             state["near"] = 1
         if self.leaning:
             state["flat"] = 1
+        if self.stiffness:
+            state |= {"stiff": 1, "calm": 1}
         return state
 
     def givens(self) -> dict[str, int]:
@@ -147,6 +153,8 @@ class Dynamics:
             given["u"] = self.n_u
         if self.pivots is not None:
             given["least_pivot"] = 1
+        if self.stiffness:
+            given |= {"stiff_limit": 1, "stiff_slope": 1}
         return given
 
     def tables(self) -> dict[str, int]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
 from axode.problems.inputs import plan_input
+from axode.problems.integrators import AUTOMATIC, IMPLICIT
 from axode.problems.observables import force_rows
 from axode.problems.other_models import (
     GOOD_PIVOT,
@@ -288,7 +289,9 @@ def _statuses(runs: Runs) -> Iterator[str]:
 
 def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     s = runs.settings
-    info: dict[str, Any] = {"model": runs.model.name, "method": s.method, "seconds": seconds,
+    took_over = s.method == AUTOMATIC and runs.stiff
+    method = f"{s.stepper}, {IMPLICIT}" if took_over else s.stepper
+    info: dict[str, Any] = {"model": runs.model.name, "method": method, "seconds": seconds,
                             "runs": runs.count, "steps": int(runs.steps.sum())}  # fmt: skip
     if s.place.target != "cpu":
         info |= {"target": s.place.target, "precision": s.place.precision}
@@ -300,6 +303,14 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         info["parameters"] = dict(zip(runs.model.parameters, runs.p.tolist(), strict=True))
     if runs.model.facts.bases:
         info["bases"] = runs.model.facts.bases
+    if took_over:
+        times = [item.time for item in runs.stiff.values()]
+        info["took_over"] = {
+            "method": IMPLICIT,
+            "runs": len(times),
+            "first": min(times),
+            "last": max(times),
+        }
     if runs.switched:
         info["switches"] = sum(map(len, runs.switched.values()))
     if runs.passages:

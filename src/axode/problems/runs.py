@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from axode.problems.batch import Batch, Outcome
 from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
+from axode.problems.integrators import AUTOMATIC, IMPLICIT
 from axode.problems.other_models import translate_speeds
 from axode.problems.passing import Candidates, Landing, events_on_the_way, land_beyond
 from axode.problems.pivots import LIES_FLAT, flattest_wheel
 from axode.problems.settings import Settings
-from axode.problems.steps import EVENT, FINISHED, LEFT, RUNNING, SINGULAR
+from axode.problems.steps import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
 from axode.problems.switching import near_singular, singular_start
+from axode.problems.takeover import REVIEW, TakeOver, answer_stiffness, is_worth_its_price
 from axode.problems.watches import Watch
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Passage:
 
 
 class Runs:
-    """Runs of one mechanism: a batch of them, and batches of those that changed rows or speeds.
+    """Runs of one mechanism: a batch of them, and batches of those that changed model or method.
 
     Attributes:
         out: Saved states of all runs, (runs, rows, size), each in the speeds of the model that
@@ -49,6 +51,7 @@ class Runs:
         made_by: Number of the model that made each saved state, (runs, rows).
         outcomes: What became of each.
         steps, rejected: How many each took, and how many more it tried.
+        stiff: When explicit steps became too many, by run.
     """
 
     def __init__(
@@ -62,6 +65,8 @@ class Runs:
         self.events: list[Event] = []
         self.calls: list[tuple[int, float, Array]] = []
         self.switched: dict[int, list[tuple[str, ...]]] = {}  # speeds that each run changed to
+        self.stiff: dict[int, TakeOver] = {}  # runs whose explicit steps became too many
+        self.returned: set[int] = set()  # those for which implicit steps were no better
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
         start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
         self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
@@ -73,7 +78,7 @@ class Runs:
         self._candidates = Candidates()
         self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
-        self._leaving: dict[Model, list[int]] = {}
+        self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
         everyone = np.arange(self.count)
         self._first = Batch(model, plan, settings, self.watches, everyone, {"q": q, "nu": nu}, p,
@@ -100,8 +105,8 @@ class Runs:
             finally:
                 self._deliver(batch)
             self._waiting.pop()
-            for model, runs in self._leaving.items():
-                self._waiting.append(self._moved(batch, model, np.array(runs)))
+            for (model, settings), runs in self._leaving.items():
+                self._waiting.append(self._moved(batch, model, settings, np.array(runs)))
             self._leaving = {}
 
     def _stopped(self, batch: Batch, run: int) -> None:
@@ -111,14 +116,14 @@ class Runs:
         elif (begun := self._elsewhere(batch, run)) is not None:
             self._begun.add(run)
             batch.buffers["nu"][run] = begun[1]
-            self._leaving.setdefault(begun[0], []).append(run)
-            batch.resolve(run, LEFT)
+            self._leave(batch, run, begun[0], batch.settings)
         elif status == SINGULAR:
             across = self._pass if self.settings.singular == "pass" else None
             model = near_singular(batch, run, self.model, across)
             if model is not None:
-                self._leaving.setdefault(model, []).append(run)
-                batch.resolve(run, LEFT)  # this batch; it waits for another
+                self._leave(batch, run, model, batch.settings)
+        elif status == STIFF:
+            self._answer(batch, run)
         else:
             flat, words = flattest_wheel(batch.model, batch.buffers["q"][run], batch.options(run))
             if flat < LIES_FLAT:
@@ -185,8 +190,35 @@ class Runs:
         begins = batch is self._first and float(batch.buffers["t"][run, 0]) == self.settings.t0
         return singular_start(batch, run, self.model) if begins else None
 
-    def _moved(self, batch: Batch, model: Model, runs: npt.NDArray[np.intp]) -> Batch:
-        """Some runs of a batch on another model, from where they are."""
+    def _leave(self, batch: Batch, run: int, model: Model, settings: Settings) -> None:
+        """A run leaves a batch and waits for another."""
+        self._leaving.setdefault((model, settings), []).append(run)
+        batch.resolve(run, LEFT)
+
+    def _answer(self, batch: Batch, run: int) -> None:
+        """A stiff run goes on with an implicit method, unless an explicit one was asked for.
+
+        It comes back, once and for all, if implicit steps turn out to be too short for their price.
+        """
+        member = int(batch.members[run])
+        if batch.settings.method == IMPLICIT:
+            if not is_worth_its_price(batch, run, self.stiff[member]):
+                del self.stiff[member]
+                self.returned.add(member)
+                self._leave(batch, run, batch.model, self.settings)
+            return
+        found = answer_stiffness(batch, run)
+        if found is None or member in self.returned:
+            return
+        self.stiff[member] = found
+        if self.settings.method == AUTOMATIC:
+            settings = replace(self.settings, method=found.method, review=REVIEW)
+            self._leave(batch, run, batch.model, settings)
+
+    def _moved(
+        self, batch: Batch, model: Model, settings: Settings, runs: npt.NDArray[np.intp]
+    ) -> Batch:
+        """Some runs of a batch on other independent speeds or by another method."""
         own, plan = self.model.independent, self._plan_of(model)
         members = batch.members[runs]
         p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
@@ -207,9 +239,10 @@ class Runs:
             self.made_by[members[begun], 0] = self.models.index(model)
         for run in members.tolist():
             self.outcomes[run] = Outcome()
-            self.switched.setdefault(run, []).append(model.independent)
+            if model is not batch.model:
+                self.switched.setdefault(run, []).append(model.independent)
         out = np.full((len(members), *self.out.shape[1:]), np.nan)
-        return Batch(model, plan.part(members), self.settings, self.watches, members, start, p, out,
+        return Batch(model, plan.part(members), settings, self.watches, members, start, p, out,
                      own)  # fmt: skip
 
     def _deliver(self, batch: Batch) -> None:

@@ -16,6 +16,7 @@ from axode.errors import SimulationFailed, SingularConfiguration
 from axode.problems.dropped import missed_rows
 from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
+from axode.problems.integrators import EXPLICIT
 from axode.problems.interrupt import Interrupt
 from axode.problems.pivots import FLAT_WHEEL
 from axode.problems.progress import Progress
@@ -25,6 +26,7 @@ from axode.problems.runs import Runs
 from axode.problems.settings import Settings
 from axode.problems.starts import parameter_values, refuse_singular_start, starts
 from axode.problems.steps import NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.takeover import advise
 from axode.problems.watches import Watch, checked_watches
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ FAILED = (NOT_FINITE, UNDERFLOW)
 
 def simulate(
     model: Model, duration: float, *, start: Any = None, input: Any = None,
-    method: str = "dopri5", step: float | None = None, rtol: float = 1e-10, atol: float = 1e-12,
+    method: str = "auto", step: float | None = None, rtol: float = 1e-10, atol: float = 1e-12,
     save_every: float | None = None, events: Sequence[Watch] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None, t0: float = 0.0,
     threads: int | None = None, progress: bool | None = None, target: str | None = None,
@@ -52,9 +54,11 @@ def simulate(
             unless given.
         input: Numbers or formulas of time by name; a function of the state, traced once;
             `Sampled(...)`; `Callback(...)`. Motor limits are kept.
-        method: "dopri5" (adaptive) or "rk4" (fixed steps).
+        method: "auto" begins with "dopri5" (explicit, adaptive) and goes on with "rodas5p"
+            (implicit, adaptive) where explicit steps collapse, which `info` reports; or one of
+            these, or "rk4" (explicit, fixed steps).
         step: Of rk4 [s].
-        rtol, atol: Error a step may make, relative and absolute (dopri5).
+        rtol, atol: Error a step may make, relative and absolute (not rk4).
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         events: `Watch` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
@@ -85,7 +89,7 @@ def simulate(
         float(atol),
         threads,
         Place.of(model, target, precision),
-        singular,
+        singular=singular,
     )
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
@@ -104,6 +108,8 @@ def simulate(
         with suppress(KeyboardInterrupt):  # what was computed is returned
             runs.advance(look)
     trajectory = recorded(runs, batch, time.perf_counter() - started)
+    if settings.method == EXPLICIT:
+        advise(model.name, runs.stiff)
     if not batch:
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
             refuse_singular_start(model, q, settings.t0, p)

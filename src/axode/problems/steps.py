@@ -12,13 +12,18 @@ from axode.codegen.formulas import Formula, Vector, formula_tape
 from axode.codegen.program import Evaluate, Operation
 from axode.problems.dynamics import Dynamics
 
-RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT = range(7)
+RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF = range(8)
 FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
 FLIPPED = -1.0  # `near` where a pivot changes its sign inside a step
 
 
-def stage(d: Dynamics, number: int, weights: Sequence[float], node: float) -> list[Operation]:
-    """Operations that find rate k(number) of a step: at x + h_s (weights . k), t + node h_s."""
+def stage(
+    d: Dynamics, number: int, weights: Sequence[float], node: float, at: str = "s"
+) -> list[Operation]:
+    """Operations that find rate k(number) of a step: at x + h_s (weights . k), t + node h_s.
+
+    The state and the time there are left in q, nu and t with the ending `at`.
+    """
     used = [i for i, weight in enumerate(weights) if weight != 0]
 
     def moved(q: Vector, nu: Vector, t: Vector, h: Vector, **ks: Vector) -> dict[str, Vector]:
@@ -30,8 +35,9 @@ def stage(d: Dynamics, number: int, weights: Sequence[float], node: float) -> li
     inputs = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1} | {f"k{i}": d.n_k for i in used}
     tape = formula_tape(f"stage{number}", inputs, moved)
     rates = tuple(f"k{i + 1}" for i in used)
-    move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, "q_s", "nu_s", "t_s"))
-    return [move, *d.rate_at("q_s", "nu_s", "t_s", f"k{number}")]
+    there = (f"q_{at}", f"nu_{at}", f"t_{at}")
+    move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, *there))
+    return [move, *d.rate_at(*there, f"k{number}")]
 
 
 def active(status: Formula, done: Formula) -> dict[str, Vector]:

@@ -251,7 +251,7 @@ def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | No
     step = abs(float(b["h_s"][run, 0]))
     if near >= LOST:
         b["least_pivot"][run] = ASK_AGAIN * near
-    elif batch.settings.method == "dopri5" and step > NEAREST:
+    elif batch.settings.adaptive and step > NEAREST:
         b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
     else:
         batch.resolve(run, SINGULAR, words)

@@ -19,7 +19,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.rank import RANK_TOLERANCE, describe_dropped
+from axode.symbolic.rank import describe_dropped
 from axode.symbolic.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
@@ -44,7 +44,7 @@ class RowsThere:
     @cached_property
     def scaled(self) -> np.ndarray:
         """Against their usual size; rows that vanish everywhere are zero."""
-        holds = self.scales > RANK_TOLERANCE
+        holds = self.scales > 0.0
         lengths = np.where(holds, self.scales, 1.0)
         scaled: np.ndarray = np.where(holds, 1.0 / lengths, 0.0)[:, np.newaxis] * self.matrix
         return scaled
@@ -111,6 +111,8 @@ def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere
     matrix = np.array(ca.DM(system.all_rows_function(q, t, p)).full())
     usual = np.array([np.abs(M).max(axis=1) for M in system.report.all_matrices]).max(axis=0)
     names = tuple(row.name for row in system.rows)
+    vanish = {row.name for row in system.report.dropped if not row.follows_from}
+    usual[[name in vanish for name in names]] = 0.0  # what rounding leaves of a row is no row
     return RowsThere(names, matrix, usual, system.report.kept)
 
 
@@ -125,7 +127,7 @@ def repartitioned(system: System, rows: RowsThere) -> System:
     here = rows.matrix[kept]
     report = system.report
     if rows.chosen != report.kept:
-        dropped = describe_dropped(list(system.rows), list(report.all_matrices), kept)
+        dropped = describe_dropped(list(system.rows), report, rows.scales, kept)
         report = replace(report, kept=rows.chosen, dropped=dropped)
     # an entry may vanish here by chance: where it can be seen is judged from all samples
     report = replace(
