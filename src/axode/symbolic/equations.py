@@ -244,14 +244,12 @@ class Equations:
         motors = self.system.forces.motors
         given = self.u[motors:, :]
         need = need - ca.densify(G[:, motors:] @ given)
-        inertia = self._by.required_inertia() if self.actuation == "underactuated" else SX()
-        chosen = independent_motors(self._motor_maps)
-        u = solve_inputs(G[:, :motors], need, inertia, self.weights, chosen)
-        u = self._reduced(ca.vertcat(u, given))
+        u = solve_inputs(G[:, :motors], need, self._by, self.weights, self._independent_motors)
+        solved = self._reduced(ca.vertcat(u, given))
         if self.actuation not in ("underactuated", "unactuated"):
-            return u, SX.zeros(len(self.independent))
-        balance = self.I @ self.nu_dot + self.bias - self.gamma - self.delta
-        return u, balance - ca.substitute(self.tau, self.u, u) if self.inputs else balance
+            return solved, SX.zeros(len(self.independent))
+        missing = need - ca.densify(G[:, :motors] @ u) if motors else need
+        return solved, self._reduced(self._by.on_independent(missing))
 
     def hybrid_dynamics(self, accelerations: Sequence[str], inputs: Sequence[str]) -> tuple[SX, SX]:
         """All of nu_dot and u when some accelerations and the other inputs are known.
@@ -306,6 +304,15 @@ class Equations:
         """Under-, fully or redundantly actuated, or not at all."""
         motors = self.system.forces.motors
         return classify(actuation_ranks(self._motor_maps), motors, len(self.independent))
+
+    @property
+    def shares_effort(self) -> bool:
+        """Whether motors repeat each other, so that weights decide what each of them gives."""
+        return len(self._independent_motors) < self.system.forces.motors
+
+    @cached_property
+    def _independent_motors(self) -> list[int]:
+        return independent_motors(self._motor_maps)
 
     @cached_property
     def _motor_maps(self) -> list[np.ndarray]:

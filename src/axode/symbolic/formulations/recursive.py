@@ -15,6 +15,7 @@ from axode.symbolic.dynamics import (
 )
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.frames import ROOT
+from axode.symbolic.holding import holding_forces
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.linear import Factor
 from axode.symbolic.spatial import SX
@@ -106,7 +107,8 @@ class RecursiveFormulation(AbstractFormulation):
 
     def _operations(self, expression: SX) -> int:
         system = self.system
-        inputs = [system.tree.q, system.tree.v, system.u, system.tree.t, system.tree.parameters]
+        inputs = [system.tree.q, system.tree.v, system.u, system.nu_dot, system.tree.t,
+                  system.tree.parameters]  # fmt: skip
         return int(ca.Function("count", inputs, [expression]).n_instructions())
 
     def required(self, nu_dot: SX) -> tuple[SX, SX]:
@@ -114,6 +116,26 @@ class RecursiveFormulation(AbstractFormulation):
         c = self.system.complement
         need = self.tree_forces(self.accelerations(nu_dot))
         return c.project(need), c.project(self.system.forces.B)
+
+    def hold(self, held: list[int], force: SX) -> SX:
+        """On a tree, whichever of composite inertia and articulated bodies takes fewer operations.
+
+        Where paths are long, articulated bodies.                                 (D20)
+        """
+        system = self.system
+        if not system.is_tree:
+            return super().hold(held, force)
+        by_links = holding_forces(
+            system.still_tree, system.regrouped, system.forces.armature, force, set(held)
+        )[held]
+        if _longest_path(system.tree) > ALWAYS_ARTICULATED:
+            return by_links
+        return min((super().hold(held, force), by_links), key=self._operations)
+
+    def on_independent(self, force: SX) -> SX:
+        """B^-T times a force on the base's speeds, (N3)."""
+        c = self.system.complement
+        return force if c.is_direct else c.B.solve_transposed(force)
 
 
 def _longest_path(tree: Tree) -> int:
