@@ -89,9 +89,14 @@ def composites(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
 
 def momentum(inertia: RigidInertia, link: Link) -> tuple[SX, SX]:
     """Angular and linear momentum of a body for unit joint speeds, one column each."""
-    columns = range(link.k)
-    n = [inertia.tensor @ link.S_w[:, c] + cross(inertia.moment, link.S_v[:, c]) for c in columns]
-    f = [inertia.mass * link.S_v[:, c] + cross(link.S_w[:, c], inertia.moment) for c in columns]
+    return momentum_of(inertia, link.S_w, link.S_v)
+
+
+def momentum_of(inertia: RigidInertia, w: SX, u: SX) -> tuple[SX, SX]:
+    """Angular and linear momentum of a body for twists (w, u), one column each."""
+    columns = range(w.shape[1])
+    n = [inertia.tensor @ w[:, c] + cross(inertia.moment, u[:, c]) for c in columns]
+    f = [inertia.mass * u[:, c] + cross(w[:, c], inertia.moment) for c in columns]
     return ca.horzcat(*n), ca.horzcat(*f)
 
 

@@ -24,8 +24,8 @@ from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.complement import ComplementFormulation
-from axode.symbolic.frames import Pose
-from axode.symbolic.spatial import SX
+from axode.symbolic.frames import ROOT, Pose, symbolic_vector
+from axode.symbolic.spatial import SX, cross
 from axode.symbolic.system import System, build_system
 
 if TYPE_CHECKING:
@@ -289,13 +289,18 @@ class Equations:
     @cached_property
     def twists(self) -> dict[str, SX]:
         """Twist of every body: angular velocity and velocity of the mass centre, in world axes."""
-        t = ca.densify(self.T @ self.nu) + self.U @ self._forced
-        bodies = self.system.mechanism.bodies
-        return {body.name: t[6 * i : 6 * i + 6] for i, body in enumerate(bodies)}
-
-    @property
-    def _forced(self) -> SX:
-        return self.system.complement.speeds(SX.zeros(len(self.independent)))
+        tree = self.system.tree
+        w, u = tree.world_velocities(self.v)
+        found = {}
+        for body in self.system.mechanism.bodies:
+            link = tree.body_link[body.name]
+            if link == ROOT:
+                found[body.name] = SX.zeros(6)
+                continue
+            centre = tree.body_pose[body.name].point(symbolic_vector(body.com, tree.values))
+            velocity = u[link] + cross(w[link], tree.pose(link).R @ centre)
+            found[body.name] = ca.vertcat(w[link], velocity)
+        return found
 
     # what it amounts to ------------------------------------------------------------------------
 

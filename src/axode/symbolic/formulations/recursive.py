@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import casadi as ca
 
+from axode.symbolic.common_axes import CommonAxes
 from axode.symbolic.dynamics import (
     articulated_solve,
     composite_inertia,
@@ -62,11 +63,22 @@ class RecursiveFormulation(AbstractFormulation):
         return self.system.complement.project_inertia(self.tree_inertia)
 
     def coriolis(self) -> SX:
-        r"""C = Theta^T (I~ \dot Theta + C~ Theta), C~ by composite bodies.  (F5)"""
-        tree, Theta = self.system.tree, ca.densify(self.Theta)
-        C_tree = coriolis_matrix(tree, self.system.inertias, self.system.spreads)
-        Theta_dot = tree.time_derivative(Theta)
-        return Theta.T @ (self.tree_inertia @ Theta_dot + C_tree @ Theta)
+        r"""C = Theta^T (I~ \dot Theta + C~ Theta), C~ by composite bodies.  (F5)
+
+        These all in the same axes, or in those of their links where that takes fewer operations.
+        """
+        tree, Theta = self.system.tree, ca.sparsify(self.Theta)
+        of_links = (tree, self.system.inertias, self.system.spreads)
+        rest = SX(*Theta.shape)
+        if not Theta.is_constant():
+            rest = self.tree_inertia @ ca.sparsify(tree.time_derivative(Theta))
+        ways = [CommonAxes(*of_links).coriolis()]
+        if _longest_path(tree) <= ALWAYS_ARTICULATED:
+            ways.append(coriolis_matrix(*of_links))
+        found = [ca.densify(Theta.T @ (rest + ca.sparsify(C) @ Theta)) for C in ways]
+        if len(found) == 1:
+            return found[0]
+        return min(found, key=lambda C: self._operations(ca.cse(self.system.at_speeds(C))))
 
     def bias(self) -> SX:
         """Theta^T (I~ sigma + h~), sigma the accelerations at zero nu_dot."""
@@ -107,8 +119,8 @@ class RecursiveFormulation(AbstractFormulation):
 
     def _operations(self, expression: SX) -> int:
         system = self.system
-        inputs = [system.tree.q, system.tree.v, system.u, system.nu_dot, system.tree.t,
-                  system.tree.parameters]  # fmt: skip
+        tree = system.tree
+        inputs = [tree.q, tree.v, system.nu, system.u, system.nu_dot, tree.t, tree.parameters]
         return int(ca.Function("count", inputs, [expression]).n_instructions())
 
     def required(self, nu_dot: SX) -> tuple[SX, SX]:
