@@ -54,7 +54,7 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
     for place, (entry, program) in enumerate(programs.items()):
         plans: dict[str, tuple[int, Plan]] = {}
         for count, tape in enumerate(program.tapes):
-            cut = plan(tape, longest=UNCUT)
+            cut = plan(tape, longest=UNCUT, stores=UNCUT)
             plans[tape.digest] = (count, cut)
             chunk = ChunkLowering(cut, 0, 1, number)
             functions.append(chunk.text(f"k{place}_tape{count}_0"))

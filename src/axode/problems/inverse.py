@@ -325,7 +325,7 @@ def solved_trajectory(
     nu, nu_dot = others.own_speeds()
     u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=others.weights,
                                         residual=True, **o)  # fmt: skip
-    short = _short(model, q, nu, nu_dot, missing, o)
+    short = _short(model, q, nu, u, missing, o)
     power = power_of(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
@@ -369,14 +369,14 @@ def _weights(model: Model, weights: Any) -> Any:
     return weights
 
 
-def _short(model: Model, q: Array, nu: Array, nu_dot: Array, missing: Array, o: Any) -> bool:
+def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
     """Whether motors fall short of the motion; told as a warning."""
     if model.actuation not in ("underactuated", "unactuated"):
         return False
     need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
     need += np.nanmax(np.abs(model.gamma(q, **o)), initial=0.0)
     need += np.nanmax(np.abs(model.delta(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.mass_matrix(q, **o) @ nu_dot[..., np.newaxis]), initial=0.0)
+    need += np.nanmax(np.abs(model.tau(q, u, **o) + missing), initial=0.0)
     worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
     if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
         return False

@@ -25,9 +25,9 @@ from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.complement import ComplementFormulation
-from axode.symbolic.frames import Pose
+from axode.symbolic.frames import ROOT, Pose, symbolic_vector
 from axode.symbolic.self_check import SelfCheck
-from axode.symbolic.spatial import SX
+from axode.symbolic.spatial import SX, cross
 from axode.symbolic.system import System, build_system
 
 if TYPE_CHECKING:
@@ -267,14 +267,12 @@ class Equations:
         motors = self.system.forces.motors
         given = self.u[motors:, :]
         need = need - ca.densify(G[:, motors:] @ given)
-        inertia = self._by.required_inertia() if self.actuation == "underactuated" else SX()
-        chosen = independent_motors(self._motor_maps)
-        u = solve_inputs(G[:, :motors], need, inertia, self.weights, chosen)
-        u = self._reduced(ca.densify(ca.vertcat(u, given)))
+        u = solve_inputs(G[:, :motors], need, self._by, self.weights, self._independent_motors)
+        solved = self._reduced(ca.densify(ca.vertcat(u, given)))
         if self.actuation not in ("underactuated", "unactuated"):
-            return u, SX.zeros(len(self.independent))
-        balance = self.I @ self.nu_dot + self.bias - self.gamma - self.delta
-        return u, balance - ca.substitute(self.tau, self.u, u) if self.inputs else balance
+            return solved, SX.zeros(len(self.independent))
+        missing = need - ca.densify(G[:, :motors] @ u) if motors else need
+        return solved, self._reduced(self._by.on_independent(missing))
 
     def hybrid_dynamics(self, accelerations: Sequence[str], inputs: Sequence[str]) -> tuple[SX, SX]:
         """All of nu_dot and u when some accelerations and the other inputs are known.
@@ -323,13 +321,18 @@ class Equations:
     @cached_property
     def twists(self) -> dict[str, SX]:
         """Twist of every body: angular velocity and velocity of the mass centre, in world axes."""
-        t = ca.densify(self.T @ self.nu) + self.U @ self._forced
-        bodies = self.system.mechanism.bodies
-        return {body.name: t[6 * i : 6 * i + 6] for i, body in enumerate(bodies)}
-
-    @property
-    def _forced(self) -> SX:
-        return self.system.complement.speeds(SX.zeros(len(self.independent)))
+        tree = self.system.tree
+        w, u = tree.world_velocities(self.v)
+        found = {}
+        for body in self.system.mechanism.bodies:
+            link = tree.body_link[body.name]
+            if link == ROOT:
+                found[body.name] = SX.zeros(6)
+                continue
+            centre = tree.body_pose[body.name].point(symbolic_vector(body.com, tree.values))
+            velocity = u[link] + cross(w[link], tree.pose(link).R @ centre)
+            found[body.name] = ca.vertcat(w[link], velocity)
+        return found
 
     # what it amounts to ------------------------------------------------------------------------
 
@@ -339,11 +342,15 @@ class Equations:
         motors = self.system.forces.motors
         return classify(actuation_ranks(self._motor_maps), motors, len(self.independent))
 
+    @property
+    def shares_effort(self) -> bool:
+        """Whether motors repeat each other, so that weights decide what each of them gives."""
+        fewer = len(self._independent_motors) < self.system.forces.motors
+        return bool(self.independent) and fewer
+
     @cached_property
-    def has_redundant_motors(self) -> bool:
-        """Whether motors repeat each other, so that their efforts are weighed."""
-        chosen = independent_motors(self._motor_maps)
-        return bool(self.independent) and len(chosen) < self.system.forces.motors
+    def _independent_motors(self) -> list[int]:
+        return independent_motors(self._motor_maps)
 
     @cached_property
     def _motor_maps(self) -> list[np.ndarray]:

@@ -49,6 +49,9 @@ RECIPES: dict[str, FunctionRecipe] = {
         lambda e: (len(e.inputs),)),
     "inverse_residual": FunctionRecipe(
         ("q", "nu", "nu_dot", "u", "weights"), lambda e: e.inverse_residual, _n),
+    "inverse_solution": FunctionRecipe(
+        ("q", "nu", "nu_dot", "u", "weights"), lambda e: inverse_solution(e),
+        lambda e: (len(e.inputs) + len(e.independent) + 1,)),
     "mass_matrix": FunctionRecipe(("q",), lambda e: e.I, _square),
     "coriolis": FunctionRecipe(("q", "nu"), lambda e: e.C, _square),
     "bias": FunctionRecipe(("q", "nu"), lambda e: e.bias, _n),
@@ -163,7 +166,7 @@ def _graph(
 
 def _idle_arguments(equations: Equations, name: str) -> set[str]:
     """Arguments without meaning for this mechanism."""
-    idle = set() if equations.has_redundant_motors else {"weights"}
+    idle = set() if equations.shares_effort else {"weights"}
     if name.startswith("inverse") and len(equations.inputs) == equations.system.forces.motors:
         idle.add("u")  # nothing but motors, which are what is asked for
     return idle
@@ -178,6 +181,19 @@ def state_rate(equations: Equations) -> SX:
         supplied += ca.dot(equations.multipliers, system.b)
     lost = -ca.dot(system.forces.dissipative, system.tree.v)
     return ca.vertcat(equations.q_dot, equations.forward_dynamics, supplied, system.at_speeds(lost))
+
+
+def inverse_solution(equations: Equations) -> SX:
+    """Inputs of inverse dynamics, what they cannot give, and the size of the forces that balance.
+
+    The size is the sum of the largest entries of every term, so that terms that cancel count.
+    """
+    e = equations
+    u, missing = e.inverse_dynamics, e.inverse_residual
+    given = ca.substitute(e.tau, e.u, u) if e.inputs else SX.zeros(missing.shape)
+    terms = (given + missing, e.bias, e.gamma, e.delta)
+    size = sum((ca.mmax(ca.fabs(term)) for term in terms), SX(0)) if e.independent else SX(0)
+    return ca.vertcat(u, missing, size)
 
 
 def projection(equations: Equations) -> SX:
