@@ -70,6 +70,9 @@ def columns_by(
     blocks = [(names, units, kind, block[0]) for names, units, kind, block in made]
     if other.rows == own.rows:
         return blocks
+    if not other.rows:  # nothing tells the forces
+        blocks = [(names, units, kind, block * np.nan if kind == "force" else block)
+                  for names, units, kind, block in blocks]  # fmt: skip
     carried = [row for row in own.rows if row.rsplit(".", 1)[0] not in own.contacts]
     names = tuple(f"{row}.force" for row in carried)
     theirs = tuple(
@@ -86,6 +89,8 @@ def columns_by(
 
 def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, options: Any) -> Array:
     """Forces on the user's rows that do what forces on another model's rows do; NaN where none."""
+    if not other.rows:
+        return np.full((len(q), len(own.rows)), np.nan)
     assert isinstance(own.library, SymbolicLibrary)
     system = own.library.equations.system
     p = np.broadcast_to(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
+from axode.problems.inputs import plan_input
 from axode.problems.other_models import (
     GOOD_PIVOT,
     Block,
@@ -18,8 +19,9 @@ from axode.problems.other_models import (
     for_few_states,
     translate_speeds,
 )
+from axode.problems.passing import release_constraints
 from axode.problems.pivots import smallest_pivots
-from axode.problems.runs import Runs
+from axode.problems.runs import LAST, Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
@@ -50,7 +52,9 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     columns = _own_columns(runs, times, out, options)
     for number, places in elsewhere.items():
         _overwrite(columns, places, _other_columns(runs, number, places, out, options))
-    if elsewhere:
+    if runs.passed:
+        _overwrite_passed(runs, columns, options)
+    if elsewhere or runs.passed:
         _balance_again(columns)
     values = np.concatenate([block for _, _, _, block in columns], axis=-1)
     names = tuple(n for ns, _, _, _ in columns for n in ns)
@@ -133,6 +137,28 @@ def _other_columns(
     else:  # the same whatever the speeds
         u[...] = _inputs(runs, options["t"][0], out[..., : runs.n_q], out, options)[run, row]
     return columns_by(model, runs.model, q, nu, w, u, there)
+
+
+def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
+    """Columns of samples where constraints lose rank: of all speeds, without constraint forces."""
+    rows = columns[0][3].shape[1]
+    passed = {(run, row if row != LAST else rows - 1): x for (run, row), x in runs.passed.items()
+              if row != LAST or runs.count == 1}  # fmt: skip
+    places = tuple(np.array(list(passed)).T)
+    free = release_constraints(runs.model)
+    q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
+    there = _options_at(options, *places)
+    plan = plan_input(free, runs.given, runs.model.independent)
+    if plan.tape is None:
+        kept = [block for names, _, kind, block in columns if kind == "input"]
+        u = kept[0][places] if kept else np.zeros((len(q), 0))
+    else:
+        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": v}
+        if runs.p is not None:
+            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[places[0]]
+        arrays = (np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs)
+        u = np.broadcast_to(CompiledFunction(plan.tape)(*arrays), (len(q), len(free.inputs)))
+    _overwrite(columns, places, columns_by(free, runs.model, q, v, w, u, there))
 
 
 def _options_at(options: Any, run: Numbers, row: Numbers) -> dict[str, Any]:
@@ -272,4 +298,15 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         info["bases"] = runs.model.facts.bases
     if runs.switched:
         info["switches"] = sum(map(len, runs.switched.values()))
+    if runs.passages:
+        info["passed"] = [
+            {
+                "run": passage.run,
+                "time": passage.landing.start,
+                "until": passage.landing.time,
+                "what": passage.words,
+                "correction": passage.landing.correction,
+            }
+            for passage in runs.passages
+        ]
     return info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.other_models import translate_speeds
+from axode.problems.passing import Landing, events_on_the_way, land_beyond
 from axode.problems.pivots import LIES_FLAT, flattest_wheel
 from axode.problems.settings import Settings
-from axode.problems.steps import EVENT, LEFT, RUNNING, SINGULAR
+from axode.problems.steps import EVENT, FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.switching import near_singular, singular_start
 from axode.problems.watches import Watch
 
@@ -24,7 +26,17 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Event
 
 Array = npt.NDArray[np.float64]
+LAST = -1  # number of the sample at which a run ended, among those on the way across
 CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another model
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A singular configuration that a run was taken across."""
+
+    run: int
+    landing: Landing
+    words: str  # what is lost there
 
 
 class Runs:
@@ -44,7 +56,7 @@ class Runs:
         watches: Sequence[Watch], q: Array, nu: Array, p: Array | None,
     ) -> None:  # fmt: skip
         self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
-        self.p, self._given = p, given
+        self.p, self.given = p, given
         self.count = q.shape[0]
         self.outcomes = [Outcome() for _ in range(self.count)]
         self.events: list[Event] = []
@@ -56,6 +68,8 @@ class Runs:
         self.out[:, 0] = start
         self.models, self.plans = [model], [plan]
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
+        self.passages: list[Passage] = []
+        self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
         self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
         self._leaving: dict[Model, list[int]] = {}
@@ -99,7 +113,8 @@ class Runs:
             self._leaving.setdefault(begun[0], []).append(run)
             batch.resolve(run, LEFT)
         elif status == SINGULAR:
-            model = near_singular(batch, run, self.model)
+            across = self._pass if self.settings.singular == "pass" else None
+            model = near_singular(batch, run, self.model, across)
             if model is not None:
                 self._leaving.setdefault(model, []).append(run)
                 batch.resolve(run, LEFT)  # this batch; it waits for another
@@ -108,6 +123,60 @@ class Runs:
             if flat < LIES_FLAT:
                 status = SINGULAR
             batch.resolve(run, status, words if flat < LIES_FLAT else cause_of(batch, run))
+
+    def _pass(self, batch: Batch, run: int, words: str) -> bool:
+        """Take a run beyond a singular configuration, if its motion goes on there."""
+        from axode.results.trajectory import Event
+
+        landing = land_beyond(batch, run)
+        if landing is None:
+            return False
+        s, member = self.settings, int(batch.members[run])
+        self.passages.append(Passage(member, landing, words))
+        end, status, word = landing.time, RUNNING, ""
+        if s.way * (end - s.t_end) >= 0:
+            end, status = s.t_end, FINISHED
+        for t, k, values in events_on_the_way(landing, batch, run, self.model.independent):
+            if s.way * (t - end) <= 0:
+                self.events.append(Event(batch.watches[k].name, t, member, values))
+                if batch.watches[k].stop:
+                    end, status, word = t, EVENT, batch.watches[k].name
+                    break
+        self._save_passed(batch, run, landing, end)
+        if status == RUNNING:
+            self._land(batch, run, landing)
+        else:
+            x = landing.path(end)
+            self.passed[member, LAST] = x
+            batch.resolve(run, status, word, self._in_speeds(batch.model, x), end)
+        return True
+
+    def _save_passed(self, batch: Batch, run: int, landing: Landing, end: float) -> None:
+        """Samples on the way across, up to a time."""
+        s, index = self.settings, int(batch.buffers["index"][run, 0])
+        while index < len(s.times) and s.way * (s.times[index] - end) <= 0:
+            x = landing.path(float(s.times[index]))
+            self.passed[int(batch.members[run]), index] = x
+            batch.out[run, index] = self._in_speeds(batch.model, x)
+            index += 1
+        batch.buffers["index"][run] = index
+
+    def _land(self, batch: Batch, run: int, landing: Landing) -> None:
+        """Go on with compiled steps from beyond."""
+        b, s = batch.buffers, self.settings
+        parts = np.split(landing.state, [self.n_q, landing.state.size - 2])
+        b["q"][run], b["nu"][run], b["w"][run] = parts
+        b["t"][run], b["status"][run] = landing.time, RUNNING
+        if s.method == "rk4":
+            b["step"][run] = round(abs(landing.time - s.t0) / s.length)
+        else:
+            b["steps"][run] += 1
+        b["least_pivot"][run] = 0.5 * landing.pivot
+
+    def _in_speeds(self, model: Model, x: Array) -> Array:
+        """q, nu and w of a model from q, all speeds and w."""
+        chosen = [self.n_q + model.speed_names.index(name) for name in model.independent]
+        return np.concatenate([x[: self.n_q], x[chosen], x[-2:]])
 
     def _elsewhere(self, batch: Batch, run: int) -> tuple[Model, Array] | None:
         """A model for a run that does not get away from a singular start, and its speeds there."""
@@ -164,6 +233,6 @@ class Runs:
         """The input, for a model on other speeds."""
         if model not in self.models:
             self.models.append(model)
-            plan = plan_input(model, self._given, self.model.independent)
+            plan = plan_input(model, self.given, self.model.independent)
             self.plans.append(plan.spread((self.count,)))
         return self.plans[self.models.index(model)]

@@ -16,6 +16,7 @@ from axode.problems.integrators import METHODS
 from axode.problems.rollouts import Place
 
 Array = npt.NDArray[np.float64]
+SINGULAR_CHOICES = ("stop", "pass")
 SAMPLES = 500  # saved unless the user says how often
 LONGEST_STEP = 1e-3  # [s] of rk4 unless given
 ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
@@ -34,10 +35,14 @@ class Settings:
     atol: float
     threads: int | None
     place: Place = field(default_factory=Place)
+    singular: str = "stop"  # what to do where constraints lose rank
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise UnknownName("simulate", "method", self.method, METHODS)
+        if self.singular not in SINGULAR_CHOICES:
+            raise UnknownName("simulate", "way at singular configurations", self.singular,
+                              SINGULAR_CHOICES)  # fmt: skip
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
                 f"step: {self.method} chooses its own steps; use method='rk4', or rtol and atol"

@@ -39,7 +39,7 @@ def simulate(
     save_every: float | None = None, events: Sequence[Watch] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None, t0: float = 0.0,
     threads: int | None = None, progress: bool | None = None, target: str | None = None,
-    precision: str | None = None,
+    precision: str | None = None, singular: str = "stop",
 ) -> Trajectory:  # fmt: skip
     """Integrate the motion and record it.
 
@@ -64,6 +64,8 @@ def simulate(
             unless given.
         precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
             given.
+        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
+            motion across, as smoothly as it came; `info["passed"]` lists where that was done.
 
     Raises:
         SimulationFailed: if a number stops being finite or steps become too short; the error
@@ -74,7 +76,7 @@ def simulate(
     refuse_no_model("simulate", model)
     settings = Settings(method, seconds("t0", t0), seconds("duration", duration), step, save_every,
                         float(rtol), float(atol), threads,
-                        Place.of(model, target, precision))  # fmt: skip
+                        Place.of(model, target, precision), singular)  # fmt: skip
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
     plan = plan_input(model, input)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,8 @@ import numpy.typing as npt
 from axode.codegen.facts import Facts
 from axode.codegen.library import SymbolicLibrary
 from axode.codegen.model import Model, Options
-from axode.problems.batch import Batch
+from axode.problems.batch import SMALLEST_PIVOT, Batch
+from axode.problems.passing import NEAR_ENOUGH
 from axode.problems.pivots import LIES_FLAT, flattest_wheel, smallest_pivots
 from axode.problems.steps import FLAT, RUNNING, SINGULAR
 
@@ -20,6 +22,7 @@ BETTER = 3.0  # times the present pivot: what another choice must offer
 GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
 LOST = 1e-3  # a pivot below which the motion is no longer determined
 ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
+STEADILY = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
 FALLING = 10.0  # of `flat`: nearer than this a wheel that lies down explains what becomes singular
 NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
 HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
@@ -40,8 +43,9 @@ class Choices:
     made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
 
     def best(
-        self, model: Model, own: Model, q: Array, t: float, p: Array | None, options: Options
-    ) -> tuple[Model, str]:
+        self, model: Model, own: Model, q: Array, t: float, p: Array | None, options: Options,
+        *, passing: bool = False,
+    ) -> tuple[Model, str]:  # fmt: skip
         """The model that does best at a configuration, and words for what is nearly lost there.
 
         Args:
@@ -49,6 +53,7 @@ class Choices:
             own: The one the user gave; it is not kept here, or it would never be forgotten.
             q, t, p: Configuration, time and parameters.
             options: Time and parameters, as models take them.
+            passing: Whether the run can be taken across where all rows are nearly dependent.
         """
         from axode.symbolic.equations import Equations
         from axode.symbolic.row_choice import repartitioned, rows_at
@@ -62,7 +67,7 @@ class Choices:
             f"{_weak(names, weights)}, so that the speeds may also go along "
             f"{_direction(equations.speeds, free)}"
         )
-        if rows.lost:
+        if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):
             return model, words
         present = smallest_pivot(model, q, options)
         models = [(own, own.home), *self.made]
@@ -100,16 +105,20 @@ def smallest_pivot(model: Model, q: Array, options: Options) -> float:
     return float(smallest_pivots(model, q, options))
 
 
-def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
+def near_singular(
+    batch: Batch, run: int, own: Model, across: Callable[[Batch, int, str], bool] | None = None
+) -> Model | None:
     """What to do with a run before whose next step a pivot becomes small.
 
     It changes to a model that does better there, which is returned; or it goes on as it is; or it
-    ends, if no choice of speeds would do.
+    goes on beyond; or it ends, if no choice of rows and speeds would do.
 
     Args:
         batch: Where it runs now.
         run: Its number there.
         own: The model the user gave.
+        across: Takes a run beyond a configuration at which rows lose rank, if it can; it is told
+            what is lost there.
     """
     model, b = batch.model, batch.buffers
     q, t = b["q"][run].copy(), float(b["t"][run, 0])
@@ -125,11 +134,19 @@ def near_singular(batch: Batch, run: int, own: Model) -> Model | None:
     options = batch.options(run)
     p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
     choices = _CHOICES.setdefault(own, Choices())
-    other, words = choices.best(model, own, q, t, p, options)
+    other, words = choices.best(model, own, q, t, p, options, passing=across is not None)
     if other is not model:
         present, offered = (smallest_pivot(m, q, options) for m in (model, other))
         if offered > max(BETTER * present, LOST) or (near < LOST and offered > GOOD):
             return other
+    if across is not None:
+        pivot = smallest_pivot(model, q, options)
+        if pivot < NEAR_ENOUGH and across(batch, run, words):
+            return None
+        if near >= max(ASK_AGAIN * pivot, LOST):
+            b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
+            return None
+        near = min(near, 0.0)  # the step is too long
     return _go_on_or_end(batch, run, near, words)
 
 

@@ -78,6 +78,13 @@ class RowsThere:
         return self.present if _smallest(self.scaled[list(self.present)]) >= enough else best
 
     @property
+    def best_pivot(self) -> float:
+        """How far the best choice of rows and speeds is from singular, relative."""
+        dependent = [j for j in range(self.matrix.shape[1]) if j not in self.independent]
+        s = np.linalg.svd(self.scaled[list(self.chosen)][:, dependent], compute_uv=False)
+        return float(s[-1] / s[0]) if s.size else 1.0
+
+    @property
     def weakest(self) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
         """Rows nearest to dependent, their weights, and the speeds that they set free."""
         rows = list(self.chosen)
@@ -125,3 +132,19 @@ def repartitioned(system: System, rows: RowsThere) -> System:
         report, matrices=(here, *usual), null_bases=(rows.null_space,), home_matrix=(here,)
     )
     return replace(system, report=report, independent=rows.independent)
+
+
+def without_rows(system: System) -> System:
+    """The same bodies with nothing to hold them: every joint speed is independent."""
+    size = system.tree.v.shape[0]
+    empty = np.zeros((0, size))
+    report = replace(
+        system.report,
+        kept=(),
+        dropped=(),
+        indeterminate=(),
+        matrices=(empty,),
+        home_matrix=(empty,),
+        null_bases=(np.eye(size),),
+    )
+    return replace(system, report=report, independent=tuple(range(size)))
