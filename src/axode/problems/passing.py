@@ -10,7 +10,7 @@ energy balance holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -32,7 +32,8 @@ NODES, DEGREE = 14, 9  # of the motion before, and of the polynomials through it
 HISTORY = 4.0  # how much longer than the gap the motion before it is
 BEYOND = np.linspace(1.1, 8.0, 70)  # places beyond, in times until rank is lost
 LOWEST = 0.3  # of the present pivot: what it must fall below on the way
-UNCERTAIN = 1e-9  # relative: difference of polynomials of two degrees that is still a motion
+CERTAIN = 1e-9  # relative: difference of polynomials of two degrees that is rounding, nearly
+UNCERTAIN = 1e-6  # and one that is still a motion, if nothing better comes
 LOOKS = 25  # places on the way at which watched functions are compared
 CHECKED = 9  # places on the way at which constraints are checked
 CORRECTION = 1e-6  # relative: a larger change of the speeds would be another motion
@@ -48,6 +49,8 @@ class Landing:
         state: q, nu and w there, in the speeds of the batch's model.
         path: All of q, v and w in between, as polynomials of time.
         correction: Relative change of the speeds that the energy balance asked for.
+        uncertainty: Relative difference of polynomials of two degrees.
+        pivots: Smallest ones before and after.
     """
 
     start: float
@@ -55,7 +58,8 @@ class Landing:
     state: Array
     path: Callable[[float], Array]
     correction: float
-    pivot: float  # smallest there
+    uncertainty: float
+    pivots: tuple[float, float]
 
 
 def land_beyond(batch: Batch, run: int) -> Landing | None:
@@ -70,6 +74,28 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
         return None  # the clock drives it there, no momentum of its own does
     with np.errstate(all="ignore"):
         return _Approach(batch, run).landing()
+
+
+@dataclass
+class Candidates:
+    """The best landings that were found for runs on their way to a singular configuration.
+
+    Nearer to it the way across is shorter, but the motion before it is less well known.
+    """
+
+    best: dict[int, Landing] = field(default_factory=dict)
+
+    def better(self, run: int, found: Landing | None, now: float) -> Landing | None:
+        """A landing to take now; None as long as a better one may come."""
+        known = self.best.pop(run, None)
+        if known is not None and (known.time - now) * (known.time - known.start) <= 0:
+            known = None  # the motion turned round, or has gone on otherwise
+        if found is None or (known is not None and found.uncertainty > known.uncertainty):
+            return None if known is None else replace(known, start=now)
+        if found.uncertainty <= CERTAIN:
+            return found
+        self.best[run] = found
+        return None
 
 
 class _Approach:
@@ -103,14 +129,15 @@ class _Approach:
         x = fine(end)
         if not self._stays_closed(fine, gap):
             return None
-        if not np.abs(x - coarse(end)).max() < UNCERTAIN * (1 + np.abs(x).max()):
+        uncertain = float(np.abs(x - coarse(end)).max() / (1 + np.abs(x).max()))
+        if not uncertain < UNCERTAIN:
             return None
         found = self._on_constraints(x, end)
         if found is None:
             return None
-        return Landing(
-            self.t, end, found[0], fine, found[1], self._pivot(found[0][: self.n_q])
-        )
+        state, correction = found
+        pivots = self.pivot, self._pivot(state[: self.n_q])
+        return Landing(self.t, end, state, fine, correction, uncertain, pivots)
 
     def _time_until(self) -> float | None:
         """Time in which the smallest pivot would vanish, at the rate at which it falls."""

@@ -306,6 +306,7 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
                 "until": passage.landing.time,
                 "what": passage.words,
                 "correction": passage.landing.correction,
+                "uncertainty": passage.landing.uncertainty,
             }
             for passage in runs.passages
         ]

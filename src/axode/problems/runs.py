@@ -15,7 +15,7 @@ from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.other_models import translate_speeds
-from axode.problems.passing import Landing, events_on_the_way, land_beyond
+from axode.problems.passing import Candidates, Landing, events_on_the_way, land_beyond
 from axode.problems.pivots import LIES_FLAT, flattest_wheel
 from axode.problems.settings import Settings
 from axode.problems.steps import EVENT, FINISHED, LEFT, RUNNING, SINGULAR
@@ -70,6 +70,7 @@ class Runs:
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
         self.passages: list[Passage] = []
         self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
+        self._candidates = Candidates()
         self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
         self._leaving: dict[Model, list[int]] = {}
@@ -128,10 +129,11 @@ class Runs:
         """Take a run beyond a singular configuration, if its motion goes on there."""
         from axode.results.trajectory import Event
 
-        landing = land_beyond(batch, run)
+        s, member = self.settings, int(batch.members[run])
+        now = float(batch.buffers["t"][run, 0])
+        landing = self._candidates.better(member, land_beyond(batch, run), now)
         if landing is None:
             return False
-        s, member = self.settings, int(batch.members[run])
         self.passages.append(Passage(member, landing, words))
         end, status, word = landing.time, RUNNING, ""
         if s.way * (end - s.t_end) >= 0:
@@ -171,7 +173,7 @@ class Runs:
             b["step"][run] = round(abs(landing.time - s.t0) / s.length)
         else:
             b["steps"][run] += 1
-        b["least_pivot"][run] = 0.5 * landing.pivot
+        b["least_pivot"][run] = 0.5 * landing.pivots[1]
 
     def _in_speeds(self, model: Model, x: Array) -> Array:
         """q, nu and w of a model from q, all speeds and w."""
