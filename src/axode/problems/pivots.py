@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.model import Model
+from axode.problems.rollouts import tape_of
 
 Array = npt.NDArray[np.float64]
 LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest point
@@ -16,7 +17,7 @@ LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest 
 def pivots_at(model: Model, q: Array, options: Any) -> tuple[Array, Array]:
     """Pivots of the solves, (..., solves), and what of each leaning wheel's axis lies in the ground
     plane, (..., wheels, 2)."""
-    if "pivots" not in model.functions or not model.tape("pivots").outputs[0].size:
+    if "pivots" not in model.functions or not tape_of(model, "pivots").outputs[0].size:
         return np.ones((*q.shape[:-1], 0)), np.ones((*q.shape[:-1], 0, 2))
     found = model.evaluate("pivots", {"q": np.ascontiguousarray(q)}, options)
     wheels = len(model.facts.leaning)
