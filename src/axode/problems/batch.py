@@ -248,6 +248,12 @@ class Batch:
         own = self.parameters(run)
         return {"t": now} if own is None else {"t": now, "parameters": own}
 
+    def parameter_values(self, run: int) -> Array:
+        """Free parameters of a run, in order; none if there are none."""
+        if self.p is None:
+            return np.zeros(0)
+        return self.p if self.p.ndim == 1 else self.p[run]
+
     def parameters(self, run: int) -> dict[str, float] | None:
         """Free parameters of a run by name."""
         if self.p is None:

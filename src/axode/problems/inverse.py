@@ -26,8 +26,10 @@ from axode.problems.motions import (
     full_names,
     rows_by_name,
 )
+from axode.problems.other_models import Described, columns_by
 from axode.problems.pivots import LIES_FLAT, flat_within, pivots_at
 from axode.problems.signals import ORDER, as_signal, checked_times
+from axode.problems.switching import models_along
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -81,7 +83,7 @@ def inverse(
     if isinstance(motion, Trajectory):
         if times is not None or start is not None:
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
-        samples, outside, _ = motion_of_trajectory(model, motion, options)
+        samples, outside, _ = motion_of_trajectory(model, motion, options, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
         samples = _of_signals(model, motion, times, start or {}, save_every, options)
@@ -102,11 +104,12 @@ def inverse(
 
 
 def motion_of_trajectory(
-    model: Model, trajectory: Trajectory, options: dict[str, Any]
+    model: Model, trajectory: Trajectory, options: dict[str, Any], *, change: bool = False
 ) -> tuple[MotionSamples, Array, Array]:
     """Its coordinates and independent speeds, inputs and missing forces.
 
-    Accelerations are the model's where all inputs are known, those of splines elsewhere.
+    Accelerations are the model's where all inputs are known, those of splines elsewhere. With
+    `change`, samples at which the model is singular are described by others.
     """
     for name in (*model.coordinates, *model.independent):
         if name not in trajectory:
@@ -124,8 +127,11 @@ def motion_of_trajectory(
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
     o = {**options, "t": trajectory.time}
     _refuse_open(model, q, o)
-    refuse_singular(model, q, o)
     there = ~np.isnan(q).any(axis=-1)
+    change = change and not missing[there].any()
+    change = change and all(name in trajectory for name in model.speed_names)
+    described = models_along(model, q, o) if change else None
+    refuse_singular(model, q, o, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
         nu_dot = _differentiated(trajectory.time, nu)
@@ -134,7 +140,17 @@ def motion_of_trajectory(
         nu_dot = full.forward_dynamics(q, nu, _all_inputs(model, full, u, missing), **o)
     else:
         nu_dot = model.forward_dynamics(q, nu, u, **o)
-    return MotionSamples(np.array(trajectory.time), q, nu, nu_dot), np.nan_to_num(u), missing
+    for other, k in described.others() if described is not None else ():
+        theirs = picked(other.independent)
+        nu[k] = theirs[k]
+        at = Described.options(o, q.shape[:-1], k)
+        nu_dot[k] = (
+            other.forward_dynamics(q[k], nu[k], u[k], **at)
+            if known
+            else _differentiated(trajectory.time, theirs)[k]
+        )
+    samples = MotionSamples(np.array(trajectory.time), q, nu, nu_dot, described)
+    return samples, np.nan_to_num(u), missing
 
 
 def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
@@ -149,7 +165,9 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
     return inputs
 
 
-def refuse_singular(model: Model, q: Array, options: dict[str, Any]) -> None:
+def refuse_singular(
+    model: Model, q: Array, options: dict[str, Any], described: Described | None = None
+) -> None:
     """Refuse configurations at which the model's independent speeds do not tell the others, and
     wheels that lie down.
 
@@ -169,6 +187,8 @@ def refuse_singular(model: Model, q: Array, options: dict[str, Any]) -> None:
             t,
         )
     pivots = solves.min(axis=-1, initial=1.0)
+    if described is not None:
+        pivots = np.where(described.elsewhere.reshape(pivots.shape), 1.0, pivots)
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
         return
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
@@ -293,15 +313,23 @@ def solved_trajectory(
     runs = math.prod(batch)  # not -1: there may be no inputs
     q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(runs, n, x.shape[-1])) for x in arrays)
     o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
-    refuse_singular(model, q, o)
+    described = samples.described
+    if described is not None:
+        described = Described(described.models, described.made_by.reshape(runs, n))
+    refuse_singular(model, q, o, described)
     if options.get("parameters"):
         p = model.parameter_vector(options["parameters"])
         refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
-    u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=_weights(model, weights),
+    others = _Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
+    nu, nu_dot = others.own_speeds()
+    u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=others.weights,
                                         residual=True, **o)  # fmt: skip
     short = _short(model, q, nu, nu_dot, missing, o)
-    w = _work(model, samples.times, q, nu, u, missing, o)
+    power = _power(model, q, nu, u, missing, o)
+    others.solve(u, missing, power)
+    w = _work(samples.times, power)
     columns = list(state_columns(model, q, nu, w, u, o))
+    others.overwrite(columns, w, u)
     if short:
         columns = _with_true_forces(model, columns, q, nu, u, missing, o)
     if model.actuation in ("underactuated", "unactuated"):
@@ -323,6 +351,55 @@ def solved_trajectory(
         info={"model": model.name, "method": "inverse", "actuation": model.actuation,
               "beyond_limit": _beyond_limit(model, u), "bases": model.facts.bases},
     )  # fmt: skip
+
+
+class _Elsewhere:
+    """Samples of a motion that other models describe, where the user's is singular."""
+
+    def __init__(
+        self,
+        own: Model,
+        described: Described | None,
+        motion: tuple[Array, Array, Array, Array],
+        options: Any,
+        weights: Any,
+    ) -> None:
+        self.own, self.options, self.weights = own, options, weights
+        self.q, self.nu, self.nu_dot, self.outside = motion
+        self.parts = [] if described is None else list(described.others())
+
+    def own_speeds(self) -> tuple[Array, Array]:
+        """Speeds and accelerations of the user's model; NaN where others describe the motion."""
+        nu, nu_dot = self.nu.copy(), self.nu_dot.copy()
+        for _, k in self.parts:
+            nu[k] = nu_dot[k] = np.nan
+        return nu, nu_dot
+
+    def _options(self, k: Any) -> dict[str, Any]:
+        return Described.options(self.options, self.q.shape[:-1], k)
+
+    def solve(self, u: Array, missing: Array, power: Array) -> None:
+        """Inputs, missing forces on the user's speeds and powers of these samples."""
+        for model, k in self.parts:
+            o, q, nu = self._options(k), self.q[k], self.nu[k]
+            u[k], short = model.inverse_dynamics(
+                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, residual=True, **o
+            )
+            power[k] = _power(model, q, nu, u[k], short, o)
+            chosen = [model.speed_names.index(name) for name in self.own.independent]
+            to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
+            missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
+
+    def overwrite(self, columns: list[Any], w: Array, u: Array) -> None:
+        """Everything that follows of these samples."""
+        from axode.problems.record import balance_again
+
+        for model, k in self.parts:
+            made = columns_by(model, self.own, self.q[k], self.nu[k], w[k], u[k], self._options(k))
+            for (*_, block), (*_, values) in zip(columns, made, strict=True):
+                block[k] = values
+        if self.parts:
+            balance_again(columns)
 
 
 def _weights(model: Model, weights: Any) -> Any:
@@ -360,14 +437,17 @@ def _short(model: Model, q: Array, nu: Array, nu_dot: Array, missing: Array, o: 
     return True
 
 
-def _work(
-    model: Model, times: Array, q: Array, nu: Array, u: Array, missing: Array, o: Any
-) -> Array:
+def _power(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> Array:
+    """Power supplied and dissipated [W]."""
+    power = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, o)[..., -2:].copy()
+    power[..., 0] += (missing * nu).sum(axis=-1)
+    return power
+
+
+def _work(times: Array, power: Array) -> Array:
     """Energy supplied and dissipated since the first sample [J]: power integrated by splines."""
     from scipy.interpolate import make_interp_spline
 
-    power = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, o)[..., -2:].copy()
-    power[..., 0] += (missing * nu).sum(axis=-1)
     way = 1.0 if times[-1] >= times[0] else -1.0
     work = np.full(power.shape, np.nan)
     for run, values in enumerate(power):

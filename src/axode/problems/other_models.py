@@ -7,7 +7,8 @@ load in a way that statics cannot tell: they are given on the user's rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,6 +25,36 @@ CARRIED = 1e-6  # of a force: rows that leave more of it cannot carry it
 FEW = 2000  # states that are evaluated before code would have been compiled
 
 _INTERPRETED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Described:
+    """Which of several models describes each of some states.
+
+    Attributes:
+        models: The user's first.
+        made_by: Number of the model per state.
+    """
+
+    models: tuple[Model, ...]
+    made_by: npt.NDArray[np.intp]
+
+    def others(self) -> Iterator[tuple[Model, tuple[npt.NDArray[np.intp], ...]]]:
+        """Other models than the user's, and the places of the states that they describe."""
+        for number, model in enumerate(self.models):
+            places = np.nonzero(self.made_by == number)
+            if number and places[0].size:
+                yield model, places
+
+    @property
+    def elsewhere(self) -> npt.NDArray[np.bool_]:
+        """Which states another model describes."""
+        return np.asarray(self.made_by > 0)
+
+    @staticmethod
+    def options(options: Any, shape: tuple[int, ...], places: Any) -> dict[str, Any]:
+        """Time and parameters at some places."""
+        return {**options, "t": np.ascontiguousarray(np.broadcast_to(options["t"], shape)[places])}
 
 
 def translate_speeds(
@@ -71,8 +102,10 @@ def columns_by(
     if other.rows == own.rows:
         return blocks
     if not other.rows:  # nothing tells the forces
-        blocks = [(names, units, kind, block * np.nan if kind == "force" else block)
-                  for names, units, kind, block in blocks]  # fmt: skip
+        blocks = [
+            (names, units, kind, block * np.nan if kind == "force" else block)
+            for names, units, kind, block in blocks
+        ]
     carried = [row for row in own.rows if row.rsplit(".", 1)[0] not in own.contacts]
     names = tuple(f"{row}.force" for row in carried)
     theirs = tuple(
@@ -102,7 +135,9 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, options: Any) -
     names = [row.name for row in system.rows]
     theirs, ours = (A[:, [names.index(row) for row in rows]] for rows in (other.rows, own.rows))
     force = np.einsum("trj,tr->tj", theirs, lam)
-    scale = np.abs(ours).max(axis=2, keepdims=True).clip(1e-300)
+    # against their usual size: a row that vanishes here carries nothing
+    usual = np.abs(np.array(system.report.all_matrices)).max(axis=(0, 2))
+    scale = usual[[names.index(row) for row in own.rows]][np.newaxis, :, np.newaxis]
     inverse = np.linalg.pinv(np.swapaxes(ours / scale, 1, 2), rcond=CARRIED)
     found: Array = np.einsum("trj,tj->tr", inverse, force)
     missed = np.abs(np.einsum("trj,tr->tj", ours / scale, found) - force).max(axis=1)

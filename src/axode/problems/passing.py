@@ -155,7 +155,7 @@ class _Approach:
         plan, batch, run = self.batch.plan, self.batch, self.run
         if plan.tape is not None:
             function = CompiledFunction(plan.tape)
-            p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
+            p = batch.parameter_values(run)
 
             def traced(t: float, x: Array) -> Array:
                 known = {"t": np.array([t]), "q": x[: self.n_q], "nu": x[self.n_q : -2], "p": p}
@@ -179,8 +179,15 @@ class _Approach:
 
         nodes = 0.5 * (1 - np.cos(np.linspace(0, np.pi, NODES)))
         times = self.t - self.way * length * nodes
-        made = solve_ivp(self._rates, (times[0], times[-1]), self.x, "DOP853", t_eval=times,
-                         rtol=1e-12, atol=1e-14)  # fmt: skip
+        made = solve_ivp(
+            self._rates,
+            (times[0], times[-1]),
+            self.x,
+            "DOP853",
+            t_eval=times,
+            rtol=1e-12,
+            atol=1e-14,
+        )
         if made.status != 0 or made.y.shape[1] != NODES:
             return None
         q, nu, w = np.split(made.y.T, [self.n_q, self.x.size - 2], axis=1)
@@ -272,7 +279,7 @@ def events_on_the_way(
     if tape is None:
         return []
     function, n_q = CompiledFunction(tape), len(free.coordinates)
-    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
+    p = batch.parameter_values(run)
 
     def watched(t: float) -> Array:
         x = landing.path(t)
@@ -289,8 +296,16 @@ def events_on_the_way(
                 t = float(b) if y == 0 else float(brentq(lambda s: watched(s)[k], a, b, xtol=1e-15))  # noqa: B023
                 found.append((t, k))
     found.sort(key=lambda pair: abs(pair[0] - landing.start))
-    return [(t, k, named_values(free, landing.path(t)[:n_q], landing.path(t)[n_q:-2],
-                                batch.options(run, t))) for t, k in found]
+    return [
+        (
+            t,
+            k,
+            named_values(
+                free, landing.path(t)[:n_q], landing.path(t)[n_q:-2], batch.options(run, t)
+            ),
+        )
+        for t, k in found
+    ]
 
 
 _RELEASED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()

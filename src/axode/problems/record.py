@@ -55,7 +55,7 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     if runs.passed:
         _overwrite_passed(runs, columns, options)
     if elsewhere or runs.passed:
-        _balance_again(columns)
+        balance_again(columns)
     values = np.concatenate([block for _, _, _, block in columns], axis=-1)
     names = tuple(n for ns, _, _, _ in columns for n in ns)
     units = tuple(u for _, us, _, _ in columns for u in us)
@@ -142,8 +142,11 @@ def _other_columns(
 def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
     """Columns of samples where constraints lose rank: of all speeds, without constraint forces."""
     rows = columns[0][3].shape[1]
-    passed = {(run, row if row != LAST else rows - 1): x for (run, row), x in runs.passed.items()
-              if row != LAST or runs.count == 1}  # fmt: skip
+    passed = {
+        (run, row if row != LAST else rows - 1): x
+        for (run, row), x in runs.passed.items()
+        if row != LAST or runs.count == 1
+    }
     places = tuple(np.array(list(passed)).T)
     free = release_constraints(runs.model)
     q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
@@ -178,7 +181,7 @@ def _overwrite(columns: list[Block], places: Places, others: list[Block]) -> Non
         block[places] = values
 
 
-def _balance_again(columns: list[Block]) -> None:
+def balance_again(columns: list[Block]) -> None:
     """The error of the energy balance from its other columns."""
     energy = next(block for names, _, _, block in columns if names == ENERGY_NAMES)
     total = energy[..., 0] + energy[..., 1]

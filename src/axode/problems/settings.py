@@ -41,8 +41,9 @@ class Settings:
         if self.method not in METHODS:
             raise UnknownName("simulate", "method", self.method, METHODS)
         if self.singular not in SINGULAR_CHOICES:
-            raise UnknownName("simulate", "way at singular configurations", self.singular,
-                              SINGULAR_CHOICES)  # fmt: skip
+            raise UnknownName(
+                "simulate", "way at singular configurations", self.singular, SINGULAR_CHOICES
+            )
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
                 f"step: {self.method} chooses its own steps; use method='rk4', or rtol and atol"

@@ -74,9 +74,18 @@ def simulate(
         InvalidArgument: if they do at the start already.
     """
     refuse_no_model("simulate", model)
-    settings = Settings(method, seconds("t0", t0), seconds("duration", duration), step, save_every,
-                        float(rtol), float(atol), threads,
-                        Place.of(model, target, precision), singular)  # fmt: skip
+    settings = Settings(
+        method,
+        seconds("t0", t0),
+        seconds("duration", duration),
+        step,
+        save_every,
+        float(rtol),
+        float(atol),
+        threads,
+        Place.of(model, target, precision),
+        singular,
+    )
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
     plan = plan_input(model, input)

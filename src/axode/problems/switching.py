@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,6 +14,7 @@ from axode.codegen.facts import Facts
 from axode.codegen.library import SymbolicLibrary
 from axode.codegen.model import Model, Options
 from axode.problems.batch import SMALLEST_PIVOT, Batch
+from axode.problems.other_models import GOOD_PIVOT, Described
 from axode.problems.passing import NEAR_ENOUGH
 from axode.problems.pivots import LIES_FLAT, flattest_wheel, smallest_pivots
 from axode.problems.steps import FLAT, RUNNING, SINGULAR
@@ -43,9 +45,16 @@ class Choices:
     made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
 
     def best(
-        self, model: Model, own: Model, q: Array, t: float, p: Array | None, options: Options,
-        *, passing: bool = False,
-    ) -> tuple[Model, str]:  # fmt: skip
+        self,
+        model: Model,
+        own: Model,
+        q: Array,
+        t: float,
+        p: Array | None,
+        options: Options,
+        *,
+        passing: bool = False,
+    ) -> tuple[Model, str]:
         """The model that does best at a configuration, and words for what is nearly lost there.
 
         Args:
@@ -177,6 +186,38 @@ def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | 
     if not np.linalg.svd(Theta, compute_uv=False).min(initial=1.0) > CONSISTENT:
         return None
     return other, np.linalg.solve(Theta, need)
+
+
+def models_along(own: Model, q: Array, options: Any) -> Described:
+    """Models for configurations of a motion, where the user's becomes singular at some of them.
+
+    Args:
+        own: The model the user gave.
+        q: Configurations, (..., size).
+        options: Time, one or one per configuration, and parameters.
+    """
+    flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
+    times = np.broadcast_to(options.get("t", 0.0), q.shape[:-1]).reshape(-1)
+    more = {"parameters": options["parameters"]} if options.get("parameters") else {}
+    pivots = smallest_pivots(own, flat, {**more, "t": times})
+    made_by = np.zeros(len(flat), dtype=np.intp)
+    waiting = np.flatnonzero(pivots < GOOD_PIVOT)
+    models = [own]
+    if not isinstance(own.library, SymbolicLibrary):
+        waiting = waiting[:0]
+    choices = _CHOICES.setdefault(own, Choices()) if waiting.size else Choices()
+    p = own.parameter_vector(more["parameters"]) if more else None
+    while waiting.size:
+        k = int(waiting[0])
+        there: Any = {**more, "t": float(times[k])}
+        other, _ = choices.best(own, own, flat[k], float(times[k]), p, there)
+        offered = smallest_pivots(other, flat[waiting], {**more, "t": times[waiting]})
+        good = offered > np.maximum(BETTER * pivots[waiting], LOST)
+        if other is not own and good.any():
+            models += [] if other in models else [other]
+            made_by[waiting[good]] = models.index(other)
+        waiting = waiting[~good & (waiting != k)]
+    return Described(tuple(models), made_by.reshape(q.shape[:-1]))
 
 
 def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
