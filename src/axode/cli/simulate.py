@@ -49,6 +49,9 @@ def simulate(
     every: Annotated[
         float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
     ] = None,
+    singular: Annotated[
+        str, typer.Option(help="Where constraints lose rank: stop, or pass with momentum.")
+    ] = "stop",
     columns: Columns = None,
     out: ColumnsFile = None,
     plot: Plot = None,
@@ -72,7 +75,7 @@ def simulate(
     model = model_from(source, option)
     telling = Telling(words(columns), out, plot)
     run, failure = _run(model, time, texts, given, method=method, step=step, rtol=rtol,
-                        atol=atol, save_every=every)  # fmt: skip
+                        atol=atol, save_every=every, singular=singular)  # fmt: skip
     if run is not None:
         telling.write(run)
     if as_json:

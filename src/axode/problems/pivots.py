@@ -11,6 +11,7 @@ from axode.codegen.model import Model
 from axode.problems.rollouts import tape_of
 
 Array = npt.NDArray[np.float64]
+FLAT_WHEEL = "lies flat on the ground"  # in messages
 LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest point
 
 
@@ -40,7 +41,7 @@ def flattest_wheel(model: Model, q: Array, options: Any) -> tuple[float, str]:
     flat = np.nan_to_num(flat, nan=1.0).min(axis=0)
     wheel = int(np.argmin(flat))
     return float(flat[wheel]), (
-        f"the wheel '{model.facts.leaning[wheel]}' lies flat on the ground there, so that no point "
+        f"the wheel '{model.facts.leaning[wheel]}' {FLAT_WHEEL} there, so that no point "
         "of its rim is the lowest; end the run before with an event on its lean, or go on with a "
         "mechanism without this contact"
     )

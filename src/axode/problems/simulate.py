@@ -17,6 +17,7 @@ from axode.problems.dropped import missed_rows
 from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.interrupt import Interrupt
+from axode.problems.pivots import FLAT_WHEEL
 from axode.problems.progress import Progress
 from axode.problems.record import recorded
 from axode.problems.rollouts import Place
@@ -120,6 +121,7 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     if runs.settings.method == "rk4":
         step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
     if outcome.status == SINGULAR:
+        step += _ways_across(runs, outcome.word)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
             f"longer determined: {outcome.word}.{step}", trajectory, t)  # fmt: skip
@@ -129,3 +131,12 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
         raise SimulationFailed(
             f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}",
             trajectory, t)  # fmt: skip
+
+
+def _ways_across(runs: Runs, words: str) -> str:
+    """What else to try where constraints lose rank."""
+    if FLAT_WHEEL in words:
+        return ""
+    if runs.settings.singular == "pass":
+        return "\n  The motion before it leads across on no smooth path that keeps the constraints."
+    return '\n  singular="pass" lets momentum carry the motion across, where it is smooth.'
