@@ -154,6 +154,22 @@ def test_inverse_dynamics_along_a_turn():
     assert turn["drive.torque"][100] == pytest.approx(through(turn.time[100]), rel=1e-6)
 
 
+def test_sweeps_change_rows():
+    """Every run at its own step; a function of nu still means the user's speeds."""
+    model, rates = bennett(*SHIPPED), [4.0, 7.0, -9.0]
+    outputs = {
+        "angle": ("last", "j0"),
+        "nu": ("last", lambda s: s.nu[0]),
+        "e": ("largest", "error"),
+    }
+    swept = ax.sweep(model, 1.5, start={"j0.rate": rates}, outputs=outputs)
+    assert swept.finished.all() and swept["e"].max() < 1e-5
+    run = ax.simulate(model, 1.5, start={"j0.rate": rates})
+    assert run.info["switches"] >= 3
+    assert np.abs(swept["angle"] - run["j0"][:, -1]).max() < 1e-6
+    assert np.abs(swept["nu"] - run["j0.rate"][:, -1]).max() < 1e-5
+
+
 def test_a_plate_on_three_cranks():
     """Where two of the cranks are in line with their pivots the third still holds the plate."""
     bot = ax.Mechanism("plate", gravity=(0, -9.81, 0))

@@ -74,8 +74,8 @@ def simulate(
     texts = pairs("--input", input)
     model = model_from(source, option)
     telling = Telling(words(columns), out, plot)
-    run, failure = _run(model, time, texts, given, method=method, step=step, rtol=rtol,
-                        atol=atol, save_every=every, singular=singular)  # fmt: skip
+    options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "save_every": every}
+    run, failure = _run(model, time, texts, given, **options, singular=singular)
     if run is not None:
         telling.write(run)
     if as_json:

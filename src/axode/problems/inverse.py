@@ -19,6 +19,7 @@ from axode.errors import (
 )
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
+from axode.problems.inverse_parts import Elsewhere, power_of
 from axode.problems.motions import (
     GivenMotion,
     MotionSamples,
@@ -26,7 +27,7 @@ from axode.problems.motions import (
     full_names,
     rows_by_name,
 )
-from axode.problems.other_models import Described, columns_by
+from axode.problems.other_models import Described
 from axode.problems.pivots import LIES_FLAT, flat_within, pivots_at
 from axode.problems.signals import ORDER, as_signal, checked_times
 from axode.problems.switching import models_along
@@ -320,12 +321,12 @@ def solved_trajectory(
     if options.get("parameters"):
         p = model.parameter_vector(options["parameters"])
         refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
-    others = _Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
+    others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
     u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=others.weights,
                                         residual=True, **o)  # fmt: skip
     short = _short(model, q, nu, nu_dot, missing, o)
-    power = _power(model, q, nu, u, missing, o)
+    power = power_of(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
     columns = list(state_columns(model, q, nu, w, u, o))
@@ -351,55 +352,6 @@ def solved_trajectory(
         info={"model": model.name, "method": "inverse", "actuation": model.actuation,
               "beyond_limit": _beyond_limit(model, u), "bases": model.facts.bases},
     )  # fmt: skip
-
-
-class _Elsewhere:
-    """Samples of a motion that other models describe, where the user's is singular."""
-
-    def __init__(
-        self,
-        own: Model,
-        described: Described | None,
-        motion: tuple[Array, Array, Array, Array],
-        options: Any,
-        weights: Any,
-    ) -> None:
-        self.own, self.options, self.weights = own, options, weights
-        self.q, self.nu, self.nu_dot, self.outside = motion
-        self.parts = [] if described is None else list(described.others())
-
-    def own_speeds(self) -> tuple[Array, Array]:
-        """Speeds and accelerations of the user's model; NaN where others describe the motion."""
-        nu, nu_dot = self.nu.copy(), self.nu_dot.copy()
-        for _, k in self.parts:
-            nu[k] = nu_dot[k] = np.nan
-        return nu, nu_dot
-
-    def _options(self, k: Any) -> dict[str, Any]:
-        return Described.options(self.options, self.q.shape[:-1], k)
-
-    def solve(self, u: Array, missing: Array, power: Array) -> None:
-        """Inputs, missing forces on the user's speeds and powers of these samples."""
-        for model, k in self.parts:
-            o, q, nu = self._options(k), self.q[k], self.nu[k]
-            u[k], short = model.inverse_dynamics(
-                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, residual=True, **o
-            )
-            power[k] = _power(model, q, nu, u[k], short, o)
-            chosen = [model.speed_names.index(name) for name in self.own.independent]
-            to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
-            missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
-
-    def overwrite(self, columns: list[Any], w: Array, u: Array) -> None:
-        """Everything that follows of these samples."""
-        from axode.problems.record import balance_again
-
-        for model, k in self.parts:
-            made = columns_by(model, self.own, self.q[k], self.nu[k], w[k], u[k], self._options(k))
-            for (*_, block), (*_, values) in zip(columns, made, strict=True):
-                block[k] = values
-        if self.parts:
-            balance_again(columns)
 
 
 def _weights(model: Model, weights: Any) -> Any:
@@ -435,13 +387,6 @@ def _short(model: Model, q: Array, nu: Array, nu_dot: Array, missing: Array, o: 
         UnderactuatedMotion, stacklevel=4,
     )  # fmt: skip
     return True
-
-
-def _power(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> Array:
-    """Power supplied and dissipated [W]."""
-    power = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, o)[..., -2:].copy()
-    power[..., 0] += (missing * nu).sum(axis=-1)
-    return power
 
 
 def _work(times: Array, power: Array) -> Array:

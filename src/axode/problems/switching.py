@@ -188,36 +188,62 @@ def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | 
     return other, np.linalg.solve(Theta, need)
 
 
-def models_along(own: Model, q: Array, options: Any) -> Described:
+def models_along(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT) -> Described:
     """Models for configurations of a motion, where the user's becomes singular at some of them.
 
     Args:
         own: The model the user gave.
         q: Configurations, (..., size).
-        options: Time, one or one per configuration, and parameters.
+        options: Time and parameters, each one for all or one per configuration.
+        below: Pivot of the user's model below which another one is looked for.
     """
     flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
-    times = np.broadcast_to(options.get("t", 0.0), q.shape[:-1]).reshape(-1)
-    more = {"parameters": options["parameters"]} if options.get("parameters") else {}
-    pivots = smallest_pivots(own, flat, {**more, "t": times})
+    known = _Conditions(own, options, q.shape[:-1])
+    pivots = smallest_pivots(own, flat, known.at(slice(None)))
     made_by = np.zeros(len(flat), dtype=np.intp)
-    waiting = np.flatnonzero(pivots < GOOD_PIVOT)
+    waiting = np.flatnonzero(pivots < below)
     models = [own]
     if not isinstance(own.library, SymbolicLibrary):
         waiting = waiting[:0]
     choices = _CHOICES.setdefault(own, Choices()) if waiting.size else Choices()
-    p = own.parameter_vector(more["parameters"]) if more else None
     while waiting.size:
         k = int(waiting[0])
-        there: Any = {**more, "t": float(times[k])}
-        other, _ = choices.best(own, own, flat[k], float(times[k]), p, there)
-        offered = smallest_pivots(other, flat[waiting], {**more, "t": times[waiting]})
+        t, p = float(known.times[k]), known.p_of(k)
+        other, _ = choices.best(own, own, flat[k], t, p, known.at(k))
+        offered = smallest_pivots(other, flat[waiting], known.at(waiting))
         good = offered > np.maximum(BETTER * pivots[waiting], LOST)
+        good |= (offered > pivots[waiting]) & (offered > GOOD)
         if other is not own and good.any():
             models += [] if other in models else [other]
             made_by[waiting[good]] = models.index(other)
         waiting = waiting[~good & (waiting != k)]
     return Described(tuple(models), made_by.reshape(q.shape[:-1]))
+
+
+class _Conditions:
+    """Times and parameters of many configurations, as models take them for some of these."""
+
+    def __init__(self, model: Model, options: Any, shape: tuple[int, ...]) -> None:
+        self.times = np.broadcast_to(options.get("t", 0.0), shape).reshape(-1)
+        given = options.get("parameters")
+        self.names = tuple(model.parameters) if given else ()
+        self.p = model.parameter_vector(given) if given else None
+        if self.p is not None and self.p.ndim > 1:
+            self.p = np.broadcast_to(self.p, (*shape, self.p.shape[-1])).reshape(
+                len(self.times), -1
+            )
+
+    def at(self, k: Any) -> Any:
+        """Options of some configurations."""
+        there: dict[str, Any] = {"t": self.times[k]}
+        if self.p is not None:
+            values = self.p if self.p.ndim == 1 else self.p[k]
+            there["parameters"] = dict(zip(self.names, values.T, strict=True))
+        return there
+
+    def p_of(self, k: int) -> Array | None:
+        """Parameters of one configuration."""
+        return self.p if self.p is None or self.p.ndim == 1 else self.p[k]
 
 
 def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
