@@ -159,7 +159,7 @@ class Runs:
         while index < len(s.times) and s.way * (s.times[index] - end) <= 0:
             x = landing.path(float(s.times[index]))
             self.passed[int(batch.members[run]), index] = x
-            batch.out[run, index] = self._in_speeds(batch.model, x)
+            batch.save(run, index, self._in_speeds(batch.model, x))
             index += 1
         batch.buffers["index"][run] = index
 

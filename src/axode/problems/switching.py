@@ -133,9 +133,9 @@ def near_singular(
     q, t = b["q"][run].copy(), float(b["t"][run, 0])
     near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
     flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
-    if flat < near or flat < FALLING:
-        words = flattest_wheel(model, q, batch.options(run))[1]
-        return _go_on_or_end(batch, run, min(near, flat), words)
+    lying = flattest_wheel(model, q, batch.options(run))[1] if flat < FALLING else ""
+    if lying and flat < near:
+        return _go_on_or_end(batch, run, flat, lying)
     if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
         words = (f"the independent speeds {', '.join(model.independent)} no longer describe the "
                  "motion there; a model compiled from the mechanism changes them")  # fmt: skip
@@ -156,7 +156,7 @@ def near_singular(
             b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
             return None
         near = min(near, 0.0)  # the step is too long
-    return _go_on_or_end(batch, run, near, words)
+    return _go_on_or_end(batch, run, near, lying or words)
 
 
 def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
