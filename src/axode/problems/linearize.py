@@ -19,7 +19,7 @@ from axode.problems.given import refuse_no_model
 from axode.problems.linearization import AT_REST, Linearization
 from axode.problems.observables import Observables
 from axode.problems.operating_point import inputs_there, operating_point, settled
-from axode.problems.pivots import LIES_FLAT, flattest_wheel
+from axode.problems.pivots import LIES_FLAT, find_flattest_wheel
 
 if TYPE_CHECKING:
     from axode.symbolic.linearization import Chart, Derivatives
@@ -98,7 +98,7 @@ def _tangents(observables: Observables, q: Array, options: Any) -> Array:
     tangents = tangent_basis(observables.equations, R, q)
     if tangents is None:
         raise _singular(observables.model, "the constraints lose rank")
-    flat, words = flattest_wheel(observables.model, q, options)
+    flat, words = find_flattest_wheel(observables.model, q, options)
     if flat < LIES_FLAT:
         raise _singular(observables.model, words)
     if not np.abs(observables.model.speed_map(q, **options)).max(initial=0.0) < FASTEST:

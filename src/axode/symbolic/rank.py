@@ -84,7 +84,7 @@ def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
 def describe_dropped(
     rows: list[Row], matrices: list[np.ndarray], kept: list[int]
 ) -> tuple[DroppedRow, ...]:
-    """Why rows other than some to keep can be left out: which of those each follows from."""
+    """Tell which of some rows to keep each other row follows from."""
     found = []
     for r, row in enumerate(rows):
         if r in kept:

@@ -134,8 +134,8 @@ def repartitioned(system: System, rows: RowsThere) -> System:
     return replace(system, report=report, independent=rows.independent)
 
 
-def without_rows(system: System) -> System:
-    """The same bodies with nothing to hold them: every joint speed is independent."""
+def remove_rows(system: System) -> System:
+    """Leave the bodies with nothing to hold them: every joint speed is independent."""
     size = system.tree.v.shape[0]
     empty = np.zeros((0, size))
     report = replace(
