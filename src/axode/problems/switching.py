@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,6 +18,9 @@ from axode.problems.other_models import GOOD_PIVOT, Described
 from axode.problems.passing import NEAR_ENOUGH
 from axode.problems.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps import FLAT, RUNNING, SINGULAR
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
 BETTER = 3.0  # times the present pivot: what another choice must offer
@@ -86,10 +89,33 @@ class Choices:
         if enough or made_here or len(models) >= MOST:
             return known, words
         made = Equations(repartitioned(system, rows), equations.formulation)
+        return self._keep(model, made, q), words
+
+    def _keep(self, model: Model, made: Equations, q: Array) -> Model:
+        """Make a model of equations, like another one, and keep it with where it was made."""
         facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
         library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
         self.made.append((Model(facts, library), q.copy()))
-        return self.made[-1][0], words
+        return self.made[-1][0]
+
+    def on_same_speeds(self, own: Model, q: Array, t: float, p: Array, options: Options) -> Model:
+        """Find a model on other rows and the user's independent speeds; the user's if none does."""
+        from axode.symbolic.equations import Equations
+        from axode.symbolic.row_choice import repartitioned, rows_at
+
+        for model, _ in self.made:
+            same = model.independent == own.independent
+            if same and smallest_pivot(model, q, options) > GOOD_PIVOT:
+                return model
+        assert isinstance(own.library, SymbolicLibrary)
+        equations = own.library.equations
+        rows = rows_at(equations.system, q, t, p)
+        mine = equations.system.independent
+        told = np.linalg.svd(rows.null_space[list(mine)], compute_uv=False).min(initial=1.0)
+        if rows.lost or told < GOOD_PIVOT:
+            return own
+        system = repartitioned(equations.system, rows, mine)
+        return self._keep(own, Equations(system, equations.formulation), q)
 
 
 _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
@@ -157,6 +183,21 @@ def near_singular(
             return None
         near = min(near, 0.0)  # the step is too long
     return _go_on_or_end(batch, run, near, lying or words)
+
+
+def choose_rows(own: Model, q: Array, options: Any) -> Model:
+    """Find a model on the user's speeds whose rows are regular at a configuration.
+
+    Returns:
+        The user's where it is regular, and where its speeds or all rows together are singular.
+    """
+    if not isinstance(own.library, SymbolicLibrary):
+        return own
+    if smallest_pivot(own, q, options) > GOOD_PIVOT:
+        return own
+    p = own.parameter_vector(options.get("parameters"))
+    choices = _CHOICES.setdefault(own, Choices())
+    return choices.on_same_speeds(own, q, float(options.get("t", 0.0)), p, options)
 
 
 def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
