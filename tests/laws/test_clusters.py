@@ -1,5 +1,7 @@
 """Coupled joints in clusters: articulated bodies between them give what projection gives."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -35,8 +37,19 @@ def massless_wheel() -> ax.Mechanism:
     return bot
 
 
+def floating_gripper() -> ax.Mechanism:
+    """The gripper's arm on a base that flies, its first joints coupled to that base's own speed."""
+    bot = gripper_arm()
+    bot.connections[0] = replace(bot.connections[0], joint=ax.Floating())
+    bot.drives[:] = bot.drives[1:]
+    bot.add_gear("wrist", "joint4", "joint6", -1.5)
+    bot.add_coupling("reaction", {"joint2": 1.0, "joint0.wz": 0.4})
+    return bot
+
+
 BUILDS = {
     "tree": coupled_tree,
+    "floating": floating_gripper,
     "gripper": gripper_arm,
     "massless wheel": massless_wheel,
     "prescribed": shaken_pendulum,

@@ -356,3 +356,15 @@ def test_a_coupling_may_be_called_as_a_wheel_is():
     bot.add_differential("left", "shaft", "left", "right", 4.0)
     run = ax.simulate(bot.derive().compile(), 0.01, start={"shaft.rate": 1.0})
     assert run.unit("left.coupling.force") == "N m"
+
+
+def test_loads_need_a_base_that_nothing_but_its_wheels_holds():
+    bot = differential_car()
+    bot.add_body("vane", mass=0.1, inertia=(1e-3, 1e-3, 1e-3))
+    bot.add_joint("vane", ax.Revolute("z"), parent="body", child="vane")
+    bot.add_belt("compass", "vane", "base.yaw", -1.0)
+    model = bot.derive().compile()
+    run = ax.simulate(model, 0.1, start={"shaft.rate": 5.0})
+    assert run["vane"] == pytest.approx(-run["base.yaw"], abs=1e-12)
+    with pytest.raises(ax.NotApplicable, match="is prescribed, coupled or on a spring"):
+        ax.feasible(model, run, friction=0.8)
