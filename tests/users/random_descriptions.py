@@ -9,6 +9,7 @@ import random
 import numpy as np
 
 import axode as ax
+from axode.mechanism.bodies import Mesh
 from axode.mechanism.expressions import FUNCTIONS, Expression, Operation, Time, numeric
 from axode.mechanism.measures import KINDS
 
@@ -99,6 +100,8 @@ class Dice:
             ax.Inertia.disk(self.positive(), b, self.axis()),
             ax.Inertia(a, a * 1.5, a * 1.25, a * 0.1, -a * 0.1, 0.0),
             ax.Inertia.point(),
+            ax.Inertia(a, -b, 5.0 * a, unphysical=True),
+            ax.Inertia.planar(self.positive(), self.axis()),
         ])  # fmt: skip
 
     def shape(self):
@@ -107,6 +110,7 @@ class Dice:
             ax.Box((self.positive(), 1.0, 2.0), self.vector()),
             ax.Cylinder(self.positive(), 1.0, self.axis(), self.vector()),
             ax.Sphere(self.positive(), self.vector()),
+            Mesh("package://a/b c.stl", (1.0, -1.0, 1e-3), self.vector(), self.rotation()),
         ])  # fmt: skip
 
     def motor(self):

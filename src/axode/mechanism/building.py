@@ -83,7 +83,7 @@ class Builder:
     def build(self, document: Document) -> Mechanism:
         """The mechanism of all tables."""
         name = self.stem if document.name is None else document.name
-        self.mechanism = Mechanism(name, document.gravity)
+        self.mechanism = Mechanism(name, document.gravity, loop_tolerance=document.loop_tolerance)
         steps: tuple[tuple[str, Callable[[str, Any], None]], ...] = (
             ("body", self.body), ("joint", self.joint), ("loop", self.loop),
             ("wheel", self.wheel), ("caster", self.caster), ("contact", self.contact),
@@ -216,7 +216,7 @@ class Builder:
     def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
         if table is None:
             return None
-        keys = ("size", "radius", "length", "axis", "at")
+        keys = ("size", "radius", "length", "axis", "at", "file", "scale", "rotation")
         return self.variant(kind, name, table, SHAPES[table.type], keys, "shape.")
 
     def variant(
@@ -237,7 +237,7 @@ class Builder:
         for key, entry in suitable.items():
             if entry.default is MISSING and key not in given:
                 self.tell(kind, name, prefix + key, f"is missing; {what} needs it")
-                given[key] = (1.0, 1.0, 1.0) if key == "size" else 1.0
+                given[key] = {"size": (1.0, 1.0, 1.0), "file": "-"}.get(key, 1.0)
         return made(**given)
 
     def ends(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from axode.mechanism.expressions import Expression, Scalar, as_scalar, parse_sca
 from axode.mechanism.geometry import AXES, NO_ROTATION, ORIGIN, as_rotation, as_vector
 from axode.mechanism.joints import JOINTS
 from axode.mechanism.measures import KINDS
+from axode.mechanism.mechanism import LOOP_TOLERANCE
 from axode.mechanism.wheels import WHEELS
 
 # values ------------------------------------------------------------------------------------------
@@ -141,10 +142,11 @@ class InertiaTable(Table):
     xz: Number = 0.0
     yz: Number = 0.0
     ideal: StrictBool = False
+    unphysical: StrictBool = False
 
     def build(self) -> Inertia:
         """The inertia it describes."""
-        return Inertia(self.xx, self.yy, self.zz, self.xy, self.xz, self.yz, self.ideal)
+        return Inertia(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
 class GroundTable(Table):
@@ -234,6 +236,9 @@ class ShapeTable(Table):
     length: Number = Field(None, description="Of a cylinder [m].")
     axis: Axis = Field(None, description="Of a cylinder, z unless given.")
     at: Vector = Field(None, description="Its centre in the body's frame [m].")
+    file: StrictStr | None = Field(None, description="Of a mesh: the address of its file.")
+    scale: Vector = Field(None, description="Of a mesh, along x, y, z of its file.")
+    rotation: Rotation = Field(None, description="Of a mesh: its file's axes in the body's.")
 
 
 class BodyTable(Table):
@@ -440,6 +445,10 @@ class Document(Table):
 
     name: StrictStr | None = Field(None, description="The file's name unless given.")
     gravity: Vector = Field((0.0, 0.0, -9.81), description="In the world [m/s^2].")
+    loop_tolerance: Constant = Field(
+        LOOP_TOLERANCE,
+        description="How much redundant constraints may contradict others [rad, parts of length].",
+    )
     parameters: dict[str, Constant] = Field({}, description="Names and defaults, in SI units.")
     body: dict[str, BodyTable] = {}
     joint: dict[str, JointTable] = {}

@@ -69,7 +69,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
-        ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
+        ideal = [body.name for body in system.mechanism.bodies if body.is_idealised]
         if ideal and not regular_inertia(system):
             raise NotApplicable(
                 f"formulation '{self.name}' lets the arms go before it closes the loops, and "
