@@ -11,13 +11,12 @@ import numpy as np
 import axode as ax
 from axode.oracle.dynamics import Oracle
 from axode.symbolic.equations import Equations
-from axode.symbolic.self_check import SelfCheck
+from axode.symbolic.self_check import FEW_DIGITS, SelfCheck
 
 # Everything but a defect: the description is wrong, does not close or does not move.
 REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
 # of the terms of every sum
 AGREE = 1e-9
-FEW = 1e8  # a condition that leaves fewer digits than are asked for
 WELL_CONDITIONED = 1e5  # of the inertia on the independent speeds: beyond it digits are lost
 
 
@@ -50,6 +49,7 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
         return verdict
     check = equations.self_check
     assert check is not None
+    condition = max(check.condition(state) for state in check.states)
     for name in ("recursive", *rivals):
         try:
             rival = equations if name == "recursive" else Equations(equations.system, name)
@@ -57,25 +57,15 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
             continue
         for key, error in function_errors(rival, check).items():
             verdict.errors[f"{name} {key}"] = error
-        # these invert the inertia of the tree, with the digits that it has: the check refuses them
-        inverts = name in ("multipliers", "spatial_operators")
-        if inverts and verdict.errors[f"{name} direct"] > AGREE and digits_lost(check) > FEW:
-            verdict.lost = f"{name}: {verdict.errors.pop(f'{name} direct'):.1e}"
+        # solved with the digits that the inertias leave; the self-check refuses these functions
+        for key in (f"{name} direct", f"{name} inertia"):
+            if verdict.errors[key] > AGREE and condition > FEW_DIGITS:
+                verdict.lost = f"{name}: {verdict.errors.pop(key):.1e}"
     verdict.errors |= body_errors(equations, check)
     wrong = {key: error for key, error in verdict.errors.items() if not error <= AGREE}
     if wrong:
         verdict.failed = ", ".join(f"{key} off by {error:.1e}" for key, error in wrong.items())
     return verdict
-
-
-def digits_lost(check: SelfCheck) -> float:
-    """Condition of the tree's inertia, or of the system of all bodies if that is worse."""
-    worst = 1.0
-    for state in check.states:
-        M = check.oracle.mass_matrix(state.q)
-        solution = check.oracle.solve(state.q, state.v, state.u, check.instant)
-        worst = max(worst, float(np.linalg.cond(M)), solution.condition)
-    return worst
 
 
 def function_errors(equations: Equations, check: SelfCheck) -> dict[str, float]:
