@@ -11,7 +11,7 @@ import numpy as np
 import axode as ax
 from axode.oracle.dynamics import Oracle
 from axode.symbolic.equations import Equations
-from axode.symbolic.self_check import FEW_DIGITS, SelfCheck
+from axode.symbolic.self_check import EXPLAINED, SelfCheck
 
 # Everything but a defect: the description is wrong, does not close or does not move.
 REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
@@ -36,8 +36,14 @@ class Verdict:
         return max(self.errors.values(), default=0.0)
 
 
-def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
-    """Derive a mechanism by the default formulation and by rivals, and hold all to the oracle."""
+def judge(mechanism: ax.Mechanism, rivals: Sequence[str], *, bodies: bool = True) -> Verdict:
+    """Derive a mechanism by the default formulation and by rivals, and hold all to the oracle.
+
+    Args:
+        mechanism: What to derive.
+        rivals: Other formulations.
+        bodies: Whether to solve for all bodies in maximal coordinates, too.
+    """
     verdict = Verdict(mechanism.name)
     try:
         equations = mechanism.derive()
@@ -49,7 +55,6 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
         return verdict
     check = equations.self_check
     assert check is not None
-    condition = max(check.condition(state) for state in check.states)
     for name in ("recursive", *rivals):
         try:
             rival = equations if name == "recursive" else Equations(equations.system, name)
@@ -59,13 +64,19 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
             verdict.errors[f"{name} {key}"] = error
         # solved with the digits that the inertias leave; the self-check refuses these functions
         for key in (f"{name} direct", f"{name} inertia"):
-            if verdict.errors[key] > AGREE and condition > FEW_DIGITS:
+            if verdict.errors[key] > AGREE and is_explained(verdict.errors[key], check):
                 verdict.lost = f"{name}: {verdict.errors.pop(key):.1e}"
-    verdict.errors |= body_errors(equations, check)
+    if bodies:
+        verdict.errors |= body_errors(equations, check)
     wrong = {key: error for key, error in verdict.errors.items() if not error <= AGREE}
     if wrong:
         verdict.failed = ", ".join(f"{key} off by {error:.1e}" for key, error in wrong.items())
     return verdict
+
+
+def is_explained(error: float, check: SelfCheck) -> bool:
+    """Whether the equations leave no more digits than these."""
+    return any(error <= EXPLAINED * check.condition(state) for state in check.states)
 
 
 def function_errors(equations: Equations, check: SelfCheck) -> dict[str, float]:

@@ -28,7 +28,7 @@ SLACK = 10.0  # on what open loops and rows that are only nearly dependent add t
 # The best of solvers leaves 1e-13 of the largest forces in every equation, small ones included:
 # so much of them counts that AGREEMENT allows this.
 SOLVED = 1e-4
-FEW_DIGITS = 1e10  # a condition of the inertia that is reason enough for a difference
+EXPLAINED = 1e-14  # of the condition of the equations: a difference that it is reason enough for
 INSTANT = 0.37  # [s]: any instant but the special one at zero
 STATES = 2
 CHECKED = ("forward_dynamics", "inverse_dynamics", "mass_matrix")
@@ -220,11 +220,11 @@ class SelfCheck:
             speeds = [self.system.tree.speed_names[j] for j in self.system.independent]
             found = _worst(errors, [f"{name}, motion of {speed}" for speed in speeds])
             if not found.error <= AGREEMENT:
-                self._refuse([found], self._function_remedy(state))
+                self._refuse([found], self._function_remedy(state, found.error))
 
-    def _function_remedy(self, state: State) -> str:
+    def _function_remedy(self, state: State, error: float) -> str:
         condition = self.condition(state)
-        if condition < FEW_DIGITS:
+        if not error <= EXPLAINED * condition:
             return REMEDY
         return (
             f"The equations have condition {condition:.0e}: masses, moments or constraints of very "
