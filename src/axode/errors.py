@@ -145,8 +145,27 @@ class Doubtful(UserWarning):
     """A description that can be computed with, and is hardly what was meant."""
 
 
+class DoubtfulFile(Doubtful):
+    """A file that departs from its format or from physics, and what was done about it.
+
+    Attributes:
+        deviations: One `Fault` for each, with its line; the message ends with what was done.
+    """
+
+    def __init__(self, source: str, deviations: Sequence[Fault]) -> None:
+        self.source = source
+        self.deviations = tuple(deviations)
+        count = f"{len(deviations)} deviation" + ("s" if len(deviations) != 1 else "")
+        head = f"{source} was read with {count} (strict=True refuses it)."
+        super().__init__("\n  ".join([head, *map(str, deviations)]))
+
+
 class NotAsAsked(UserWarning):
     """A coordinate that was asked for, where a measure or the ground leaves it another value."""
+
+
+class StiffSystem(UserWarning):
+    """An explicit method that takes many short steps where an implicit one takes few."""
 
 
 class LeftOut(UserWarning):

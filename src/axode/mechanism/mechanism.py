@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from axode.errors import InvalidArgument, MechanismError
 from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
+from axode.mechanism.couplings import Coupling, CouplingMethods
 from axode.mechanism.expressions import Scalar, as_scalar
 from axode.mechanism.forces import (
     Drive,
@@ -44,8 +45,11 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 
+LOOP_TOLERANCE = 1e-4  # numbers of five digits close a loop of several links to this
+
+
 @dataclass
-class Mechanism:
+class Mechanism(CouplingMethods):
     """A description of a mechanism, grown by its `add_` methods.
 
     Nothing is checked while it grows; `check` tells all faults at once and `derive` checks first.
@@ -55,6 +59,9 @@ class Mechanism:
     Args:
         name: What messages and files call it.
         gravity: Acceleration of gravity in the world [m/s^2].
+        loop_tolerance: How much constraints that follow from others may contradict them, as they
+            do where numbers were rounded: radians, and parts of the mechanism's length. They are
+            left out and reported; zero refuses them.
     """
 
     name: str
@@ -63,6 +70,7 @@ class Mechanism:
     connections: list[Connection] = field(default_factory=list)
     loops: list[Connection] = field(default_factory=list)
     contacts: list[Contact] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
     drives: list[Drive] = field(default_factory=list)
     dampers: list[JointDamper] = field(default_factory=list)
     springs: list[JointSpring] = field(default_factory=list)
@@ -71,6 +79,7 @@ class Mechanism:
     prescribed: list[Prescribed] = field(default_factory=list)
     measures: list[Measure] = field(default_factory=list)
     home_coordinates: dict[str, float] = field(default_factory=dict)
+    loop_tolerance: float = LOOP_TOLERANCE
 
     def __post_init__(self) -> None:
         owner = f"mechanism '{as_name('mechanism', self.name)}'"
@@ -437,18 +446,23 @@ class Mechanism:
         """An independent copy; later `add_` calls on one leave the other alone."""
         lists = {n: list(getattr(self, n)) for n in _LISTS}
         return Mechanism(self.name, self.gravity, home_coordinates=dict(self.home_coordinates),
-                         **lists)  # fmt: skip
+                         loop_tolerance=self.loop_tolerance, **lists)  # fmt: skip
 
     def __repr__(self) -> str:
         counted = [(len(self.bodies), "body", "bodies"), (len(self.connections), "joint", "joints")]
-        others = (("loop", self.loops), ("contact", self.contacts), ("motor", self.drives))
+        others = (
+            ("loop", self.loops),
+            ("contact", self.contacts),
+            ("coupling", self.couplings),
+            ("motor", self.drives),
+        )
         counted += [(len(group), what, what + "s") for what, group in others if group]
         parts = [f"{count} {one if count == 1 else many}" for count, one, many in counted]
         return f"Mechanism('{self.name}': {', '.join(parts)})"
 
 
-_LISTS = ("bodies", "connections", "loops", "contacts", "drives", "dampers", "springs", "struts",
-          "wrenches", "prescribed", "measures")  # fmt: skip
+_LISTS = ("bodies", "connections", "loops", "contacts", "couplings", "drives", "dampers", "springs",
+          "struts", "wrenches", "prescribed", "measures")  # fmt: skip
 
 
 __all__ = ["BodyLike", "Connection", "Mechanism"]

@@ -28,6 +28,7 @@ from axode.problems.motions import equations_of
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate
+ROUNDED = 10.0  # times what dropped rows have of their own: likewise
 SHARED = 1e-6  # part of a row that may change without upsetting equilibrium
 UNBALANCED = 1e-6  # of the force a motion needs: more than this the contacts cannot carry
 
@@ -78,9 +79,12 @@ def ground_forces(
     for row, name in zip(touches, model.contacts, strict=True):
         weights[row] = stiffness[name]
     weights[touches] /= weights[touches].mean()
-    lam, null = _least_norm(A, need, np.sqrt(weights))
+    report = equations_of(model).system.report
+    nearly = set(range(len(report.rests))) - set(report.kept)
+    rounding = ROUNDED * max((report.rests[r] for r in nearly), default=0.0)
+    lam, null = _least_norm(A, need, np.sqrt(weights), max(RANK, rounding))
     left = need - np.einsum("tri,tr->ti", A, lam)
-    allowed = UNBALANCED * np.abs(need).max(initial=1e-12)
+    allowed = max(UNBALANCED, rounding) * np.abs(need).max(initial=1e-12)
     unbalanced = np.abs(left).max(axis=-1, initial=0.0) > allowed
     lam, evenness, redistributed = _shared(lam, null, touches, np.sqrt(weights[touches]))
     evenness[unbalanced] = -np.inf
@@ -125,11 +129,11 @@ def _by_contact(
 # sharing -----------------------------------------------------------------------------------------
 
 
-def _least_norm(A: Array, need: Array, root: Array) -> tuple[Array, list[Array]]:
+def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array, list[Array]]:
     """Forces of least weighted norm with A' lambda = need, and what may be added: (rows, free)."""
     scaled = A * root[:, np.newaxis]
     U, s, Vt = np.linalg.svd(scaled)  # rows x rows, min, speeds x speeds
-    small = s > RANK * s.max(axis=-1, keepdims=True)
+    small = s > rank * s.max(axis=-1, keepdims=True)
     inverse = np.where(small, 1 / np.where(small, s, 1.0), 0.0)
     k = s.shape[-1]
     inner = inverse * np.einsum("tki,ti->tk", Vt[:, :k], need)
@@ -212,7 +216,7 @@ class _FreeVehicle:
     def _build(self) -> None:
         import casadi as ca
 
-        from axode.symbolic.constraints import matrix_of, prescribed_rows
+        from axode.symbolic.constraints import coupling_rows, matrix_of, prescribed_rows
         from axode.symbolic.contacts import contact_rows
         from axode.symbolic.dynamics import newton_euler
         from axode.symbolic.forces import applied_forces
@@ -236,7 +240,7 @@ class _FreeVehicle:
                 for row in loop_rows(tree, loop, motion, velocities)]  # fmt: skip
         rows += [row for contact in self.mechanism.contacts
                  for row in contact_rows(tree, contact, motion, velocities)]  # fmt: skip
-        rows += list(prescribed_rows(tree))
+        rows += [*coupling_rows(tree), *prescribed_rows(tree)]
         self.rows = [row.name for row in rows]
         self.speed_names, self.inputs = tree.speed_names, forces.input_names
         self.coordinates = tree.coordinate_names
@@ -305,11 +309,13 @@ def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
             freed[connection.name] = connection.coordinates[2]
             free.connections[k] = _floating(connection)
     bound = [*(s.coordinate for s in free.springs), *(p.coordinate for p in free.prescribed)]
+    bound += [name for coupling in free.couplings for name, _ in coupling.terms]
     for name in bound:
         if name in freed.values():
             raise NotApplicable(
-                f"'{name}' is prescribed or on a spring, so that more than the ground turns the "
-                "base: loads of wheels are told for vehicles that only their wheels hold"
+                f"'{name}' is prescribed, coupled or on a spring, so that more than the "
+                "ground turns the base: loads of wheels are known only for vehicles that nothing "
+                "but their wheels holds"
             )
     return free, freed
 

@@ -96,6 +96,27 @@ def contact_point(tree: Tree, contact: Contact) -> SX:
     return tree.pose(g.carrier).point(g.centre + g.radius * d)
 
 
+def axis_in_ground(tree: Tree, contact: Contact) -> SX:
+    r"""Components of a wheel's axis along two directions of the ground plane, two by one.
+
+    .. math:: (e_1 \cdot a, \; e_2 \cdot a), \qquad \text{length } |a \times n|      \tag{C8}
+
+    Both vanish where the wheel lies flat: no point of its rim is the lowest, and (C5) divides by
+    their length.
+    """
+    g = rolling_geometry(tree, contact)
+    assert g.axis is not None
+    normal = tree.carry(g.normal, g.carrier, g.ground)
+    return align(normal)[:, :2].T @ tree.carry(g.axis, g.carrier, g.ground)
+
+
+def axis_along_normal(tree: Tree, contact: Contact) -> SX:
+    """Cosine of the angle between a wheel's axis and the ground's normal."""
+    g = rolling_geometry(tree, contact)
+    assert g.axis is not None
+    return dot(g.axis, g.normal)
+
+
 def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> Iterator[Row]:
     """Touch row, then the velocities that vanish."""
     g = rolling_geometry(tree, contact)
