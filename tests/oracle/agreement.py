@@ -47,6 +47,7 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str], *, bodies: bool = True
     verdict = Verdict(mechanism.name)
     try:
         equations = mechanism.derive()
+        _ = equations.forward_dynamics  # whose inertia may be refused only now
     except REFUSALS as refusal:
         verdict.refused = type(refusal).__name__
         return verdict
