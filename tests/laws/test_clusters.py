@@ -1,11 +1,14 @@
 """Coupled joints in clusters: articulated bodies between them give what projection gives."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
 
 import axode as ax
 from axode.symbolic.clusters import ClusterSolve, find_clusters
+from axode.symbolic.formulations.base import AbstractFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.system import build_system
 from coupled_mechanisms import coupled_tree, gripper_arm
@@ -35,8 +38,19 @@ def massless_wheel() -> ax.Mechanism:
     return bot
 
 
+def floating_gripper(n: int = 7) -> ax.Mechanism:
+    """The gripper's arm on a base that flies, a joint of it coupled to that base's own speed."""
+    bot = gripper_arm(n=n)
+    bot.connections[0] = replace(bot.connections[0], joint=ax.Floating())
+    bot.drives[:] = bot.drives[1:]
+    bot.add_gear("wrist", "joint4", "joint6", -1.5)
+    bot.add_coupling("reaction", {"joint2": 1.0, "joint0.wz": 0.4})
+    return bot
+
+
 BUILDS = {
     "tree": coupled_tree,
+    "floating": floating_gripper,
     "gripper": gripper_arm,
     "massless wheel": massless_wheel,
     "prescribed": shaken_pendulum,
@@ -63,6 +77,24 @@ def test_clusters_solve_what_projection_solves(name):
         agree(np.array(second), np.array(first), SOLVED, name)
 
 
+@pytest.mark.parametrize("name", ["floating", "gripper", "massless wheel", "random 0"])
+def test_held_joints_in_clusters_transmit_what_projection_says(name, monkeypatch):
+    """Every other speed is held, coupled ones among them; the others give way."""
+    counts = iter((2, 1))  # the second of the two ways, whichever is shorter
+    monkeypatch.setattr(RecursiveFormulation, "_operations", lambda self, x: next(counts))
+    system = build_system(BUILDS[name](), None)
+    tree, by = system.tree, RecursiveFormulation(system)
+    force = ca.SX.sym("f", len(system.complement.base.independent))
+    held = list(range(0, force.shape[0], 2))
+    projected = AbstractFormulation.hold(by, held, force)
+    function = ca.Function(
+        "f", [tree.q, tree.t, tree.parameters, force], [projected, by._coupled_hold(held, force)]
+    )
+    q, rng = system.samples[0], np.random.default_rng(2)
+    first, second = function(q, 0.0, system.defaults, rng.normal(size=force.shape[0]))
+    agree(np.array(second), np.array(first), SOLVED, name)
+
+
 def test_clusters_are_what_rows_tie_together_and_all_between():
     system = build_system(gripper_arm(), None)
     names = [body.name for body in system.mechanism.bodies]
@@ -76,13 +108,25 @@ def test_clusters_are_what_rows_tie_together_and_all_between():
     assert names[7:] == ["left", "right"]
 
 
-def operations(mechanism: ax.Mechanism) -> int:
+def operations(mechanism: ax.Mechanism, what: str = "forward_dynamics") -> int:
     e = mechanism.derive()
-    inputs = [e.q, e.nu, e.u, e.t, e.p]
-    return int(ca.Function("f", inputs, [e.forward_dynamics]).n_instructions())
+    inputs = [e.q, e.nu, e.nu_dot, e.u, e.weights, e.t, e.p]
+    return int(ca.Function("f", inputs, [getattr(e, what)]).n_instructions())
 
 
 def test_a_coupled_gripper_costs_about_nothing():
     """Seven axes: within 2 %; twenty: within 10 %, where projection takes twice as many."""
     assert operations(gripper_arm()) <= 1.02 * operations(gripper_arm(coupled=False))
     assert operations(gripper_arm(n=20)) <= 1.1 * operations(gripper_arm(coupled=False, n=20))
+
+
+def test_inverse_dynamics_on_a_floating_base_grow_linearly():
+    """Twice the links take about twice the operations, where projection takes 2.5 times."""
+
+    def count(n: int) -> int:
+        bot = gripper_arm(n=n)
+        bot.connections[0] = replace(bot.connections[0], joint=ax.Floating())
+        bot.drives[:] = bot.drives[1:]
+        return operations(bot, "inverse_dynamics")
+
+    assert count(24) <= 2.2 * count(12)

@@ -241,7 +241,8 @@ def test_home_keeps_what_leads_and_moves_what_follows():
     m.home(b=0.8)
     assert model_of(m).home == pytest.approx([0.1, 0.8, 1.7], abs=1e-14)
     m.home(a=1.0, b=0.8)  # cannot be kept: the nearest configuration
-    a, b, c = model_of(m).home
+    with pytest.warns(ax.errors.NotAsAsked, match="moved home: a = 1 became"):
+        a, b, c = model_of(m).home
     assert (3 * a + 0.5, 2 * b + 0.1) == pytest.approx((b, c))
     assert abs(a - 1.0) + abs(b - 0.8) > 0.1
 
@@ -356,3 +357,15 @@ def test_a_coupling_may_be_called_as_a_wheel_is():
     bot.add_differential("left", "shaft", "left", "right", 4.0)
     run = ax.simulate(bot.derive().compile(), 0.01, start={"shaft.rate": 1.0})
     assert run.unit("left.coupling.force") == "N m"
+
+
+def test_loads_need_a_base_that_nothing_but_its_wheels_holds():
+    bot = differential_car()
+    bot.add_body("vane", mass=0.1, inertia=(1e-3, 1e-3, 1e-3))
+    bot.add_joint("vane", ax.Revolute("z"), parent="body", child="vane")
+    bot.add_belt("compass", "vane", "base.yaw", -1.0)
+    model = bot.derive().compile()
+    run = ax.simulate(model, 0.1, start={"shaft.rate": 5.0})
+    assert run["vane"] == pytest.approx(-run["base.yaw"], abs=1e-12)
+    with pytest.raises(ax.NotApplicable, match="is prescribed, coupled or on a spring"):
+        ax.feasible(model, run, friction=0.8)

@@ -35,3 +35,13 @@ def test_the_car_with_a_differential_drives_and_keeps_its_energy():
         2.0 * (run["rear_left.rate"] + run["rear_right.rate"])
     )
     assert run["steer_right"] == pytest.approx(run["steer"], abs=1e-12)
+
+
+def test_the_car_with_a_differential_follows_a_circle():
+    """The left front wheel's axle meets the rear axle in the centre; the right wheel follows."""
+    model = ax.load(EXAMPLES / "differential.toml").derive().compile()
+    bend = ax.paths.follow(model, ax.paths.circle(3.0, speed=0.5, turns=0.25), save_every=0.1)
+    assert bend["path.residual"].max() < 1e-9
+    assert bend["steer"][-1] == pytest.approx(np.arctan(1.0 / (3.0 - 0.3)))
+    assert bend["steer_right"] == pytest.approx(bend["steer"], abs=1e-12)
+    assert bend["shaft.rate"][-1] == pytest.approx(4.0 * 0.5 / 0.15)

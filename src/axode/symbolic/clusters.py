@@ -25,6 +25,7 @@ from axode.symbolic.kinematics import Tree
 from axode.symbolic.linear import Factor
 from axode.symbolic.spatial import SX, RigidInertia, cross, skew, symmetric
 
+_Felt = tuple[SX, SX, SX, SX, SX]  # angular, mixed and linear inertia, moment and force
 Cluster = tuple[int, ...]  # links, parents first; all that hang on links outside hang on one
 
 
@@ -79,11 +80,8 @@ class ClusterSolve:
         self.armature = armature
         self.Theta_0 = ca.sparsify(Theta_0)
         self.forces = forces
-        self.I = [x.tensor for x in inertias]
-        self.H = [skew(x.moment) for x in inertias]
-        self.M = [x.mass * SX.eye(3) for x in inertias]
-        self.n = [SX.zeros(3) for _ in inertias]
-        self.f = [SX.zeros(3) for _ in inertias]
+        self.rigid = list(inertias)  # with all that moves rigidly along
+        self.extra: list[_Felt | None] = [None for _ in inertias]  # of what gives way beyond
 
     def accelerations(self, clusters: list[Cluster]) -> SX:
         """All joint accelerations; a cluster comes before all that hangs on it."""
@@ -96,6 +94,8 @@ class ClusterSolve:
         Theta = self._own_part(speeds)
         if len(cluster) == 1 and _is_identity(Theta):
             return self._inward_alone(cluster)
+        if Theta.shape[1] == 0:
+            return self._inward_held(cluster, speeds, Theta)
         place = {j: k for k, j in enumerate(speeds)}
         carrier = links[cluster[0]].parent
         H_c, P = SX.zeros(len(speeds), len(speeds)), SX.zeros(6, len(speeds))
@@ -103,23 +103,19 @@ class ClusterSolve:
         for i in reversed(cluster):
             link = links[i]
             own = [place[j] for j in link.speeds]
-            N_S = self.I[i] @ link.S_w + self.H[i] @ link.S_v
-            F_S = self.H[i].T @ link.S_w + self.M[i] @ link.S_v
-            force = self.forces[list(link.speeds)]
-            u[own] = force - link.S_w.T @ self.n[i] - link.S_v.T @ self.f[i]
-            P[:, own] = self._felt(cluster, i, place, (N_S, F_S), H_c)
-            self._carry(i, (self.I[i], self.H[i], self.M[i]), (self.n[i], self.f[i]))
+            I, H, M, n, f = self._whole(i)
+            momenta = I @ link.S_w + H @ link.S_v, H.T @ link.S_w + M @ link.S_v
+            u[own] = self.forces[list(link.speeds)] - link.S_w.T @ n - link.S_v.T @ f
+            P[:, own] = self._felt(cluster, i, place, momenta, H_c)
+            self._carry_rigidly(i)
         H_c += ca.diag(self.armature[speeds])
         factor = Factor.of(symmetric(ca.densify(Theta.T @ (H_c @ Theta))))  # (D14)
         U, u = ca.densify(P @ Theta), ca.densify(Theta.T @ u)
         N_U, F_U = U[:3, :], U[3:, :]
-        if carrier != ROOT and Theta.shape[1]:
+        if carrier != ROOT:
             G_N, G_F, y = factor.solve(N_U.T), factor.solve(F_U.T), factor.solve(u)
-            self.I[carrier] = symmetric(self.I[carrier] - N_U @ G_N)
-            self.H[carrier] = self.H[carrier] - N_U @ G_F
-            self.M[carrier] = symmetric(self.M[carrier] - F_U @ G_F)
-            self.n[carrier] = self.n[carrier] + N_U @ y
-            self.f[carrier] = self.f[carrier] + F_U @ y
+            lost = (-symmetric(N_U @ G_N), -(N_U @ G_F), -symmetric(F_U @ G_F), N_U @ y, F_U @ y)
+            self._add(carrier, lost)
         return _Solved(cluster, speeds, Theta, N_U, F_U, factor, u)
 
     def _own_part(self, speeds: list[int]) -> SX:
@@ -144,28 +140,56 @@ class ClusterSolve:
             link = own.parent
         return ca.vertcat(n, f)
 
-    def _carry(self, i: int, inertia: tuple[SX, SX, SX], wrench: tuple[SX, SX]) -> None:
-        link = self.tree.links[i]
-        if link.parent != ROOT:
-            felt = carried_inward(link, inertia, wrench)
-            for sums, part in zip((self.I, self.H, self.M, self.n, self.f), felt, strict=True):
-                sums[link.parent] = sums[link.parent] + part
+    def _whole(self, i: int) -> _Felt:
+        """Inertia and wrench of a link and all beyond it, in its own frame."""
+        own = self.rigid[i]
+        h, m, extra = skew(own.moment), own.mass * SX.eye(3), self.extra[i]
+        if extra is None:
+            return own.tensor, h, m, SX.zeros(3), SX.zeros(3)
+        I, H, M, n, f = extra
+        return own.tensor + I, h + H, m + M, n, f
+
+    def _add(self, i: int, felt: _Felt) -> None:
+        known = self.extra[i]
+        if known is not None:
+            I, H, M, n, f = (x + part for x, part in zip(known, felt, strict=True))
+            felt = (I, H, M, n, f)
+        self.extra[i] = felt
+
+    def _carry_rigidly(self, i: int) -> None:
+        """Give a link and all beyond it to its parent, their joint held still."""
+        link, extra = self.tree.links[i], self.extra[i]
+        if link.parent == ROOT:
+            return
+        moved = self.rigid[i].moved(link.rotation, link.p)
+        self.rigid[link.parent] = self.rigid[link.parent] + moved
+        if extra is not None:
+            self._add(link.parent, carried_inward(link, extra[:3], extra[3:]))
+
+    def _inward_held(self, cluster: Cluster, speeds: list[int], Theta: SX) -> _Solved:
+        """Links none of whose joints give way."""
+        for i in reversed(cluster):
+            self._carry_rigidly(i)
+        none = SX.zeros(3, 0)
+        return _Solved(cluster, speeds, Theta, none, none, Factor.of(SX(0, 0)), SX.zeros(0))
 
     def _inward_alone(self, cluster: Cluster) -> _Solved:
         """A link whose joint is free: (D5), on the link's own side."""
         i = cluster[0]
-        link, I, H, M = self.tree.links[i], self.I[i], self.H[i], self.M[i]
+        link, (I, H, M, n, f) = self.tree.links[i], self._whole(i)
         speeds = list(link.speeds)
         N_S, F_S = I @ link.S_w + H @ link.S_v, H.T @ link.S_w + M @ link.S_v
         D = symmetric(link.S_w.T @ N_S + link.S_v.T @ F_S) + ca.diag(self.armature[speeds])
         factor = Factor.of(D)
-        u = self.forces[speeds] - link.S_w.T @ self.n[i] - link.S_v.T @ self.f[i]
+        u = self.forces[speeds] - link.S_w.T @ n - link.S_v.T @ f
         G_N, G_F = factor.solve(N_S.T), factor.solve(F_S.T)
         I_a, H_a, M_a = symmetric(I - N_S @ G_N), H - N_S @ G_F, symmetric(M - F_S @ G_F)
         if link.turns_only and ca.is_equal(self.armature[speeds], SX(0), 1):
             I_a, H_a = without_axis(I_a, H_a)
         y = factor.solve(u)
-        self._carry(i, (I_a, H_a, M_a), (self.n[i] + N_S @ y, self.f[i] + F_S @ y))
+        if link.parent != ROOT:
+            wrench = n + N_S @ y, f + F_S @ y
+            self._add(link.parent, carried_inward(link, (I_a, H_a, M_a), wrench))
         return _Solved(cluster, speeds, SX.eye(link.k), N_S, F_S, factor, u, alone=True)
 
     def _outward(self, solved: list[_Solved]) -> SX:

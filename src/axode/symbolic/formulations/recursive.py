@@ -156,11 +156,33 @@ class RecursiveFormulation(AbstractFormulation):
         """
         system = self.system
         if not system.is_tree:
-            return super().hold(held, force)
+            return self._coupled_hold(held, force)
         by_links = holding_forces(
             system.still_tree, system.regrouped, system.forces.armature, force, set(held)
         )[held]
         if _longest_path(system.tree) > ALWAYS_ARTICULATED:
+            return by_links
+        return min((super().hold(held, force), by_links), key=self._operations)
+
+    def _coupled_hold(self, held: list[int], force: SX) -> SX:
+        """The same where rows on joints alone constrain a tree, by clusters.  (D14)"""
+        system, c = self.system, self.system.complement
+        on_joints = all(row.on_joints for row in system.kept)
+        if not on_joints or system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
+            return super().hold(held, force)
+        free = [k for k in range(force.shape[0]) if k not in set(held)]
+        whole = SX.zeros(system.tree.v.shape[0])
+        whole[list(c.base.independent)] = force  # Theta_0^T whole = force
+        clusters = find_clusters(system.tree, system.kept)
+        solve = ClusterSolve(system.still_tree, system.regrouped, system.forces.armature,
+                             c.Theta_0[:, free], whole)  # fmt: skip
+        v_dot = solve.accelerations(clusters)
+        at_rest = system.still_tree.motion(SX.zeros(whole.shape[0]), v_dot, gravity=False)
+        need = newton_euler(system.still_tree, system.regrouped, at_rest)
+        need += system.forces.armature * v_dot
+        by_links = force[held] - c.project(need)[held]  # (D20)
+        longest = _longest_path(system.tree)
+        if longest > ALWAYS_ARTICULATED and max(map(len, clusters)) < longest / 2:
             return by_links
         return min((super().hold(held, force), by_links), key=self._operations)
 
