@@ -28,7 +28,6 @@ RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
 LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
 MANY_TURNS = 100.0  # [rad]
 ANGLE_ROUNDING = 1e-13  # of angles that programs compute [rad]
-POINT_SIZE = 1e-18  # inertia per mass [m^2] of what is a point but for rounding
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers"}
 AS_WRITTEN = "used as written"
@@ -220,8 +219,8 @@ class Owner:
         ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = entries.tolist()
         inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)
-        if np.abs(entries).max() <= POINT_SIZE * mass:
-            return replace(inertia, ideal=True, unphysical=inertia.fault() is not None)
+        if inertia.is_point(mass):
+            return replace(inertia, ideal=True)
         fault = inertia.fault()
         if fault:
             self.note(tensor, "inertia", fault, AS_WRITTEN)
