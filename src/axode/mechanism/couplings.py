@@ -16,7 +16,7 @@ from typing import Any
 
 from axode.errors import InvalidArgument
 from axode.mechanism.bodies import Body
-from axode.mechanism.expressions import Scalar, as_scalar
+from axode.mechanism.expressions import Expression, Operation, Scalar, as_scalar, format_scalar
 from axode.mechanism.geometry import minus
 from axode.mechanism.parts import Connection, as_name, convert, joint_name
 
@@ -36,6 +36,25 @@ class Coupling:
     name: str
     terms: tuple[tuple[str, Scalar], ...]
     offset: Scalar = 0.0
+
+    def __str__(self) -> str:
+        parts = [_term(joint, coefficient) for joint, coefficient in self.terms]
+        left = "".join(f" {sign} {text}" for sign, text in parts).removeprefix(" + ")
+        return f"{self.name}: {left.lstrip()} = {_shown(self.offset)}"
+
+
+def _term(joint: str, coefficient: Scalar) -> tuple[str, str]:
+    """Sign and text of a coefficient times a coordinate."""
+    if isinstance(coefficient, Operation) and coefficient.kind == "neg":
+        return "-", f"({format_scalar(coefficient.operands[0])}) {joint}"
+    if isinstance(coefficient, Expression):
+        return "+", f"({format_scalar(coefficient)}) {joint}"
+    size = "" if abs(coefficient) == 1.0 else f"{abs(coefficient):.12g} "
+    return "-" if coefficient < 0.0 else "+", f"{size}{joint}"
+
+
+def _shown(scalar: Scalar) -> str:
+    return format_scalar(scalar) if isinstance(scalar, Expression) else f"{scalar:.12g}"
 
 
 class CouplingMethods:

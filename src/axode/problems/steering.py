@@ -22,6 +22,8 @@ from axode.problems.signals import ORDER, Signal
 
 Array = npt.NDArray[np.float64]
 SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not told at all
+FAR = 0.3  # [rad] from home: a linkage has left straight lines there, a coupling has not
+CLOSED = 1e-9  # [m or rad] of the residuals there
 STEERS = 1e-6  # what a radian of steering turns of a unit velocity, at least
 STEPS = 25  # of Newton's method
 BOLD = 0.5  # [rad] no step is longer
@@ -55,12 +57,27 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
     silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
     unit = np.eye(len(model.independent))
     rest = model.rates(q, 0.0 * unit[0], **options)
-    pairs = []
+    pairs, along = [], []
     for k in silent:
-        moved = np.flatnonzero(np.abs(model.rates(q, unit[k], **options) - rest) > SILENT)
-        if moved.size == 1:
-            pairs.append((k, int(moved[0])))
-    return Steering(motion, duration, q, pairs).that_steers()
+        turned = model.rates(q, unit[k], **options) - rest
+        turned[np.abs(turned) <= SILENT] = 0.0
+        moved = np.flatnonzero(turned)
+        own = moved if moved.size == 1 else np.flatnonzero(np.abs(turned - 1.0) < SILENT)
+        if own.size and _follows(motion, q, turned):
+            names = [model.coordinates[j] for j in own]
+            meant = [n for n in names if model.independent[k].startswith(f"{n}.")] or names
+            pairs.append((k, model.coordinates.index(meant[0])))
+            along.append(turned / turned[pairs[-1][1]])
+    return Steering(motion, duration, q, pairs, np.array(along)).that_steers()
+
+
+def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
+    """Whether all that a speed moves keeps to straight lines, as one angle and couplings do."""
+    if np.count_nonzero(turned) == 1:
+        return True
+    options = {**motion.options, "t": np.asarray(0.0)}
+    there = [motion.model.residual(q + angle * turned, **options) for angle in (-FAR, 0.0, FAR)]
+    return bool(np.abs(np.array(there)).max(initial=0.0) < CLOSED)
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,7 @@ class Steering:
     duration: float
     home: Array
     pairs: list[tuple[int, int]]
+    along: Array  # for a unit of each angle, all coordinates: those coupled to it follow
 
     def that_steers(self) -> Steering:
         """Without what turns no wheel."""
@@ -78,8 +96,9 @@ class Steering:
             return self
         q, at, times, size = self._there(np.array([self._fastest[0]]))
         effect = np.abs(_slopes(lambda d: self._left(q, d, at, times, size)[0], self._angles(q)))
-        kept = [p for p, x in zip(self.pairs, effect[0].max(axis=0), strict=True) if x > STEERS]
-        return Steering(self.motion, self.duration, self.home, kept)
+        kept = np.flatnonzero(effect[0].max(axis=0) > STEERS)
+        pairs = [self.pairs[p] for p in kept]
+        return Steering(self.motion, self.duration, self.home, pairs, self.along[kept])
 
     @property
     def names(self) -> list[str]:
@@ -212,8 +231,9 @@ class Steering:
         self, q: Array, angles: Array, at: tuple[Array, Array, Array], times: Array, size: Array
     ) -> tuple[Array, Array, Array]:
         """What is left of a unit velocity with wheels that stand so; speeds and coordinates."""
-        q = q.copy()
-        q[:, [j for _, j in self.pairs]] = angles
+        own = [j for _, j in self.pairs]
+        q = q + (angles - q[:, own]) @ self.along
+        q[:, own] = angles
         nu, misfit = self.motion._speeds(q, at, times, refuse=False)
         return misfit / size, nu, q
 

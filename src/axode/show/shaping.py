@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from axode.mechanism.bodies import Body, Box, Cylinder, Mesh, Sphere
+from axode.mechanism.couplings import Coupling
 from axode.mechanism.expressions import Scalar, evaluate
 from axode.mechanism.forces import Strut
 from axode.mechanism.geometry import rotation_matrix
-from axode.mechanism.joints import Fixed, Prismatic, Revolute, Screw
+from axode.mechanism.joints import Fixed, Floating, Planar, Prismatic, Revolute, Screw
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.wheels import Ball, Contact, Mecanum, Omni, Plane, Skate
@@ -250,6 +251,25 @@ class _Shaping:
         for strut in self.mechanism.struts:
             ends = solids.triple(self.vector(strut.at)), solids.triple(self.vector(strut.child_at))
             yield Cord((strut.parent, strut.child), ends)
+        for coupling in self.mechanism.couplings:
+            yield from self._belts(coupling)
+
+    def _belts(self, coupling: Coupling) -> Iterator[Cord]:
+        """Lines from the first joint of a coupling to the others, where these have places."""
+        joints = [
+            connection
+            for name, _ in coupling.terms
+            for connection in self.mechanism.connections
+            if name in (connection.name, *connection.coordinates, *connection.speeds)
+            and not isinstance(connection.joint, Planar | Floating)
+        ]
+        for other in joints[1:]:
+            first = joints[0]
+            ends = self.vector(first.at), self.vector(other.at)
+            if first.parent != other.parent or np.linalg.norm(ends[1] - ends[0]) > NEAR * self.size:
+                yield Cord(
+                    (first.parent, other.parent), (solids.triple(ends[0]), solids.triple(ends[1]))
+                )
 
 
 def _drawn(body: Body) -> Box | Cylinder | Sphere | None:

@@ -35,7 +35,7 @@ def solve_inputs(G: SX, need: SX, inertia: SX, weights: SX, independent: list[in
     """
     n, m = G.shape
     rank = len(independent)
-    if m == 0 or n == 0:  # nothing to drive with, or nothing left to drive
+    if m == 0 or n == 0 or rank == 0:  # nothing to drive with, to drive, or that motors move
         return SX.zeros(m)
     if rank == n:
         return Block.of(G).solve(need) if m == n else _least_effort(G, need, weights)

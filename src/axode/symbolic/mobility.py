@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BRACKET_TOLERANCE = 1e-7
 ZERO_SPEED = 1e-9
+MOST_COUPLINGS = 12  # lines of a report; a hand may have more
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Mobility:
     independent: tuple[str, ...]
     locked: tuple[str, ...]  # speeds that vanish in every motion
     conflicts: tuple[str, ...]
+    couplings: tuple[str, ...] = ()  # as equations between coordinates
 
     @property
     def integrable(self) -> int:
@@ -84,6 +86,8 @@ class Mobility:
         return [
             ("bodies", f"{self.bodies}, joints {self.joints}, independent loops {self.loops}"),
             ("speeds", f"{len(self.speeds)}: {_listed(self.speeds)}"),
+            *(("coupling", coupling) for coupling in self.couplings[:MOST_COUPLINGS]),
+            ("coupling", self._more_couplings()),
             ("rows", f"{self.rows}, rank {self.rank}" if self.rows else "none"),
             ("dropped", _listed(self.dropped)),
             ("indeterminate", _listed(self.indeterminate, "forces of ")),
@@ -94,6 +98,10 @@ class Mobility:
             ("never move", _listed(self.locked)),
             *(("conflict", conflict) for conflict in self.conflicts),
         ]
+
+    def _more_couplings(self) -> str:
+        more = len(self.couplings) - MOST_COUPLINGS
+        return f"... ({len(self.couplings)} in all)" if more > 0 else ""
 
 
 def _listed(names: tuple[str, ...], prefix: str = "", most: int = 12) -> str:
@@ -119,6 +127,7 @@ def mobility_of(equations: Equations) -> Mobility:
         rheonomic=system.rheonomic, actuation=equations.actuation,
         motors=system.forces.motors, independent=equations.independent,
         locked=_locked(system), conflicts=tuple(turning_conflicts(system)),
+        couplings=tuple(map(str, mechanism.couplings)),
     )  # fmt: skip
 
 
