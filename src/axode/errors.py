@@ -107,6 +107,28 @@ class NotApplicable(AxodeError):
     """A formulation or target that cannot accept this mechanism, and why."""
 
 
+class SelfCheckFailed(AxodeError):
+    """Derived equations that disagree with a second computation from the description.
+
+    Attributes:
+        disagreements: What differs and by how much, the largest first.
+    """
+
+    def __init__(self, mechanism: str, disagreements: Sequence[str], remedy: str) -> None:
+        self.disagreements = tuple(disagreements)
+        shown = [*disagreements[:5], *(["..."] if len(disagreements) > 5 else [])]
+        super().__init__(
+            "\n  ".join(
+                [
+                    f"mechanism '{mechanism}': the derived equations disagree with Newton's and "
+                    "Euler's laws of its bodies, computed from the description:",
+                    *shown,
+                    remedy,
+                ]
+            )
+        )
+
+
 class InvalidArgument(AxodeError, ValueError, TypeError):
     """An argument of the wrong size, type or value, with what was expected."""
 
@@ -140,6 +162,10 @@ class DoubtfulFile(Doubtful):
 
 class NotAsAsked(UserWarning):
     """A coordinate that was asked for, where a measure or the ground leaves it another value."""
+
+
+class StiffSystem(UserWarning):
+    """An explicit method that takes many short steps where an implicit one takes few."""
 
 
 class LeftOut(UserWarning):

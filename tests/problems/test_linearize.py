@@ -351,11 +351,11 @@ def test_attitude_of_an_upended_body_is_told_by_small_angles():
     level, upended = ax.linearize(model), ax.linearize(model, {"pitch": np.pi / 2 - 1e-6})
     assert level.states[:6] == ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
     assert upended.states[3:6] == ("base.rx", "base.ry", "base.rz")
-    # the rotation vector r of a body that spins with w changes by w + r x w / 2
+    # the rotation vector r from axes that spin with W changes by w + r x W
     spin = ax.linearize(
         model, {"base.wz": 2.0}, states=["base.rx", "base.ry", "base.wx", "base.wy"]
     )
-    assert np.allclose(spin.A[:2, :2], [[0, 1], [-1, 0]])
+    assert np.allclose(spin.A[:2, :2], [[0, 2], [-2, 0]])
 
 
 # -------------------------------------------------------------------------------- what is told

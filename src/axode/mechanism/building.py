@@ -83,7 +83,7 @@ class Builder:
     def build(self, document: Document) -> Mechanism:
         """The mechanism of all tables."""
         name = self.stem if document.name is None else document.name
-        self.mechanism = Mechanism(name, document.gravity)
+        self.mechanism = Mechanism(name, document.gravity, loop_tolerance=document.loop_tolerance)
         steps: tuple[tuple[str, Callable[[str, Any], None]], ...] = (
             ("body", self.body), ("joint", self.joint), ("loop", self.loop),
             ("wheel", self.wheel), ("caster", self.caster), ("contact", self.contact),

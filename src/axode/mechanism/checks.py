@@ -32,6 +32,8 @@ from axode.mechanism.topology import (
 )
 from axode.mechanism.wheels import Contact
 
+MAX_LOOP_TOLERANCE = 0.1  # beyond it, rows that hold something are taken for rounding
+
 
 def faults(mechanism: Mechanism) -> list[Fault]:
     """All faults of a description, in the order its parts are usually written."""
@@ -84,6 +86,10 @@ def _parameter_faults(mechanism: Mechanism) -> Iterator[Fault]:
                     "make the Parameter once and use it in both places")  # fmt: skip
     if not _all_finite(mechanism.gravity):
         yield Fault("mechanism", "", "gravity", "must be three finite numbers")
+    tolerance: object = mechanism.loop_tolerance
+    if not (isinstance(tolerance, int | float) and 0 <= tolerance <= MAX_LOOP_TOLERANCE):
+        message = f"must be a number from 0 to {MAX_LOOP_TOLERANCE:g}, got {tolerance!r}"
+        yield Fault("mechanism", "", "loop_tolerance", message)
     if not mechanism.bodies:
         yield Fault("mechanism", "", "", "has no body; add one and a joint that holds it")
 

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 
+LOOP_TOLERANCE = 1e-4  # numbers of five digits close a loop of several links to this
+
+
 @dataclass
 class Mechanism(CouplingMethods):
     """A description of a mechanism, grown by its `add_` methods.
@@ -56,6 +59,9 @@ class Mechanism(CouplingMethods):
     Args:
         name: What messages and files call it.
         gravity: Acceleration of gravity in the world [m/s^2].
+        loop_tolerance: How much constraints that follow from others may contradict them, as they
+            do where numbers were rounded: radians, and parts of the mechanism's length. They are
+            left out and reported; zero refuses them.
     """
 
     name: str
@@ -73,6 +79,7 @@ class Mechanism(CouplingMethods):
     prescribed: list[Prescribed] = field(default_factory=list)
     measures: list[Measure] = field(default_factory=list)
     home_coordinates: dict[str, float] = field(default_factory=dict)
+    loop_tolerance: float = LOOP_TOLERANCE
 
     def __post_init__(self) -> None:
         owner = f"mechanism '{as_name('mechanism', self.name)}'"
@@ -406,7 +413,10 @@ class Mechanism(CouplingMethods):
             raise MechanismError(f"mechanism {name}", found)
 
     def derive(
-        self, formulation: str = "recursive", independent: Sequence[str] | None = None
+        self,
+        formulation: str = "recursive",
+        independent: Sequence[str] | None = None,
+        self_check: bool = True,
     ) -> Equations:
         """Derive the equations of motion.
 
@@ -414,14 +424,17 @@ class Mechanism(CouplingMethods):
             formulation: "recursive", "complement", "multipliers", "lagrange", "virtual_work",
                 "spatial_operators" or "legs" (platforms); all give the same motion.
             independent: Names of the speeds to keep; chosen for you when left out.
+            self_check: Compare the equations with Newton's and Euler's laws of the bodies at two
+                states, and each main function when it is built; takes milliseconds.
 
         Raises:
             MechanismError: if the description is wrong.
             InvalidIndependent: if the speeds named cannot describe the motion.
+            SelfCheckFailed: if the equations are not those of the description.
         """
         from axode.symbolic.equations import derive
 
-        return derive(self.copy(), formulation, independent)
+        return derive(self.copy(), formulation, independent, self_check)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism to a TOML file that `axode.load` reads back exactly."""
@@ -433,7 +446,7 @@ class Mechanism(CouplingMethods):
         """An independent copy; later `add_` calls on one leave the other alone."""
         lists = {n: list(getattr(self, n)) for n in _LISTS}
         return Mechanism(self.name, self.gravity, home_coordinates=dict(self.home_coordinates),
-                         **lists)  # fmt: skip
+                         loop_tolerance=self.loop_tolerance, **lists)  # fmt: skip
 
     def __repr__(self) -> str:
         counted = [(len(self.bodies), "body", "bodies"), (len(self.connections), "joint", "joints")]

@@ -24,6 +24,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.positions import Path
 from axode.mechanism.tables import TABLES, TABLES_IN_TABLES, Document, Table, told
 
+_TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
 _FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names
 # Keys that say how parts hang together: without one of them, relations are not judged.
 _STRUCTURE = {"type", "parent", "child", "on", "body", "joint", "coordinates", "speeds",
@@ -171,7 +172,7 @@ class Findings:
             kind, name, keys = place[0], "", [".".join(place[1:])]
         else:
             kind, name, keys = "", "", place
-            self.structure_known &= place[0] in ("name", "gravity", *_FLAT)
+            self.structure_known &= place[0] in (*_TOP, *_FLAT)
         self.tell(kind, name, ".".join(keys), message)
         # a superfluous key in a table within a table leaves the rest of that table readable
         depth = len(keys) if item["type"] == "extra_forbidden" else 1
@@ -244,7 +245,7 @@ def _unknown_key(place: list[str], value: Any) -> str:
     message = f"unknown key '{place[-1]}'. "
     if len(place) == 3 and isinstance(value, dict):
         message += f'Names with dots stand in quotes: [{place[0]}."{place[1]}.{place[2]}"]. '
-    elif place[-1] in ("name", "gravity", *_FLAT) and len(place) == 3:
+    elif place[-1] in (*_TOP, *_FLAT) and len(place) == 3:
         message += "Keys of the whole file stand above the first [table]. "
     return message + suggest("key", place[-1], list(owner.model_fields) if owner else [])
 

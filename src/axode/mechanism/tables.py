@@ -25,6 +25,7 @@ from axode.mechanism.expressions import Expression, Scalar, as_scalar, parse_sca
 from axode.mechanism.geometry import AXES, NO_ROTATION, ORIGIN, as_rotation, as_vector
 from axode.mechanism.joints import JOINTS
 from axode.mechanism.measures import KINDS
+from axode.mechanism.mechanism import LOOP_TOLERANCE
 from axode.mechanism.wheels import WHEELS
 
 # values ------------------------------------------------------------------------------------------
@@ -444,6 +445,10 @@ class Document(Table):
 
     name: StrictStr | None = Field(None, description="The file's name unless given.")
     gravity: Vector = Field((0.0, 0.0, -9.81), description="In the world [m/s^2].")
+    loop_tolerance: Constant = Field(
+        LOOP_TOLERANCE,
+        description="How much redundant constraints may contradict others [rad, parts of length].",
+    )
     parameters: dict[str, Constant] = Field({}, description="Names and defaults, in SI units.")
     body: dict[str, BodyTable] = {}
     joint: dict[str, JointTable] = {}

@@ -20,7 +20,7 @@ from axode.mechanism.forces import Drive, JointDamper, JointSpring, Motor, Strut
 from axode.mechanism.geometry import AXES, ORIGIN
 from axode.mechanism.joints import JOINTS
 from axode.mechanism.measures import KINDS, Measure
-from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.mechanism import LOOP_TOLERANCE, Connection, Mechanism
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.wheels import WHEELS, Contact, Plane
 
@@ -36,9 +36,11 @@ def text_of(mechanism: Mechanism) -> str:
 
 
 def _document(mechanism: Mechanism) -> dict[str, Any]:
+    usual = mechanism.loop_tolerance == LOOP_TOLERANCE
     return {
         "name": mechanism.name,
         "gravity": _plain(mechanism.gravity),
+        "loop_tolerance": {} if usual else float(mechanism.loop_tolerance),
         "parameters": {p.name: p.default for p in parameters_of(mechanism).values()},
         "body": {body.name: _body(body) for body in mechanism.bodies},
         "joint": {joint.name: _connection(joint) for joint in mechanism.connections},

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.model import Model
-from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
+from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration, UnknownName
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
 from axode.problems.overruled import warn_of_overruled
@@ -20,6 +20,7 @@ Indices = npt.NDArray[np.intp]
 CLOSED = 1e-10  # [m or rad]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 STEPS = 200
+UNTOLD = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 LEAST_DAMPING, MOST_DAMPING = 1e-13, 1e6  # of the mean squared row length
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
@@ -317,6 +318,34 @@ class _Closure:
         )  # fmt: skip
 
 
+def _speeds_elsewhere(
+    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
+) -> Array | None:
+    """The same by another model, state by state, where the model's own rows are dependent."""
+    from axode.problems.switching import models_along
+
+    described = models_along(model, q, options)
+    if not described.elsewhere.any():
+        return None
+    nu = np.empty((len(q), len(model.independent)))
+    chosen = [model.speed_names.index(name) for name in model.independent]
+    for k, number in enumerate(described.made_by.tolist()):
+        other, at = described.models[number], slice(k, k + 1)
+        there = {
+            name: {n: v if np.ndim(v) == 0 else v[at] for n, v in value.items()}
+            if name == "parameters"
+            else np.broadcast_to(value, len(q))[at]
+            for name, value in options.items()
+        }
+        own = {name: values[at] for name, values in wanted.items()}
+        tells = np.linalg.svd(other.speed_map(q[at], **there)[0, chosen], compute_uv=False)
+        if tells.min(initial=1.0) < 1 / UNTOLD:
+            return None  # the user's speeds, not the rows, are what is singular
+        theirs = _consistent_speeds(other, q[at], own, there)
+        nu[k] = other.speeds(q[at], theirs, **there)[0, chosen]
+    return nu
+
+
 def _consistent_speeds(
     model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
 ) -> Array:
@@ -328,6 +357,10 @@ def _consistent_speeds(
             rest[:, model.independent.index(name)] = values
         return rest
     Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
+    if not np.abs(Theta).max(initial=0.0) < UNTOLD:
+        found = _speeds_elsewhere(model, q, wanted, options)
+        if found is not None:
+            return found
     rows, right = [], []
     for name, values in wanted.items():
         if name in model.speed_names:
@@ -339,6 +372,11 @@ def _consistent_speeds(
             rows.append(model.measures_jacobian(q, rest, **options)[:, j, q.shape[1] :])
             right.append(values - model.measures(q, rest, **options)[:, j])
     A, b = np.stack(rows, axis=1), np.stack(right, axis=1)
+    if not np.isfinite(A).all():
+        raise SingularConfiguration(
+            f"'{model.name}' is where its independent speeds {', '.join(model.independent)} do not "
+            "tell the others; give these speeds, or other coordinates"
+        )
     nu: Array = (np.linalg.pinv(A, rcond=1e-12) @ b[..., np.newaxis])[..., 0]
     miss = np.abs((A @ nu[..., np.newaxis])[..., 0] - b)
     if miss.max() > IMPOSSIBLE * max(1.0, np.abs(b).max()):

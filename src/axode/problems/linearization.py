@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from axode.errors import FileError, InvalidArgument, NotApplicable
 from axode.problems.assemble import State
+from axode.problems.co_moving import AT_REST, CoMoving
 from axode.problems.feedback import Reading, StateFeedback, feedback, full_name, lqr
 from axode.problems.reach import Reach, controllable, observable, poles_of, poles_text
 
 Array = npt.NDArray[np.float64]
-AT_REST = 1e-6  # [unit/s]: a slower drift is rounding, or a loop that is closed to rounding
 DEPENDS = 1e-9  # of the largest entry of a row: smaller ones are rounding
 WIDTH = 100  # characters of a printed line
 
@@ -41,6 +41,8 @@ class Linearization:
         changing: What keeps the operating point from lasting: independent speeds that change, or
             states that drift ever faster; empty at an equilibrium and in steady motion.
         dt: Time between samples [s]; 0 in continuous time.
+        axes: Axes that move along with a steady motion, in which the states are counted.
+        carried: States that mean something else in axes that stand still.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Linearization:
     held: Mapping[str, float]
     changing: tuple[str, ...] = ()
     dt: float = 0.0
+    axes: CoMoving = field(default_factory=CoMoving)
+    carried: tuple[str, ...] = ()
 
     # what it says ------------------------------------------------------------------------------
 
@@ -82,8 +86,8 @@ class Linearization:
 
     @property
     def equilibrium(self) -> bool:
-        """Whether the operating point lasts and none of the states drifts."""
-        return self.steady and bool((np.abs(self.drift) < AT_REST).all())
+        """Whether the operating point lasts, in axes that stand still, and no state drifts."""
+        return self.steady and not self.axes.rates and bool((np.abs(self.drift) < AT_REST).all())
 
     @property
     def controllable(self) -> Reach:
@@ -122,6 +126,7 @@ class Linearization:
             A=self.A[np.ix_(keep, keep)], B=self.B[keep], C=self.C[np.ix_(outputs, keep)],
             D=self.D[outputs], x0=self.x0[keep], y0=self.y0[outputs], drift=self.drift[keep],
             readings=tuple(self.readings[k] for k in keep),
+            carried=tuple(name for name in self.carried if name in names),
         )  # fmt: skip
 
     def _closure(self, names: Sequence[str], outputs: Sequence[Array]) -> tuple[list[str], str]:
@@ -190,11 +195,22 @@ class Linearization:
             InvalidArgument: if modes that do not die out cannot be moved or cost nothing, naming
                 the states.
         """
-        return lqr(self, Q, R)
+        return self._readable(lqr(self, Q, R))
 
     def state_feedback(self, K: Any) -> StateFeedback:
         """Feedback with gains of your own: a matrix (inputs, states), or {input: {state: gain}}."""
-        return feedback(self, K)
+        return self._readable(feedback(self, K))
+
+    def _readable(self, law: StateFeedback) -> StateFeedback:
+        """A law that reads no state which is counted in moving axes."""
+        used = [n for n in self.carried if np.abs(law.K[:, self.states.index(n)]).max() > DEPENDS]
+        if used:
+            raise InvalidArgument(
+                f"a law cannot read {', '.join(used)}: they are counted in axes that turn "
+                f"({self.axes}).\n  Linearise on states that turn with nothing, such as measures "
+                "of your own: mechanism.measure(name, function)."
+            )
+        return law
 
     # told --------------------------------------------------------------------------------------
 
@@ -224,6 +240,10 @@ class Linearization:
         return ", ".join(f"{n} = {x:.4g}" for n, x in pairs) or "zero"
 
     def _kind(self) -> str:
+        if self.axes.rates:
+            moving = [n for n, x in zip(self.states, self.drift, strict=True) if abs(x) > AT_REST]
+            more = f", with a steady motion of {', '.join(moving)}" if moving else ""
+            return f"a steady motion, states counted in axes that turn: {self.axes}{more}"
         if self.equilibrium:
             return "an equilibrium"
         if not self.steady:
@@ -239,6 +259,7 @@ class Linearization:
         return {"model": self.name, "states": list(self.states), "inputs": list(self.inputs),
                 "outputs": list(self.outputs), **arrays, "dt": self.dt, "units": dict(self.units),
                 "held": dict(self.held), "poles": poles, "equilibrium": self.equilibrium,
+                "axes": dict(self.axes.rates),
                 "controllable": str(self.controllable), "observable": str(self.observable),
                 "point": self.point.as_dict()}  # fmt: skip
 

@@ -14,11 +14,20 @@ from axode.codegen.model import Model, Options
 from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
 from axode.mechanism.topology import tree_order
 from axode.problems.assemble import State, signal_name
+from axode.problems.co_moving import (
+    AT_REST,
+    CoMoving,
+    co_moving,
+    later_states,
+    nearby_states,
+    taken_out,
+)
 from axode.problems.feedback import Reading
 from axode.problems.given import refuse_no_model
-from axode.problems.linearization import AT_REST, Linearization
+from axode.problems.linearization import Linearization
 from axode.problems.observables import Observables
 from axode.problems.operating_point import inputs_there, operating_point, settled
+from axode.problems.pivots import LIES_FLAT, flattest_wheel
 
 if TYPE_CHECKING:
     from axode.symbolic.linearization import Chart, Derivatives
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 ALONE = 1e-8  # of a rate's largest derivative: a smaller rest is rounding
 DISTINCT = 1e-7  # smallest singular value of unit gradients: below, states repeat each other
+VARIES = 1e-6  # of the largest entry of A: less may come of the integration
 FASTEST = 1e6  # speed that a unit independent speed may cause: beyond, these are singular
 
 # charts of a model, by what was asked of it: linearising along a motion makes them once
@@ -73,7 +83,8 @@ def linearize(
     if not made.steady:
         warnings.warn(
             f"'{model.name}' is at no equilibrium and in no steady motion there: "
-            f"{', '.join(made.changing)} change, and the linear model holds only near that moment. "
+            f"{', '.join(made.changing)} change, or how they depend on the states, and the linear "
+            "model holds only near that moment. "
             'Its .drift tells the rates; input="hold" finds inputs that keep the speeds, '
             "settle=True the equilibrium next to it.",
             NotAnEquilibrium, stacklevel=2,
@@ -97,6 +108,9 @@ def _tangents(observables: Observables, q: Array, options: Any) -> Array:
     tangents = tangent_basis(observables.equations, R, q)
     if tangents is None:
         raise _singular(observables.model, "the constraints lose rank")
+    flat, words = flattest_wheel(observables.model, q, options)
+    if flat < LIES_FLAT:
+        raise _singular(observables.model, words)
     if not np.abs(observables.model.speed_map(q, **options)).max(initial=0.0) < FASTEST:
         speeds = ", ".join(observables.model.independent)
         raise _singular(
@@ -121,7 +135,13 @@ class _Task:
     """One operating point, and the linear models of it."""
 
     def __init__(
-        self, observables: Observables, point: State, u: Array, options: dict[str, Any]
+        self,
+        observables: Observables,
+        point: State,
+        u: Array,
+        options: dict[str, Any],
+        axes: CoMoving | None = None,
+        reference: Array | None = None,
     ) -> None:
         model = observables.model
         self.model, self.observables, self.point, self.u = model, observables, point, u
@@ -130,6 +150,8 @@ class _Task:
         self.p = model.parameter_vector(options.get("parameters"))
         self._charts = _CHARTS.setdefault(model, {})
         self.tangents = _tangents(observables, point.q, options)
+        self.reference = point.q if reference is None else reference
+        self.axes = axes or co_moving(observables, point, u, self.t, self.p)
 
     def names(self, given: Sequence[str], kind: str) -> tuple[str, ...]:
         """Full names of what the user calls states or outputs."""
@@ -164,12 +186,13 @@ class _Task:
     def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> Derivatives:
         from axode.symbolic.linearization import Chart
 
-        if (states, outputs) not in self._charts:
+        key = (states, outputs, tuple(self.axes.weights.tolist()) if self.axes.rates else ())
+        if key not in self._charts:
             o = self.observables
             x, y = ([o.expression(n) for n in names] for names in (states, outputs))
-            self._charts[states, outputs] = Chart(o.equations, x, y, o.reference)
-        chart = self._charts[states, outputs]
-        return chart.at(self.point.q, self.point.nu, self.u, self.t, self.p)
+            self._charts[key] = Chart(o.equations, x, y, o.reference, taken_out(o, self.axes))
+        point = self.point
+        return self._charts[key].at(point.q, point.nu, self.u, self.t, self.p, self.reference)
 
     def linear(
         self, states: tuple[str, ...], outputs: tuple[str, ...], inputs: list[int]
@@ -195,16 +218,48 @@ class _Task:
             d.x, self.u[inputs], d.y, d.x_dot, self.point, units,
             tuple(self._reading(n, x) for n, x in zip(states, d.x.tolist(), strict=True)),
             dict(zip(m.inputs, self.u.tolist(), strict=True)), self._changing(A, d.x_dot, states),
+            axes=self.axes, carried=self._carried(states),
         )  # fmt: skip
+
+    def _carried(self, states: tuple[str, ...]) -> tuple[str, ...]:
+        """States that the motion of the axes changes at rates that differ from place to place."""
+        if not self.axes.rates:
+            return ()
+        sizes = np.zeros(len(states))
+        for q, nu in nearby_states(self.model, self.point):
+            point = State(q, nu, 0.0, self.model, self.point.options)
+            task = _Task(self.observables, point, self.u, dict(self._options), self.axes, q)
+            carried = task._there(states, ()).carried_by_z @ task.tangents
+            sizes = np.maximum(sizes, np.abs(carried).max(axis=1, initial=0.0))
+        return tuple(n for n, size in zip(states, sizes.tolist(), strict=True) if size > AT_REST)
 
     def _changing(self, A: Array, drift: Array, states: tuple[str, ...]) -> tuple[str, ...]:
         """Independent speeds that change, be they states or not; else states whose rates do."""
+        if self.axes.proven:
+            return ()
         known = {"q": self.point.q, "nu": self.point.nu, "u": self.u}
         speeds = self.model.evaluate("forward_dynamics", known, self._options)
         accelerated = zip(self.model.independent, speeds.tolist(), strict=True)
         bent = zip(states, (A @ drift).tolist(), strict=True)
         return (tuple(name for name, rate in accelerated if abs(rate) > AT_REST)
-                or tuple(name for name, rate in bent if abs(rate) > AT_REST))  # fmt: skip
+                or tuple(name for name, rate in bent if abs(rate) > AT_REST)
+                or self._varying(A, states))  # fmt: skip
+
+    def _varying(self, A: Array, states: tuple[str, ...]) -> tuple[str, ...]:
+        """States whose rates depend on the states in another way a little later."""
+        from axode.symbolic.linearization import on_states
+
+        if self.observables.equations.system.rheonomic:
+            return ()
+        for point in later_states(self.model, self.point, self.u):
+            options = dict(self._options)
+            task = _Task(self.observables, point, self.u, options, self.axes, self.reference)
+            d = task._there(states, ())
+            there, _ = on_states(d.x_dot_by_z @ task.tangents, d.x_by_z @ task.tangents)
+            off = np.abs(there - A).max(axis=1) > VARIES * max(1.0, np.abs(A).max())
+            if off.any():
+                return tuple(n for n, bad in zip(states, off.tolist(), strict=True) if bad)
+        return ()
 
     def _reading(self, name: str, value: float) -> Reading:
         angle = self.observables.small_angles.get(name)

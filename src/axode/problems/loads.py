@@ -28,6 +28,7 @@ from axode.problems.motions import equations_of
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate
+ROUNDED = 10.0  # times what dropped rows have of their own: likewise
 SHARED = 1e-6  # part of a row that may change without upsetting equilibrium
 UNBALANCED = 1e-6  # of the force a motion needs: more than this the contacts cannot carry
 
@@ -78,9 +79,12 @@ def ground_forces(
     for row, name in zip(touches, model.contacts, strict=True):
         weights[row] = stiffness[name]
     weights[touches] /= weights[touches].mean()
-    lam, null = _least_norm(A, need, np.sqrt(weights))
+    report = equations_of(model).system.report
+    nearly = set(range(len(report.rests))) - set(report.kept)
+    rounding = ROUNDED * max((report.rests[r] for r in nearly), default=0.0)
+    lam, null = _least_norm(A, need, np.sqrt(weights), max(RANK, rounding))
     left = need - np.einsum("tri,tr->ti", A, lam)
-    allowed = UNBALANCED * np.abs(need).max(initial=1e-12)
+    allowed = max(UNBALANCED, rounding) * np.abs(need).max(initial=1e-12)
     unbalanced = np.abs(left).max(axis=-1, initial=0.0) > allowed
     lam, evenness, redistributed = _shared(lam, null, touches, np.sqrt(weights[touches]))
     evenness[unbalanced] = -np.inf
@@ -125,11 +129,11 @@ def _by_contact(
 # sharing -----------------------------------------------------------------------------------------
 
 
-def _least_norm(A: Array, need: Array, root: Array) -> tuple[Array, list[Array]]:
+def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array, list[Array]]:
     """Forces of least weighted norm with A' lambda = need, and what may be added: (rows, free)."""
     scaled = A * root[:, np.newaxis]
     U, s, Vt = np.linalg.svd(scaled)  # rows x rows, min, speeds x speeds
-    small = s > RANK * s.max(axis=-1, keepdims=True)
+    small = s > rank * s.max(axis=-1, keepdims=True)
     inverse = np.where(small, 1 / np.where(small, s, 1.0), 0.0)
     k = s.shape[-1]
     inner = inverse * np.einsum("tki,ti->tk", Vt[:, :k], need)

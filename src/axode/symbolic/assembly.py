@@ -12,15 +12,18 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.errors import LoopNotClosed
 from axode.mechanism.topology import coupled_by, tree_order
 from axode.symbolic.constraints import Row, column_of
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.least_norm import LeastNorm
+from axode.symbolic.open_loops import NEARLY, not_closed
 from axode.symbolic.spatial import SX
 
 CLOSED = 1e-10  # [m or rad]: a residual below this is closed, in machines of metres
 STEPS = 60
+STILL = 1e-9  # [rad or of the size]: a shorter step ends the search
+FUTILE = 1e-3  # part of a step: if no longer one helps, none does
+TIGHT = 1e-9  # of the largest singular value: smaller ones are zero, whatever the tolerance
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
 JUMP = 2.0  # a step that closing makes longer than this leaves the branch
@@ -31,15 +34,22 @@ DRIVEN = 0.5  # how far one step of the clock may take a sample
 
 @dataclass(frozen=True)
 class Assembly:
-    """Position residuals of a mechanism and their derivative, ready for numbers."""
+    """Position residuals of a mechanism and their derivative, ready for numbers.
+
+    Rows that follow from others may contradict them by as much as `tolerance`, in radians and in
+    parts of the mechanism's extent: then closed means closed as nearly as the rows allow.
+    """
 
     tree: Tree
     rows: tuple[Row, ...]  # the holonomic ones
     parameters: np.ndarray
     function: ca.Function = field(repr=False)
+    tolerance: float = 0.0
 
     @classmethod
-    def of(cls, tree: Tree, rows: list[Row], parameters: np.ndarray) -> Assembly:
+    def of(
+        cls, tree: Tree, rows: list[Row], parameters: np.ndarray, tolerance: float = 0.0
+    ) -> Assembly:
         """From all rows of a mechanism; those without a residual do not matter here."""
         holonomic = tuple(row for row in rows if row.residual is not None)
         residual = column_of([row.residual for row in holonomic if row.residual is not None])
@@ -49,12 +59,16 @@ class Assembly:
             "residual", [tree.q, tree.t, tree.parameters],
             [everything, ca.jacobian(everything, tree.q)],
         )  # fmt: skip
-        return cls(tree, holonomic, parameters, function)
+        return cls(tree, holonomic, parameters, function, tolerance)
 
     def residual(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Of the holonomic rows alone."""
         values: np.ndarray = np.array(self.function(q, t, self.parameters)[0]).ravel()
         return values[: len(self.rows)]
+
+    def relative_residual(self, q: np.ndarray) -> np.ndarray:
+        """The same in radians and in parts of the mechanism's extent."""
+        return np.asarray(self.residual(q) / self._row_lengths[: len(self.rows)])
 
     def home(self) -> np.ndarray:
         """The configuration named by the mechanism's home, zero elsewhere, quaternions unit."""
@@ -98,9 +112,25 @@ class Assembly:
             q[four] = q[four] / length if length > 0 else [1.0, 0.0, 0.0, 0.0]
         return q
 
-    def close(self, q: np.ndarray, t: float = 0.0) -> tuple[np.ndarray, float]:
-        """Nearest closed configuration by damped minimum-norm Newton steps, and its residual."""
-        q = self.normalised(q)
+    def close(
+        self, q: np.ndarray, t: float = 0.0, tolerance: float | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Nearest closed configuration by damped minimum-norm Newton steps, and its residual.
+
+        Args:
+            q: Where to begin.
+            t: Time [s].
+            tolerance: Instead of the assembly's own.
+        """
+        cut = self.tolerance if tolerance is None else tolerance
+        sparse = self.function.size1_out(0) > DENSE
+        found, error = self._search(self.normalised(q), t, None if sparse else cut)
+        if sparse and cut and not self.exact(error):
+            nearly = self._search(self.normalised(q), t, cut)
+            found, error = min((found, error), nearly, key=lambda pair: pair[1])
+        return found, error
+
+    def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
         best, best_error = q, np.inf
         for _ in range(STEPS):
             r, J = self.function(q, t, self.parameters)
@@ -109,20 +139,54 @@ class Assembly:
                 break
             if error < best_error:
                 best, best_error = q, error
-            if error < CLOSED * 1e-3 * self._size:
+            if error < CLOSED * 1e-3 * self.size:
                 break
-            step = self._step(r, J)
-            q = q - self._length(q, step, np.array(r), t) * step
+            step = self._step(r, J, cut)
+            if cut and np.abs(step / self.coordinate_lengths).max(initial=0.0) < STILL:
+                break
+            length = self._length(q, step, np.array(r), t)
+            if cut and length < FUTILE:  # what is left, surplus rows leave open
+                break
+            q = q - length * step
         return self.normalised(best), best_error
 
-    def _step(self, r: ca.DM, J: ca.DM) -> np.ndarray:
+    def exact(self, error: float) -> bool:
+        """Whether a residual is nothing but rounding."""
+        return error <= CLOSED * self.size
+
+    def reached(self, q: np.ndarray, error: float, t: float = 0.0) -> bool:
+        """Whether a search ended where all is closed, exactly or as nearly as the rows allow."""
+        if self.exact(error) or not self.tolerance or not np.isfinite(error):
+            return self.exact(error)
+        r, J = self.function(q, t, self.parameters)
+        if np.abs(np.array(r).ravel() / self._row_lengths).max() > self.tolerance:
+            return False
+        step = self._step(r, J, self.tolerance) / self.coordinate_lengths
+        return bool(np.abs(step).max(initial=0.0) < np.sqrt(STILL))
+
+    def _step(self, r: ca.DM, J: ca.DM, cut: float | None) -> np.ndarray:
         """The shortest step that closes if all is linear; rank may be short (redundant rows)."""
-        if r.shape[0] > DENSE:
-            step = self._sparse.solve(J @ ca.diag(ca.DM(self._lengths)), r)
-        else:
-            dense = np.array(J) * self._lengths
-            step = np.linalg.lstsq(dense, np.array(r).ravel(), rcond=1e-9)[0]
-        return np.asarray(self._lengths * step)
+        if cut is None:
+            step = self._sparse.solve(J @ ca.diag(ca.DM(self.coordinate_lengths)), r)
+            return np.asarray(self.coordinate_lengths * step)
+        if cut:
+            U, s, Vt = np.linalg.svd(self._scaled(J), full_matrices=False)
+            solid = s > NEARLY * cut * s.max(initial=0.0)
+            if solid.sum() < (s > TIGHT * s.max(initial=0.0)).sum():  # some rows nearly follow
+                right = np.array(r).ravel() / self._row_lengths
+                step = Vt[solid].T @ ((U[:, solid].T @ right) / s[solid])
+                return np.asarray(self._units_of_columns * step)
+        dense = np.array(J) * self.coordinate_lengths
+        step = np.linalg.lstsq(dense, np.array(r).ravel(), rcond=TIGHT)[0]
+        return np.asarray(self.coordinate_lengths * step)
+
+    def _scaled(self, J: ca.DM) -> np.ndarray:
+        scaled: np.ndarray = np.array(J) * self._units_of_columns / self._row_lengths[:, np.newaxis]
+        return scaled
+
+    def scaled_jacobian(self, q: np.ndarray) -> np.ndarray:
+        """Derivative of the holonomic rows by the coordinates: radians and parts of the extent."""
+        return self._scaled(self.function(q, 0.0, self.parameters)[1])[: len(self.rows)]
 
     @cached_property
     def _sparse(self) -> LeastNorm:
@@ -130,7 +194,7 @@ class Assembly:
 
     def _length(self, q: np.ndarray, step: np.ndarray, r: np.ndarray, t: float) -> float:
         """Halve a step until it improves; a long one never helps on a circle."""
-        longest = float(np.abs(step / self._lengths).max(initial=0.0))
+        longest = float(np.abs(step / self.coordinate_lengths).max(initial=0.0))
         length = min(1.0, 1.0 / max(longest, 1e-300))
         size = float(np.linalg.norm(r))
         for _ in range(12):
@@ -144,40 +208,29 @@ class Assembly:
         """The closed configuration next to home.
 
         Raises:
-            LoopNotClosed: naming the row that stays open.
+            LoopNotClosed: naming the rows that stay open.
         """
         q, error = self.close(self.home())
-        if error > CLOSED * self._size:
-            # the zero configuration is often singular (all links in line): try beside it
+        if self.reached(q, error):
+            return q
+        # the zero configuration is often singular (all links in line): try beside it
+        for tolerance in dict.fromkeys((self.tolerance, 0.0)):
             generator = np.random.default_rng(1)
-            tries = [self.close(self.home() + generator.normal(0, spread, q.size) * self._lengths)
-                     for spread in SPREADS for _ in range(4)]  # fmt: skip
+            spreads = [self.coordinate_lengths * spread for spread in SPREADS for _ in range(4)]
+            aside = [spread * generator.normal(size=q.size) for spread in spreads]
+            starts = [self.home(), *(self.home() + way for way in aside)]
+            tries = [self.close(start, tolerance=tolerance) for start in starts]
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
-        if error > CLOSED * self._size:
-            raise self._open(q)
-        return q
+            if self.exact(error):
+                return q
+            loosely = [found for found, open_by in tries if self.reached(found, open_by)]
+            if loosely:
+                return min(loosely, key=self.distance)
+        raise not_closed(self, q)
 
-    def _open(self, q: np.ndarray) -> LoopNotClosed:
-        residual = self.residual(q)
-        worst = int(np.argmax(np.abs(residual)))
-        row = self.rows[worst]
-        configuration = dict(zip(self.tree.coordinate_names, map(float, q), strict=True))
-        remedy = (
-            "No configuration near home closes it: check the lengths, or name a configuration near "
-            "a closed one with mechanism.home(...)."
-        )
-        if row.kind == "touch":
-            side = "above" if residual[worst] > 0 else "below"
-            remedy = (
-                f"The wheel's lowest point stays {side} the ground: put its centre one radius "
-                "above it, or let the base move up and down."
-            )
-        if row.kind == "coupling":
-            remedy = (
-                "The offsets of the couplings, or those and the loops, contradict each other: give "
-                "them offsets that one configuration has, or leave this coupling out."
-            )
-        return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)
+    def distance(self, q: np.ndarray) -> float:
+        """How far a configuration is from home: radians, or parts of the mechanism's size."""
+        return float(np.linalg.norm((q - self.home()) / self.coordinate_lengths))
 
     def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
         """Random closed configurations on home's branch."""
@@ -187,20 +240,20 @@ class Assembly:
             for _ in range(3 * count):
                 if len(found) == count:
                     return found
-                way = generator.normal(0, spread, home.size) * self._lengths
+                way = generator.normal(0, spread, home.size) * self.coordinate_lengths
                 q = self._walked(home, way)
                 if q is not None:
-                    found.append(self._driven(q, generator) if self._timed else q)
+                    found.append(self._driven(q, generator) if self.timed else q)
         return found or [home]
 
     @cached_property
-    def _timed(self) -> bool:
+    def timed(self) -> bool:
         """Whether closing depends on the time."""
         residuals = [row.residual for row in self.rows if row.residual is not None]
         return any(ca.depends_on(residual, self.tree.t) for residual in residuals)
 
     @cached_property
-    def _size(self) -> float:
+    def size(self) -> float:
         """How large the mechanism is about home [m], one at least."""
         home = self.home()
         linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
@@ -208,10 +261,34 @@ class Assembly:
         return max(1.0, float(np.ptp(self._places(home), axis=0).max(initial=0.0)), float(gap))
 
     @cached_property
-    def _lengths(self) -> np.ndarray:
+    def extent(self) -> float:
+        """Length [m] to which errors of position are compared: the mechanism's, or its levers'."""
+        linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
+        angular = np.array([unit != "m" for unit in self._units], dtype=bool)
+        home = self.home()
+        J = np.array(self.function(home, 0.0, self.parameters)[1])[: len(self.rows)]
+        levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
+        length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
+        return length if 0.0 < length < np.inf else 1.0
+
+    @cached_property
+    def _row_lengths(self) -> np.ndarray:
+        """What counts as one unit of each residual: a radian, or the mechanism's extent."""
+        own = [self.extent if row.unit == "m" else 1.0 for row in self.rows]
+        return np.array(own + [1.0] * len(self.tree.quaternions))
+
+    @cached_property
+    def _units_of_columns(self) -> np.ndarray:
+        return np.array([self.extent if unit == "m" else 1.0 for unit in self._units])
+
+    @cached_property
+    def _units(self) -> list[str]:
+        return [u for c in tree_order(self.tree.mechanism) for u in c.joint.coordinate_units]
+
+    @cached_property
+    def coordinate_lengths(self) -> np.ndarray:
         """What counts as one unit of each coordinate: a radian, or the mechanism's size."""
-        units = [u for c in tree_order(self.tree.mechanism) for u in c.joint.coordinate_units]
-        return np.array([self._size if unit == "m" else 1.0 for unit in units])
+        return np.array([self.size if unit == "m" else 1.0 for unit in self._units])
 
     def _places(self, q: np.ndarray) -> np.ndarray:
         """Where the bodies' frames are: bodies x 3."""
@@ -235,8 +312,8 @@ class Assembly:
     def _followed(self, q: np.ndarray, until: float) -> np.ndarray | None:
         for t in np.linspace(0.0, until, WALK + 1)[1:]:
             closed, error = self.close(q, float(t))
-            way = np.abs(closed - q) / self._lengths
-            if error > CLOSED * self._size or way.max(initial=0.0) > DRIVEN:
+            way = np.abs(closed - q) / self.coordinate_lengths
+            if way.max(initial=0.0) > DRIVEN or not self.reached(closed, error, float(t)):
                 return None
             q = closed
         return q
@@ -251,7 +328,7 @@ class Assembly:
         for _ in range(WALK):
             closed, error = self.close(q + step)
             far = np.linalg.norm(closed - q) > JUMP * np.linalg.norm(step)
-            if error > CLOSED * self._size or far:
+            if far or not self.reached(closed, error):
                 return None
             q = closed
         return q

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.symbolic.constraints import Row
-from axode.symbolic.dynamics import carry_inward, without_axis
+from axode.symbolic.dynamics import carried_inward, without_axis
 from axode.symbolic.frames import ROOT
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.linear import Factor
@@ -147,7 +147,9 @@ class ClusterSolve:
     def _carry(self, i: int, inertia: tuple[SX, SX, SX], wrench: tuple[SX, SX]) -> None:
         link = self.tree.links[i]
         if link.parent != ROOT:
-            carry_inward(link, inertia, wrench, self.I, self.H, self.M, self.n, self.f)
+            felt = carried_inward(link, inertia, wrench)
+            for sums, part in zip((self.I, self.H, self.M, self.n, self.f), felt, strict=True):
+                sums[link.parent] = sums[link.parent] + part
 
     def _inward_alone(self, cluster: Cluster) -> _Solved:
         """A link whose joint is free: (D5), on the link's own side."""

@@ -5,6 +5,11 @@ places. A state is any set of functions x(q, nu), and its rate follows by the ch
 
 .. math:: \dot x = \frac{\partial x}{\partial q}\,\dot q
           + \frac{\partial x}{\partial\nu}\,\dot\nu + \frac{\partial x}{\partial t}.   \tag{D12}
+
+Of a motion that is steady in axes which move along with it, by a field X of the states z, the same
+states are counted in these axes:
+
+.. math:: \dot x = \frac{\partial x}{\partial z}\,(f - X).                       \tag{D16}
 """
 
 from __future__ import annotations
@@ -107,25 +112,42 @@ class Derivatives:
     y_by_z: Array
     x_dot_by_u: Array
     y_by_u: Array
+    carried_by_z: Array  # of the rates that the axes' own motion gives the states
 
 
 class Chart:
-    """Functions of the state whose values and derivatives are asked for at many points."""
+    """Functions of the state whose values and derivatives are asked for at many points.
 
-    def __init__(self, e: Equations, x: Sequence[SX], y: Sequence[SX], reference: SX) -> None:
+    Rates are those in axes that move: without the motion of the axes, a field of q and nu.
+    """
+
+    def __init__(
+        self,
+        e: Equations,
+        x: Sequence[SX],
+        y: Sequence[SX],
+        reference: SX,
+        axes: SX | None = None,
+    ) -> None:
         state, shown = (ca.vertcat(SX(0, 1), *items) for items in (x, y))
         z = ca.vertcat(e.q, e.nu)
         by_z = ca.jacobian(state, z)
         rate = by_z @ ca.vertcat(e.q_dot, e.forward_dynamics) + ca.jacobian(state, e.t)  # (D12)
+        carried = SX.zeros(state.shape[0]) if axes is None else by_z @ axes
+        rate -= carried  # (D16)
         values: list[SX] = [state, rate, shown, by_z, ca.jacobian(rate, z), ca.jacobian(shown, z),
-                            ca.jacobian(rate, e.u), ca.jacobian(shown, e.u)]  # fmt: skip
+                            ca.jacobian(rate, e.u), ca.jacobian(shown, e.u),
+                            ca.jacobian(carried, z)]  # fmt: skip
         self._function = ca.Function(
             "chart", [e.q, e.nu, e.u, e.t, e.p, reference], [ca.densify(v) for v in values]
         )
 
-    def at(self, q: Array, nu: Array, u: Array, t: float, p: Array) -> Derivatives:
-        """Everything at one state, small angles counted from there."""
-        found = [np.array(v.full()) for v in map(ca.DM, self._function(q, nu, u, t, p, q))]
+    def at(
+        self, q: Array, nu: Array, u: Array, t: float, p: Array, reference: Array | None = None
+    ) -> Derivatives:
+        """Everything at one state, small angles counted from there or from a reference."""
+        origin = q if reference is None else reference
+        found = [np.array(v.full()) for v in map(ca.DM, self._function(q, nu, u, t, p, origin))]
         names = [field.name for field in fields(Derivatives)]
         parts = {n: v.ravel() if n in ("x", "x_dot", "y") else v
                  for n, v in zip(names, found, strict=True)}  # fmt: skip

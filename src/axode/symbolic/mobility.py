@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 BRACKET_TOLERANCE = 1e-7
+BRACKET_NOISE = 1e-9  # of the lengths of both fields: what differences of their derivatives leave
 ZERO_SPEED = 1e-9
 MOST_COUPLINGS = 12  # lines of a report; a hand may have more
 
@@ -133,7 +134,8 @@ def mobility_of(equations: Equations) -> Mobility:
 
 def configuration_dof(system: System) -> int:
     """How many coordinates the constraints on positions leave free."""
-    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic]
+    loose = set(system.report.loose)  # they contradict others a little and do not count
+    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
     ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
     return len(system.tree.speed_names) - max(ranks, default=0)
 
@@ -185,16 +187,20 @@ def reachable_dimension(system: System, most: int) -> int:
                     continue
                 bracket = ca.jtimes(Y, tree.q, X) - ca.jtimes(X, tree.q, Y)  # (C9)
                 candidate = np.column_stack([found, value(bracket)])
-                if _independent(candidate):
+                # a bracket that vanishes leaves rounding errors, and long fields large ones
+                terms = np.linalg.norm(value(X)) * np.linalg.norm(value(Y))
+                if _independent(candidate, float(terms)):
                     found = candidate
                     fresh.append(bracket)
         newest = fresh
     return found.shape[1]
 
 
-def _independent(columns: np.ndarray) -> bool:
+def _independent(columns: np.ndarray, terms: float) -> bool:
+    """Whether the last column is none of rounding errors and not spanned by the others."""
     lengths = np.linalg.norm(columns, axis=0)
-    if lengths[-1] < BRACKET_TOLERANCE or not np.isfinite(columns).all():
+    least = max(BRACKET_TOLERANCE, BRACKET_NOISE * terms)
+    if lengths[-1] < least or not np.isfinite(columns).all():
         return False
     return bool(np.linalg.svd(columns / lengths, compute_uv=False)[-1] > BRACKET_TOLERANCE)
 

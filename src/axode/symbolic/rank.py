@@ -2,11 +2,13 @@ r"""Which rows hold something, which speeds may be chosen (C, N).
 
 Rows that vanish everywhere (an upright wheel on a planar base cannot leave the ground) and rows
 that follow from the others wherever the mechanism can be (the second wheel of an axle cannot slide
-sideways if the first cannot) are left out, and said to be.
+sideways if the first cannot) are left out, and said to be. Numbers that were rounded when they were
+written make such rows contradict the others a little; a tolerance says how much is a little.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from axode.symbolic.constraints import Row
 
 RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
+AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
 NOTHING_NEW = 1e-10  # of a row's length: less than this may be rounding
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
 VALID = 1e-6  # smallest singular value at which a choice still describes the motion
@@ -21,15 +24,28 @@ VALID = 1e-6  # smallest singular value at which a choice still describes the mo
 
 @dataclass(frozen=True)
 class DroppedRow:
-    """A row that was left out, why, and the rows it follows from."""
+    """A row that was left out, why, and the rows it follows from.
+
+    Attributes:
+        name: Of the row.
+        follows_from: Names of kept rows; none if it vanishes.
+        disagreement: By how much it contradicts them where they hold, at the configurations that
+            were tried; zero if it does so by rounding errors only.
+        unit: Of the disagreement: of the row's residual, or of none if it is a velocity's.
+    """
 
     name: str
     follows_from: tuple[str, ...]
+    disagreement: float = 0.0
+    unit: str = ""
 
     def __str__(self) -> str:
+        off = f"{self.disagreement:.2g} {self.unit}".strip()
         if not self.follows_from:
-            return f"{self.name} (vanishes everywhere)"
-        return f"{self.name} (follows from {', '.join(self.follows_from)})"
+            within = f" to within {off}" if self.disagreement else ""
+            return f"{self.name} (vanishes everywhere{within})"
+        within = f", to within {off}" if self.disagreement else ""
+        return f"{self.name} (follows from {', '.join(self.follows_from)}{within})"
 
 
 @dataclass(frozen=True)
@@ -44,31 +60,61 @@ class RankReport:
     all_matrices: tuple[np.ndarray, ...] = ()  # per sample: A of all rows
     singular_samples: int = 0
     home_matrix: tuple[np.ndarray, ...] = ()  # A of the kept rows at home, where motions start
+    rests: tuple[float, ...] = ()  # per row: what the kept ones do not span, of its scale
+    tolerance: float = 0.0  # up to which rests were taken for rounding
+    loose: tuple[int, ...] = ()  # rows that were dropped though they contradict kept ones
+    extent: float = 1.0  # [m] of the mechanism, for the tolerance
 
 
-def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
-    """Judge rows by their values at several feasible configurations."""
+def analyse(
+    rows: list[Row],
+    matrices: list[np.ndarray],
+    tolerance: float = 0.0,
+    hold: Collection[int] = (),
+) -> RankReport:
+    """Judge rows by their values at several feasible configurations.
+
+    Args:
+        rows: All of them.
+        matrices: Their entries at each configuration.
+        tolerance: What of a row may be rounding, in parts of the rows of its kind.
+        hold: Rows to which the tolerance does not apply.
+    """
     size = matrices[0].shape[1]
-    scales = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices)
-                       for r in range(len(rows))])  # fmt: skip
+    own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices)
+                    for r in range(len(rows))])  # fmt: skip
+    scales = _scales(rows, own)
+    free = np.array([0.0 if r in hold else tolerance for r in range(len(rows))])
+    least = np.maximum(RANK_TOLERANCE * own, free * scales)
     kept: list[int] = []
     dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
+    left = np.zeros(len(rows))
     spans = [_Span(size) for _ in matrices]
     for r in range(len(rows)):
-        if scales[r] < RANK_TOLERANCE:
+        if own[r] < max(RANK_TOLERANCE, least[r]):
             dropped.append((r, np.zeros(0)))
+            left[r] = own[r] / scales[r]
             continue
         rests = [span.rest(A[r]) for span, A in zip(spans, matrices, strict=True)]
-        if all(np.abs(rest).max() < RANK_TOLERANCE * scales[r] for rest in rests):
-            weights = [np.abs(_coefficients(A[kept], A[r])) for A in matrices]
+        sizes = np.array([np.abs(rest).max() for rest in rests])
+        left[r] = sizes.max() / scales[r]
+        if r not in hold and least[r] <= sizes.max() < AMPLIFIED * tolerance * scales[r]:
+            # rounding errors of the rows it follows from count as often as it takes these rows
+            taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
+            terms = scales[r] + np.array(taken) @ scales[kept]
+            follows = bool((sizes < tolerance * terms).all())
+        else:
+            follows = bool((sizes < least[r]).all())
+        if follows:
+            weights = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
             dropped.append((r, np.max(weights, axis=0)))
             continue
         kept.append(r)
         for span, rest, A in zip(spans, rests, matrices, strict=True):
-            span.add(rest, A[r])
+            span.add(rest, A[r], tolerance)
     reports = tuple(
         DroppedRow(rows[r].name, tuple(rows[kept[i]].name for i, c in enumerate(weights)
-                                       if abs(c) > 1e-6))
+                                       if abs(c) > max(1e-6, tolerance)))
         for r, weights in dropped
     )  # fmt: skip
     # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
@@ -78,7 +124,43 @@ def analyse(rows: list[Row], matrices: list[np.ndarray]) -> RankReport:
     bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
     regular = tuple(basis for basis in bases if basis is not None)
     return RankReport(tuple(kept), reports, tuple(indeterminate), regular, kept_matrices,
-                      tuple(matrices), len(bases) - len(regular))  # fmt: skip
+                      tuple(matrices), len(bases) - len(regular), rests=tuple(left.tolist()),
+                      tolerance=tolerance)  # fmt: skip
+
+
+def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
+    """Sizes to which rounding is compared: turning rows are of unit vectors, others of levers."""
+    largest: dict[str, float] = {}
+    for row, size in zip(rows, own.tolist(), strict=True):
+        if row.unit == "m" and size > RANK_TOLERANCE:
+            largest[row.chord] = max(largest.get(row.chord, 0.0), size)
+    return np.array([largest.get(row.chord, 1.0) if row.unit == "m" else 1.0 for row in rows])
+
+
+def describe_dropped(
+    rows: list[Row], report: RankReport, scales: np.ndarray, kept: list[int]
+) -> tuple[DroppedRow, ...]:
+    """Why rows other than some to keep can be left out: which of those each follows from.
+
+    Args:
+        rows: All of them.
+        report: What they amount to.
+        scales: Their usual sizes, zero of those that vanish everywhere.
+        kept: The rows to keep.
+    """
+    found = []
+    for r, row in enumerate(rows):
+        if r in kept:
+            continue
+        follows = np.zeros(len(kept))
+        if scales[r] > 0.0:
+            weights = [np.abs(_coefficients(A[kept], A[r], report.tolerance))
+                       for A in report.all_matrices]  # fmt: skip
+            follows = np.max(weights, axis=0)
+        least = max(1e-6, report.tolerance)
+        names = (rows[k].name for k, c in zip(kept, follows, strict=True) if c > least)
+        found.append(DroppedRow(row.name, tuple(names)))
+    return tuple(found)
 
 
 class _Span:
@@ -95,16 +177,16 @@ class _Span:
             row = row - basis.T @ (basis @ row)
         return row
 
-    def add(self, rest: np.ndarray, row: np.ndarray) -> None:
+    def add(self, rest: np.ndarray, row: np.ndarray, tolerance: float = 0.0) -> None:
         """One row more, and what of it was not spanned."""
         length = float(np.linalg.norm(rest))
-        if length > NOTHING_NEW * float(np.linalg.norm(row)):
+        if length > max(NOTHING_NEW, tolerance) * float(np.linalg.norm(row)):
             self._basis[self._count] = rest / length
             self._count += 1
 
 
-def _coefficients(basis: np.ndarray, row: np.ndarray) -> np.ndarray:
-    c: np.ndarray = np.linalg.lstsq(basis.T, row, rcond=1e-10)[0]
+def _coefficients(basis: np.ndarray, row: np.ndarray, tolerance: float) -> np.ndarray:
+    c: np.ndarray = np.linalg.lstsq(basis.T, row, rcond=max(1e-10, tolerance))[0]
     return c
 
 

@@ -16,7 +16,9 @@ from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, Un
 from axode.mechanism.joints import Floating, Planar
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
+from axode.mechanism.wheels import Contact
 from axode.symbolic.assembly import Assembly
+from axode.symbolic.closing import close_loops
 from axode.symbolic.complement import Complement, Leg
 from axode.symbolic.constraints import (
     Row,
@@ -25,17 +27,16 @@ from axode.symbolic.constraints import (
     matrix_of,
     prescribed_rows,
 )
-from axode.symbolic.contacts import contact_rows
+from axode.symbolic.contacts import axis_along_normal, contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
 from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
 from axode.symbolic.kinematics import Tree, build_tree
 from axode.symbolic.loops import loop_rows
-from axode.symbolic.rank import VALID, RankReport, analyse, complete, condition_of
+from axode.symbolic.rank import VALID, RankReport, complete, condition_of
 from axode.symbolic.spatial import SX, RigidInertia
 
 FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
-LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice of speeds helps
-SAMPLES = 5  # feasible configurations at which rank is judged
+LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,10 @@ class System:
         return matrix_of(self.kept, self.tree.v.shape[0])
 
     @cached_property
-    def A_function(self) -> ca.Function:
-        """The same for numbers q, t and p."""
-        return ca.Function("A", [self.tree.q, self.tree.t, self.tree.parameters], [self.A])
+    def all_rows_function(self) -> ca.Function:
+        """A of all rows, dropped ones included, for numbers q, t and p."""
+        A = ca.densify(matrix_of(list(self.rows), self.tree.v.shape[0]))
+        return ca.Function("A", [self.tree.q, self.tree.t, self.tree.parameters], [A])
 
     @cached_property
     def b(self) -> SX:
@@ -134,6 +136,23 @@ class System:
                     J[i, speed] = value
             legs.append(Leg(rows, F, J))
         return tuple(legs)
+
+    @cached_property
+    def leaning(self) -> tuple[Contact, ...]:
+        """Wheels whose axis turns against the ground's normal, so that they may come to lie flat.
+
+        Judged from the samples: four wheels on one plane keep their body level.
+        """
+        wheels = [contact for contact in self.mechanism.contacts if contact.wheel.has_axis]
+        if not wheels:
+            return ()
+        tree = self.tree
+        cosines = ca.vertcat(*[axis_along_normal(tree, contact) for contact in wheels])
+        if not ca.depends_on(cosines, tree.q):
+            return ()
+        function = ca.Function("c", [tree.q, tree.t, tree.parameters], [ca.densify(cosines)])
+        values = np.array([function(q, 0.0, self.defaults).full().ravel() for q in self.samples])
+        return tuple(w for w, c in zip(wheels, np.ptp(values, axis=0), strict=True) if c > LEANS)
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:
@@ -185,17 +204,15 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     defaults = np.array([parameter.default for parameter in parameters.values()])
     tree = build_tree(mechanism, {**symbols, "t": t}, t, p)
     rows = _all_rows(tree)
-    assembly = Assembly.of(tree, rows, defaults)
-    home = assembly.closed_home()
-    samples = assembly.samples(home, SAMPLES)
     function = ca.Function("A", [tree.q, t, p], [matrix_of(rows, tree.v.shape[0])])
 
     def A(q: np.ndarray) -> np.ndarray:
         return np.array(ca.DM(function(q, 0.0, defaults)).full())
 
-    report = analyse(rows, [A(q) for q in samples])
-    at_home = A(home)[list(report.kept)]
-    report = replace(report, home_matrix=(at_home,))
+    closed = close_loops(tree, rows, defaults, A)
+    home, samples = closed.home, closed.samples
+    at_home = A(home)[list(closed.report.kept)]
+    report = replace(closed.report, home_matrix=(at_home,))
     if not report.null_bases:
         raise Immobile(
             f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
@@ -207,58 +224,8 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         raise _immobile(mechanism, tree, rows, report)
     forces = applied_forces(tree)
     chosen = _choose(mechanism, tree, report, independent)
-    return System(mechanism, tree, tuple(rows), report, tuple(samples), home, assembly, forces,
-                  tuple(chosen), defaults, tuple(parameters))  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RowsThere:
-    """The kept rows at one configuration."""
-
-    matrix: np.ndarray
-    scales: np.ndarray  # their usual largest entries
-
-    @cached_property
-    def _svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        U, s, Vt = np.linalg.svd(self.matrix / self.scales[:, np.newaxis])
-        return U, s, Vt
-
-    @property
-    def lost(self) -> bool:
-        """Whether they have lost rank."""
-        s = self._svd[1]
-        return bool(s[-1] < LOST_RANK * s[0])
-
-    @property
-    def weakest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the rows that are nearest to dependent, and the speeds that they set free."""
-        U, s, Vt = self._svd
-        return U[:, len(s) - 1], Vt[len(s) - 1]
-
-    @property
-    def null_space(self) -> np.ndarray:
-        """Speeds that they allow, in columns."""
-        return self._svd[2][len(self.matrix) :].T
-
-
-def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
-    """The kept rows at a configuration, a time and values of the parameters."""
-    kept = np.array(ca.DM(system.A_function(q, t, p)).full())
-    usual = np.array([np.abs(M).max(axis=1) for M in system.report.matrices]).max(axis=0)
-    return RowsThere(kept, usual.clip(1e-300))
-
-
-def repartitioned(system: System, rows: RowsThere) -> System:
-    """The same system on the independent speeds that do best where some rows were evaluated."""
-    from scipy.linalg import qr  # takes a while to import, and few systems come here
-
-    Z = rows.null_space
-    # column-pivoted QR: the speeds whose directions are farthest apart
-    pivots = qr(Z.T, pivoting=True, mode="economic")[2][: Z.shape[1]]
-    # an entry may vanish here by chance: where it can be seen is judged from all samples
-    matrices = (rows.matrix, *system.report.matrices)
-    report = replace(system.report, matrices=matrices, null_bases=(Z,), home_matrix=(rows.matrix,))
-    return replace(system, report=report, independent=tuple(sorted(int(j) for j in pivots)))
+    return System(mechanism, tree, tuple(rows), report, tuple(samples), home, closed.assembly,
+                  forces, tuple(chosen), defaults, tuple(parameters))  # fmt: skip
 
 
 def _all_rows(tree: Tree) -> list[Row]:
@@ -289,7 +256,7 @@ def _refuse_contradictions(
             b = np.array(function(q, t, defaults)).ravel()
             v = np.linalg.lstsq(A[kept], b[kept], rcond=None)[0]
             wrong = np.abs(A @ v - b)
-            if wrong.max() > 1e-6 * max(1.0, np.abs(b).max()):
+            if wrong.max() > max(1e-6, report.tolerance) * max(1.0, np.abs(b).max()):
                 name = rows[int(np.argmax(wrong))].name
                 raise MechanismError(f"mechanism '{mechanism.name}'", [Fault(
                     "prescribed", "", name.removesuffix(".prescribed"),
