@@ -14,7 +14,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs lock clean distclean
+.PHONY: help demo test lint format bench soak docs lock clean distclean
 
 help:  ## say what there is to make
 	@echo "make TARGET, where TARGET is"
@@ -40,6 +40,10 @@ format: $(STAMP)  ## rewrite the sources in the house format
 
 bench: $(STAMP)  ## correctness first, then times against other libraries
 	$(BIN)/python -m benchmarks.run $(ARGS)
+
+soak: $(STAMP)  ## 10 000 random mechanisms against the oracle; about an hour, into benchmarks/results
+	$(BIN)/python -m tests.oracle.soak --jobs $(JOBS) \
+	  --out benchmarks/results/$$(date -u +%F)-soak.json $(ARGS)
 
 docs: $(STAMP)  ## the manual, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site

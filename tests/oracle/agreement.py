@@ -11,13 +11,12 @@ import numpy as np
 import axode as ax
 from axode.oracle.dynamics import Oracle
 from axode.symbolic.equations import Equations
-from axode.symbolic.self_check import SelfCheck
+from axode.symbolic.self_check import EXPLAINED, SelfCheck
 
 # Everything but a defect: the description is wrong, does not close or does not move.
 REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
 # of the terms of every sum
 AGREE = 1e-9
-FEW = 1e8  # a condition that leaves fewer digits than are asked for
 WELL_CONDITIONED = 1e5  # of the inertia on the independent speeds: beyond it digits are lost
 
 
@@ -37,11 +36,18 @@ class Verdict:
         return max(self.errors.values(), default=0.0)
 
 
-def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
-    """Derive a mechanism by the default formulation and by rivals, and hold all to the oracle."""
+def judge(mechanism: ax.Mechanism, rivals: Sequence[str], *, bodies: bool = True) -> Verdict:
+    """Derive a mechanism by the default formulation and by rivals, and hold all to the oracle.
+
+    Args:
+        mechanism: What to derive.
+        rivals: Other formulations.
+        bodies: Whether to solve for all bodies in maximal coordinates, too.
+    """
     verdict = Verdict(mechanism.name)
     try:
         equations = mechanism.derive()
+        _ = equations.forward_dynamics  # whose inertia may be refused only now
     except REFUSALS as refusal:
         verdict.refused = type(refusal).__name__
         return verdict
@@ -57,25 +63,21 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str]) -> Verdict:
             continue
         for key, error in function_errors(rival, check).items():
             verdict.errors[f"{name} {key}"] = error
-        # these invert the inertia of the tree, with the digits that it has: the check refuses them
-        inverts = name in ("multipliers", "spatial_operators")
-        if inverts and verdict.errors[f"{name} direct"] > AGREE and digits_lost(check) > FEW:
-            verdict.lost = f"{name}: {verdict.errors.pop(f'{name} direct'):.1e}"
-    verdict.errors |= body_errors(equations, check)
+        # solved with the digits that the inertias leave; the self-check refuses these functions
+        for key in (f"{name} direct", f"{name} inertia"):
+            if verdict.errors[key] > AGREE and is_explained(verdict.errors[key], check):
+                verdict.lost = f"{name}: {verdict.errors.pop(key):.1e}"
+    if bodies:
+        verdict.errors |= body_errors(equations, check)
     wrong = {key: error for key, error in verdict.errors.items() if not error <= AGREE}
     if wrong:
         verdict.failed = ", ".join(f"{key} off by {error:.1e}" for key, error in wrong.items())
     return verdict
 
 
-def digits_lost(check: SelfCheck) -> float:
-    """Condition of the tree's inertia, or of the system of all bodies if that is worse."""
-    worst = 1.0
-    for state in check.states:
-        M = check.oracle.mass_matrix(state.q)
-        solution = check.oracle.solve(state.q, state.v, state.u, check.instant)
-        worst = max(worst, float(np.linalg.cond(M)), solution.condition)
-    return worst
+def is_explained(error: float, check: SelfCheck) -> bool:
+    """Whether the equations leave no more digits than these."""
+    return any(error <= EXPLAINED * check.condition(state) for state in check.states)
 
 
 def function_errors(equations: Equations, check: SelfCheck) -> dict[str, float]:

@@ -102,11 +102,17 @@ def rotation_matrix(rotation: Rotation) -> Matrix:
 
 def _nearest_rotation(matrix: Matrix) -> Matrix:
     """Return the rotation next to a matrix that is one but for the rounding of its entries."""
-    if any(isinstance(entry, Expression) for row in matrix for entry in row):
-        return matrix
-    R = np.array(matrix, dtype=float)
+    R = np.array([[numeric(entry) for entry in row] for row in matrix])
     if not np.isfinite(R).all() or np.abs(R.T @ R - np.eye(3)).max() < ORTHOGONAL:
         return matrix
+    if any(isinstance(entry, Expression) for row in matrix for entry in row):
+        # one step of Newton's towards it, R (3 - R^T R) / 2, as a formula
+        square = product(transposed(matrix), matrix)
+        half = tuple(
+            tuple(plus(1.5 * (i == j), times(-0.5, entry)) for j, entry in enumerate(row))
+            for i, row in enumerate(square)
+        )
+        return product(matrix, half)  # type: ignore[arg-type]
     U, _, Vt = np.linalg.svd(R)
     return tuple(tuple(snap(float(x)) for x in row) for row in U @ Vt)  # type: ignore[return-value]
 

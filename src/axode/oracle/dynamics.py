@@ -122,10 +122,16 @@ class Oracle(Machine):
         )
 
     def mass_matrix(self, q: Array) -> Array:
-        """Inertia on all joint speeds, constraints aside: J^T M J and the rotors."""
-        J = self.jacobian(q)
-        M = self._mass(self.frames(q))
-        return np.asarray(J.T @ M @ J + np.diag(self.armature))
+        """Inertia on all joint speeds, constraints aside: of every body at its mass centre."""
+        J, frames = self.jacobian(q), self.frames(q)
+        M = np.diag(self.armature)
+        for body in range(1, len(self.body_names)):
+            w, u = J[6 * body - 6 : 6 * body - 3], J[6 * body - 3 : 6 * body]
+            at_centre = u + cross(w.T, turned(frames.R[body], self.centre[body])).T
+            own = frames.R[body].T @ w
+            M = M + own.T @ self.tensor[body] @ own
+            M = M + self.mass[body] * at_centre.T @ at_centre
+        return np.asarray(M)
 
     # all bodies at once --------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from axode.mechanism.topology import coordinate_of, speed_of
 from axode.mechanism.wheels import Contact, Mecanum
 from axode.oracle.joints import Placed, held_directions, rate_matrix, speed_directions
 from axode.oracle.machine import Frames, Machine
@@ -104,7 +105,8 @@ def constraint_rows(machine: Machine, frames: Frames, q: Array, t: float) -> lis
     rows = [row for loop in machine.loops for row in _loop_rows(machine, frames, loop)]
     for contact in machine.mechanism.contacts:
         rows += _contact_rows(machine, frames, contact)
-    speeds = speed_forms(machine, frames) if machine.mechanism.prescribed else []
+    related = machine.mechanism.couplings or machine.mechanism.prescribed
+    speeds = speed_forms(machine, frames) if related else []
     for name, weights, motion in _relations(machine, q, t):
         rows.append(Row(name, _combined(speeds, weights), motion))
     return rows
@@ -164,15 +166,29 @@ def wheel_directions(
 def _relations(machine: Machine, q: Array, t: float) -> Iterator[tuple[str, dict[int, Array], Jet]]:
     """Linear relations between joint speeds: name, weights by speed, and the motion they follow.
 
-    A prescribed coordinate is one: its row of q_dot = N v. Others of this kind belong here.
+    Couplings add coefficients times rates to zero; a prescribed coordinate has a rate given.
     """
+    for coupling in machine.mechanism.couplings:
+        total: dict[int, Array] = {}
+        for name, coefficient in coupling.terms:
+            for j, weight in _rate_of(machine, q, name).items():
+                total[j] = total.get(j, np.asarray(0.0)) + machine.value(coefficient) * weight
+        yield f"{coupling.name}.coupling", total, Jet(0.0)
     for prescribed in machine.mechanism.prescribed:
-        k = machine.coordinates.index(prescribed.coordinate)
-        joint = next(j for j in machine.joints if j.q.start <= k < j.q.stop)
-        N = rate_matrix(joint, q[..., joint.q])[..., k - joint.q.start, :]
-        weights = {j: N[..., j - joint.v.start] for j in range(joint.v.start, joint.v.stop)}
+        weights = _rate_of(machine, q, prescribed.coordinate)
         motion = motion_at(prescribed.motion, machine.parameters, t)
         yield f"{prescribed.coordinate}.prescribed", weights, motion
+
+
+def _rate_of(machine: Machine, q: Array, name: str) -> dict[int, Array]:
+    """The rate of a coordinate or joint as weights on the speeds, or just the speed it names."""
+    coordinate = coordinate_of(machine.mechanism, name)
+    if coordinate is None:
+        return {machine.speeds.index(str(speed_of(machine.mechanism, name))): np.asarray(1.0)}
+    k = machine.coordinates.index(coordinate)
+    joint = next(j for j in machine.joints if j.q.start <= k < j.q.stop)
+    N = rate_matrix(joint, q[..., joint.q])[..., k - joint.q.start, :]
+    return {j: N[..., j - joint.v.start] for j in range(joint.v.start, joint.v.stop)}
 
 
 def _combined(forms: list[Form], weights: dict[int, Array]) -> Form:

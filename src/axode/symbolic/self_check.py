@@ -28,6 +28,7 @@ SLACK = 10.0  # on what open loops and rows that are only nearly dependent add t
 # The best of solvers leaves 1e-13 of the largest forces in every equation, small ones included:
 # so much of them counts that AGREEMENT allows this.
 SOLVED = 1e-4
+EXPLAINED = 1e-14  # of the condition of the equations: a difference that it is reason enough for
 INSTANT = 0.37  # [s]: any instant but the special one at zero
 STATES = 2
 CHECKED = ("forward_dynamics", "inverse_dynamics", "mass_matrix")
@@ -113,7 +114,7 @@ class SelfCheck:
         found = [*self._tree_differences(), *self._row_differences()]
         self._refuse(found)
 
-    def _refuse(self, found: Sequence[Disagreement]) -> None:
+    def _refuse(self, found: Sequence[Disagreement], remedy: str = REMEDY) -> None:
         worst: dict[str, float] = {}
         for item in found:
             if not item.error <= AGREEMENT:  # which is also how NaN comes here
@@ -122,7 +123,7 @@ class SelfCheck:
         if worst:
             ordered = sorted(worst, key=lambda what: -worst[what])
             told = [f"{what}: off by {worst[what]:.1e} of its terms" for what in ordered]
-            raise SelfCheckFailed(self.system.mechanism.name, told, REMEDY)
+            raise SelfCheckFailed(self.system.mechanism.name, told, remedy)
 
     def _tree_differences(self) -> Iterator[Disagreement]:
         system, oracle = self.system, self.oracle
@@ -217,7 +218,27 @@ class SelfCheck:
             result = np.array(ca.DM(function(*[values[a] for a in arguments]))).ravel()
             errors = self.function_errors(i, name, result, nu_dot)
             speeds = [self.system.tree.speed_names[j] for j in self.system.independent]
-            self._refuse([_worst(errors, [f"{name}, motion of {speed}" for speed in speeds])])
+            found = _worst(errors, [f"{name}, motion of {speed}" for speed in speeds])
+            if not found.error <= AGREEMENT:
+                self._refuse([found], self._function_remedy(state, found.error))
+
+    def _function_remedy(self, state: State, error: float) -> str:
+        condition = self.condition(state)
+        if not error <= EXPLAINED * condition:
+            return REMEDY
+        return (
+            f"The equations have condition {condition:.0e}: masses, moments or constraints of very "
+            "different size, more than double precision can solve for. Enlarge the smallest masses "
+            "and moments, remove angles and lengths that are only rounding, try another "
+            "formulation, or take the digits there are with derive(self_check=False)."
+        )
+
+    def condition(self, state: State) -> float:
+        """Of the tree's inertia, or of the system of all bodies if that is worse."""
+        kept = {row.name for row in self.system.kept}
+        solution = self.oracle.solve(state.q, state.v, state.u, INSTANT, kept)
+        inertia = self.oracle.mass_matrix(state.q)
+        return max(float(np.linalg.cond(inertia)) if inertia.size else 1.0, solution.condition)
 
     def function_errors(self, i: int, name: str, result: Array, nu_dot: Array) -> Array:
         """By how much a function's result at a state misses each equation of motion."""
