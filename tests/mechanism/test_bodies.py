@@ -269,3 +269,12 @@ def test_unphysical_inertia_is_computed_with_if_that_is_said(moments):
     np.testing.assert_allclose(model.mass_matrix([0.3]), [[3.0 * 0.4**2 + moments[2]]])
     with pytest.raises(ax.MechanismError, match="must be finite"):
         crank(1.0, ax.Inertia(np.nan, 1, 1, unphysical=True)).check()
+
+
+def test_zeros_with_rounding_are_zeros_where_zeros_are_meant():
+    crank(0.27, ax.Inertia(0, 0, 0, xz=2.4e-35, ideal=True)).check()
+    crank(0.27, ax.Inertia(1e-30, -1e-30, 1e-20, ideal=True)).check()
+    with pytest.raises(ax.MechanismError, match="inertia: must be positive definite"):
+        crank(0.27, ax.Inertia(0, 0, 0, xz=2.4e-35)).check()
+    with pytest.raises(ax.MechanismError, match="inertia: must be positive definite"):
+        crank(0.27, ax.Inertia(0, 0, 0, xz=2.4e-10, ideal=True)).check()

@@ -76,8 +76,10 @@ def test_a_body_that_weighs_nothing_but_for_rounding_is_massless(mass):
 
 @pytest.mark.parametrize(("moment", "digits"), [(1e-11, 5), (1e-10, 6)])
 def test_lost_digits_are_warned_of(moment, digits):
-    with pytest.warns(Doubtful, match=f"leave direct dynamics about {digits} digits; look at plat"):
+    words = f"leave direct dynamics about {digits} digits; look at plat"
+    with pytest.warns(Doubtful, match=words) as caught:
         model = planar_platform(1e-9, moment).derive().compile("interpreter")
+    assert caught[0].filename == __file__
     error = direct_after_inverse(model)
     assert error < 10.0 ** (1 - digits)
 
@@ -144,3 +146,24 @@ def motors_everywhere(bot):
     for connection in bot.connections:
         bot.add_motor(connection.name, connection.name)
     return bot
+
+
+@pytest.mark.parametrize("multiplier", [2.0, -0.3, 1e-3])
+def test_a_coupling_gives_inertia_to_a_massless_body(multiplier):
+    """What follows a heavy arm has its inertia, and adds nothing to it."""
+    geared = motors_everywhere(arms("h", "l"))
+    geared.drives.pop()
+    geared.add_mimic("gear", "lift1", "lift0", multiplier=multiplier, offset=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Doubtful)
+        equations = geared.derive(independent=["turn.rate", "lift0.rate"])
+    model = equations.compile("interpreter")
+    alone = motors_everywhere(arms("h")).derive(independent=list(equations.independent))
+    alone = alone.compile("interpreter")
+    lift = 0.4
+    value = {"turn": 0.2, "lift0": lift, "lift1": multiplier * lift + 0.1}
+    q, short = ([value[name] for name in m.coordinates] for m in (model, alone))
+    nu, u = [0.3, -0.7], [0.5, 0.2]
+    np.testing.assert_allclose(
+        model.forward_dynamics(q, nu, u), alone.forward_dynamics(short, nu, u), rtol=1e-12
+    )

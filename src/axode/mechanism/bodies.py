@@ -30,6 +30,7 @@ from axode.mechanism.geometry import (
 # Relative; a thin disk meets the triangle rule with equality, and data sheets give three digits.
 TRIANGLE_TOLERANCE = 5e-3
 ROUNDING = 1e-9
+POINT_SIZE = 1e-18  # inertia per mass [m^2] of what is a point but for rounding
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,10 @@ class Inertia:
     def vanishes(self) -> bool:
         """Whether all entries are zero, at the defaults of parameters."""
         return not any(numeric(entry) for entry in self.entries)
+
+    def is_point(self, mass: float) -> bool:
+        """Whether all entries are zero but for rounding, in a body of this mass."""
+        return all(abs(numeric(entry)) <= POINT_SIZE * mass for entry in self.entries)
 
     def fault(self) -> str | None:
         """Why no rigid body can have this inertia, or None."""
@@ -366,7 +371,9 @@ class Body:
             yield "mass", f"must be > 0 kg, got {shown(self.mass)}{remedy}"
         if not all(math.isfinite(numeric(c)) for c in self.com):
             yield "com", "must be finite"
-        fault = None if mass == 0 and self.inertia.vanishes else self.inertia.fault()
+        fault = self.inertia.fault()
+        if self.is_idealised and self.inertia.is_point(mass):
+            fault = None
         if fault and (massive or massless or not self._inertia_follows(mass)):
             yield "inertia", fault
         if self.shape is not None:

@@ -79,7 +79,7 @@ def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Elemen
 
 
 def decode(data: bytes, remarks: list[tuple[int, str, str]]) -> str | None:
-    """The text of an XML file in the encoding that it begins with or declares, UTF-8 unless given.
+    """Decode an XML file by the encoding that it begins with or declares, UTF-8 unless given.
 
     Bytes that are not of that encoding, as in comments written elsewhere, are replaced.
 
@@ -110,7 +110,7 @@ def decode(data: bytes, remarks: list[tuple[int, str, str]]) -> str | None:
 
 
 def _without_declaration(text: str, remarks: list[tuple[int, str, str]]) -> str:
-    """The text without an XML declaration that stands behind something else."""
+    """Remove an XML declaration that stands behind something else."""
     found = _DECLARATION.search(text)
     if found is None or found.start() == 0:
         return text

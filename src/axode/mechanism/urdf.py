@@ -130,7 +130,7 @@ def _require_robot(robot: Element, source: str) -> None:
 
 
 def _find_macros(robot: Element, source: str) -> list[Element]:
-    """Definitions of xacro; whatever makes parts of the robot is refused."""
+    """Find definitions of xacro; whatever makes parts of the robot is refused."""
     waiting, definitions = [robot], []
     while waiting:
         element = waiting.pop()

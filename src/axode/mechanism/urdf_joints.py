@@ -26,7 +26,7 @@ class JointReader:
     owner: Owner
 
     def read(self, element: Element) -> Joint:
-        """The joint with all its numbers."""
+        """Read the joint with all its numbers."""
         owner = self.owner
         kind = written = self._type(element)
         at, angles = owner.origin(element)
@@ -69,7 +69,7 @@ class JointReader:
         return kind
 
     def _axis(self, element: Element, kind: str) -> tuple[str, Numbers]:
-        """The type and axis; without a direction there is nothing to turn about or slide along."""
+        """Read type and axis; without a direction there is nothing to turn about or slide along."""
         axis = self.owner.axis(element)
         if axis is not None:
             return kind, axis
@@ -92,7 +92,7 @@ class JointReader:
 
 
 def follow(joints: dict[str, Joint]) -> dict[str, Joint]:
-    """The joints, each with what it really follows.
+    """Resolve what each joint follows.
 
     A leader that cannot move, and a multiplier of zero, hold a joint at its offset. A leader that
     is unknown or has several coordinates leads nothing.
@@ -130,7 +130,7 @@ def _follow(joint: Joint, joints: dict[str, Joint]) -> Joint:
 
 
 def _hold(joint: Joint, position: float) -> Joint:
-    """A joint that stays where it is."""
+    """Fix a joint where it is."""
     R = matrix(joint.angles)
     axis = np.array(joint.axis)
     at: Any = joint.at

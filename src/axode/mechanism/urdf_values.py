@@ -28,7 +28,6 @@ RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
 LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
 MANY_TURNS = 100.0  # [rad]
 ANGLE_ROUNDING = 1e-13  # of angles that programs compute [rad]
-POINT_SIZE = 1e-18  # inertia per mass [m^2] of what is a point but for rounding
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers"}
 AS_WRITTEN = "used as written"
@@ -42,15 +41,15 @@ class Findings:
     deviations: list[tuple[Fault, str]] = field(default_factory=list)
 
     def all_faults(self) -> list[Fault]:
-        """Faults and deviations alike, by line."""
+        """List faults and deviations alike, by line."""
         return _by_line([*self.faults, *(fault for fault, _ in self.deviations)])
 
     def only_faults(self) -> list[Fault]:
-        """The faults by line."""
+        """List the faults by line."""
         return _by_line(self.faults)
 
     def with_remedies(self) -> list[Fault]:
-        """The deviations by line; each message ends with what was done."""
+        """List the deviations by line; each message ends with what was done."""
         return _by_line(
             replace(fault, message=f"{fault.message} -> {done}") for fault, done in self.deviations
         )
@@ -85,13 +84,13 @@ class Owner:
         self.findings.deviations.append((fault, done))
 
     def count(self) -> int:
-        """How much has been found until now."""
+        """Count what has been found until now."""
         return len(self.findings.faults) + len(self.findings.deviations)
 
     # numbers -------------------------------------------------------------------------------------
 
     def words(self, element: Element, attribute: str) -> list[str]:
-        """The words of an attribute; commas between them are blanks."""
+        """Split an attribute into words; commas between them are blanks."""
         text = element.attributes.get(attribute, "")
         if "," in text and re.fullmatch(r"[^,]+(,\s+[^,\s]+)+\s*", text):
             self.note(element, f"{element.tag} {attribute}", "has commas", "taken as blanks")
@@ -220,8 +219,8 @@ class Owner:
         ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = entries.tolist()
         inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)
-        if np.abs(entries).max() <= POINT_SIZE * mass:
-            return replace(inertia, ideal=True, unphysical=inertia.fault() is not None)
+        if inertia.is_point(mass):
+            return replace(inertia, ideal=True)
         fault = inertia.fault()
         if fault:
             self.note(tensor, "inertia", fault, AS_WRITTEN)
@@ -269,7 +268,7 @@ class Owner:
 
 
 def exact_angle(text: str) -> float:
-    """An angle [rad]; a multiple of a right angle where it is written as one.
+    """Read an angle [rad]: a multiple of a right angle where it is written as one.
 
     That is a decimal number which shows the first digits of the multiple, ten of them rounded, or
     more of them rounded or cut off, or which differs from it as computed numbers do. Zeros then
@@ -291,7 +290,7 @@ def exact_angle(text: str) -> float:
 
 
 def matrix(rotation: Numbers) -> np.ndarray:
-    """The matrix of roll, pitch, yaw or of a quaternion."""
+    """Compute the matrix of roll, pitch, yaw or of a quaternion."""
     return np.array(rotation_matrix(rotation), dtype=float)  # type: ignore[arg-type]
 
 

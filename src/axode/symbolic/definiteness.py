@@ -69,7 +69,7 @@ def find_missing_inertia(system: System) -> MechanismError | None:
 
 
 def suspicious_bodies(mechanism: Mechanism) -> list[Body]:
-    """Bodies that may lack inertia: idealised, or far lighter than the heaviest."""
+    """List the bodies that may lack inertia: idealised, or far lighter than the heaviest."""
     heaviest = max((numeric(body.mass) for body in mechanism.bodies), default=0.0)
     return [b for b in mechanism.bodies if b.is_idealised or numeric(b.mass) < LIGHT * heaviest]
 
@@ -77,7 +77,7 @@ def suspicious_bodies(mechanism: Mechanism) -> list[Body]:
 def _faults(
     system: System, suspects: list[Body], smallest: float, directions: np.ndarray
 ) -> list[Fault]:
-    """One for each motion that nothing resists, at the speed that has most of it."""
+    """Report each motion that nothing resists, at the speed that has most of it."""
     from scipy.linalg import qr  # takes a while to import
 
     size = np.linalg.norm(directions, axis=1, keepdims=True)
@@ -104,7 +104,7 @@ def _faults(
 
 
 def _carried(mechanism: Mechanism, speed: str) -> set[str]:
-    """The bodies that the joint with this speed moves."""
+    """Collect the bodies that the joint with this speed moves."""
     carried: set[str] = set()
     waiting = [c.child for c in mechanism.connections if speed in c.speeds]
     while waiting:

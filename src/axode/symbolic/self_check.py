@@ -250,7 +250,7 @@ class SelfCheck:
         parts = np.abs(Theta.T) + SOLVED * solved
         if name == "mass_matrix":
             M = self.oracle.mass_matrix(state.q)
-            size = parts @ np.sqrt(np.diag(M))
+            size = parts @ np.sqrt(np.abs(np.diag(M)))  # negative, if a file says so
             wrong = np.abs(result.reshape(len(nu_dot), -1) - Theta.T @ M @ Theta)
             return np.asarray((wrong / np.outer(size, size).clip(1e-300)).max(axis=1, initial=0.0))
         u = state.u
@@ -262,7 +262,7 @@ class SelfCheck:
         size = parts @ (need.size + np.abs(B) @ np.abs(u))
         if name == "forward_dynamics":
             # a solver leaves rounding of the largest forces and speeds in the smallest ones
-            felt = np.sqrt(np.diag(self.oracle.mass_matrix(state.q)))
+            felt = np.sqrt(np.abs(np.diag(self.oracle.mass_matrix(state.q))))
             moved = solved * np.abs(nu_dot).max(initial=0.0)
             moved[list(self.system.independent)] = np.abs(nu_dot)
             size = size + SOLVED * (np.abs(Theta.T) @ felt) * (felt @ moved)
