@@ -2,6 +2,7 @@
 
 import math
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -91,7 +92,7 @@ def test_a_moved_frame_is_seen(monkeypatch):
 @pytest.mark.parametrize("function", self_check.CHECKED)
 def test_a_wrong_function_is_seen(function):
     equations = MECHANISMS["platform"]().derive()
-    attribute = {"mass_matrix": "I"}.get(function, function)
+    attribute = {"mass_matrix": "I", "state_rate": "forward_dynamics"}.get(function, function)
     right = getattr(equations, attribute)
     equations.__dict__[attribute] = right + 1e-4 * SX.ones(right.shape)
     with pytest.raises(ax.SelfCheckFailed, match=f"{function}, motion of"):
@@ -169,3 +170,26 @@ def test_inverse_dynamics_of_motors_that_repeat_each_other_and_do_not_suffice():
     np.testing.assert_allclose(u, [0.1, 0.1])
     u = model.inverse_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 2.0], weights=[1.0, 3.0])
     np.testing.assert_allclose(u, [0.15, 0.05])
+
+
+def turned_body(rotation):
+    bot = ax.Mechanism("turned body")
+    body = bot.add_body("body", mass=1.0, com=(0.1, 0.2, 0.3), inertia=(0.1, 0.2, 0.25))
+    bot.add_joint("pin", ax.Revolute("y"), parent=bot.ground, child=body, child_rotation=rotation)
+    return bot
+
+
+@pytest.mark.parametrize("digits", [7, 9, 12, 16])
+@pytest.mark.parametrize("free", [False, True])
+def test_a_matrix_of_few_digits_means_the_nearest_rotation(digits, free):
+    """Written with numbers or with parameters; its own inverse either way."""
+    c, s = round(math.cos(0.7), digits), round(math.sin(0.7), digits)
+    if free:
+        c, s = ax.Parameter("c", c), ax.Parameter("s", s)
+    bot = turned_body(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)))
+    equations = bot.derive()
+    pose = equations.poses["body"]
+    R = np.array(ca.Function("R", [equations.q, equations.p], [pose.R])(
+        [0.4], list(equations.parameters.values())))  # fmt: skip
+    # one step of Newton's squares what is missing: 1e-7 becomes 1e-14
+    np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-13)

@@ -31,7 +31,7 @@ SOLVED = 1e-4
 EXPLAINED = 1e-14  # of the condition of the equations: a difference that it is reason enough for
 INSTANT = 0.37  # [s]: any instant but the special one at zero
 STATES = 2
-CHECKED = ("forward_dynamics", "inverse_dynamics", "mass_matrix")
+CHECKED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "state_rate")
 REMEDY = (
     "This is a defect of Axode: please report it with the description (mechanism.save('...')). "
     "derive(self_check=False) returns the equations as they are, wrong by as much."
@@ -216,11 +216,21 @@ class SelfCheck:
                 "weights": np.ones(self.system.forces.motors),
             }
             result = np.array(ca.DM(function(*[values[a] for a in arguments]))).ravel()
-            errors = self.function_errors(i, name, result, nu_dot)
+            kind = name
+            if name == "state_rate":  # q_dot, nu_dot, powers
+                kind, rates = "forward_dynamics", len(state.q)
+                self._refuse([self._rate_difference(state, result[:rates])])
+                result = result[rates : rates + len(nu_dot)]
+            errors = self.function_errors(i, kind, result, nu_dot)
             speeds = [self.system.tree.speed_names[j] for j in self.system.independent]
             found = _worst(errors, [f"{name}, motion of {speed}" for speed in speeds])
             if not found.error <= AGREEMENT:
                 self._refuse([found], self._function_remedy(state, found.error))
+
+    def _rate_difference(self, state: State, q_dot: Array) -> Disagreement:
+        other = self.oracle.rates(state.q, state.v)
+        errors = np.abs(q_dot - other) / max(1e-300, np.abs(state.v).max(initial=0.0))
+        return _worst(errors, [f"rate of {name}" for name in self.oracle.coordinates])
 
     def _function_remedy(self, state: State, error: float) -> str:
         condition = self.condition(state)
