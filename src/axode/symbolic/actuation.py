@@ -52,7 +52,7 @@ def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: li
     if rank == n:
         return Block.of(G).solve(need) if m == n else _least_effort(G, need, weights)
     if rank == m:
-        direct = _direct(G)
+        direct = direct_rows(G)
         if len(direct) == m:  # every motor drives a speed of its own
             held = [direct[k] for k in range(m)]
             own = ca.vertcat(*[G[j, k] for k, j in direct.items()])
@@ -62,7 +62,7 @@ def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: li
     return _least_effort(both[:, 1:], both[:, 0], weights)
 
 
-def _direct(G: SX) -> dict[int, int]:
+def direct_rows(G: SX) -> dict[int, int]:
     """The speed of each motor that drives one speed alone, no two of them the same."""
     found: dict[int, int] = {}
     for k in range(G.shape[1]):
@@ -82,7 +82,7 @@ def _nearest(F: SX, right: SX, inertia: SX) -> SX:
               F_h x_h = r_h - F_{hg} x_g - I_{hf} I_{ff}^{-1} (r_f - F_f x_g).     \tag{D20}
     """
     n, m = F.shape
-    direct = _direct(F)
+    direct = direct_rows(F)
     held = list(direct.values())
     free = [j for j in range(n) if j not in direct.values()]
     others = [k for k in range(m) if k not in direct]
