@@ -170,6 +170,47 @@ def derivation(found: dict[str, Any]) -> str:
                   "operations inverse", "operations direct"), rows)  # fmt: skip
 
 
+def large(found: dict[str, Any]) -> str:
+    """Operations and seconds by size for one robot, then the longest of the others."""
+    old = {(r["robot"], r["size"]): r for r in newest("large-before")["robots"]}
+    robots = {(r["robot"], r["size"]): r for r in found["robots"]}
+    parts = []
+    for kind, size in robots:
+        rows = [
+            _large_row(name, *_large_pair(robots[kind, size], old.get((kind, size)), name))
+            for name in (*robots[kind, size]["calls"], *robots[kind, size]["functions"])
+        ]
+        shown = [row for row in rows if row is not None]
+        columns = ("what", "seconds before", "seconds", "operations before", "operations")
+        if shown:
+            parts.append(f"### {kind}, {size} speeds\n\n{table(columns, shown)}")
+    return "\n\n".join(parts)
+
+
+def _large_pair(new: dict[str, Any], old: dict[str, Any] | None, name: str) -> list[Any]:
+    """Seconds before and now, operations before and now; None where not measured."""
+    found: list[Any] = []
+    for robot in (old, new):
+        call = robot and robot["calls"].get(name)
+        f = robot and robot["functions"].get(name)
+        found.append(
+            (call, None)
+            if call is not None
+            else (f["build"] + f["compile"], f["operations"])
+            if f
+            else (None, None)
+        )
+    return found
+
+
+def _large_row(name: str, old: tuple[Any, Any], new: tuple[Any, Any]) -> tuple[str, ...] | None:
+    if max(old[0] or 0.0, new[0]) < 0.5:
+        return None
+    seconds = ["-" if x is None else f"{x:.1f}" for x in (old[0], new[0])]
+    operations = ["" if x is None else str(x) for x in (old[1], new[1])]
+    return name, *seconds, *operations
+
+
 PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "machine conditions": ("machine", conditions),
     "machine targets": ("machine", targets),
@@ -179,6 +220,8 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "disk": ("machine", disk),
     "growth conditions": ("growth", conditions),
     "growth": ("growth", growth),
+    "large conditions": ("large", conditions),
+    "large": ("large", large),
     "simulation conditions": ("simulate", conditions),
     "simulation targets": ("simulate", targets),
     "simulation": ("simulate", simulation),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import axode as ax
+from axode.mechanism.bodies import Body
 from benchmarks.mechanisms import general_inertia
 
 LIMBS, LIMB_JOINTS, FINGER_JOINTS = 4, 7, 4
@@ -15,11 +16,11 @@ RODS = 4  # push rods, one per limb
 WHEEL_RADIUS, TRACK = 0.1, 0.4  # [m]
 
 
-def _grow(robot: ax.Mechanism, trunk: ax.Body, joints: int) -> None:
+def _grow(robot: ax.Mechanism, trunk: Body, joints: int) -> None:
     """Add driven revolute joints: four limbs turn by turn, then fingers on their ends."""
     rng = np.random.default_rng(7)
     parents, lengths = [trunk] * LIMBS, [0] * LIMBS
-    hands: dict[int, ax.Body] = {}
+    hands: dict[int, Body] = {}
     for number in range(joints):
         k = number % LIMBS
         if lengths[k] < LIMB_JOINTS:

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.codegen import kernel, lowering
+from axode.codegen import jit, kernel, lowering
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.lowering import MOST_STORES
 from axode.codegen.tape import Tape
@@ -80,3 +80,19 @@ def test_the_code_does_not_grow_with_the_results(lanes):
         return kernel.module(tape, lanes).count("\n")
 
     assert lines(64) == lines(96) < 500
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_code_without_optimisation_gives_the_same_numbers(tape, lanes, monkeypatch):
+    """What very long tapes get."""
+    efforts = []
+    machine = jit._target_machine
+    monkeypatch.setattr(jit, "MOST_OPTIMISED", 10)
+    monkeypatch.setattr(jit, "_target_machine", lambda *e: efforts.append(e) or machine(*e))
+    monkeypatch.setenv("AXODE_CACHE", "off")
+    arrays = samples(tape, SAMPLES)
+    for got, right in zip(
+        CompiledFunction(tape, lanes=lanes)(*arrays), tape.evaluate(*arrays), strict=True
+    ):
+        np.testing.assert_allclose(got, right, rtol=0, atol=SIZE * DIGITS)
+    assert (0,) in efforts

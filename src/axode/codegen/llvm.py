@@ -62,7 +62,11 @@ class _Kernel:
         self.lanes = lanes
         identity = f"{tape.digest} lanes {lanes}"
         self.native = jit.load(
-            tape.name, identity, kernel.ENTRY, lambda: kernel.module(tape, lanes)
+            tape.name,
+            identity,
+            kernel.ENTRY,
+            lambda: kernel.module(tape, lanes),
+            tape.n_operations,
         )
         self.work_size = kernel.work_size(tape, lanes)
         self._run = _KERNEL_TYPE(self.native.address)

@@ -40,7 +40,11 @@ class Rollout:
         if lanes not in self._native:
             identity = f"{self.program.digest} program lanes {lanes}"
             self._native[lanes] = jit.load(
-                self.program.name, identity, ENTRY, lambda: program_module(self.program, lanes)
+                self.program.name,
+                identity,
+                ENTRY,
+                lambda: program_module(self.program, lanes),
+                sum(tape.n_operations for tape in self.program.tapes),
             )
         return self._native[lanes]
 

@@ -50,9 +50,9 @@ def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: li
     if m == 0 or n == 0 or rank == 0:  # nothing to drive with, to drive, or that motors move
         return SX.zeros(m)
     if rank == n:
-        return Block.of(G).solve(need) if m == n else _least_effort(G, need, weights)
+        return _solve_square(G, need) if m == n else _least_effort(G, need, weights)
     if rank == m:
-        direct = _direct(G)
+        direct = direct_rows(G)
         if len(direct) == m:  # every motor drives a speed of its own
             held = [direct[k] for k in range(m)]
             own = ca.vertcat(*[G[j, k] for k, j in direct.items()])
@@ -62,7 +62,22 @@ def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: li
     return _least_effort(both[:, 1:], both[:, 0], weights)
 
 
-def _direct(G: SX) -> dict[int, int]:
+def _solve_square(G: SX, need: SX) -> SX:
+    """u with G u = need; motors that drive one speed alone follow from the others."""
+    direct = direct_rows(G)
+    held = set(direct.values())
+    free = [j for j in range(G.shape[0]) if j not in held]
+    others = [k for k in range(G.shape[1]) if k not in direct]
+    u = SX.zeros(G.shape[1])
+    if others:
+        u[others] = Block.of(G[free, others]).solve(need[free])
+        need = need - G[:, others] @ u[others]
+    for k, j in direct.items():
+        u[k] = need[j] / G[j, k]
+    return u
+
+
+def direct_rows(G: SX) -> dict[int, int]:
     """The speed of each motor that drives one speed alone, no two of them the same."""
     found: dict[int, int] = {}
     for k in range(G.shape[1]):
@@ -82,7 +97,7 @@ def _nearest(F: SX, right: SX, inertia: SX) -> SX:
               F_h x_h = r_h - F_{hg} x_g - I_{hf} I_{ff}^{-1} (r_f - F_f x_g).     \tag{D20}
     """
     n, m = F.shape
-    direct = _direct(F)
+    direct = direct_rows(F)
     held = list(direct.values())
     free = [j for j in range(n) if j not in direct.values()]
     others = [k for k in range(m) if k not in direct]

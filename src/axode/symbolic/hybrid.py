@@ -9,7 +9,8 @@ import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.topology import speed_of
-from axode.symbolic.linear import Block
+from axode.symbolic.actuation import direct_rows
+from axode.symbolic.linear import Block, Factor
 from axode.symbolic.spatial import SX
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def hybrid_dynamics(
     .. math:: \begin{bmatrix} I_x & -G_y \end{bmatrix}
               \begin{bmatrix} \dot\nu_x \\ u_y \end{bmatrix}
               = \gamma + \delta - C \nu + G_k u_k - I_k \dot\nu_k                 \tag{D11}
+
+    A row that an unknown input has for itself gives that input once the rest is solved.
     """
     mechanism = equations.system.mechanism
     speeds = [speed_of(mechanism, name) or name for name in accelerations]
@@ -41,14 +44,30 @@ def hybrid_dynamics(
     rest = equations.gamma + equations.delta - equations.bias
     rest += ca.densify(G[:, given] @ equations.u[given]) if given else SX(0)
     rest -= equations.I[:, known] @ equations.nu_dot[known] if known else SX(0)
-    matrix = ca.horzcat(equations.I[:, x], ca.densify(-G[:, y]))
-    solved = Block.of(matrix).solve(rest)  # (D11)
     nu_dot, u = SX(equations.nu_dot), SX(equations.u)
+    own = {y[k]: row for k, row in direct_rows(G[:, y]).items()}  # inputs with a row of their own
+    rows = [i for i in range(len(equations.independent)) if i not in own.values()]
+    shared = [k for k in y if k not in own]
+    solved = _solve_rows(equations.I, ca.densify(-G[:, shared]), rows, x, rest)
     for k, i in enumerate(x):
         nu_dot[i] = solved[k]
-    for k, i in enumerate(y):
+    for k, i in enumerate(shared):
         u[i] = solved[len(x) + k]
+    for k, row in own.items():
+        force = -rest[row]
+        for i in x:
+            force += equations.I[row, i] * nu_dot[i]
+        for i in shared:
+            force -= G[row, i] * u[i]
+        u[k] = force / G[row, k]
     return nu_dot, u
+
+
+def _solve_rows(inertia: SX, others: SX, rows: list[int], x: list[int], rest: SX) -> SX:
+    """Unknown accelerations and inputs from some of the rows of (D11)."""
+    if rows == x:  # symmetric and positive definite: no inputs are among them
+        return Factor.of(inertia[x, x]).solve(rest[x]) if x else SX.zeros(0)
+    return Block.of(ca.horzcat(inertia[rows, x], others[rows, :])).solve(rest[rows])
 
 
 def _positions(
