@@ -20,7 +20,7 @@ from axode.problems.watches import Watch, watch_tape
 
 TARGETS = ("cpu", "cuda")
 COUNTED_IN_SINGLE = 2**24  # whole numbers beyond have gaps
-MOST_ON_GPU = 34  # numbers of a state whose matrix a thread of a GPU has room for
+MOST_ON_GPU = 26  # numbers of a state whose matrix a thread of a GPU has room for
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not tell less
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
