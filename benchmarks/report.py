@@ -184,7 +184,7 @@ def stiff(found: dict[str, Any]) -> str:
             "rtol",
             "steps",
             "rates",
-            "s",
+            "CPU s",
             "error",
         )
         parts.append(table(columns, rows))
