@@ -159,6 +159,38 @@ def simulation(found: dict[str, Any]) -> str:
     return "\n\n".join([speed, right, "\n".join(ends)])
 
 
+def stiff(found: dict[str, Any]) -> str:
+    """Who needs how many steps and how long, by mechanism and tolerance."""
+    parts = []
+    for name, case in found.items():
+        if name == "conditions":
+            continue
+        rows = []
+        for row in case["rows"]:
+            extended = "extended from" in row
+            steps = "-" if row["steps"] is None else f"{row['steps']:,}".replace(",", " ")
+            rows.append(
+                (
+                    f"{row['method']}{', extended' if extended else ''}",
+                    f"{row['rtol']:.0e}",
+                    steps,
+                    str(row.get("rates", "-")),
+                    f"{row['seconds']:.3g}",
+                    "-" if row["error"] is None else f"{row['error']:.0e}",
+                )
+            )
+        columns = (
+            f"{name}, {case['seconds of motion']:g} s",
+            "rtol",
+            "steps",
+            "rates",
+            "CPU s",
+            "error",
+        )
+        parts.append(table(columns, rows))
+    return "\n\n".join(parts)
+
+
 def derivation(found: dict[str, Any]) -> str:
     rows = []
     for m in found["derivation"]:
@@ -225,6 +257,8 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "simulation conditions": ("simulate", conditions),
     "simulation targets": ("simulate", targets),
     "simulation": ("simulate", simulation),
+    "stiff conditions": ("stiff", conditions),
+    "stiff": ("stiff", stiff),
     "derivation conditions": ("derive", conditions),
     "derivation": ("derive", derivation),
     "gpu conditions": ("gpu", tables.conditions),

@@ -117,6 +117,16 @@ def test_runs_that_do_not_fit_go_in_pieces(gpu):
     np.testing.assert_array_equal(pieces.values, whole.values)
 
 
+def test_matrices_that_are_too_large_are_refused(gpu, monkeypatch):
+    """An implicit method says why; the automatic choice stays explicit there."""
+    monkeypatch.setattr("axode.problems.rollouts.MOST_ON_GPU", 5)
+    with pytest.raises(ax.NotApplicable, match=r"radau9.*at most 5 x 5; use target='cpu'"):
+        ax.simulate(model("caster_robot"), 1.0, target="cuda", method="radau9")
+    options = {"start": starts("caster_robot"), "save_every": 0.05}
+    there = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
+    assert there.info["method"] == "dopri5"
+
+
 def test_what_seven_digits_cannot_do_is_refused(gpu):
     m = model("caster_robot")
     with pytest.raises(ax.InvalidArgument, match=r"dopri5 needs float64.*method='rk4'"):

@@ -178,6 +178,14 @@ def test_a_formula_of_the_state_is_feedback(capsys):
     assert abs(found["final"]["phi_dot"]) < 1.9
 
 
+def test_a_stiff_run_shows_who_took_over(capsys):
+    arguments = ["simulate", "unicycle", "--start", "phi_dot=2", "--input"]
+    assert run([*arguments, "tau_drive=-3e4*phi_dot"]) == 0
+    assert "radau9 took over at t = " in capsys.readouterr().out
+    assert run([*arguments, "tau_drive=-0.5*phi_dot"]) == 0
+    assert "took over" not in capsys.readouterr().out
+
+
 def test_a_run_stops_where_it_is_told_to(capsys):
     found = told(capsys, "simulate", "unicycle", "--start", "phi_dot=2", "--until", "phi=1",
                  "--columns", "phi,speeds")  # fmt: skip

@@ -109,6 +109,10 @@ def _remarks(run: Trajectory) -> list[tuple[str, str]]:
     if not any(np.any(run[name]) for name in run.columns("speed")):
         inputs = ", ".join(run.columns("input")[:4]) or "none here"
         found.append(("nothing moves", f"give --start NAME=VALUE, or --input ({inputs})"))
+    took_over = run.info.get("took_over")
+    if took_over:
+        when = f"{took_over['method']} took over at t = {took_over['first']:.6g} s"
+        found.append(("stiff", when))
     beyond = run.info.get("beyond_limit")
     if beyond:
         found.append(("beyond limit", ", ".join(beyond)))

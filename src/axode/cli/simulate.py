@@ -44,7 +44,7 @@ def simulate(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="dopri5 or rodas5p (stiff) or auto, which choose steps; or rk4."),
+        typer.Option(help="auto, dopri5, radau9 or rodas5p (stiff); or rk4 (fixed steps)."),
     ] = "auto",
     step: Annotated[float | None, typer.Option(help="Of rk4, in seconds.")] = None,
     rtol: Annotated[float, typer.Option(help="Relative error of a step, but of rk4.")] = 1e-10,

@@ -66,8 +66,10 @@ class Batch:
         self.members, self.p, self.out = members, p, out
         self.count = len(members)
         place = settings.place
-        self.dynamics = dynamics_of(model, plan, self.watches, speeds, single=place.single,
-                                    stiffness=settings.stepper == EXPLICIT)  # fmt: skip
+        explicit = settings.stepper == EXPLICIT
+        self.dynamics = dynamics_of(
+            model, plan, self.watches, speeds, single=place.single, stiffness=explicit
+        )
         self.rollout = rollout_of(model, settings.stepper, self.dynamics, place)
         self.outcomes = [Outcome() for _ in range(self.count)]
         self._open = np.ones(self.count, dtype=bool)  # runs without an outcome

@@ -8,8 +8,7 @@ the state included:
 
 The coefficients are those of Rodas5P: G. Steinebach, "Construction of Rosenbrock-Wanner method
 Rodas5P and numerical benchmarks within the Julia Differential Equations package", *BIT Numer.
-Math.*
-63, 27, 2023. It is L-stable and stiffly accurate; the form without products by J is that of
+Math.* 63, 27, 2023. It is L-stable and stiffly accurate; the form without products by J is that of
 E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, section IV.7.
 """
 

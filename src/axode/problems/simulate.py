@@ -54,9 +54,10 @@ def simulate(
             unless given.
         input: Numbers or formulas of time by name; a function of the state, traced once;
             `Sampled(...)`; `Callback(...)`. Motor limits are kept.
-        method: "auto" begins with "dopri5" (explicit, adaptive) and goes on with "rodas5p"
+        method: "auto" begins with "dopri5" (explicit, adaptive) and goes on with "radau9"
             (implicit, adaptive) where explicit steps collapse, which `info` reports; or one of
-            these, or "rk4" (explicit, fixed steps).
+            these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4" (explicit,
+            fixed steps).
         step: Of rk4 [s].
         rtol, atol: Error a step may make, relative and absolute (not rk4).
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
