@@ -14,13 +14,15 @@ from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
 from axode.problems.overruled import warn_of_overruled
+from axode.problems.parameters import check_parameters
+from axode.problems.start_speeds import consistent_speeds
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 CLOSED = 1e-10  # [m or rad]
-IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 STEPS = 200
 LEAST_DAMPING, MOST_DAMPING = 1e-13, 1e6  # of the mean squared row length
+NEARBY = 1.0  # [m or rad] that others may move for the sake of coordinates that were named
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 
@@ -72,16 +74,17 @@ def assemble(
         InvalidArgument: for parameters at which constraints hold that the model left out.
     """
     refuse_no_model("assemble", model)
+    check_parameters(model, parameters)
     guess, speeds, wanted = _split(model, near)
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
     closure = _Closure(model, wanted, held, options)
-    q, error = closure.closed(guess, tries, seed)
+    q, error = closure.closed_keeping(_named_places(model, near), guess, tries, seed)
     closure.warn_of_overruled(near, guess, q)
     if parameters:
         p = model.parameter_vector(parameters)
         refuse_rows_that_no_longer_follow(model, q, t, p)
-    nu = _consistent_speeds(model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()},
+    nu = consistent_speeds(model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()},
                             options)  # fmt: skip
     return State(q, nu[0], error, model, options)
 
@@ -110,7 +113,7 @@ def assembled(
     options: dict[str, Any] = {"t": np.full(count, t)}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    return q, _consistent_speeds(model, q, speeds, options)
+    return q, consistent_speeds(model, q, speeds, options)
 
 
 def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
@@ -136,7 +139,7 @@ def _solved(
         near = {n: float(values[run]) for n, values in places.items()}
         guess, _, wanted = _split(model, near)
         closure = _Closure(model, wanted, [], {"t": t} | ({"parameters": own} if own else {}))
-        solved.append(closure.closed(guess)[0])
+        solved.append(closure.closed_keeping(_named_places(model, near), guess)[0])
         told = told or closure.warn_of_overruled(near, guess, solved[-1])  # of one of many
     return np.array(solved)[which]
 
@@ -199,6 +202,17 @@ def _held(model: Model, fix: Any, guess: Array) -> list[int]:
     return held
 
 
+def _named_places(model: Model, near: Any) -> list[int]:
+    """Places of the coordinates that were named, quaternions apart: these come by four."""
+    tied = {k for four in model.facts.quaternions for k in four}
+    known = (*model.coordinates, *model.speed_names, *model.measure_names)
+    names = (
+        [signal_name(model, given, known) for given in near] if isinstance(near, Mapping) else []
+    )
+    places = [model.coordinates.index(name) for name in names if name in model.coordinates]
+    return [place for place in places if place not in tied]
+
+
 class _Closure:
     """Residuals of loops, contacts, wanted measures and unit quaternions as one system."""
 
@@ -234,6 +248,19 @@ class _Closure:
             row[0, four] = 2 * q[four]
             blocks.append(row)
         return np.vstack(blocks)
+
+    def closed_keeping(
+        self, named: Sequence[int], guess: Array, tries: int = 1, seed: int = 0
+    ) -> tuple[Array, float]:
+        """Like `closed`, with coordinates that were named as they are if that closes nearby."""
+        free = [k for k in named if not self.fixed[k]]
+        if free and self.model.residual_rows:
+            self.fixed[free] = True
+            q, error = self.solve(guess)
+            self.fixed[free] = False
+            if error <= CLOSED and np.abs(q - self._normalised(guess)).max() <= NEARBY:
+                return q, error
+        return self.closed(guess, tries, seed)
 
     def closed(self, guess: Array, tries: int = 1, seed: int = 0) -> tuple[Array, float]:
         """A configuration near a guess at which everything vanishes, and how nearly.
@@ -315,36 +342,3 @@ class _Closure:
             names[worst], abs(float(r[worst])), units[worst], configuration,
             "Give a nearer guess, fix fewer coordinates, or pass tries=20 for random starts.",
         )  # fmt: skip
-
-
-def _consistent_speeds(
-    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
-) -> Array:
-    """Independent speeds that give the wanted ones, smallest otherwise; one state a row."""
-    n = len(model.independent)
-    rest = np.zeros((len(q), n))
-    if set(wanted) <= set(model.independent):
-        for name, values in wanted.items():
-            rest[:, model.independent.index(name)] = values
-        return rest
-    Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
-    rows, right = [], []
-    for name, values in wanted.items():
-        if name in model.speed_names:
-            j = model.speed_names.index(name)
-            rows.append(Theta[:, j])
-            right.append(values - base[:, j])
-        else:  # measures of velocity are linear in the speeds
-            j = model.measure_names.index(name)
-            rows.append(model.measures_jacobian(q, rest, **options)[:, j, q.shape[1] :])
-            right.append(values - model.measures(q, rest, **options)[:, j])
-    A, b = np.stack(rows, axis=1), np.stack(right, axis=1)
-    nu: Array = (np.linalg.pinv(A, rcond=1e-12) @ b[..., np.newaxis])[..., 0]
-    miss = np.abs((A @ nu[..., np.newaxis])[..., 0] - b)
-    if miss.max() > IMPOSSIBLE * max(1.0, np.abs(b).max()):
-        worst = list(wanted)[int(np.argmax(miss.max(axis=0)))]
-        raise InvalidArgument(
-            f"the constraints do not allow these speeds together: '{worst}' misses its value by "
-            f"{miss.max():.3g}; give fewer, for instance only {', '.join(model.independent)}"
-        )
-    return nu

@@ -26,6 +26,7 @@ from axode.problems.motions import (
     full_names,
     rows_by_name,
 )
+from axode.problems.parameters import check_parameters
 from axode.problems.signals import ORDER, as_signal, checked_times
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def inverse(
     from axode.results.trajectory import Trajectory
 
     refuse_no_model("inverse", model)
+    check_parameters(model, parameters)
     options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
     lengths = None
     if isinstance(motion, Trajectory):

@@ -190,7 +190,10 @@ def reachable_dimension(system: System, most: int) -> int:
 def _independent(columns: np.ndarray, terms: float) -> bool:
     """Whether the last column is none of rounding errors and not spanned by the others."""
     lengths = np.linalg.norm(columns, axis=0)
-    if lengths[-1] < max(BRACKET_TOLERANCE, BRACKET_NOISE * terms) or not np.isfinite(columns).all():
+    if (
+        lengths[-1] < max(BRACKET_TOLERANCE, BRACKET_NOISE * terms)
+        or not np.isfinite(columns).all()
+    ):
         return False
     return bool(np.linalg.svd(columns / lengths, compute_uv=False)[-1] > BRACKET_TOLERANCE)
 
