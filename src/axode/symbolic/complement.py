@@ -26,6 +26,7 @@ from axode.symbolic.spatial import SX, is_zero, symmetric
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
+MENTIONED = 1e-12  # of the largest entry of a row: less than this is rounding
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,17 @@ def partition(report: RankReport, independent: list[int]) -> Partition:
     """Block triangular form of A for given independent speeds.  (N2)"""
     size = report.matrices[0].shape[1]
     dependent = [j for j in range(size) if j not in set(independent)]
-    pattern = sum(np.abs(A[:, dependent]) for A in report.matrices) > 1e-12
+    pattern = _mentions(report)[:, dependent]
     order = _block_order(pattern)
     blocks = [(tuple(rows), tuple(dependent[c] for c in columns)) for rows, columns in order]
     return Partition(tuple(independent), tuple(blocks))
+
+
+def _mentions(report: RankReport) -> np.ndarray:
+    """Which rows mention which speeds, at any sample: rows x speeds."""
+    sizes = np.max([np.abs(A) for A in report.matrices], axis=0)
+    found: np.ndarray = sizes > MENTIONED * sizes.max(axis=1, keepdims=True, initial=0.0)
+    return found
 
 
 def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
@@ -89,7 +97,7 @@ def cheapest_partition(report: RankReport) -> Partition:
     """
     A = max(report.matrices, key=lambda A: np.linalg.svd(A, compute_uv=False)[-1] if A.size else 0)
     size = A.shape[1]
-    mentions = (sum(np.abs(M) for M in report.matrices) > 1e-12).sum(axis=0)
+    mentions = _mentions(report).sum(axis=0)
     order = sorted(range(size), key=lambda j: (mentions[j] == 0, mentions[j]))
     dependent: list[int] = []
     residual = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import casadi as ca
-import numpy as np
 
 from axode.mechanism.wheels import Contact, Mecanum
 from axode.symbolic.constraints import Row, UnitWrench, cheaper_bias, row_entries
 from axode.symbolic.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
 from axode.symbolic.kinematics import Link, Motion, Tree
+from axode.symbolic.rounding import snap_rotation
 from axode.symbolic.spatial import SX, Rotation, cross, dot, is_constant
 
 
@@ -49,7 +49,9 @@ def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
     wheel = tree.body_link[contact.body]
     pose = tree.body_pose[contact.body]
     centre = pose.point(symbolic_vector(contact.at, values))
-    axis = pose.R @ unit_vector(contact.axis, values) if contact.wheel.has_axis else None
+    axis = None
+    if contact.wheel.has_axis:
+        axis = snap_rotation(pose.R @ unit_vector(contact.axis, values))
     carrier, spins = wheel, []
     while carrier != ROOT and _spins_on_axis(tree, carrier, centre, axis):
         own = tree.links[carrier]
@@ -76,8 +78,7 @@ def _spins_on_axis(tree: Tree, wheel: int, centre: SX, axis: SX | None) -> bool:
         return bool(link.k == 3 and link.S_v.is_zero() and centre.is_zero())
     if not (link.turns_only and is_constant(axis) and is_constant(centre)):
         return False
-    a, c = (np.array(ca.DM(x)).ravel() for x in (axis, centre))
-    return bool(np.hypot(a[0], a[1]) < 1e-12 and np.hypot(c[0], c[1]) < 1e-12)
+    return bool(axis[:2].is_zero() and centre[:2].is_zero())
 
 
 def _on_axis(link: Link, x: SX) -> SX:

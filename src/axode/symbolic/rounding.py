@@ -55,7 +55,7 @@ def add_up(parts: list[SX], total: SX) -> SX:
     """Return a total, or zero where its parts cancel but for rounding."""
     if not all(map(is_constant, parts)) or len(parts) < 2:
         return total
-    return _without_rounding(total, np.sum([np.abs(ca.DM(part)) for part in parts], axis=0))
+    return _without_rounding(total, np.sum([np.abs(ca.DM(part).full()) for part in parts], axis=0))
 
 
 def _without_rounding(x: SX, terms: np.ndarray) -> SX:
