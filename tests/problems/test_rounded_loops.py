@@ -294,3 +294,16 @@ def test_many_rounded_loops_are_closed_next_to_home():
     assert equations.mobility.rows == 5 * count and equations.mobility.mobility == count
     named = [bot.home_coordinates[name] for name in equations.coordinates]
     assert np.abs(equations.system.home - named).max() < SPREAD * error
+
+
+@pytest.mark.parametrize("error", [1e-9, 1e-7])
+def test_parameters_that_contradict_a_little_leave_a_start_where_it_is(error):
+    """A third foot that is a little beside its place, given when the model is long compiled."""
+    foot = ax.Parameter("foot", 0.2)
+    machine = three_cranks()
+    machine.connections = [
+        replace(c, at=(foot, 0.0, 0.0)) if c.name == "third" else c for c in machine.connections
+    ]
+    model = machine.derive().compile("interpreter")
+    state = ax.assemble(model, parameters={"foot": 0.2 + error})
+    assert np.abs(state.q - [0.8, -0.8, 0.8, 0.8]).max() < 10 * error

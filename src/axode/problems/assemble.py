@@ -22,6 +22,7 @@ Indices = npt.NDArray[np.intp]
 CLOSED = 1e-10  # [m or rad]
 STEPS = 200
 LEAST_DAMPING, MOST_DAMPING = 1e-13, 1e6  # of the mean squared row length
+CONTRADICTION = 1e-6  # [m or rad] by which rows that follow from others may stay open
 NEARBY = 1.0  # [m or rad] that others may move for the sake of coordinates that were named
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
@@ -283,21 +284,38 @@ class _Closure:
         return q, error
 
     def solve(self, q: Array) -> tuple[Array, float]:
-        """Damped least-squares steps from a guess, and the residual they end with."""
+        """A configuration near a guess that leaves little open, and how much.
+
+        At other parameters than the defaults, rows that follow from others may contradict them a
+        little; closing these as well leads far away, to where the contradiction happens to vanish.
+        """
+        everything = np.ones(self.residual(q).size, dtype=bool)
+        if self.options.get("parameters"):
+            rows, kept = self.model.residual_rows, set(self.model.rows)
+            some = everything.copy()
+            some[: len(rows)] = [row in kept for row in rows]
+            found, error = self._descend(q, some)
+            rest = float(np.abs(self.residual(found)[~some]).max(initial=0.0))
+            if error <= CLOSED and rest <= CONTRADICTION:
+                return found, error
+        return self._descend(q, everything)
+
+    def _descend(self, q: Array, rows: npt.NDArray[np.bool_]) -> tuple[Array, float]:
+        """Damped least-squares steps on some rows from a guess, and the residual they end with."""
         q = self._normalised(q)
-        r, damping, free = self.residual(q), LEAST_DAMPING, ~self.fixed
+        r, damping, free = self.residual(q)[rows], LEAST_DAMPING, ~self.fixed
         for _ in range(STEPS):
             error = float(np.abs(r).max(initial=0.0))
             if error < CLOSED * 1e-3 or damping > MOST_DAMPING or not np.isfinite(error):
                 break
-            J = self.jacobian(q)[:, free]
+            J = self.jacobian(q)[np.ix_(rows, free)]
             gram = J @ J.T
             size = max(float(np.trace(gram)) / len(r), 1e-12)
             step = J.T @ np.linalg.solve(gram + damping * size * np.eye(len(r)), r)
             trial = q.copy()
             trial[free] -= step * min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
             trial = self._normalised(trial)
-            r_trial = self.residual(trial)
+            r_trial = self.residual(trial)[rows]
             if np.linalg.norm(r_trial) < np.linalg.norm(r):
                 q, r, damping = trial, r_trial, max(damping / 10, LEAST_DAMPING)
             else:
