@@ -161,7 +161,7 @@ class DoubtfulFile(Doubtful):
 
 
 class NotAsAsked(UserWarning):
-    """A coordinate that was asked for, where a measure or the ground leaves it another value."""
+    """A coordinate or speed that differs from what was asked for, because others decide it."""
 
 
 class StiffSystem(UserWarning):

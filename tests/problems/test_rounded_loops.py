@@ -267,3 +267,43 @@ def test_the_tolerance_is_kept_in_files(tmp_path):
     assert machine.copy().loop_tolerance == 2e-3
     four_bar().save(tmp_path / "usual.toml")
     assert "loop_tolerance" not in (tmp_path / "usual.toml").read_text()
+
+
+def test_many_rounded_loops_are_closed_next_to_home():
+    """More rows than dense solves are used for."""
+    error, count = 1e-6, 9
+    bot = ax.Mechanism("row of four-bars")
+    for k in range(count):
+        one = four_bar()
+        bot.bodies += [replace(body, name=f"{body.name}{k}") for body in one.bodies]
+        for c in (*one.connections, *one.loops):
+            grounded = c.parent == "ground"
+            parent = c.parent if grounded else f"{c.parent}{k}"
+            at = (float(c.at[0]) + k, 0.0, 0.0) if grounded else c.at
+            bot.add_joint(
+                f"{c.name}{k}",
+                c.joint,
+                parent=parent,
+                child=f"{c.child}{k}",
+                at=at,
+                child_at=c.child_at,
+            )
+        bot.home({f"{name}{k}": angle for name, angle in four_bar_angles(1.2).items()})
+    with pytest.warns(Doubtful):
+        equations = rounded(bot, error).derive()
+    assert equations.mobility.rows == 5 * count and equations.mobility.mobility == count
+    named = [bot.home_coordinates[name] for name in equations.coordinates]
+    assert np.abs(equations.system.home - named).max() < SPREAD * error
+
+
+@pytest.mark.parametrize("error", [1e-9, 1e-7])
+def test_parameters_that_contradict_a_little_leave_a_start_where_it_is(error):
+    """A third foot that is a little beside its place, given when the model is long compiled."""
+    foot = ax.Parameter("foot", 0.2)
+    machine = three_cranks()
+    machine.connections = [
+        replace(c, at=(foot, 0.0, 0.0)) if c.name == "third" else c for c in machine.connections
+    ]
+    model = machine.derive().compile("interpreter")
+    state = ax.assemble(model, parameters={"foot": 0.2 + error})
+    assert np.abs(state.q - [0.8, -0.8, 0.8, 0.8]).max() < 10 * error

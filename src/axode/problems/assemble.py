@@ -10,18 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.model import Model
-from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration, UnknownName
+from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
 from axode.problems.overruled import warn_of_overruled
+from axode.problems.parameters import check_parameters
+from axode.problems.start_speeds import consistent_speeds
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 CLOSED = 1e-10  # [m or rad]
-IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 STEPS = 200
-UNTOLD = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 LEAST_DAMPING, MOST_DAMPING = 1e-13, 1e6  # of the mean squared row length
+CONTRADICTION = 1e-6  # [m or rad] by which rows that follow from others may stay open
+NEARBY = 1.0  # [m or rad] that others may move for the sake of coordinates that were named
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 
@@ -73,16 +75,17 @@ def assemble(
         InvalidArgument: for parameters at which constraints hold that the model left out.
     """
     refuse_no_model("assemble", model)
+    check_parameters(model, parameters)
     guess, speeds, wanted = _split(model, near)
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
     closure = _Closure(model, wanted, held, options)
-    q, error = closure.closed(guess, tries, seed)
+    q, error = closure.closed_keeping(_named_places(model, near), guess, tries, seed)
     closure.warn_of_overruled(near, guess, q)
     if parameters:
         p = model.parameter_vector(parameters)
         refuse_rows_that_no_longer_follow(model, q, t, p)
-    nu = _consistent_speeds(model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()},
+    nu = consistent_speeds(model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()},
                             options)  # fmt: skip
     return State(q, nu[0], error, model, options)
 
@@ -111,7 +114,7 @@ def assembled(
     options: dict[str, Any] = {"t": np.full(count, t)}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    return q, _consistent_speeds(model, q, speeds, options)
+    return q, consistent_speeds(model, q, speeds, options)
 
 
 def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
@@ -137,7 +140,7 @@ def _solved(
         near = {n: float(values[run]) for n, values in places.items()}
         guess, _, wanted = _split(model, near)
         closure = _Closure(model, wanted, [], {"t": t} | ({"parameters": own} if own else {}))
-        solved.append(closure.closed(guess)[0])
+        solved.append(closure.closed_keeping(_named_places(model, near), guess)[0])
         told = told or closure.warn_of_overruled(near, guess, solved[-1])  # of one of many
     return np.array(solved)[which]
 
@@ -200,6 +203,17 @@ def _held(model: Model, fix: Any, guess: Array) -> list[int]:
     return held
 
 
+def _named_places(model: Model, near: Any) -> list[int]:
+    """Places of the coordinates that were named, quaternions apart: these come by four."""
+    tied = {k for four in model.facts.quaternions for k in four}
+    known = (*model.coordinates, *model.speed_names, *model.measure_names)
+    names = (
+        [signal_name(model, given, known) for given in near] if isinstance(near, Mapping) else []
+    )
+    places = [model.coordinates.index(name) for name in names if name in model.coordinates]
+    return [place for place in places if place not in tied]
+
+
 class _Closure:
     """Residuals of loops, contacts, wanted measures and unit quaternions as one system."""
 
@@ -236,6 +250,19 @@ class _Closure:
             blocks.append(row)
         return np.vstack(blocks)
 
+    def closed_keeping(
+        self, named: Sequence[int], guess: Array, tries: int = 1, seed: int = 0
+    ) -> tuple[Array, float]:
+        """Like `closed`, with coordinates that were named as they are if that closes nearby."""
+        free = [k for k in named if not self.fixed[k]]
+        if free and self.model.residual_rows:
+            self.fixed[free] = True
+            q, error = self.solve(guess)
+            self.fixed[free] = False
+            if error <= CLOSED and np.abs(q - self._normalised(guess)).max() <= NEARBY:
+                return q, error
+        return self.closed(guess, tries, seed)
+
     def closed(self, guess: Array, tries: int = 1, seed: int = 0) -> tuple[Array, float]:
         """A configuration near a guess at which everything vanishes, and how nearly.
 
@@ -257,21 +284,38 @@ class _Closure:
         return q, error
 
     def solve(self, q: Array) -> tuple[Array, float]:
-        """Damped least-squares steps from a guess, and the residual they end with."""
+        """A configuration near a guess that leaves little open, and how much.
+
+        At other parameters than the defaults, rows that follow from others may contradict them a
+        little; closing these as well leads far away, to where the contradiction happens to vanish.
+        """
+        everything = np.ones(self.residual(q).size, dtype=bool)
+        if self.options.get("parameters"):
+            rows, kept = self.model.residual_rows, set(self.model.rows)
+            some = everything.copy()
+            some[: len(rows)] = [row in kept for row in rows]
+            found, error = self._descend(q, some)
+            rest = float(np.abs(self.residual(found)[~some]).max(initial=0.0))
+            if error <= CLOSED and rest <= CONTRADICTION:
+                return found, error
+        return self._descend(q, everything)
+
+    def _descend(self, q: Array, rows: npt.NDArray[np.bool_]) -> tuple[Array, float]:
+        """Damped least-squares steps on some rows from a guess, and the residual they end with."""
         q = self._normalised(q)
-        r, damping, free = self.residual(q), LEAST_DAMPING, ~self.fixed
+        r, damping, free = self.residual(q)[rows], LEAST_DAMPING, ~self.fixed
         for _ in range(STEPS):
             error = float(np.abs(r).max(initial=0.0))
             if error < CLOSED * 1e-3 or damping > MOST_DAMPING or not np.isfinite(error):
                 break
-            J = self.jacobian(q)[:, free]
+            J = self.jacobian(q)[np.ix_(rows, free)]
             gram = J @ J.T
             size = max(float(np.trace(gram)) / len(r), 1e-12)
             step = J.T @ np.linalg.solve(gram + damping * size * np.eye(len(r)), r)
             trial = q.copy()
             trial[free] -= step * min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
             trial = self._normalised(trial)
-            r_trial = self.residual(trial)
+            r_trial = self.residual(trial)[rows]
             if np.linalg.norm(r_trial) < np.linalg.norm(r):
                 q, r, damping = trial, r_trial, max(damping / 10, LEAST_DAMPING)
             else:
@@ -316,73 +360,3 @@ class _Closure:
             names[worst], abs(float(r[worst])), units[worst], configuration,
             "Give a nearer guess, fix fewer coordinates, or pass tries=20 for random starts.",
         )  # fmt: skip
-
-
-def _speeds_elsewhere(
-    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
-) -> Array | None:
-    """Find them by another model, state by state, where the model's own rows are dependent."""
-    from axode.problems.switching import choose_models
-
-    described = choose_models(model, q, options)
-    if not described.elsewhere.any():
-        return None
-    nu = np.empty((len(q), len(model.independent)))
-    chosen = [model.speed_names.index(name) for name in model.independent]
-    for k, number in enumerate(described.made_by.tolist()):
-        other, at = described.models[number], slice(k, k + 1)
-        there = {
-            name: {n: v if np.ndim(v) == 0 else v[at] for n, v in value.items()}
-            if name == "parameters"
-            else np.broadcast_to(value, len(q))[at]
-            for name, value in options.items()
-        }
-        own = {name: values[at] for name, values in wanted.items()}
-        tells = np.linalg.svd(other.speed_map(q[at], **there)[0, chosen], compute_uv=False)
-        if tells.min(initial=1.0) < 1 / UNTOLD:
-            return None  # the user's speeds, not the rows, are what is singular
-        theirs = _consistent_speeds(other, q[at], own, there)
-        nu[k] = other.speeds(q[at], theirs, **there)[0, chosen]
-    return nu
-
-
-def _consistent_speeds(
-    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
-) -> Array:
-    """Independent speeds that give the wanted ones, smallest otherwise; one state a row."""
-    n = len(model.independent)
-    rest = np.zeros((len(q), n))
-    if set(wanted) <= set(model.independent):
-        for name, values in wanted.items():
-            rest[:, model.independent.index(name)] = values
-        return rest
-    Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
-    if not np.abs(Theta).max(initial=0.0) < UNTOLD:
-        found = _speeds_elsewhere(model, q, wanted, options)
-        if found is not None:
-            return found
-    rows, right = [], []
-    for name, values in wanted.items():
-        if name in model.speed_names:
-            j = model.speed_names.index(name)
-            rows.append(Theta[:, j])
-            right.append(values - base[:, j])
-        else:  # measures of velocity are linear in the speeds
-            j = model.measure_names.index(name)
-            rows.append(model.measures_jacobian(q, rest, **options)[:, j, q.shape[1] :])
-            right.append(values - model.measures(q, rest, **options)[:, j])
-    A, b = np.stack(rows, axis=1), np.stack(right, axis=1)
-    if not np.isfinite(A).all():
-        raise SingularConfiguration(
-            f"'{model.name}' is where its independent speeds {', '.join(model.independent)} do not "
-            "tell the others; give these speeds, or other coordinates"
-        )
-    nu: Array = (np.linalg.pinv(A, rcond=1e-12) @ b[..., np.newaxis])[..., 0]
-    miss = np.abs((A @ nu[..., np.newaxis])[..., 0] - b)
-    if miss.max() > IMPOSSIBLE * max(1.0, np.abs(b).max()):
-        worst = list(wanted)[int(np.argmax(miss.max(axis=0)))]
-        raise InvalidArgument(
-            f"the constraints do not allow these speeds together: '{worst}' misses its value by "
-            f"{miss.max():.3g}; give fewer, for instance only {', '.join(model.independent)}"
-        )
-    return nu

@@ -70,15 +70,14 @@ def co_moving(observables: Observables, point: State, u: Array, t: float, p: Arr
     X, f = (np.array(x.full()) for x in symmetries.values(point.q, point.nu, u, t, p))
     if np.abs(f).max(initial=0.0) <= AT_REST:
         return CoMoving(proven=True)
+    if _weights(X, f.ravel()) is None:
+        return CoMoving()  # whatever commutes, it does not add up to this motion
     good = symmetries.commuting(nearby_states(observables.model, point), u, t, p)
     for kinds in (("shift",), ("shift", "world"), ("shift", "spin"), ("shift", "world", "spin")):
         chosen = [k for k in good if symmetries.found[k].kind in kinds]
-        if not chosen:
-            continue
-        sizes = np.linalg.norm(X[:, chosen], axis=0).clip(1e-300)
-        c = np.linalg.lstsq(X[:, chosen] / sizes, f.ravel(), rcond=1e-9)[0] / sizes
-        if np.abs(X[:, chosen] @ c - f.ravel()).max() <= AT_REST:
-            return _made(symmetries, chosen, c)
+        weights = _weights(X[:, chosen], f.ravel())
+        if weights is not None:
+            return _made(symmetries, chosen, weights)
     return CoMoving()
 
 
@@ -97,6 +96,15 @@ def nearby_states(model: Model, point: State) -> list[tuple[Array, Array]]:
                 continue
             states.append((q, point.nu + rng.normal(size=point.nu.size)))
     return states
+
+
+def _weights(X: Array, f: Array) -> Array | None:
+    """By which fields add up to a motion, None if they do not."""
+    if not X.shape[1]:
+        return None
+    sizes = np.linalg.norm(X, axis=0).clip(1e-300)
+    weights: Array = np.linalg.lstsq(X / sizes, f, rcond=1e-9)[0] / sizes
+    return weights if np.abs(X @ weights - f).max() <= AT_REST else None
 
 
 def _made(symmetries: Symmetries, chosen: list[int], c: Array) -> CoMoving:

@@ -28,6 +28,7 @@ from axode.problems.motions import (
     rows_by_name,
 )
 from axode.problems.other_models import Described
+from axode.problems.parameters import check_parameters
 from axode.problems.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.signals import ORDER, as_signal, checked_times
 from axode.problems.switching import choose_models
@@ -79,6 +80,7 @@ def inverse(
     from axode.results.trajectory import Trajectory
 
     refuse_no_model("inverse", model)
+    check_parameters(model, parameters)
     options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
     lengths = None
     if isinstance(motion, Trajectory):

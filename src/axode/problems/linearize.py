@@ -27,6 +27,7 @@ from axode.problems.given import refuse_no_model
 from axode.problems.linearization import Linearization
 from axode.problems.observables import Observables
 from axode.problems.operating_point import inputs_there, operating_point, settled
+from axode.problems.parameters import check_parameters
 from axode.problems.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.switching import choose_rows, smallest_pivot
 
@@ -72,6 +73,7 @@ def linearize(
         SingularConfiguration: where the constraints lose rank.
     """
     refuse_no_model("linearize", model)
+    check_parameters(model, parameters)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, at, options)
     regular = choose_rows(model, point.q, options)

@@ -18,13 +18,14 @@ from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.integrators import EXPLICIT
 from axode.problems.interrupt import Interrupt
+from axode.problems.parameters import checked_parameters
 from axode.problems.pivots import FLAT_WHEEL
 from axode.problems.progress import Progress
 from axode.problems.record import recorded
 from axode.problems.rollouts import Place
 from axode.problems.runs import Runs
 from axode.problems.settings import Settings
-from axode.problems.starts import parameter_values, refuse_singular_start, starts
+from axode.problems.starts import refuse_singular_start, starts
 from axode.problems.steps import NOT_FINITE, SINGULAR, UNDERFLOW
 from axode.problems.takeover import advise
 from axode.problems.watches import Watch, checked_watches
@@ -95,7 +96,7 @@ def simulate(
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
     plan = plan_input(model, input)
-    q, nu, p, batch = starts(model, start, t0, parameter_values(model, parameters), plan.batch)
+    q, nu, p, batch = starts(model, start, t0, checked_parameters(model, parameters), plan.batch)
     started = time.perf_counter()
     with Progress(model.name, progress) as bar, Interrupt() as interrupt:
         if plan.callback is not None:

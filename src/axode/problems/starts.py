@@ -20,21 +20,6 @@ OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
 SINGULAR = 1e-12  # pivot below which speeds divide by rounding errors
 
 
-def parameter_values(model: Model, given: Any) -> Array | None:
-    """Parameter values, (*batch, size), if the model's are free."""
-    if not model.parameters or model.facts.fixed:
-        if given:
-            raise InvalidArgument(
-                "this model's parameters are fixed; compile(parameters='free') to change them"
-                if model.parameters else f"model '{model.name}' has no parameters")  # fmt: skip
-        return None
-    values = model.parameter_vector(given)
-    if not np.isfinite(values).all():
-        worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
-        raise InvalidArgument(f"parameter '{list(model.parameters)[worst]}': must be finite")
-    return values
-
-
 def _named_start(start: Any) -> dict[str, Array]:
     if start is not None and not isinstance(start, Mapping):
         raise InvalidArgument(

@@ -21,11 +21,12 @@ from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.integrators import rk4_program
 from axode.problems.interrupt import Interrupt
 from axode.problems.other_models import translate_speeds
+from axode.problems.parameters import checked_parameters
 from axode.problems.progress import Progress
 from axode.problems.record import STATUS_WORDS
 from axode.problems.rollouts import Place, compiled, dynamics_of
 from axode.problems.settings import Settings
-from axode.problems.starts import parameter_values, starts
+from axode.problems.starts import starts
 from axode.problems.steps import FINISHED, RUNNING, SINGULAR
 from axode.problems.switching import choose_models
 
@@ -83,7 +84,7 @@ def sweep(
             "functions of the state or Sampled(...), or use simulate"
         )
     _refuse_mixture(axes, start, input, plan)
-    p = parameter_values(model, axes.spread(parameters))
+    p = checked_parameters(model, axes.spread(parameters))
     q, nu, p, batch = starts(model, axes.spread(start), t0, p, plan.batch)
     started = time.perf_counter()
     runs = _Runs(

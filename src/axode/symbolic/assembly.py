@@ -45,6 +45,7 @@ class Assembly:
     parameters: np.ndarray
     function: ca.Function = field(repr=False)
     tolerance: float = 0.0
+    _rounded: list[bool] = field(default_factory=list, repr=False, compare=False)  # was seen to be
 
     @classmethod
     def of(
@@ -123,12 +124,20 @@ class Assembly:
             tolerance: Instead of the assembly's own.
         """
         cut = self.tolerance if tolerance is None else tolerance
-        sparse = self.function.size1_out(0) > DENSE
-        found, error = self._search(self.normalised(q), t, None if sparse else cut)
-        if sparse and cut and not self.exact(error):
-            nearly = self._search(self.normalised(q), t, cut)
-            found, error = min((found, error), nearly, key=lambda pair: pair[1])
-        return found, error
+        begin = self.normalised(q)
+        if self.function.size1_out(0) <= DENSE:
+            return self._search(begin, t, cut)
+        if not (cut and self._rounded):
+            found, error = self._search(begin, t, None)
+            if self.exact(error) or not cut:
+                return found, error
+        # sparse solves damp rows that nearly follow, and drift along them: leave these out
+        nearly, left = self._search(begin, t, cut)
+        if self.reached(nearly, left, t):
+            self._rounded.append(True)
+        elif not self._rounded and error < left:
+            return found, error
+        return nearly, left
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
         best, best_error = q, np.inf

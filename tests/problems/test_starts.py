@@ -1,0 +1,152 @@
+"""What a start names is kept, what it does not name rests, and what cannot be is refused."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import axode as ax
+import random_mechanisms
+from axode.errors import InvalidArgument, NotAsAsked
+from tests.problems import machines
+
+SAME = 1e-9
+
+
+@pytest.fixture(scope="module")
+def balancer() -> ax.Model:
+    return random_mechanisms.balancer().derive().compile()
+
+
+@pytest.mark.parametrize("pitch", [0.0, 0.3, 1.2])
+@pytest.mark.parametrize(("left", "right"), [(5.0, 5.0), (5.0, 3.0), (-2.0, 2.0)])
+def test_wheels_that_turn_do_not_set_a_balancer_pitching(balancer, left, right, pitch):
+    start = {"left.rate": left, "right.rate": right, "pitch": pitch}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotAsAsked)
+        state = ax.assemble(balancer, start)
+    assert state["left.rate"] == pytest.approx(left, abs=SAME)
+    assert state["right.rate"] == pytest.approx(right, abs=SAME)
+    assert state["base.pitch_rate"] == pytest.approx(0.0, abs=SAME)
+    assert state["base.surge"] == pytest.approx(0.1 * (left + right) / 2, abs=SAME)
+
+
+def test_one_wheel_named_moves_it_straight_on(balancer):
+    state = ax.assemble(balancer, {"left.rate": 5.0})
+    assert state["right.rate"] == pytest.approx(5.0, abs=SAME)
+    assert state["base.yaw_rate"] == pytest.approx(0.0, abs=SAME)
+
+
+def test_a_pitch_rate_that_is_named_is_kept(balancer):
+    state = ax.assemble(balancer, {"left.rate": 5.0, "right.rate": 5.0, "pitch_rate": 1.0})
+    assert state["base.pitch_rate"] == pytest.approx(1.0, abs=SAME)
+    assert state["base.surge"] == pytest.approx(0.6, abs=SAME)
+
+
+def test_joints_of_a_vehicle_rest():
+    """A body that pitches on a planar base, its speed independent beside those of the base."""
+    state = ax.assemble(machines.wheeled_pendulum(), {"left.rate": 5.0, "right.rate": 5.0})
+    assert state["pitch.rate"] == pytest.approx(0.0, abs=SAME)
+    assert state["base.surge"] == pytest.approx(0.5, abs=SAME)
+
+
+def test_many_starts_are_each_like_one(balancer):
+    rates = np.array([1.0, 5.0, -3.0])
+    start = {"left.rate": rates, "right.rate": rates, "pitch": np.array([0.0, 0.2, 0.4])}
+    run = ax.simulate(balancer, 1e-3, start=start, progress=False)
+    assert np.abs(run["base.pitch_rate"][:, 0]).max() < SAME
+    assert np.allclose(run["base.surge"][:, 0], 0.1 * rates, atol=SAME)
+
+
+def leaning_wheel() -> ax.Mechanism:
+    """A wheel on a fork that leans, on a carriage that goes up and down and along."""
+    bot = ax.Mechanism("leaning wheel")
+    bot.add_body("carriage", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_body("slide", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_body("fork", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("along", ax.Prismatic("x"), parent=bot.ground, child="carriage")
+    bot.add_joint("lift", ax.Prismatic("z"), parent="carriage", child="slide")
+    bot.add_joint("lean", ax.Revolute("x"), parent="slide", child="fork")
+    bot.add_wheel("wheel", ax.Rolling(0.3, lateral="free"), on="fork", mass=1.0)
+    bot.home(lift=0.3)
+    return bot
+
+
+@pytest.mark.parametrize("verb", ["assemble", "simulate"])
+def test_a_coordinate_that_is_named_stays_and_another_moves(verb):
+    model = leaning_wheel().derive().compile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotAsAsked)
+        if verb == "assemble":
+            found = ax.assemble(model, {"lean": 0.5})
+            lean, lift = found["lean"], found["lift"]
+        else:
+            run = ax.simulate(model, 1e-3, start={"lean": [0.5, 0.6]}, progress=False)
+            lean, lift = run["lean"][0, 0], run["lift"][0, 0]
+    assert lean == pytest.approx(0.5, abs=1e-12)
+    assert lift == pytest.approx(0.3 * math.cos(0.5), abs=1e-9)
+
+
+def test_named_coordinates_that_exclude_each_other_give_way():
+    model = leaning_wheel().derive().compile()
+    with pytest.warns(NotAsAsked, match=r"lean = 0\.5 was asked for|lift = 0\.3 was asked for"):
+        state = ax.assemble(model, {"lean": 0.5, "lift": 0.3})
+    assert state.residual < 1e-10
+
+
+# parameters ---------------------------------------------------------------------------------------
+
+VERBS = {
+    "simulate": lambda model, p: ax.simulate(model, 1e-3, parameters=p, progress=False),
+    "sweep": lambda model, p: ax.sweep(model, 1e-3, parameters=p, progress=False),
+    "assemble": lambda model, p: ax.assemble(model, parameters=p),
+    "linearize": lambda model, p: ax.linearize(model, parameters=p),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mass": -2.0}, r"cannot have mass = -2:\n  \[body\.pole\] mass: must be > 0 kg, got -2"),
+        ({"radius": -0.1}, r"\[wheel\.left\] radius: must be > 0 m, got -0\.1.*\n.*wheel\.right"),
+        ({"radius": 0.0}, r"radius: must be > 0 m, got 0"),
+    ],
+)
+def test_values_that_no_mechanism_has_are_refused(balancer, verb, given, words):
+    with pytest.raises(InvalidArgument, match=words):
+        VERBS[verb](balancer, given)
+
+
+def made_of_formulas() -> ax.Mechanism:
+    """Masses, moments, an axis and a spring as formulas."""
+    side, tilt, k = (ax.Parameter(n, v) for n, v in (("side", 0.3), ("tilt", 0.2), ("k", 4.0)))
+    bot = ax.Mechanism("formulas")
+    bot.add_body("box", mass=1.0 - side, inertia=(side, 0.3, 0.25))
+    axis = (0.0, np.sin(tilt), np.cos(tilt))
+    bot.add_joint("turn", ax.Revolute(axis), parent=bot.ground, child="box")
+    bot.add_spring("coil", "turn", stiffness=k - 1.0)
+    return bot
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"side": 1.5}, "mass"),
+        ({"side": 0.9}, "inertia"),
+        ({"side": -0.1}, "inertia"),
+        ({"k": 0.5}, "stiffness"),
+    ],
+)
+def test_formulas_are_checked_at_the_values_given(given, word):
+    """One run, and one among many; the others pass."""
+    model = made_of_formulas().derive().compile()
+    with pytest.raises(InvalidArgument, match=rf"cannot have .*\n(.*\n)*.*{word}"):
+        ax.simulate(model, 1e-3, parameters=given, progress=False)
+    ((name, value),) = given.items()
+    usual = model.parameters[name]
+    many = {name: [usual, 1.01 * usual, value, usual]}
+    with pytest.raises(InvalidArgument, match=r"\(run 2 of 4\)"):
+        ax.simulate(model, 1e-3, parameters=many, progress=False)
+    ax.simulate(model, 1e-3, parameters={name: [usual, 1.01 * usual], "tilt": 1.0}, progress=False)

@@ -1,0 +1,41 @@
+"""Dimensions that motion reaches: chains of links on wheels that only roll."""
+
+import pytest
+
+import axode as ax
+
+
+def snake(links: int, joint: float, wheels: int, base: ax.Planar | ax.Floating) -> ax.Mechanism:
+    """Links of 0.2 m with an axle at 0.1 m, the next link hinged at `joint`."""
+    bot = ax.Mechanism("snake")
+    for k in range(links):
+        link = bot.add_body(f"link{k}", mass=1.0, com=(0.1, 0, 0.05), inertia=(0.01, 0.02, 0.02))
+        if k:
+            bot.add_joint(
+                f"j{k}", ax.Revolute("z"), parent=f"link{k - 1}", child=link, at=(joint, 0, 0)
+            )
+        else:
+            bot.add_joint("base", base, parent=bot.ground, child=link)
+        for n in range(wheels):
+            y = 0.05 * (1 - 2 * n) if wheels > 1 else 0.0
+            bot.add_wheel(f"w{k}{n}", ax.Rolling(0.05), on=link, at=(0.1, y, 0.05), mass=0.1)
+    return bot
+
+
+@pytest.mark.parametrize(("links", "wheels"), [(2, 1), (3, 2), (4, 1), (4, 2)])
+@pytest.mark.parametrize("midway", [True, False])
+def test_a_snake_on_passive_wheels(links, wheels, midway):
+    """Place, heading and joints are within reach: links + 2 dimensions, and distances rolled.
+
+    Where joints are midway between axles, a from each, two links' distances s differ by a function
+    of the angle between them, s' - s = 2 a ln cos(phi / 2), so that one of them tells all; else all
+    are free. Wheels of one axle differ by its heading.
+    """
+    mobility = snake(links, 0.2 if midway else 0.27, wheels, ax.Planar()).derive().mobility
+    assert mobility.mobility == 2
+    assert mobility.configuration_dof == links + 2 + wheels * links
+    assert mobility.reachable == links + 2 + (1 if midway else links)
+
+
+def test_a_floating_snake_reaches_as_much():
+    assert snake(3, 0.27, 2, ax.Floating()).derive().mobility.reachable == 8
