@@ -156,6 +156,7 @@ class Robot:
         return self.forces(self.model.inverse_dynamics(self.q, self.nu, self.nu_dot)), theirs
 
     def direct_dynamics(self):
+        nu_dot = self.model.forward_dynamics(self.q, self.nu, self.inputs(self.u))
         if any(joint.nv == 0 for joint in list(self.theirs.joints)[1:]):  # aba knows no mimic
             M = pin.crba(self.theirs, self.data, self.their_q)
             M = np.triu(M) + np.triu(M, 1).T
@@ -163,7 +164,6 @@ class Robot:
             theirs = np.linalg.solve(M, self.u - bias)
         else:
             theirs = pin.aba(self.theirs, self.data, self.their_q, self.v, self.u)
-        nu_dot = self.model.forward_dynamics(self.q, self.nu, self.inputs(self.u))
         return self.T @ nu_dot, theirs
 
     def poses(self):

@@ -39,16 +39,21 @@ def is_singular(path, base):
     return bool(np.abs(np.linalg.eigvalsh(M / np.outer(scale, scale))).min() < NO_INERTIA)
 
 
+def difference(ours, theirs):
+    """Relative to the largest entry; none where there is nothing at all."""
+    return float(relative_error(ours, theirs)) if np.any(theirs) or np.any(ours) else 0.0
+
+
 def compare(path, base):
     """A word about one file, and what is worth printing."""
     try:
         robot = Robot(path, base)
     except ax.InvalidArgument as error:
         return ("a world that cannot float" if is_singular(path, base) else "refused"), str(error)
-    errors = {name: float(relative_error(*getattr(robot, name)())) for name in QUANTITIES[:-1]}
+    errors = {name: difference(*getattr(robot, name)()) for name in QUANTITIES[:-1]}
     outcome = "agree"
     try:
-        errors[QUANTITIES[-1]] = float(relative_error(*robot.direct_dynamics()))
+        errors[QUANTITIES[-1]] = difference(*robot.direct_dynamics())
     except ax.MechanismError as error:
         if not is_singular(path, base):
             return "refused", str(error)
