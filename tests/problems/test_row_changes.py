@@ -154,6 +154,17 @@ def test_inverse_dynamics_along_a_turn():
     assert turn["drive.torque"][100] == pytest.approx(through(turn.time[100]), rel=1e-6)
 
 
+def test_a_linear_model_where_the_kept_rows_are_dependent():
+    """Poles and input go through half a turn as if nothing were there."""
+    model = bennett(*SHIPPED)
+    made = []
+    for first in (math.pi - 1e-3, math.pi, math.pi + 1e-3):
+        at = {"j0": first, "j1": second_angle(*SHIPPED, first), "j2": -first}
+        linear = ax.linearize(model, at, input="hold")
+        made.append(np.concatenate([linear.A.ravel(), linear.B.ravel()]))
+    np.testing.assert_allclose(made[1], (made[0] + made[2]) / 2, rtol=1e-4, atol=1e-4)
+
+
 def test_sweeps_change_rows():
     """Every run at its own step; a function of nu still means the user's speeds."""
     model, rates = bennett(*SHIPPED), [4.0, 7.0, -9.0]

@@ -167,6 +167,28 @@ def test_momentum_of_a_cart_is_kept():
     assert np.ptp(run["centre"]) < 1e-7
 
 
+def test_an_isosceles_slider_crank_passes_its_pivot():
+    """Crank and rod alike: the slide comes back to the pivot twice a turn and goes on beyond."""
+    bot = ax.Mechanism("isosceles", gravity=(0, -G, 0))
+    names = ("crank", "rod", "slide")
+    crank, rod, slide = (
+        bot.add_body(n, mass=1.0, com=(0.1, 0, 0), inertia=(0.01, 0.01, 0.01)) for n in names
+    )
+    bot.add_joint("a", ax.Revolute("z"), parent=bot.ground, child=crank)
+    bot.add_joint("b", ax.Revolute("z"), parent=crank, child=rod, at=(0.3, 0, 0))
+    bot.add_joint("s", ax.Prismatic("x"), parent=bot.ground, child=slide)
+    bot.add_loop("pin", ax.Revolute("z"), parent=rod, child=slide, at=(0.3, 0, 0))
+    bot.add_motor("drive", "a")
+    bot.home(a=0.5, b=-1.0, s=0.6 * math.cos(0.5))
+    model = bot.derive().compile()
+    pulses = ax.Sampled({"drive.torque": [0.2, -0.1, 0.3]}, period=0.7)
+    for given in (None, pulses, ax.Callback(lambda t, state: {"drive.torque": -0.05})):
+        run = ax.simulate(model, 2.0, start={"a.rate": 10.0}, input=given, singular="pass")
+        assert run.status == "finished" and len(run.info["passed"]) >= 4
+        assert np.abs(run["s"] - 0.6 * np.cos(run["a"])).max() < 1e-9
+        assert run.energy_error < 1e-8
+
+
 @pytest.mark.parametrize("longer", [1e-11, -1e-13])
 def test_lengths_rounded_in_the_last_digits_pass(longer: float):
     model = windows(1, longer).derive().compile()

@@ -321,10 +321,10 @@ class _Closure:
 def _speeds_elsewhere(
     model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
 ) -> Array | None:
-    """The same by another model, state by state, where the model's own rows are dependent."""
-    from axode.problems.switching import models_along
+    """Find them by another model, state by state, where the model's own rows are dependent."""
+    from axode.problems.switching import choose_models
 
-    described = models_along(model, q, options)
+    described = choose_models(model, q, options)
     if not described.elsewhere.any():
         return None
     nu = np.empty((len(q), len(model.independent)))

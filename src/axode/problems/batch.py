@@ -72,6 +72,7 @@ class Batch:
         self.outcomes = [Outcome() for _ in range(self.count)]
         self._open = np.ones(self.count, dtype=bool)  # runs without an outcome
         self.calls: list[tuple[int, float, Array]] = []  # run, time, inputs that a callback gave
+        self._saved: dict[tuple[int, int], Array] = {}  # states that no compiled step wrote
         self._called = np.full(self.count, np.nan)
         self.buffers = self._buffers(start)
         self.tables = self._tables()
@@ -175,7 +176,9 @@ class Batch:
         try:
             self._loop(steps, budget, look, stopped)
         finally:
-            steps.fetch()
+            steps.fetch()  # also the table `out`, where it was elsewhere
+            for place, state in self._saved.items():
+                self.out[place] = state
 
     def _loop(
         self, steps: Any, budget: int, look: Callable[[Batch], None],
@@ -216,6 +219,10 @@ class Batch:
         self.outcomes[run] = Outcome(status, now, word, state)
         self._open[run] = False
         self.buffers["status"][run] = status
+
+    def save(self, run: int, index: int, state: Array) -> None:
+        """Save a state that was found between compiled steps, in the order of the samples."""
+        self.out[run, index] = self._saved[run, index] = state
 
     def state(self, run: int) -> Array:
         """q, nu and w of a run."""

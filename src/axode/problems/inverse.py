@@ -19,7 +19,7 @@ from axode.errors import (
 )
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
-from axode.problems.inverse_parts import Elsewhere, power_of
+from axode.problems.inverse_parts import Elsewhere, evaluate_power
 from axode.problems.motions import (
     GivenMotion,
     MotionSamples,
@@ -28,9 +28,9 @@ from axode.problems.motions import (
     rows_by_name,
 )
 from axode.problems.other_models import Described
-from axode.problems.pivots import LIES_FLAT, flat_within, pivots_at
+from axode.problems.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.signals import ORDER, as_signal, checked_times
-from axode.problems.switching import models_along
+from axode.problems.switching import choose_models
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -131,7 +131,7 @@ def motion_of_trajectory(
     there = ~np.isnan(q).any(axis=-1)
     change = change and not missing[there].any()
     change = change and all(name in trajectory for name in model.speed_names)
-    described = models_along(model, q, o) if change else None
+    described = choose_models(model, q, o) if change else None
     refuse_singular(model, q, o, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
@@ -175,8 +175,8 @@ def refuse_singular(
     Raises:
         SingularConfiguration: naming the time and what to do.
     """
-    solves, pairs = pivots_at(model, q, options)
-    wheels = flat_within(pairs)
+    solves, pairs = evaluate_pivots(model, q, options)
+    wheels = measure_lean_between(pairs)
     if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
         place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
         t = float(np.broadcast_to(options["t"], wheels.shape[:-1])[place[:-1]])
@@ -326,7 +326,7 @@ def solved_trajectory(
     u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=others.weights,
                                         residual=True, **o)  # fmt: skip
     short = _short(model, q, nu, u, missing, o)
-    power = power_of(model, q, nu, u, missing, o)
+    power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
     columns = list(state_columns(model, q, nu, w, u, o))

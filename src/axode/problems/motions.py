@@ -23,7 +23,7 @@ from axode.problems.assemble import signal_name
 from axode.problems.other_models import Described
 from axode.problems.quadrature import Rates, integrated
 from axode.problems.signals import Signal
-from axode.problems.switching import models_along
+from axode.problems.switching import choose_models
 
 Array = npt.NDArray[np.float64]
 CLOSED = 1e-9  # [m or rad]: more than this a motion misses what it was told
@@ -186,7 +186,7 @@ class GivenMotion:
         at = self._at(times)
         first = self._start(float(times[0]), start)
         q = self._closed(self._quadrature(times, first), times, at[0])
-        described = models_along(self.model, q, self._with(times))
+        described = choose_models(self.model, q, self._with(times))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
@@ -198,7 +198,7 @@ class GivenMotion:
         return MotionSamples(times, q, nu, nu_dot, described)
 
     def _by(self, model: Model) -> GivenMotion:
-        """The same motion, solved on another model's speeds."""
+        """Solve the same motion on another model's speeds."""
         if model is self.model:
             return self
         part = copy(self)
@@ -272,7 +272,7 @@ class GivenMotion:
             at = self._at(t, quick=True)
 
             def rates(q: Array) -> Array:
-                described = models_along(self.model, q, self._with(t))
+                described = choose_models(self.model, q, self._with(t))
                 if not described.elsewhere.any():
                     return rates_by(self, q, slice(None))
                 own = np.flatnonzero(~described.elsewhere)

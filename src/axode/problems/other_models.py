@@ -60,7 +60,7 @@ class Described:
 def translate_speeds(
     model: Model, names: Sequence[str], q: Array, nu: Array, t: Array, p: Array | None
 ) -> Array:
-    """Some of the joint speeds of a model's states, (states, names)."""
+    """Evaluate some of the joint speeds of a model's states, (states, names)."""
     if not len(q):
         return np.zeros((0, len(names)))
     options: dict[str, Any] = {"t": t}
@@ -70,8 +70,8 @@ def translate_speeds(
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 
-def for_few_states(model: Model, count: int) -> Model:
-    """The model itself, or its functions without compiling where there is little to evaluate."""
+def interpret_few_states(model: Model, count: int) -> Model:
+    """Give a model whose functions need no compiling, where there is little to evaluate."""
     if count > FEW or not isinstance(model.library, SymbolicLibrary):
         return model
     if model not in _INTERPRETED:
@@ -80,10 +80,10 @@ def for_few_states(model: Model, count: int) -> Model:
     return _INTERPRETED[model]
 
 
-def columns_by(
+def make_columns(
     other: Model, own: Model, q: Array, nu: Array, w: Array, u: Array, options: Any
 ) -> list[Block]:
-    """Columns of states of another model, named as those of the user's.
+    """Evaluate all columns of states of another model, named as those of the user's.
 
     Args:
         other: The model whose independent speeds `nu` are.
@@ -121,7 +121,7 @@ def columns_by(
 
 
 def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, options: Any) -> Array:
-    """Forces on the user's rows that do what forces on another model's rows do; NaN where none."""
+    """Find forces on the user's rows that do what those on other rows do; NaN where none do."""
     if not other.rows:
         return np.full((len(q), len(own.rows)), np.nan)
     assert isinstance(own.library, SymbolicLibrary)

@@ -23,7 +23,7 @@ from axode.codegen.library import SymbolicLibrary
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
 from axode.problems.batch import Batch, named_values
-from axode.problems.pivots import smallest_pivots
+from axode.problems.pivots import find_smallest_pivots
 from axode.problems.watches import watch_tape
 
 Array = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ class Candidates:
     best: dict[int, Landing] = field(default_factory=dict)
 
     def better(self, run: int, found: Landing | None, now: float) -> Landing | None:
-        """A landing to take now; None as long as a better one may come."""
+        """Choose a landing to take now; None as long as a better one may come."""
         known = self.best.pop(run, None)
         if known is not None and (known.time - now) * (known.time - known.start) <= 0:
             known = None  # the motion turned round, or has gone on otherwise
@@ -111,10 +111,10 @@ class _Approach:
         self.pivot = self._pivot(self.x[: self.n_q])
 
     def _pivot(self, q: Array) -> float:
-        return float(smallest_pivots(self.model, q, self.batch.options(self.run, self.t)))
+        return float(find_smallest_pivots(self.model, q, self.batch.options(self.run, self.t)))
 
     def landing(self) -> Landing | None:
-        """Where it goes on."""
+        """Find where it goes on."""
         ahead = self._time_until()
         if ahead is None:
             return None
@@ -140,7 +140,7 @@ class _Approach:
         return Landing(self.t, end, state, fine, correction, uncertain, pivots)
 
     def _time_until(self) -> float | None:
-        """Time in which the smallest pivot would vanish, at the rate at which it falls."""
+        """Estimate when the smallest pivot vanishes, from the rate at which it falls."""
         rate = self._rates(self.t, self.x)
         speed = float(np.abs(rate[: self.n_q]).max(initial=0.0))
         if not speed > 0:
@@ -174,7 +174,7 @@ class _Approach:
         return self.model.evaluate("state_rate", state, self.batch.options(self.run, t))
 
     def _before(self, length: float) -> tuple[Array, Array] | None:
-        """The motion before, at Chebyshev's nodes: times, and q, v, w."""
+        """Integrate back to Chebyshev's nodes of the interval before: times, and q, v, w."""
         from scipy.integrate import solve_ivp
 
         nodes = 0.5 * (1 - np.cos(np.linspace(0, np.pi, NODES)))
@@ -205,7 +205,7 @@ class _Approach:
         return lambda t: np.array([part(t) + o for part, o in zip(parts, offset, strict=True)])
 
     def _gap(self, path: Callable[[float], Array], ahead: float) -> float | None:
-        """How long until the pivot is as large as now, if it becomes small in between."""
+        """Find the time until the pivot is as large as now, if it becomes small in between."""
         spans = ahead * BEYOND
         if self.batch.settings.method == "rk4":
             step = self.batch.settings.length
@@ -219,7 +219,7 @@ class _Approach:
         return None
 
     def _stays_closed(self, path: Callable[[float], Array], gap: float) -> bool:
-        """Whether the path itself keeps the constraints.
+        """Check that the path itself keeps the constraints.
 
         Where lengths differ a little from those that would lose rank, the motion turns off just
         before, and no smooth one leads across.
@@ -230,7 +230,7 @@ class _Approach:
         return bool(np.abs(residual).max(initial=0.0) < OPEN)
 
     def _misses_samples(self, gap: float) -> bool:
-        """Whether a held input changes on the way."""
+        """Check whether a held input changes on the way."""
         sampled = self.batch.plan.sampled
         if sampled is None:
             return False
@@ -240,7 +240,7 @@ class _Approach:
         return bool(first != last and inside)
 
     def _on_constraints(self, x: Array, t: float) -> tuple[Array, float] | None:
-        """A state that keeps the constraints and the energy, and by how much it was corrected."""
+        """Find a state that keeps the constraints and the energy, and how much was corrected."""
         model, options = self.model, self.batch.options(self.run, t)
         q, v, w = np.split(x, [self.n_q, x.size - 2])
         for _ in range(3):
@@ -264,10 +264,10 @@ class _Approach:
         return np.concatenate([q, scale * nu, w]), scale - 1
 
 
-def events_on_the_way(
+def find_events(
     landing: Landing, batch: Batch, run: int, speeds: Sequence[str]
 ) -> list[tuple[float, int, Mapping[str, float]]]:
-    """Crossings of the watched functions in between: time, number of the watch, values by name.
+    """Find crossings of watched functions in between: time, number of the watch, values by name.
 
     Args:
         landing: Where the run goes on.
@@ -312,7 +312,7 @@ _RELEASED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
 
 
 def release_constraints(model: Model) -> Model:
-    """The same bodies without rows: all joint speeds are independent.
+    """Make a model of the same bodies without rows: all joint speeds are independent.
 
     Energies and measures of a state are the same there, also where constraints lose rank.
     """
@@ -324,9 +324,9 @@ def release_constraints(model: Model) -> Model:
 def _released(model: Model) -> Model:
     from axode.codegen.facts import Facts
     from axode.symbolic.equations import Equations
-    from axode.symbolic.row_choice import without_rows
+    from axode.symbolic.row_choice import remove_rows
 
     assert isinstance(model.library, SymbolicLibrary)
-    equations = Equations(without_rows(model.library.equations.system), "recursive")
+    equations = Equations(remove_rows(model.library.equations.system), "recursive")
     library = SymbolicLibrary(equations, "interpreter", fixed=model.facts.fixed)
     return Model(Facts.of(equations, fixed=model.facts.fixed), library)

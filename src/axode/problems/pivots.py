@@ -15,9 +15,9 @@ FLAT_WHEEL = "lies flat on the ground"  # in messages
 LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest point
 
 
-def pivots_at(model: Model, q: Array, options: Any) -> tuple[Array, Array]:
-    """Pivots of the solves, (..., solves), and what of each leaning wheel's axis lies in the ground
-    plane, (..., wheels, 2)."""
+def evaluate_pivots(model: Model, q: Array, options: Any) -> tuple[Array, Array]:
+    """Evaluate pivots of the solves, (..., solves), and what of each leaning wheel's axis lies in
+    the ground plane, (..., wheels, 2)."""
     if "pivots" not in model.functions or not tape_of(model, "pivots").outputs[0].size:
         return np.ones((*q.shape[:-1], 0)), np.ones((*q.shape[:-1], 0, 2))
     found = model.evaluate("pivots", {"q": np.ascontiguousarray(q)}, options)
@@ -27,14 +27,14 @@ def pivots_at(model: Model, q: Array, options: Any) -> tuple[Array, Array]:
     return np.abs(found[..., :solves]), pairs
 
 
-def smallest_pivots(model: Model, q: Array, options: Any) -> Array:
-    """Smallest pivot of all solves behind a model's speeds, one number per state."""
-    return np.asarray(pivots_at(model, q, options)[0].min(axis=-1, initial=1.0))
+def find_smallest_pivots(model: Model, q: Array, options: Any) -> Array:
+    """Find the smallest pivot of all solves behind a model's speeds, one number per state."""
+    return np.asarray(evaluate_pivots(model, q, options)[0].min(axis=-1, initial=1.0))
 
 
-def flattest_wheel(model: Model, q: Array, options: Any) -> tuple[float, str]:
-    """How far the wheel that is nearest to lying flat is from it [rad], and what is wrong there."""
-    pairs = pivots_at(model, q, options)[1]
+def find_flattest_wheel(model: Model, q: Array, options: Any) -> tuple[float, str]:
+    """Find the wheel nearest to lying flat: how far it is from that [rad], and what is wrong."""
+    pairs = evaluate_pivots(model, q, options)[1]
     if not pairs.size:
         return 1.0, ""
     flat = np.linalg.norm(pairs.reshape(-1, *pairs.shape[-2:]), axis=-1)
@@ -47,8 +47,8 @@ def flattest_wheel(model: Model, q: Array, options: Any) -> tuple[float, str]:
     )
 
 
-def flat_within(pairs: Array) -> Array:
-    """How near each wheel comes to lying flat from one sample to the next, (..., T, wheels) [rad].
+def measure_lean_between(pairs: Array) -> Array:
+    """Measure how near wheels come to lying flat from sample to sample, (..., T, wheels) [rad].
 
     Along the straight line between them: samples before and after a fall may both be upright.
     """

@@ -17,12 +17,12 @@ from axode.problems.observables import force_rows
 from axode.problems.other_models import (
     GOOD_PIVOT,
     Block,
-    columns_by,
-    for_few_states,
+    interpret_few_states,
+    make_columns,
     translate_speeds,
 )
 from axode.problems.passing import release_constraints
-from axode.problems.pivots import smallest_pivots
+from axode.problems.pivots import find_smallest_pivots
 from axode.problems.runs import LAST, Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 
@@ -57,7 +57,7 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     if runs.passed:
         _overwrite_passed(runs, columns, options)
     if elsewhere or runs.passed:
-        balance_again(columns)
+        update_balance(columns)
     values = np.concatenate([block for _, _, _, block in columns], axis=-1)
     names = tuple(n for ns, _, _, _ in columns for n in ns)
     units = tuple(u for _, us, _, _ in columns for u in us)
@@ -92,7 +92,7 @@ def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
 
 
 def _own_columns(runs: Runs, times: Array, out: Array, options: Any) -> list[Block]:
-    """Columns of states in the model's own speeds."""
+    """Evaluate columns of states in the model's own speeds."""
     q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
     q, nu = _closed(runs.model, q, options), np.ascontiguousarray(nu)
     u = _inputs(runs, times, q, nu, options)
@@ -100,7 +100,7 @@ def _own_columns(runs: Runs, times: Array, out: Array, options: Any) -> list[Blo
 
 
 def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[int, Places]:
-    """States that the model's own speeds do not describe, by the number of the model that does.
+    """Find states that the model's own speeds do not describe, by number of the model that does.
 
     All others are translated into the model's own speeds, in `out`.
     """
@@ -111,7 +111,7 @@ def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[i
             continue
         q, nu = out[run, row, :n], out[run, row, n:-2]
         there = _options_at(options, run, row)
-        poor = smallest_pivots(runs.model, q, there) < GOOD_PIVOT
+        poor = find_smallest_pivots(runs.model, q, there) < GOOD_PIVOT
         p = None if runs.p is None else runs.p if runs.p.ndim == 1 else runs.p[run]
         own = translate_speeds(runs.models[number], runs.model.independent, q, nu, there["t"], p)
         out[run[~poor], row[~poor], n:-2] = own[~poor]
@@ -123,9 +123,9 @@ def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[i
 def _other_columns(
     runs: Runs, number: int, places: Places, out: Array, options: Any
 ) -> list[Block]:
-    """Columns of some states by the model that made them."""
+    """Evaluate columns of some states by the model that made them."""
     run, row = places
-    model = for_few_states(runs.models[number], len(run))
+    model = interpret_few_states(runs.models[number], len(run))
     there = _options_at(options, run, row)
     q, nu, w = np.split(out[run, row], [runs.n_q, out.shape[-1] - 2], axis=-1)
     q, nu = _closed(model, q, there), np.ascontiguousarray(nu)
@@ -138,11 +138,11 @@ def _other_columns(
         u[...] = CompiledFunction(plan.tape)(*(known[port.name] for port in plan.tape.inputs))
     else:  # the same whatever the speeds
         u[...] = _inputs(runs, options["t"][0], out[..., : runs.n_q], out, options)[run, row]
-    return columns_by(model, runs.model, q, nu, w, u, there)
+    return make_columns(model, runs.model, q, nu, w, u, there)
 
 
 def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
-    """Columns of samples where constraints lose rank: of all speeds, without constraint forces."""
+    """Fill in samples where constraints lose rank: from all speeds, without constraint forces."""
     rows = columns[0][3].shape[1]
     passed = {
         (run, row if row != LAST else rows - 1): x
@@ -163,11 +163,11 @@ def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
             known["p"] = runs.p if runs.p.ndim == 1 else runs.p[places[0]]
         arrays = (np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs)
         u = np.broadcast_to(CompiledFunction(plan.tape)(*arrays), (len(q), len(free.inputs)))
-    _overwrite(columns, places, columns_by(free, runs.model, q, v, w, u, there))
+    _overwrite(columns, places, make_columns(free, runs.model, q, v, w, u, there))
 
 
 def _options_at(options: Any, run: Numbers, row: Numbers) -> dict[str, Any]:
-    """Time and parameters of some states."""
+    """Select time and parameters of some states."""
     there: dict[str, Any] = {"t": np.ascontiguousarray(options["t"][run, row])}
     if "parameters" in options:
         there["parameters"] = {
@@ -183,8 +183,8 @@ def _overwrite(columns: list[Block], places: Places, others: list[Block]) -> Non
         block[places] = values
 
 
-def balance_again(columns: list[Block]) -> None:
-    """The error of the energy balance from its other columns."""
+def update_balance(columns: list[Block]) -> None:
+    """Compute the error of the energy balance from its other columns."""
     energy = next(block for names, _, _, block in columns if names == ENERGY_NAMES)
     total = energy[..., 0] + energy[..., 1]
     energy[..., 4] = total - total[:, :1] - energy[..., 2] + energy[..., 3]

@@ -16,11 +16,11 @@ from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.integrators import AUTOMATIC, IMPLICIT
 from axode.problems.other_models import translate_speeds
-from axode.problems.passing import Candidates, Landing, events_on_the_way, land_beyond
-from axode.problems.pivots import LIES_FLAT, flattest_wheel
+from axode.problems.passing import Candidates, Landing, find_events, land_beyond
+from axode.problems.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.settings import Settings
 from axode.problems.steps import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
-from axode.problems.switching import near_singular, singular_start
+from axode.problems.switching import find_start_elsewhere, near_singular
 from axode.problems.takeover import REVIEW, TakeOver, answer_stiffness, is_worth_its_price
 from axode.problems.watches import Watch
 
@@ -125,7 +125,9 @@ class Runs:
         elif status == STIFF:
             self._answer(batch, run)
         else:
-            flat, words = flattest_wheel(batch.model, batch.buffers["q"][run], batch.options(run))
+            flat, words = find_flattest_wheel(
+                batch.model, batch.buffers["q"][run], batch.options(run)
+            )
             if flat < LIES_FLAT:
                 status = SINGULAR
             batch.resolve(run, status, words if flat < LIES_FLAT else cause_of(batch, run))
@@ -143,7 +145,7 @@ class Runs:
         end, status, word = landing.time, RUNNING, ""
         if s.way * (end - s.t_end) >= 0:
             end, status = s.t_end, FINISHED
-        for t, k, values in events_on_the_way(landing, batch, run, self.model.independent):
+        for t, k, values in find_events(landing, batch, run, self.model.independent):
             if s.way * (t - end) <= 0:
                 self.events.append(Event(batch.watches[k].name, t, member, values))
                 if batch.watches[k].stop:
@@ -159,12 +161,12 @@ class Runs:
         return True
 
     def _save_passed(self, batch: Batch, run: int, landing: Landing, end: float) -> None:
-        """Samples on the way across, up to a time."""
+        """Save samples on the way across, up to a time."""
         s, index = self.settings, int(batch.buffers["index"][run, 0])
         while index < len(s.times) and s.way * (s.times[index] - end) <= 0:
             x = landing.path(float(s.times[index]))
             self.passed[int(batch.members[run]), index] = x
-            batch.out[run, index] = self._in_speeds(batch.model, x)
+            batch.save(run, index, self._in_speeds(batch.model, x))
             index += 1
         batch.buffers["index"][run] = index
 
@@ -181,14 +183,14 @@ class Runs:
         b["least_pivot"][run] = 0.5 * landing.pivots[1]
 
     def _in_speeds(self, model: Model, x: Array) -> Array:
-        """q, nu and w of a model from q, all speeds and w."""
+        """Select q, nu and w of a model from q, all speeds and w."""
         chosen = [self.n_q + model.speed_names.index(name) for name in model.independent]
         return np.concatenate([x[: self.n_q], x[chosen], x[-2:]])
 
     def _elsewhere(self, batch: Batch, run: int) -> tuple[Model, Array] | None:
-        """A model for a run that does not get away from a singular start, and its speeds there."""
+        """Find a model for a run that does not leave a singular start, and its speeds there."""
         begins = batch is self._first and float(batch.buffers["t"][run, 0]) == self.settings.t0
-        return singular_start(batch, run, self.model) if begins else None
+        return find_start_elsewhere(batch, run, self.model) if begins else None
 
     def _leave(self, batch: Batch, run: int, model: Model, settings: Settings) -> None:
         """A run leaves a batch and waits for another."""
@@ -265,7 +267,7 @@ class Runs:
             self.rejected[batch.members] = batch.buffers["rejected"][:, 0]
 
     def _plan_of(self, model: Model) -> InputPlan:
-        """The input, for a model on other speeds."""
+        """Plan the input for a model on other speeds, once."""
         if model not in self.models:
             self.models.append(model)
             plan = plan_input(model, self.given, self.model.independent)

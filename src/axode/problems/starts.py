@@ -13,7 +13,7 @@ from axode.codegen.model import Model, Options
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.problems.assemble import State, assembled
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
-from axode.problems.pivots import smallest_pivots
+from axode.problems.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
 OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
@@ -110,7 +110,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     options: Options = {"t": np.full(len(q), float(t0))}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    pivots = smallest_pivots(model, q, options)
+    pivots = find_smallest_pivots(model, q, options)
     if not pivots.min(initial=1.0) < SINGULAR:
         return
     from axode.symbolic.row_choice import rows_at

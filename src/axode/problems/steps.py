@@ -121,7 +121,7 @@ def _nearest(before: Vector, after: Vector, near: Formula) -> Formula:
 
 
 def _flattest(before: Vector, after: Vector, near: Formula) -> Formula:
-    """How near the straight line from a pair to the same pair after a step comes to zero.
+    """Find how near the straight line from a pair to itself after a step comes to zero.
 
     A wheel that falls over is upright again on its other side after a step: its axis must not be
     seen at the ends of the step only.

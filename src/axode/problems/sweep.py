@@ -27,7 +27,7 @@ from axode.problems.rollouts import Place, compiled, dynamics_of
 from axode.problems.settings import Settings
 from axode.problems.starts import parameter_values, starts
 from axode.problems.steps import FINISHED, RUNNING, SINGULAR
-from axode.problems.switching import models_along
+from axode.problems.switching import choose_models
 
 if TYPE_CHECKING:
     from axode.results.sweep import Sweep
@@ -193,7 +193,7 @@ class _Changes:
         self._stopped_at = np.full(runs.count, -1.0)  # steps that a run had taken
 
     def advance(self, look: Callable[[float], None]) -> None:
-        """Run all to an end; `look` is told now and then which share is done."""
+        """Run all to an end; `look` receives the share that is done, now and then."""
         waiting = [(self.runs, np.arange(self.runs.count))]
         while waiting:
             part, members = waiting.pop()
@@ -209,7 +209,7 @@ class _Changes:
                 self.runs.buffers[name][members] = part.buffers[name]
 
     def _elsewhere(self, part: _Runs, members: Numbers) -> Iterator[tuple[Model, Numbers, float]]:
-        """Models for runs that have stopped, which runs, and how small their pivots may become."""
+        """Choose models for runs that stopped: which runs, and how small pivots may become."""
         b = part.buffers
         steps, status = b["step"][:, 0], b["status"][:, 0]
         stopped = np.flatnonzero(status == SINGULAR)
@@ -221,7 +221,7 @@ class _Changes:
             if part.p is not None:
                 p = part.p if part.p.ndim == 1 else part.p[stopped]
                 options["parameters"] = dict(zip(part.model.parameters, p.T, strict=True))
-            described = models_along(self.runs.model, b["q"][stopped], options, ENOUGH)
+            described = choose_models(self.runs.model, b["q"][stopped], options, ENOUGH)
             own = np.flatnonzero(~described.elsewhere)
             for model, (k, *_) in [(self.runs.model, (own,)), *described.others()]:
                 k = k[fresh[k]]
@@ -233,7 +233,7 @@ class _Changes:
             yield part.model, left, LEAST_PIVOT
 
     def _names_forces(self) -> bool:
-        """Whether forces of rows are asked for, which other rows do not have."""
+        """Check whether forces of rows are asked for, which other rows do not have."""
         known = sources(self.runs.model)
         named = (output.what for output in self.runs.outputs if isinstance(output.what, str))
         return any(source_of(known, name, "sweep").function == "multipliers" for name in named)
@@ -241,7 +241,7 @@ class _Changes:
     def _moved(
         self, part: _Runs, model: Model, which: Numbers, members: Numbers, least_pivot: float
     ) -> _Runs:
-        """Some runs on another model, from where they are."""
+        """Move some runs to another model, from where they are."""
         own = part.buffers
         p = part.p if part.p is None or part.p.ndim == 1 else part.p[which]
         q = own["q"][which]

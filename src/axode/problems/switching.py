@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,8 +16,11 @@ from axode.codegen.model import Model, Options
 from axode.problems.batch import SMALLEST_PIVOT, Batch
 from axode.problems.other_models import GOOD_PIVOT, Described
 from axode.problems.passing import NEAR_ENOUGH
-from axode.problems.pivots import LIES_FLAT, flattest_wheel, smallest_pivots
+from axode.problems.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps import FLAT, RUNNING, SINGULAR
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
 BETTER = 3.0  # times the present pivot: what another choice must offer
@@ -86,10 +89,33 @@ class Choices:
         if enough or made_here or len(models) >= MOST:
             return known, words
         made = Equations(repartitioned(system, rows), equations.formulation)
+        return self._keep(model, made, q), words
+
+    def _keep(self, model: Model, made: Equations, q: Array) -> Model:
+        """Make a model of equations, like another one, and keep it with where it was made."""
         facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
         library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
         self.made.append((Model(facts, library), q.copy()))
-        return self.made[-1][0], words
+        return self.made[-1][0]
+
+    def on_same_speeds(self, own: Model, q: Array, t: float, p: Array, options: Options) -> Model:
+        """Find a model on other rows and the user's independent speeds; the user's if none does."""
+        from axode.symbolic.equations import Equations
+        from axode.symbolic.row_choice import repartitioned, rows_at
+
+        for model, _ in self.made:
+            same = model.independent == own.independent
+            if same and smallest_pivot(model, q, options) > GOOD_PIVOT:
+                return model
+        assert isinstance(own.library, SymbolicLibrary)
+        equations = own.library.equations
+        rows = rows_at(equations.system, q, t, p)
+        mine = equations.system.independent
+        told = np.linalg.svd(rows.null_space[list(mine)], compute_uv=False).min(initial=1.0)
+        if rows.lost or told < GOOD_PIVOT:
+            return own
+        system = repartitioned(equations.system, rows, mine)
+        return self._keep(own, Equations(system, equations.formulation), q)
 
 
 _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
@@ -111,7 +137,7 @@ def _direction(names: tuple[str, ...], weights: Array) -> str:
 
 def smallest_pivot(model: Model, q: Array, options: Options) -> float:
     """Of all solves behind a model's speeds."""
-    return float(smallest_pivots(model, q, options))
+    return float(find_smallest_pivots(model, q, options))
 
 
 def near_singular(
@@ -126,16 +152,16 @@ def near_singular(
         batch: Where it runs now.
         run: Its number there.
         own: The model the user gave.
-        across: Takes a run beyond a configuration at which rows lose rank, if it can; it is told
+        across: Takes a run beyond a configuration at which rows lose rank, if it can; it receives
             what is lost there.
     """
     model, b = batch.model, batch.buffers
     q, t = b["q"][run].copy(), float(b["t"][run, 0])
     near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
     flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
-    if flat < near or flat < FALLING:
-        words = flattest_wheel(model, q, batch.options(run))[1]
-        return _go_on_or_end(batch, run, min(near, flat), words)
+    lying = find_flattest_wheel(model, q, batch.options(run))[1] if flat < FALLING else ""
+    if lying and flat < near:
+        return _go_on_or_end(batch, run, flat, lying)
     if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
         words = (f"the independent speeds {', '.join(model.independent)} no longer describe the "
                  "motion there; a model compiled from the mechanism changes them")  # fmt: skip
@@ -156,11 +182,26 @@ def near_singular(
             b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
             return None
         near = min(near, 0.0)  # the step is too long
-    return _go_on_or_end(batch, run, near, words)
+    return _go_on_or_end(batch, run, near, lying or words)
 
 
-def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
-    """A model that describes a start at which the user's does not, and its speeds there.
+def choose_rows(own: Model, q: Array, options: Any) -> Model:
+    """Find a model on the user's speeds whose rows are regular at a configuration.
+
+    Returns:
+        The user's where it is regular, and where its speeds or all rows together are singular.
+    """
+    if not isinstance(own.library, SymbolicLibrary):
+        return own
+    if smallest_pivot(own, q, options) > GOOD_PIVOT:
+        return own
+    p = own.parameter_vector(options.get("parameters"))
+    choices = _CHOICES.setdefault(own, Choices())
+    return choices.on_same_speeds(own, q, float(options.get("t", 0.0)), p, options)
+
+
+def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
+    """Find a model that describes a start at which the user's does not, and its speeds there.
 
     Returns:
         None where no other is needed or none would do, and where the start does not say how the
@@ -170,7 +211,7 @@ def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | 
     q, nu, options = b["q"][run].copy(), b["nu"][run].copy(), batch.options(run)
     if not isinstance(own.library, SymbolicLibrary) or smallest_pivot(own, q, options) > UNTOLD:
         return None
-    if flattest_wheel(own, q, options)[0] < LIES_FLAT:
+    if find_flattest_wheel(own, q, options)[0] < LIES_FLAT:
         return None
     p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
     choices = _CHOICES.setdefault(own, Choices())
@@ -188,8 +229,8 @@ def singular_start(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | 
     return other, np.linalg.solve(Theta, need)
 
 
-def models_along(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT) -> Described:
-    """Models for configurations of a motion, where the user's becomes singular at some of them.
+def choose_models(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT) -> Described:
+    """Choose models for configurations, where the user's becomes singular at some of them.
 
     Args:
         own: The model the user gave.
@@ -199,7 +240,7 @@ def models_along(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT) 
     """
     flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
     known = _Conditions(own, options, q.shape[:-1])
-    pivots = smallest_pivots(own, flat, known.at(slice(None)))
+    pivots = find_smallest_pivots(own, flat, known.at(slice(None)))
     made_by = np.zeros(len(flat), dtype=np.intp)
     waiting = np.flatnonzero(pivots < below)
     models = [own]
@@ -210,7 +251,7 @@ def models_along(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT) 
         k = int(waiting[0])
         t, p = float(known.times[k]), known.p_of(k)
         other, _ = choices.best(own, own, flat[k], t, p, known.at(k))
-        offered = smallest_pivots(other, flat[waiting], known.at(waiting))
+        offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
         good = offered > np.maximum(BETTER * pivots[waiting], LOST)
         good |= (offered > pivots[waiting]) & (offered > GOOD)
         if other is not own and good.any():
@@ -234,7 +275,7 @@ class _Conditions:
             )
 
     def at(self, k: Any) -> Any:
-        """Options of some configurations."""
+        """Select the options of some configurations."""
         there: dict[str, Any] = {"t": self.times[k]}
         if self.p is not None:
             values = self.p if self.p.ndim == 1 else self.p[k]
@@ -242,7 +283,7 @@ class _Conditions:
         return there
 
     def p_of(self, k: int) -> Array | None:
-        """Parameters of one configuration."""
+        """Select the parameters of one configuration."""
         return self.p if self.p is None or self.p.ndim == 1 else self.p[k]
 
 

@@ -97,7 +97,7 @@ def contact_point(tree: Tree, contact: Contact) -> SX:
 
 
 def axis_in_ground(tree: Tree, contact: Contact) -> SX:
-    r"""Components of a wheel's axis along two directions of the ground plane, two by one.
+    r"""Resolve a wheel's axis along two directions of the ground plane, two by one.
 
     .. math:: (e_1 \cdot a, \; e_2 \cdot a), \qquad \text{length } |a \times n|      \tag{C8}
 

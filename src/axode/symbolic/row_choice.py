@@ -116,8 +116,16 @@ def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere
     return RowsThere(names, matrix, usual, system.report.kept)
 
 
-def repartitioned(system: System, rows: RowsThere) -> System:
-    """The same system on the rows and speeds that do best where some rows were evaluated."""
+def repartitioned(
+    system: System, rows: RowsThere, independent: tuple[int, ...] | None = None
+) -> System:
+    """The same system on the rows and speeds that do best where some rows were evaluated.
+
+    Args:
+        system: What moves.
+        rows: Evaluated where it is.
+        independent: Speeds to keep; the best unless given.
+    """
     kept = list(rows.chosen)
     usual = [
         A[kept]
@@ -133,11 +141,12 @@ def repartitioned(system: System, rows: RowsThere) -> System:
     report = replace(
         report, matrices=(here, *usual), null_bases=(rows.null_space,), home_matrix=(here,)
     )
-    return replace(system, report=report, independent=rows.independent)
+    chosen = rows.independent if independent is None else independent
+    return replace(system, report=report, independent=chosen)
 
 
-def without_rows(system: System) -> System:
-    """The same bodies with nothing to hold them: every joint speed is independent."""
+def remove_rows(system: System) -> System:
+    """Leave the bodies with nothing to hold them: every joint speed is independent."""
     size = system.tree.v.shape[0]
     empty = np.zeros((0, size))
     report = replace(
