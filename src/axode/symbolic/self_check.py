@@ -77,7 +77,11 @@ class SelfCheck:
                 ca.densify(column_of([row.bias for row in rows])),
             ],
         )
-        self.instant = INSTANT
+        # prescribed rows are those of another instant than the samples', and do not depend on q
+        residuals = [r.residual for r in rows if r.residual is not None and r.kind != "prescribed"]
+        self._residual = ca.Function(
+            "residual", [tree.q, tree.parameters], [ca.densify(column_of(residuals))]
+        )
         self.states = self._choose_states()
 
     def _choose_states(self) -> list[State]:
@@ -163,7 +167,8 @@ class SelfCheck:
             known = [names.index(name) for name in other.names]
             labels = [f"row {name}" for name in other.names]
             A_error = np.abs(A[known] - other.A).max(axis=1, initial=0.0)
-            yield _worst(A_error / other.A_size.clip(1e-300), labels)
+            A_size = other.A_size + SLACK * self._gap(state) / AGREEMENT
+            yield _worst(A_error / A_size.clip(1e-300), labels)
             yield _worst(np.abs(b[known] - other.b) / (1.0 + np.abs(other.b)), labels)
             slack = open_by[known] / AGREEMENT
             errors = np.abs(bias[known] - other.bias) / (other.bias_size + slack).clip(1e-300)
@@ -172,10 +177,11 @@ class SelfCheck:
     def _violations(self, state: State, A: Array, b: Array) -> Array:
         """What loops that are not quite closed may add to the biases, row by row."""
         spin = float(np.abs(state.v).max(initial=0.0))
-        residual = np.abs(self.system.assembly.residual(state.q, INSTANT)).max(initial=0.0)
-        if any(row.kind == "prescribed" for row in self.system.rows):
-            residual = 0.0  # at another instant than the sample's; those rows do not depend on it
-        return SLACK * (np.abs(A @ state.v - b) * spin + residual * spin**2)
+        return SLACK * (np.abs(A @ state.v - b) * spin + self._gap(state) * spin**2)
+
+    def _gap(self, state: State) -> float:
+        """How far loops are from closed [m or rad]: by rounding, or by their tolerance."""
+        return float(np.abs(self._residual(state.q, self.system.defaults).full()).max(initial=0.0))
 
     # when functions are built --------------------------------------------------------------------
 
@@ -224,7 +230,7 @@ class SelfCheck:
             errors = self.function_errors(i, kind, result, nu_dot)
             speeds = [self.system.tree.speed_names[j] for j in self.system.independent]
             found = _worst(errors, [f"{name}, motion of {speed}" for speed in speeds])
-            if not found.error <= AGREEMENT:
+            if not found.error <= AGREEMENT + SLACK * self._gap(state) / self.system.report.extent:
                 self._refuse([found], self._function_remedy(state, found.error))
 
     def _rate_difference(self, state: State, q_dot: Array) -> Disagreement:
