@@ -187,7 +187,7 @@ class RigidInertia:
     def at_centre(cls, mass: SX, centre: SX, tensor: SX) -> RigidInertia:
         r"""From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
         moment = mass * centre
-        return cls(SX(mass), moment, tensor + symmetric(_spread(centre, moment)))
+        return cls(SX(mass), moment, tensor + symmetric(_spread(moment, centre)))
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
         return RigidInertia(
