@@ -55,7 +55,11 @@ class Rolling(AbstractWheel):
 
 @dataclass(frozen=True)
 class Ball(AbstractWheel):
-    """A sphere that rolls without slipping in both tangents of the ground."""
+    """A sphere that rolls without slipping in both tangents of the ground.
+
+    Longitudinal and lateral are x and y of the ground's body, turned the shortest way into its
+    plane.
+    """
 
     longitudinal: Slip = "rigid"
     lateral: Slip = "rigid"
