@@ -15,6 +15,7 @@ import numpy as np
 import axode as ax
 from axode.mechanism.joints import AbstractJoint
 from axode.mechanism.topology import tree_order
+from coupled_mechanisms import coupled_tree, differential_car, geared_five_bar
 from kinematics_by_hand import joint_motion, numbers, pose, poses_by_hand
 
 Rng = np.random.Generator
@@ -747,6 +748,8 @@ NAMED: dict[str, Build] = {
     "driven_five_bar": driven_five_bar, "steered_plate": steered_plate,
     "prescribed_yaw": prescribed_yaw, "parametric_vehicle": parametric_vehicle,
     "parametric_loop": parametric_loop, "on_a_plinth": on_a_plinth, "double_spin": double_spin,
+    "coupled_tree": coupled_tree, "geared_five_bar": geared_five_bar,
+    "differential_car": differential_car,
 }  # fmt: skip
 
 

@@ -107,6 +107,28 @@ class NotApplicable(AxodeError):
     """A formulation or target that cannot accept this mechanism, and why."""
 
 
+class SelfCheckFailed(AxodeError):
+    """Derived equations that disagree with a second computation from the description.
+
+    Attributes:
+        disagreements: What differs and by how much, the largest first.
+    """
+
+    def __init__(self, mechanism: str, disagreements: Sequence[str], remedy: str) -> None:
+        self.disagreements = tuple(disagreements)
+        shown = [*disagreements[:5], *(["..."] if len(disagreements) > 5 else [])]
+        super().__init__(
+            "\n  ".join(
+                [
+                    f"mechanism '{mechanism}': the derived equations disagree with Newton's and "
+                    "Euler's laws of its bodies, computed from the description:",
+                    *shown,
+                    remedy,
+                ]
+            )
+        )
+
+
 class InvalidArgument(AxodeError, ValueError, TypeError):
     """An argument of the wrong size, type or value, with what was expected."""
 
@@ -123,8 +145,27 @@ class Doubtful(UserWarning):
     """A description that can be computed with, and is hardly what was meant."""
 
 
+class DoubtfulFile(Doubtful):
+    """A file that departs from its format or from physics, and what was done about it.
+
+    Attributes:
+        deviations: One `Fault` for each, with its line; the message ends with what was done.
+    """
+
+    def __init__(self, source: str, deviations: Sequence[Fault]) -> None:
+        self.source = source
+        self.deviations = tuple(deviations)
+        count = f"{len(deviations)} deviation" + ("s" if len(deviations) != 1 else "")
+        head = f"{source} was read with {count} (strict=True refuses it)."
+        super().__init__("\n  ".join([head, *map(str, deviations)]))
+
+
 class NotAsAsked(UserWarning):
     """A coordinate or speed that differs from what was asked for, because others decide it."""
+
+
+class StiffSystem(UserWarning):
+    """An explicit method that takes many short steps where an implicit one takes few."""
 
 
 class LeftOut(UserWarning):

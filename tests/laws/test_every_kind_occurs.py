@@ -46,7 +46,7 @@ def test_wheels_lean_slide_and_roll_on_moving_and_tilted_ground():
 
 
 def test_every_force_occurs():
-    for field in ("drives", "dampers", "springs", "struts", "wrenches", "prescribed"):
+    for field in ("drives", "dampers", "springs", "struts", "wrenches", "prescribed", "couplings"):
         assert gathered(field), field
     assert {w.frame for w in gathered("wrenches")} == {"world", "body"}
     assert any(d.motor.gear != 1.0 and d.motor.rotor_inertia for d in gathered("drives"))

@@ -1,5 +1,7 @@
 """Random robots as URDF text, as any tool might write them."""
 
+import re
+
 import numpy as np
 
 from tests.peers.trees import random_inertia, random_unit
@@ -61,3 +63,40 @@ def random_robot(seed, size=7):
     parts.append(random_joint(rng, "to bare", "revolute", path[-1], bare))
     parts.append(random_joint(rng, "to last", kind, bare, last))
     return f'<?xml version="1.0"?>\n<robot name="robot {seed}">' + "\n".join(parts) + "\n</robot>\n"
+
+
+# robots as rounded as files are ------------------------------------------------------------------
+
+DIGITS = (3, 4, 5, 6, 7, 9)
+NEAR = (0.0, 0.0, 1e-3, 1e-5, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12)
+PLACES = (0.0, 0.0, 0.1, -0.3, 1e-9, 0.5)
+
+
+def rounded_robot(seed, size=7):
+    """A robot whose axes are parallel or at right angles, nearly, written with few digits."""
+    rng = np.random.default_rng([seed, 1])
+    digits = int(rng.choice(DIGITS))
+    text = random_robot(seed, size)
+
+    def short(match):
+        return f"{match[1]}{float(match[2]):.{digits}g}"
+
+    def origin(match):
+        turns = rng.choice([0, 1, -1, 2], 3) * np.pi / 2
+        angles = turns + rng.choice(NEAR, 3) * rng.choice([-1, 1], 3)
+        written = (f"{a:.{rng.choice([*DIGITS[1:], 11, 17])}g}" for a in angles)
+        xyz = " ".join(f"{x:g}" for x in rng.choice(PLACES, 3))
+        return f'<origin xyz="{xyz}" rpy="{" ".join(written)}"/>'
+
+    def axis(match):
+        a = np.zeros(3)
+        a[rng.integers(3)] = rng.choice([1.0, -1.0])
+        a += rng.choice([0.0, 0.0, 0.0, 1e-3, 1e-7, 1e-9, 1e-12], 3)
+        return f'<axis xyz="{" ".join(map(repr, a.tolist()))}"/>'
+
+    text = re.sub(r"<origin [^>]*/>", origin, text)
+    parts = re.split(r'(<joint [^>]*type="planar">.*?</joint>)', text, flags=re.S)
+    text = "".join(
+        part if k % 2 else re.sub(r"<axis [^>]*/>", axis, part) for k, part in enumerate(parts)
+    )
+    return re.sub(r'(value="|i[xyz][xyz]=")([^"]+)', short, text)

@@ -195,3 +195,77 @@ def test_a_link_that_forgets_its_mass_centre_is_told_where_it_is():
         ax.Mechanism("m").add_body(
             "link", mass=1, shape=ax.Box((LENGTH, 1, 1), at=(LENGTH / 2, 0, 0))
         )
+
+
+# flat, massless, unphysical ----------------------------------------------------------------------
+
+
+def test_a_planar_inertia_is_that_of_a_flat_body():
+    """Any lamina has Ixx + Iyy = Izz; a disk is one."""
+    assert ax.Inertia.planar(ax.Inertia.disk(MASS, 0.3, "y").yy, "y") == ax.Inertia.disk(
+        MASS, 0.3, "y"
+    )
+    assert ax.Inertia.planar(0.2).fault() is None
+
+
+def crank(mass, inertia):
+    """A crank on the ground whose arm, 0.4 m long, carries a point mass."""
+    arm = ax.Mechanism("crank")
+    arm.add_body("crank", mass=mass, inertia=inertia)
+    arm.add_body("load", mass=3.0, inertia=ax.Inertia.point())
+    arm.add_joint("turn", ax.Revolute("z"), parent=arm.ground, child="crank")
+    arm.add_joint("hold", ax.Fixed(), parent="crank", child="load", at=(0.4, 0, 0))
+    return arm
+
+
+ZERO = ax.Parameter("J", 0.0)
+NOTHING = {
+    "point": (0.0, ax.Inertia.point()),
+    "zeros": (0.0, (0.0, 0.0, 0.0)),
+    "parameters": (ax.Parameter("m", 0.0), (ZERO, ZERO, ZERO)),
+    "tensor": (ax.Parameter("m", 0.0), ((ZERO, 0, 0), (0, ZERO, 0), (0, 0, ZERO))),
+    "solid": (ax.Parameter("m", 0.0), ax.Inertia.box(ax.Parameter("m", 0.0), (1, 1, 1))),
+}
+
+
+@pytest.mark.parametrize("written", NOTHING)
+def test_no_mass_and_no_inertia_is_a_massless_body_however_it_is_written(written):
+    model = crank(*NOTHING[written]).derive().compile("interpreter")
+    np.testing.assert_allclose(model.mass_matrix([0.3]), [[3.0 * 0.4**2]])
+
+
+def test_a_massless_body_given_by_parameters_may_get_a_mass_later():
+    model = crank(*NOTHING["parameters"]).derive().compile("interpreter")
+    found = model.mass_matrix([0.3], parameters={"J": 0.7, "m": 2.0})
+    np.testing.assert_allclose(found, [[3.0 * 0.4**2 + 0.7]])
+
+
+@pytest.mark.parametrize("written", NOTHING)
+def test_a_massless_end_has_no_direct_dynamics_however_it_is_written(written):
+    arm = crank(*NOTHING[written])
+    arm.bodies.pop()
+    arm.connections.pop()
+    with pytest.warns(Doubtful, match=r"nothing resists the motion of turn\.rate"):
+        model = arm.derive().compile("interpreter")
+    with pytest.raises(ax.MechanismError, match=r"nothing resists the motion of turn\.rate"):
+        model.forward_dynamics([0.0], [0.0], [])
+    arm.add_motor("motor", "turn", gear=10.0, rotor_inertia=2e-3)
+    model = arm.derive().compile("interpreter")
+    np.testing.assert_allclose(model.forward_dynamics([0.0], [0.0], [1.0]), [10.0 / 0.2])
+
+
+@pytest.mark.parametrize(("mass", "inertia"), [(2.0, (0, 0, 0)), (0.0, (1, 1, 1))])
+def test_mass_without_inertia_and_inertia_without_mass_are_meant_only_if_said(mass, inertia):
+    with pytest.raises(ax.MechanismError, match=r"mass: must be > 0|inertia: must be positive"):
+        crank(mass, inertia).check()
+    crank(mass, ax.Inertia(*inertia, ideal=True)).check()
+
+
+@pytest.mark.parametrize("moments", [(1, 1, 5), (1, -1, 1), (0, 0, 0)])
+def test_unphysical_inertia_is_computed_with_if_that_is_said(moments):
+    with pytest.raises(ax.MechanismError, match=r"inertia: not physical|inertia: must be positive"):
+        crank(1.0, moments).check()
+    model = crank(1.0, ax.Inertia(*moments, unphysical=True)).derive().compile("interpreter")
+    np.testing.assert_allclose(model.mass_matrix([0.3]), [[3.0 * 0.4**2 + moments[2]]])
+    with pytest.raises(ax.MechanismError, match="must be finite"):
+        crank(1.0, ax.Inertia(np.nan, 1, 1, unphysical=True)).check()

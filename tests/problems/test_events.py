@@ -9,8 +9,14 @@ from tests.problems import machines
 from tests.problems.machines import G
 
 LOCATED = 1e-10  # [s]
-METHODS = [{"method": "rk4", "step": 1e-3}, {"rtol": 1e-11, "atol": 1e-13}]
-each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "dopri5"])
+FINE = {"rtol": 1e-11, "atol": 1e-13}
+METHODS = [
+    {"method": "rk4", "step": 1e-3},
+    FINE,
+    FINE | {"method": "rodas5p"},
+    FINE | {"method": "radau9"},
+]
+each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "auto", "rodas5p", "radau9"])
 
 
 def ramp(*watches: ax.Watch, duration: float = 2.0, **options) -> ax.Trajectory:

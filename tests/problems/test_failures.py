@@ -9,8 +9,8 @@ import pytest
 import axode as ax
 from tests.problems import machines
 
-METHODS = [{"method": "rk4", "step": 1e-3}, {}]
-each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "dopri5"])
+METHODS = [{"method": "rk4", "step": 1e-3}, {}, {"method": "rodas5p"}, {"method": "radau9"}]
+each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "auto", "rodas5p", "radau9"])
 
 
 @each_method

@@ -44,7 +44,7 @@ def assert_same(got, expected, tolerance=ROUNDING):
     assert np.array_equal(np.isnan(got.values), np.isnan(expected.values))
 
 
-@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "radau9"])
 @pytest.mark.parametrize("name", ["caster_robot", "four_bar"])
 def test_a_batch_on_the_gpu_is_the_batch_on_the_cpu(gpu, name, method):
     """Loops are closed after every step there too, and speeds changed near singularities."""

@@ -26,7 +26,9 @@ def by_the_crank() -> ax.Trajectory:
     return run
 
 
-@pytest.mark.parametrize("options", [TIGHT, {"method": "rk4", "step": 1e-4}])
+@pytest.mark.parametrize(
+    "options", [TIGHT, {"method": "rk4", "step": 1e-4}, TIGHT | {"method": "radau9"}]
+)
 def test_rocker_through_its_dead_points(by_the_crank: ax.Trajectory, options: dict):
     """The rocker stands still twice a turn; described by it, the motion is the same."""
     run = ax.simulate(machines.four_bar("rocker"), 6.0, start={"crank.rate": 20.0}, **options)

@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
 import axode as ax
+from axode.problems.settings import Settings
 from tests.problems import machines
 from tests.problems.machines import G
 
@@ -64,19 +65,28 @@ def test_agrees_with_another_integrator(name: str):
         assert np.abs(run[column] - other.y[k]).max() < 1e-8, column
 
 
-@pytest.mark.parametrize(("method", "order"), [("rk4", 4), ("dopri5", 5)])
-def test_order_of_convergence(method: str, order: int):
-    """Half the step, 2^-order of the error: three halvings within 0.35 of the order.
+@pytest.mark.parametrize(
+    ("method", "order", "counts"),
+    [
+        ("rk4", 4, (16, 32, 64)),
+        ("dopri5", 5, (16, 32, 64)),
+        ("rodas5p", 5, (64, 128, 256)),
+        ("radau9", 9, (6, 12)),
+    ],
+)
+def test_order_of_convergence(method: str, order: int, counts: tuple[int, ...], monkeypatch):
+    """Half the step, 2^-order of the error: within 0.35 of the order.
 
-    The adaptive method is held to equal steps by samples of an input that does nothing.
+    Adaptive methods are held to equal steps by samples of an input that does nothing.
     """
+    monkeypatch.setattr(Settings, "solve_tolerances", (1e-13, 1e-14))  # of implicit stages
     model, errors = machines.pendulum(), []
     exact = ax.simulate(model, 1.0, start={"pin": 2.0}, rtol=1e-13, atol=1e-14).final["pin"]
-    for count in (16, 32, 64):
+    for count in counts:
         options: dict = {"step": 1.0 / count, "method": "rk4"}
-        if method == "dopri5":
+        if method != "rk4":
             idle = ax.Sampled({"pin.torque": np.zeros(count + 1)}, period=1.0 / count)
-            options = {"rtol": 1e6, "atol": 1e6, "input": idle}
+            options = {"rtol": 1e6, "atol": 1e6, "input": idle, "method": method}
         run = ax.simulate(model, 1.0, start={"pin": 2.0}, save_every=1.0, **options)
         assert run.info["steps"] == pytest.approx(count, abs=6)  # the first ones grow to the sample
         errors.append(abs(run.final["pin"] - exact))

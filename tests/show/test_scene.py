@@ -171,3 +171,14 @@ def test_up_is_against_gravity_unless_something_rolls():
     assert arm.stance[:3, :3] @ arm.stance[:3, :3].T == pytest.approx(np.eye(3))
     assert replace(arm, up=(0.0, 0.0, -1.0)).stance[:3, :3] @ [0, 0, -1] == pytest.approx([0, 0, 1])
     assert ax.gallery.build("unicycle").derive().compile("interpreter").scene.up == (0.0, 0.0, 1.0)
+
+
+def test_a_coupling_is_a_line_between_its_joints() -> None:
+    """From the first joint to the others, on the bodies that carry them; none along a base."""
+    cords = scene_of(mechanism("differential_car")).cords
+    assert [cord.bodies for cord in cords] == [("body", "body")] * 2
+    shaft, left, right = (0.3, 0.0, 0.05), (0.0, 0.3, 0.0), (0.0, -0.3, 0.0)
+    assert [cord.ends for cord in cords] == [(shaft, left), (shaft, right)]
+    drawn = [cord.bodies for cord in scene_of(mechanism("coupled_tree")).cords]
+    assert ("cross", "base") in drawn  # hinge and bolt, geared
+    assert all("ground" not in bodies for bodies in drawn)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from axode.codegen import llvm, lowering
+from axode.codegen import kernel, llvm, lowering
 from axode.codegen.fastcall import _layout_is_known
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.operations import Kind
@@ -243,21 +243,29 @@ def test_two_threads_may_call_one_function():
     assert len(wrong) == 4 * 5 * 52 and not any(wrong)
 
 
+def cut_into(monkeypatch, longest, chunk):
+    """Cut tapes shorter than usual, in the IR and in the size of the work array alike."""
+    plan = lowering.plan
+
+    def shorter(tape, **uncut):
+        return plan(tape, **uncut) if uncut else plan(tape, longest, chunk)
+
+    monkeypatch.setattr("axode.codegen.kernel.plan", shorter)
+    monkeypatch.setattr("axode.codegen.packed.plan", shorter)
+    monkeypatch.setenv("AXODE_CACHE", "off")
+
+
 def test_long_tapes_are_cut_without_changing_the_result(monkeypatch):
     tape = Tape.from_casadi(functions.long_function(4000))
     arrays = [samples(tape, 100)[0] * 0.3]
     whole = CompiledFunction(tape)(*arrays)
     scale = largest_terms(tape, arrays)
-    plan = lowering.plan
     for longest, chunk in ((100, 50), (1000, 400)):
-        monkeypatch.setattr(
-            "axode.codegen.kernel.plan", lambda t, a=longest, b=chunk: plan(t, a, b)
-        )
-        monkeypatch.setenv("AXODE_CACHE", "off")
+        cut_into(monkeypatch, longest, chunk)
+        assert kernel.module(tape, 4).count("define internal void @chunk") > 1
         for lanes in (1, 4):
             cut = CompiledFunction(tape, lanes=lanes)(*arrays)
             assert_agree(cut, whole, tape, f"chunks of {chunk}", scale)
-    assert plan(tape, 100, 50).n_slots > 0
 
 
 def test_a_very_long_tape_compiles():
@@ -288,9 +296,7 @@ def test_a_child_process_has_its_own_threads():
 def test_comparisons_survive_being_cut(monkeypatch):
     source = functions.every_operation()
     tape = Tape.from_casadi(source)
-    plan = lowering.plan
-    monkeypatch.setattr("axode.codegen.kernel.plan", lambda t: plan(t, 4, 4))
-    monkeypatch.setenv("AXODE_CACHE", "off")
+    cut_into(monkeypatch, 4, 4)
     arrays = samples(tape, 50)
     compiled = CompiledFunction(tape, lanes=4)
     scale = largest_terms(tape, arrays)

@@ -9,6 +9,7 @@ import random
 import numpy as np
 
 import axode as ax
+from axode.mechanism.bodies import Mesh
 from axode.mechanism.expressions import FUNCTIONS, Expression, Operation, Time, numeric
 from axode.mechanism.measures import KINDS
 
@@ -99,6 +100,8 @@ class Dice:
             ax.Inertia.disk(self.positive(), b, self.axis()),
             ax.Inertia(a, a * 1.5, a * 1.25, a * 0.1, -a * 0.1, 0.0),
             ax.Inertia.point(),
+            ax.Inertia(a, -b, 5.0 * a, unphysical=True),
+            ax.Inertia.planar(self.positive(), self.axis()),
         ])  # fmt: skip
 
     def shape(self):
@@ -107,6 +110,7 @@ class Dice:
             ax.Box((self.positive(), 1.0, 2.0), self.vector()),
             ax.Cylinder(self.positive(), 1.0, self.axis(), self.vector()),
             ax.Sphere(self.positive(), self.vector()),
+            Mesh("package://a/b c.stl", (1.0, -1.0, 1e-3), self.vector(), self.rotation()),
         ])  # fmt: skip
 
     def motor(self):
@@ -198,6 +202,21 @@ class Growing:
             mechanism.add_wrench(name, ends["child"], at=ends["at"],
                                  frame=dice.among(["world", "body"]))  # fmt: skip
 
+    def coupling(self):
+        """Between coordinates, or between speeds, of joints that are no quaternions."""
+        dice, joints = self.dice, self.mechanism.connections
+        single = [c.name for c in joints if len(c.speeds) == 1]
+        speeds = [speed for c in joints for speed in c.speeds]
+        if len(single) > 1 and dice.random.random() < 0.5:
+            named, offset = single, dice.scalar()
+        else:
+            named, offset = speeds, 0.0
+        if len(named) > 1:
+            count = dice.random.randrange(2, min(4, len(named)) + 1)
+            terms = [(name, dice.among([dice.positive(), -dice.positive()]))
+                     for name in dice.random.sample(named, count)]  # fmt: skip
+            self.mechanism.add_coupling(self.name(), terms, offset=offset)
+
     def measure(self):
         dice, body = self.dice, self.mechanism.bodies[-1]
         self.mechanism.measure(self.name(), dice.among(list(KINDS)), body=body, at=dice.vector(),
@@ -225,7 +244,7 @@ def random_description(seed):
     growing.body()
     steps = [growing.body, growing.body, growing.wheel, growing.caster, growing.contact,
              growing.loop, growing.force, growing.force, growing.motion,
-             growing.measure]  # fmt: skip
+             growing.measure, growing.coupling]  # fmt: skip
     for _ in range(growing.dice.random.randrange(10)):
         growing.dice.among(steps)()
     return growing.mechanism

@@ -29,6 +29,15 @@ def test_check_for_machines(capsys):
     assert report["holonomic"] is True
 
 
+def test_check_lists_the_couplings(capsys):
+    path = str(EXAMPLES / "differential.toml")
+    assert run(["check", path]) == 0
+    assert "  coupling       tie_rod: steer_right - steer = 0\n" in capsys.readouterr().out
+    assert run(["check", path, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["couplings"]
+    assert shown == list(map(str, ax.load(path).couplings))
+
+
 def test_compare_shows_every_formulation(capsys):
     assert run(["compare", str(EXAMPLES / "fourbar.toml")]) == 0
     shown = capsys.readouterr().out

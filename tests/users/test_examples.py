@@ -3,7 +3,10 @@
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import axode as ax
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAYS = {
@@ -20,3 +23,15 @@ SAYS = {
 def test_an_example_says_what_it_promises(name, capsys):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert SAYS[name] in capsys.readouterr().out
+
+
+def test_the_car_with_a_differential_drives_and_keeps_its_energy():
+    car = ax.load(EXAMPLES / "differential.toml")
+    equations = car.derive()
+    assert (equations.mobility.mobility, equations.actuation) == (2, "fully actuated")
+    run = ax.simulate(equations.compile(), 3.0, input={"engine.torque": 3.0})
+    assert np.abs(run["error"]).max() < 1e-9 * run["kinetic"][-1]
+    assert run["shaft.rate"] == pytest.approx(
+        2.0 * (run["rear_left.rate"] + run["rear_right.rate"])
+    )
+    assert run["steer_right"] == pytest.approx(run["steer"], abs=1e-12)

@@ -124,8 +124,9 @@ CASES = {
     "unknown table": (
         "[whel.right]\nradius = 1\n",
         "line  18  whel: unknown table 'whel'. Tables: name, gravity, loop_tolerance, parameters, "
-        "body, joint, loop, wheel, caster, contact, motor, damper, spring, wrench, measure, "
-        "prescribe, home.   Did you mean 'wheel'?",
+        "body, joint, loop, wheel, caster, contact, coupling, mimic, gear, belt, differential, "
+        "rack, screw, motor, damper, spring, wrench, measure, prescribe, home.   "
+        "Did you mean 'wheel'?",
     ),
     "name with a dot": (
         '[body.front.arm]\nmass = 1\n',

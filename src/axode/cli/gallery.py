@@ -27,7 +27,7 @@ def gallery(
         deliver(shelf.NAMES, _list, as_json=as_json, out=out)
         return
     facts = _facts(name)
-    labels = ("file", "bodies", "joints", "loops", "wheels", "motors", "parameters")
+    labels = ("file", "bodies", "joints", "loops", "wheels", "couplings", "motors", "parameters")
     entries = [(label, _listed(facts[label])) for label in labels if facts[label]]
 
     def show() -> None:
@@ -65,6 +65,7 @@ def _facts(name: str) -> dict[str, Any]:
         "joints": [joint.name for joint in mechanism.connections],
         "loops": [loop.name for loop in mechanism.loops],
         "wheels": [contact.name for contact in mechanism.contacts],
+        "couplings": list(map(str, mechanism.couplings)),
         "motors": [drive.name for drive in mechanism.drives],
         "parameters": {n: p.default for n, p in parameters_of(mechanism).items()},
     }  # fmt: skip

@@ -42,13 +42,19 @@ def simulate(
     until: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE at which to stop, as in pitch=1.0.")
     ] = None,
-    method: Annotated[str, typer.Option(help="dopri5 (adaptive) or rk4 (fixed steps).")] = "dopri5",
+    method: Annotated[
+        str,
+        typer.Option(help="dopri5 or rodas5p (stiff) or auto, which choose steps; or rk4."),
+    ] = "auto",
     step: Annotated[float | None, typer.Option(help="Of rk4, in seconds.")] = None,
-    rtol: Annotated[float, typer.Option(help="Relative error of a step of dopri5.")] = 1e-10,
-    atol: Annotated[float, typer.Option(help="Absolute error of a step of dopri5.")] = 1e-12,
+    rtol: Annotated[float, typer.Option(help="Relative error of a step, but of rk4.")] = 1e-10,
+    atol: Annotated[float, typer.Option(help="Absolute error of a step, but of rk4.")] = 1e-12,
     every: Annotated[
         float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
     ] = None,
+    singular: Annotated[
+        str, typer.Option(help="Where constraints lose rank: stop, or pass with momentum.")
+    ] = "stop",
     columns: Columns = None,
     out: ColumnsFile = None,
     plot: Plot = None,
@@ -71,8 +77,8 @@ def simulate(
     texts = pairs("--input", input)
     model = model_from(source, option)
     telling = Telling(words(columns), out, plot)
-    run, failure = _run(model, time, texts, given, method=method, step=step, rtol=rtol,
-                        atol=atol, save_every=every)  # fmt: skip
+    options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "save_every": every}
+    run, failure = _run(model, time, texts, given, **options, singular=singular)
     if run is not None:
         telling.write(run)
     if as_json:

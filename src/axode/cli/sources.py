@@ -41,9 +41,10 @@ def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechani
         from axode.mechanism.files import load
 
         for name in values:
-            if name != "base":
-                raise UnknownName(f"the file '{source}'", "option", name, ("base",))
-            values[name] = str(values[name])
+            if name not in ("base", "strict"):
+                raise UnknownName(f"the file '{source}'", "option", name, ("base", "strict"))
+            if name == "base":
+                values[name] = str(values[name])
         return load(source, **values)
     beside = [source + ending for ending in ENDINGS if Path(source + ending).is_file()]
     if beside and not _in_gallery(source):

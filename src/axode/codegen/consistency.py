@@ -12,6 +12,7 @@ Dimension = str | int
 # What each function gives, by what it has one entry of; a number stands for itself.
 SHAPES: dict[str, tuple[Dimension, ...]] = {
     "forward_dynamics": ("nu",), "inverse_dynamics": ("u",), "inverse_residual": ("nu",),
+    "inverse_solution": ("inverse_solution",),
     "mass_matrix": ("nu", "nu"), "coriolis": ("nu", "nu"), "bias": ("nu",), "gamma": ("nu",),
     "delta": ("nu",), "tau": ("nu",), "speeds": ("speeds",), "rates": ("q",),
     "accelerations": ("speeds",), "state_rate": ("state_rate",), "projection": ("q",),
@@ -45,6 +46,7 @@ def _sizes(facts: Facts) -> dict[str, int]:
     n_q, n_nu = len(facts.coordinates), len(facts.independent)
     return {
         "q": n_q, "nu": n_nu, "nu_dot": n_nu, "u": len(facts.inputs), "weights": facts.motors,
+        "inverse_solution": len(facts.inputs) + n_nu + 1,
         "t": 1, "p": len(facts.parameters), "q_nu": n_q + n_nu, "state_rate": n_q + n_nu + 2,
         "speeds": len(facts.speeds), "rows": len(facts.rows), "dropped": len(facts.dropped),
         "residual_rows": len(facts.residual_rows), "contacts": len(facts.contacts),

@@ -47,6 +47,7 @@ class Facts:
     # rows that follow from the kept ones at the parameters' defaults, and what that may hang on
     dropped: tuple[str, ...] = ()
     row_parameters: tuple[str, ...] = ()
+    leaning: tuple[str, ...] = ()  # wheels that may come to lie flat: the last pairs of pivots
     bases: tuple[tuple[str, ...], ...] = ()  # bodies over the ground: name, x, y, yaw or quaternion
 
     @classmethod
@@ -79,6 +80,7 @@ class Facts:
             scene=scene_of(system.mechanism).to_json(), bases=free_bases(system.mechanism),
             dropped=tuple(str(row) for row in system.report.dropped),
             row_parameters=system.row_parameters,
+            leaning=tuple(contact.name for contact in system.leaning),
             speed_aliases=tuple((name, speed) for name, speed in
                                 speed_meanings(system.mechanism).items() if name != speed),
         )  # fmt: skip

@@ -12,7 +12,20 @@ from functools import cached_property
 
 from axode.codegen.builder import TapeBuilder
 from axode.codegen.operations import ARITY, Kind
-from axode.codegen.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
+from axode.codegen.program import (
+    Columns,
+    Combine,
+    Evaluate,
+    Factor,
+    Keep,
+    Largest,
+    Operation,
+    Program,
+    ReadRow,
+    Solve,
+    While,
+    WriteRow,
+)
 from axode.codegen.tape import Port, Tape
 
 # A longer tape gains nothing from its neighbours and would be compiled once for every use.
@@ -94,6 +107,18 @@ class _Readers:
                 case While(flag, body, _):
                     self._outside.add(flag)
                     self._collect(body)
+                case Columns():
+                    self._outside |= set(operation.outside)
+                case Factor(jacobian, scale):
+                    self._outside |= {jacobian, scale}
+                case Solve(_, _, vector):
+                    self._outside.add(vector)
+                case Combine(weights, vectors, _):
+                    self._outside |= {weights[0], *(name for name, _ in vectors)}
+                case Largest(vectors, weights, _):
+                    self._outside |= {weights, *(name for name, _ in vectors)}
+                case Keep(flag, buffer, kept):
+                    self._outside |= {flag, buffer, kept}
 
     def want(self, buffer: str) -> bool:
         """Whether anyone reads what a group leaves in a buffer, itself in its next turn included.

@@ -9,9 +9,9 @@ arrays through register transposes; lanes beyond the end repeat the last sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from axode.codegen.lowering import Plan, attributes, plan
+from axode.codegen.lowering import MOST_STORES, Plan, attributes, plan
 from axode.codegen.packed import lowered
 from axode.codegen.tape import Port, Tape
 
@@ -19,6 +19,9 @@ ENTRY = "map"
 
 # Alignment of the work array; the widest vector of any CPU.
 WORK_ALIGNMENT = 64
+
+# The number of an element of a sample: known, or a value of the code.
+Element = int | str
 
 
 def work_size(tape: Tape, lanes: int) -> int:
@@ -38,7 +41,8 @@ def module(tape: Tape, lanes: int) -> str:
         declarations |= part.w.declarations
     loop = _ScalarLoop(cut) if lanes == 1 else _SimdLoop(cut, lanes)
     widest = max(part.widest for part in parts)
-    return "\n".join([*sorted(declarations), *functions, loop.text(), attributes(widest)])
+    text = loop.text()
+    return "\n".join([*sorted(declarations), *functions, *loop.helpers, text, attributes(widest)])
 
 
 class _ScalarLoop:
@@ -50,6 +54,7 @@ class _ScalarLoop:
         self.cut = cut
         self.ports: tuple[Port, ...] = (*cut.tape.inputs, *cut.tape.outputs)
         self.lines: list[str] = []
+        self.helpers: list[str] = []  # functions of its own
         self._count = 0
 
     def emit(self, text: str) -> str:
@@ -140,29 +145,68 @@ class _SimdLoop(_ScalarLoop):
             self._lane_numbers.append(number)
         for k, port in enumerate(self.cut.tape.inputs):
             rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
-            for element, width in self._blocks(port.size):
-                stacked = self._load_rows(rows, element, width)
-                for column, value in enumerate(self._transposed(stacked)):
-                    self._store_vector(self._buffers[k], element + column, value)
+            for element, width in self._blocks(k, port.size, rows, _SimdLoop._read_block):
+                self._read_block(rows, self._buffers[k], element, width)
 
     def write(self, entries: list[tuple[str, str]]) -> None:
         first = len(self.cut.tape.inputs)
         for k, port in enumerate(self.cut.tape.outputs, start=first):
             rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
-            for element, width in self._blocks(port.size):
-                columns = [self._load_vector(self._buffers[k], element + j) for j in range(width)]
-                self._store_rows(rows, element, self._transposed(columns))
+            for element, width in self._blocks(k, port.size, rows, _SimdLoop._write_block):
+                self._write_block(rows, self._buffers[k], element, width)
 
-    def _blocks(self, size: int) -> Iterator[tuple[int, int]]:
-        """First element and width of blocks that cover a sample; widths are powers of two."""
+    def _read_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
+        stacked = self._load_rows(rows, element, width)
+        for column, value in enumerate(self._transposed(stacked)):
+            self._store_vector(buffer, self._sum(element, column), value)
+
+    def _write_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
+        columns = [self._load_vector(buffer, self._sum(element, j)) for j in range(width)]
+        self._store_rows(rows, element, self._transposed(columns))
+
+    def _sum(self, element: Element, more: int) -> Element:
+        """The number of an element, known now or when the code runs."""
+        if isinstance(element, int):
+            return element + more
+        return self.emit(f"add i64 {element}, {more}") if more else element
+
+    def _rolled(self, k: int, size: int, rows: list[str], block: Callable[..., None]) -> int:
+        """Call a loop over the whole blocks of a long sample; returns how many elements it does."""
+        whole = size - size % self.lanes
+        body = _SimdLoop(self.cut, self.lanes)
+        body._count = len(rows)  # numbers below are those of the arguments
+        names = [f"%row{lane}" for lane in range(self.lanes)]
+        block(body, names, "%buffer", "%e", self.lanes)
+        lines = "\n".join(body.lines)
+        arguments = ", ".join(f"ptr {name}" for name in names)
+        self.helpers.append(
+            f"define internal void @port{k}({arguments}, ptr %buffer) #0 {{\nentry:\n"
+            "  br label %block\nblock:\n"
+            f"  %e = phi i64 [ 0, %entry ], [ %e.next, %block ]\n{lines}\n"
+            f"  %e.next = add i64 %e, {self.lanes}\n  %more = icmp slt i64 %e.next, {whole}\n"
+            "  br i1 %more, label %block, label %done\ndone:\n  ret void\n}\n"
+        )
+        given = ", ".join(f"ptr {row}" for row in rows)
+        self.lines.append(f"  call void @port{k}({given}, ptr {self._buffers[k]})")
+        return whole
+
+    def _blocks(
+        self, k: int, size: int, rows: list[str], block: Callable[..., None]
+    ) -> Iterator[tuple[int, int]]:
+        """First element and width of blocks that cover a sample; widths are powers of two.
+
+        A long sample's whole blocks are left to a loop.
+        """
         element, width = 0, self.lanes
+        if size > MOST_STORES:
+            element = self._rolled(k, size, rows, block)
         while element < size:
             while width > size - element:
                 width //= 2
             yield element, width
             element += width
 
-    def _load_rows(self, rows: list[str], element: int, width: int) -> list[str]:
+    def _load_rows(self, rows: list[str], element: Element, width: int) -> list[str]:
         """``width`` elements of every sample; vector i holds samples i, i + width, ..."""
         kind = _vector(width)
         pieces = []
@@ -171,7 +215,7 @@ class _SimdLoop(_ScalarLoop):
             pieces.append(self.emit(f"load {kind}, ptr {place}, align 8"))
         return [self._joined(pieces[i::width], width) for i in range(width)]
 
-    def _store_rows(self, rows: list[str], element: int, stacked: list[str]) -> None:
+    def _store_rows(self, rows: list[str], element: Element, stacked: list[str]) -> None:
         """The reverse of ``_load_rows``."""
         width = len(stacked)
         kind = _vector(width)
@@ -205,11 +249,11 @@ class _SimdLoop(_ScalarLoop):
         picks = range(number * width, (number + 1) * width)
         return self._shuffle(value, "poison", picks, self.lanes)
 
-    def _load_vector(self, buffer: str, element: int) -> str:
+    def _load_vector(self, buffer: str, element: Element) -> str:
         place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
         return self.emit(f"load {self.vector}, ptr {place}, align {8 * self.lanes}")
 
-    def _store_vector(self, buffer: str, element: int, value: str) -> None:
+    def _store_vector(self, buffer: str, element: Element, value: str) -> None:
         place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
         alignment = 8 * self.lanes
         self.lines.append(f"  store {self.vector} {value}, ptr {place}, align {alignment}")

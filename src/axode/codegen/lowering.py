@@ -3,7 +3,9 @@
 LLVM's time grows faster than the length of a function, so a long tape becomes
 several functions; a value that a later one needs travels through a slot of a
 work array. All results are stored by the last function, so that an output may
-overwrite an input.
+overwrite an input. Many results, such as those of a large matrix, also go into
+slots, and a loop copies them from there: stores one by one take LLVM a time that
+grows with the square of their number.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ LONGEST_FUNCTION = 8000
 # Operations a function of a longer tape: compile time then grows with the length only.
 CHUNK = 1500
 
+# More results than this are copied by a loop.
+MOST_STORES = 512
+
 # From so many divisions by one value on, they are multiplications by its reciprocal.
 SHARED_DIVISIONS = 3
 
@@ -38,14 +43,16 @@ class Plan:
     Attributes:
         tape: What is compiled.
         chunks: Instruction numbers of each chunk, in order of evaluation.
-        slots: Slot of each value that is used in a later chunk.
+        slots: Slot of each value that is used in a later chunk or copied by the loop.
         n_slots: Size of the work array, in values.
+        copied: Whether a loop copies the results from their slots.
     """
 
     tape: Tape
     chunks: tuple[tuple[int, ...], ...]
     slots: dict[int, int]
     n_slots: int
+    copied: bool = False
 
     @cached_property
     def rows(self) -> list[tuple[Kind, tuple[int, ...]]]:
@@ -57,13 +64,16 @@ class Plan:
         ]
 
 
-def plan(tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK) -> Plan:
+def plan(
+    tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK, stores: int = MOST_STORES
+) -> Plan:
     """Cuts a tape into chunks and gives slots to the values that cross."""
     order = _order(tape)
     count = 1 if len(order) <= longest else -(-len(order) // chunk)
     size = max(1, -(-len(order) // count))
     chunks = tuple(tuple(order[k * size : (k + 1) * size]) for k in range(count))
-    if count == 1:
+    copied = len(tape.results) > stores
+    if count == 1 and not copied:
         return Plan(tape, chunks, {}, 0)
     home = np.zeros(len(tape.kinds), dtype=np.int64)
     for number, members in enumerate(chunks):
@@ -73,10 +83,14 @@ def plan(tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK) -> Pla
         operand = tape.operands[:, column]
         used = (tape.kinds > Kind.CONSTANT) & (operand >= 0)
         np.maximum.at(last, operand[used], home[used])
-    last[tape.results] = count - 1
+    last[tape.results] = count if copied else count - 1
     crossing = (last > home) & (tape.kinds > Kind.CONSTANT)
     slots, total = _slots(chunks, crossing, last)
-    return Plan(tape, chunks, slots, total)
+    if copied:  # inputs and constants among the results too
+        for value in dict.fromkeys(tape.results.tolist()):
+            if value not in slots:
+                slots[value], total = total, total + 1
+    return Plan(tape, chunks, slots, total, copied)
 
 
 def _order(tape: Tape) -> list[int]:
@@ -133,6 +147,29 @@ def attributes(widest: int) -> str:
     )
 
 
+_COPY = """define internal void @{name}_results{output}(ptr %bases, ptr %work) #0 {{
+entry:
+  %place = getelementptr ptr, ptr %bases, i64 {base}
+  %out = load ptr, ptr %place
+  br label %copy
+copy:
+  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
+  %entry.e = getelementptr i32, ptr @{name}_slots{output}, i64 %e
+  %slot = load i32, ptr %entry.e
+  %wide = zext i32 %slot to i64
+  %from = getelementptr {real}, ptr %work, i64 %wide
+  %x = load {real}, ptr %from, align {align}
+  %to = getelementptr {real}, ptr %out, i64 %e
+  store {real} %x, ptr %to, align {align}
+  %next = add i64 %e, 1
+  %more = icmp slt i64 %next, {size}
+  br i1 %more, label %copy, label %done
+done:
+  ret void
+}}
+"""
+
+
 class ChunkLowering:
     """Writes one chunk: ``void name(ptr bases, ptr work)``.
 
@@ -148,24 +185,43 @@ class ChunkLowering:
         self._bits: dict[int, str] = {}
         self._bases: dict[int, str] = {}
         self._reciprocals: dict[int, str] = {}
+        self._kept: set[int] = set()  # values that were stored into their slots
 
     def text(self, name: str, linkage: str = "internal ") -> str:
         """The IR of the function."""
         self._lower_all()
+        before = ""
         if self.number == len(self.plan.chunks) - 1:
-            self._store_results()
+            if self.plan.copied:
+                self._keep_results()
+                before = self._copy_loop(name)
+                self.w.lines.append(f"  call void @{name}_results(ptr %bases, ptr %work)")
+            else:
+                self._store_results()
         body = "\n".join(self.w.lines)
         return (
-            f"define {linkage}void @{name}(ptr %bases, ptr %work) #0 {{\n{body}\n  ret void\n}}\n"
+            f"{before}define {linkage}void @{name}(ptr %bases, ptr %work) #0 {{\n{body}\n"
+            "  ret void\n}\n"
         )
 
     def _lower_all(self) -> None:
         for value in self.plan.chunks[self.number]:
             self._lower(value)
-            slot = self.plan.slots.get(value)
-            if slot is not None:
-                # Volatile keeps LLVM from comparing every pair of stores: four times faster.
-                self._store(self._slot(slot), self._value(value), "volatile ")
+            if value in self.plan.slots:
+                self._keep(value)
+
+    def _keep(self, value: int) -> None:
+        """Store a value into its slot."""
+        # Volatile keeps LLVM from comparing every pair of stores: four times faster.
+        self._store(self._slot(self.plan.slots[value]), self._value(value), "volatile ")
+        self._kept.add(value)
+
+    def _keep_results(self) -> None:
+        """Store the results that no chunk has stored: inputs and constants, usually."""
+        earlier = {v for chunk in self.plan.chunks[: self.number] for v in chunk}
+        for value in dict.fromkeys(self.plan.tape.results.tolist()):
+            if value not in self._kept and value not in earlier:
+                self._keep(value)
 
     def _lower(self, number: int) -> None:
         kind, operands = self.plan.rows[number]
@@ -257,6 +313,30 @@ class ChunkLowering:
                 place = self._element(len(tape.inputs) + k, element)
                 self._store(place, values[first + element])
             first += port.size
+
+    def _copy_loop(self, name: str) -> str:
+        """A function that copies every result from its slot, one loop per output."""
+        tape, slots, real = self.plan.tape, self.plan.slots, self.w.real
+        parts, first = [], 0
+        for k, port in enumerate(tape.outputs):
+            places = [slots[int(v)] for v in tape.results[first : first + port.size]]
+            first += port.size
+            if not places:
+                continue
+            listed = ", ".join(f"i32 {place}" for place in places)
+            table = f"@{name}_slots{k} = internal constant [{port.size} x i32] [{listed}]\n"
+            loop = _COPY.format(
+                name=name,
+                output=k,
+                base=len(tape.inputs) + k,
+                size=port.size,
+                real=real,
+                align=self._alignment,
+            )
+            parts.append((table, loop, f"  call void @{name}_results{k}(ptr %bases, ptr %work)\n"))
+        calls = "".join(call for _, _, call in parts)
+        every = f"define internal void @{name}_results(ptr %bases, ptr %work) #0 {{\n{calls}"
+        return "".join(table + loop for table, loop, _ in parts) + f"{every}  ret void\n}}\n"
 
     def _slot(self, slot: int) -> str:
         return self.w.emit(f"getelementptr {self.w.real}, ptr %work, i64 {slot}")

@@ -126,22 +126,36 @@ class Model:
             options: See `Options`.
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
-        solved = self._evaluate("inverse_dynamics", values, options)
-        if not residual and self.actuation not in ("underactuated", "unactuated"):
-            return solved
-        missing = self._evaluate("inverse_residual", values, _without_out(options))
+        if self.actuation not in ("underactuated", "unactuated"):
+            solved = self._evaluate("inverse_dynamics", values, options)
+            if not residual:
+                return solved
+            return solved, self._evaluate("inverse_residual", values, _without_out(options))
+        solved, missing, size = self._solve_inverse(values, options)
         if residual:
             return solved, missing
-        self._warn_if_short(values, missing, _without_out(options))
+        self._warn_if_short(missing, size)
         return solved
 
-    def _warn_if_short(self, values: dict[str, Any], missing: Array, options: Options) -> None:
-        state = {name: values[name] for name in ("q", "nu")}
-        size = np.abs(self._evaluate("bias", state, options)).max(initial=0.0)
-        size += np.abs(self._evaluate("gamma", {"q": values["q"]}, options)).max(initial=0.0)
-        inertia = self._evaluate("mass_matrix", {"q": values["q"]}, options)
-        force = inertia @ np.asarray(self._vector("nu_dot", values["nu_dot"]))[..., np.newaxis]
-        size += np.abs(force).max(initial=0.0)
+    def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
+        """Inputs, what they cannot give, and the size of the forces that balance."""
+        rest = _without_out(options)
+        if "inverse_solution" not in self.functions:  # of a file that holds some functions only
+            solved = self._evaluate("inverse_dynamics", values, options)
+            missing = self._evaluate("inverse_residual", values, rest)
+            given = self._evaluate("tau", {"q": values["q"], "u": solved}, rest) + missing
+            state = {name: values[name] for name in ("q", "nu")}
+            parts = [given, *(self._evaluate(f, state, rest) for f in ("bias", "gamma", "delta"))]
+            return solved, missing, sum(np.abs(part).max(initial=0.0) for part in parts)
+        whole = self._evaluate("inverse_solution", values, rest)
+        inputs = len(self.inputs)
+        solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
+        if "out" in options:
+            options["out"][...] = solved
+            solved = options["out"]
+        return solved, missing, whole[..., -1].max(initial=0.0)
+
+    def _warn_if_short(self, missing: Array, size: Any) -> None:
         worst = np.abs(missing).reshape(-1, missing.shape[-1]).max(axis=0, initial=0.0)
         if worst.max(initial=0.0) > RESIDUAL_TOLERANCE * max(float(size), 1e-12):
             lacking = self.independent[int(np.argmax(worst))]

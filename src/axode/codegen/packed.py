@@ -9,7 +9,7 @@ from axode.codegen.ir import Writer
 from axode.codegen.lowering import LONGEST_FUNCTION, SHARED_DIVISIONS, ChunkLowering, plan
 from axode.codegen.math import RECIPES
 from axode.codegen.operations import LEAVES, Kind
-from axode.codegen.packing import Packing, Vector, packed
+from axode.codegen.packing import LANES_AN_INSTRUCTION, Packing, Vector, packed
 from axode.codegen.tape import Tape
 from axode.codegen.trigonometry import sin_cos
 
@@ -95,7 +95,9 @@ def _total(w: Writer, terms: Sequence[tuple[int, str]]) -> str:
 
 def lowered(tape: Tape, lanes: int) -> list[ChunkLowering]:
     """The functions of a tape, limbs in vectors where samples are not."""
-    packing = packed(tape) if lanes == 1 else None
+    # a vector does at most so many operations at once: nothing longer becomes short enough
+    short = tape.n_operations <= LANES_AN_INSTRUCTION * LONGEST_FUNCTION
+    packing = packed(tape) if lanes == 1 and short else None
     if packing is not None and packing.cost <= LONGEST_FUNCTION:
         return [PackedLowering(tape, packing)]
     cut = plan(tape)

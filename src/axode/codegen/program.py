@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from axode.codegen.ir import DOUBLE, Format
-from axode.codegen.lowering import Plan, attributes, plan
-from axode.codegen.packed import lowered
+from axode.codegen import jit
+from axode.codegen.elimination import stride, workspace
+from axode.codegen.lowering import plan
 from axode.codegen.tape import Tape
 
 ENTRY = "rollout"
+
+
+Slice = tuple[str, int]  # a buffer, and the place in it where a vector begins
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,104 @@ class While:
     counted: bool = False  # by the program's budget
 
 
-Operation = Evaluate | ReadRow | WriteRow | While
+@dataclass(frozen=True)
+class Columns:
+    """A Jacobian: column j of a matrix is the result of evaluations along unit vector j.
+
+    What the evaluations make is not kept.
+    """
+
+    body: tuple[Evaluate, ...]
+    direction: str
+    result: str
+    matrix: str
+    stride: int  # places of a row of the matrix
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Buffers that the evaluations read and do not make."""
+        found: dict[str, None] = {}
+        made = {self.direction}
+        for evaluation in self.body:
+            n = len(evaluation.tape.inputs)
+            found |= dict.fromkeys(b for b in evaluation.buffers[:n] if b not in made)
+            made |= set(evaluation.buffers[n:])
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Eliminate scale 1 - J for one scale, or for a complex one of two numbers.
+
+    J has `size` rows and `columns` columns; further ones are zero, and rows beyond that number are
+    not exchanged. Matrices and the order of rows are laid out as `axode.codegen.elimination` says;
+    the real and imaginary parts of complex vectors stand one after the other.
+    """
+
+    jacobian: str
+    scale: str
+    matrix: str
+    work: str
+    size: int
+    columns: int
+    pair: bool = False
+
+    @property
+    def order(self) -> int:
+        """Rows of the matrix that is eliminated."""
+        return 2 * self.size if self.pair else self.size
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Solve a system that `Factor` has eliminated, in place."""
+
+    matrix: str
+    work: str
+    vector: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Sum of vectors times the numbers in `weights`, as a loop; places are where they begin.
+
+    As a tape it would take a load, a product and a sum for every element.
+    """
+
+    weights: Slice
+    vectors: tuple[Slice, ...]
+    result: Slice
+    size: int
+
+
+def slices(*names: str) -> tuple[Slice, ...]:
+    """Whole buffers."""
+    return tuple((name, 0) for name in names)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Largest size of any element of some vectors, each times its weight; NaN if there is one."""
+
+    vectors: tuple[Slice, ...]
+    weights: str
+    result: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Keep:
+    """A buffer into another one of its size, for the runs whose flag is up."""
+
+    flag: str
+    buffer: str
+    kept: str
+
+
+Operation = (
+    Evaluate | ReadRow | WriteRow | While | Columns | Factor | Solve | Combine | Largest | Keep
+)
 
 
 @dataclass(frozen=True)
@@ -97,13 +197,30 @@ class Program:
                         sizes[name] = port.size
             elif isinstance(operation, ReadRow) and operation.buffer not in self.external:
                 sizes.setdefault(operation.buffer, self.tables[operation.table])
+            elif isinstance(operation, Factor):
+                n, m = operation.size, operation.order
+                sizes |= {
+                    operation.jacobian: n * stride(n),
+                    operation.matrix: m * stride(m),
+                    operation.work: workspace(m),
+                }
+            elif isinstance(operation, Combine):
+                name, place = operation.result
+                if name not in self.external:
+                    sizes[name] = max(sizes.get(name, 0), place + operation.size)
+            elif isinstance(operation, Largest):
+                sizes.setdefault(operation.result, 1)
         return sizes
+
+    def size(self, buffer: str) -> int:
+        """Length of a buffer."""
+        return self.external[buffer] if buffer in self.external else self.local[buffer]
 
     def flattened(self, operations: Sequence[Operation] | None = None) -> Iterator[Operation]:
         """All operations, loops opened."""
         for operation in self.operations if operations is None else operations:
             yield operation
-            if isinstance(operation, While):
+            if isinstance(operation, While | Columns):
                 yield from self.flattened(operation.body)
 
     @cached_property
@@ -116,6 +233,22 @@ class Program:
         return list(found.values())
 
     @cached_property
+    def columns(self) -> list[Columns]:
+        """Every Jacobian."""
+        return [operation for operation in self.flattened() if isinstance(operation, Columns)]
+
+    @cached_property
+    def along(self) -> dict[str, Tape]:
+        """Tapes of Jacobians, which have a vector for every number even of one run."""
+        return {e.tape.digest: e.tape for operation in self.columns for e in operation.body}
+
+    @cached_property
+    def wide(self) -> dict[str, int]:
+        """Buffers of Jacobians and their sizes."""
+        names = [b for operation in self.columns for e in operation.body for b in e.buffers]
+        return {name: self.size(name) for name in names}
+
+    @cached_property
     def digest(self) -> str:
         """Names the program uniquely."""
         text = repr((self.state, self.given, self.tables, _shape(self.operations)))
@@ -125,7 +258,10 @@ class Program:
         """Bytes of the work array that one thread needs."""
         external = 0 if lanes == 1 else sum(self.external.values())
         slots = max((plan(tape).n_slots for tape in self.tapes), default=0)
-        return (sum(self.local.values()) + external + slots) * lanes * 8
+        own = (sum(self.local.values()) + external + slots) * lanes * 8
+        if lanes > 1 or not self.columns:
+            return own
+        return own + (sum(self.wide.values()) + slots) * jit.host().lanes * 8
 
 
 def _shape(operations: Sequence[Operation]) -> list[object]:
@@ -136,277 +272,8 @@ def _shape(operations: Sequence[Operation]) -> list[object]:
                 described.append((tape.digest, buffers))
             case While(flag, body, counted):
                 described.append((flag, counted, _shape(body)))
+            case Columns(body, direction, result, matrix, places):
+                described.append((direction, result, matrix, places, _shape(body)))
             case _:
                 described.append(repr(operation))
     return described
-
-
-def program_module(program: Program, lanes: int) -> str:
-    """IR of ``void rollout(ptr table, i64 begin, i64 end)``.
-
-    ``table`` holds address and bytes between runs of every external buffer; address, bytes between
-    runs and number of rows of every table; the budget; the address of the work array.
-    """
-    declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
-    functions: list[str] = [_COPIES.replace("LANES", str(lanes))]
-    plans: dict[str, tuple[int, Plan]] = {}
-    widest = lanes
-    for number, tape in enumerate(program.tapes):
-        parts = lowered(tape, lanes)
-        plans[tape.digest] = (number, parts[0].plan)
-        for place, part in enumerate(parts):
-            functions.append(part.text(f"tape{number}_{place}"))
-            declarations |= part.w.declarations
-            widest = max(widest, part.widest)
-    loop = ProgramWriter(program, lanes, plans).text()
-    return "\n".join([*sorted(declarations), *functions, loop, attributes(widest)])
-
-
-# One run's row of plain numbers to and from a buffer, whose lanes lie next to each other.
-_COPIES = """
-define internal void @fetch(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %from = getelementptr double, ptr %row, i64 %e
-  %x = load double, ptr %from
-  %first = mul i64 %e, LANES
-  %place = add i64 %first, %lane
-  %to = getelementptr double, ptr %buffer, i64 %place
-  store double %x, ptr %to
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-define internal void @put(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %first = mul i64 %e, LANES
-  %place = add i64 %first, %lane
-  %from = getelementptr double, ptr %buffer, i64 %place
-  %x = load double, ptr %from
-  %to = getelementptr double, ptr %row, i64 %e
-  store double %x, ptr %to
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-"""
-
-
-class ProgramWriter:
-    """Writes the exported function: a loop over groups of runs around the program."""
-
-    def __init__(
-        self, program: Program, lanes: int, plans: dict[str, tuple[int, Plan]],
-        number: Format = DOUBLE,
-    ) -> None:  # fmt: skip
-        self.program, self.lanes, self.plans, self.format = program, lanes, plans, number
-        self.number = number.real
-        self.real = self.number if lanes == 1 else f"<{lanes} x {self.number}>"
-        self.tape_prefix = "tape"
-        self.lines: list[str] = []
-        self._count = 0
-        self._labels = 0
-        self._places: dict[str, str] = {}  # address of every buffer
-        self._bases: dict[int, str] = {}  # address list of every evaluation
-        self._rows: dict[str, tuple[str, str]] = {}
-        self._tables: dict[str, tuple[str, str, str]] = {}
-        self._runs: list[str] = []
-
-    def emit(self, text: str) -> str:
-        self._count += 1
-        self.lines.append(f"  %v{self._count} = {text}")
-        return f"%v{self._count}"
-
-    def line(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-
-    def text(self) -> str:
-        """The IR of the exported function."""
-        self._prologue()
-        self.lines += [
-            "  %last = sub i64 %end, 1", "  br label %check", "check:",
-            "  %i = phi i64 [ %begin, %entry ], [ %next, %tail ]",
-            "  %more = icmp slt i64 %i, %end", "  br i1 %more, label %group, label %done",
-            "group:",
-        ]  # fmt: skip
-        self._enter_group()
-        for operation in self.program.operations:
-            self._operation(operation)
-        self._leave_group()
-        self.line("br label %tail")
-        return "\n".join([
-            f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{", "entry:", *self.lines,
-            "tail:", f"  %next = add i64 %i, {self.lanes}", "  br label %check", "done:",
-            "  ret void", "}", "",
-        ])  # fmt: skip
-
-    def _prologue(self) -> None:
-        """Addresses that do not change from group to group."""
-        position = 0
-        for name in self.program.external:
-            self._rows[name] = (self._item(position, "ptr"), self._item(position + 1, "i64"))
-            position += 2
-        for name in self.program.tables:
-            entry = (self._item(position, "ptr"), self._item(position + 1, "i64"),
-                     self._item(position + 2, "i64"))  # fmt: skip
-            self._tables[name] = entry
-            position += 3
-        self.budget = self._item(position, "i64")
-        self.spent = self.emit("alloca i64")
-        offset, work = 0, self._item(position + 1, "ptr")
-        owned = dict(self.program.local)
-        if self.lanes > 1:
-            owned |= self.program.external
-        for name, size in owned.items():
-            self._places[name] = self.emit(f"getelementptr {self.real}, ptr {work}, i64 {offset}")
-            offset += size
-        self.slots = self.emit(f"getelementptr {self.real}, ptr {work}, i64 {offset}")
-        for operation in self.program.flattened():
-            if isinstance(operation, Evaluate):
-                size = len(operation.buffers)
-                self._bases[id(operation)] = self.emit(f"alloca ptr, i64 {size}")
-
-    def _item(self, position: int, kind: str) -> str:
-        place = self.emit(f"getelementptr i64, ptr %table, i64 {position}")
-        return self.emit(f"load {kind}, ptr {place}")
-
-    def _enter_group(self) -> None:
-        self._runs = []
-        for lane in range(self.lanes):
-            number = self.emit(f"add i64 %i, {lane}")
-            beyond = self.emit(f"icmp sgt i64 {number}, %last")
-            self._runs.append(self.emit(f"select i1 {beyond}, i64 %last, i64 {number}"))
-        for name, size in self.program.external.items():
-            rows = [self._row(*self._rows[name], run) for run in self._runs]
-            if self.lanes == 1:
-                self._places[name] = rows[0]  # one run works where the caller's numbers are
-                continue
-            for lane, row in enumerate(rows):
-                self._copy("fetch", row, self._places[name], lane, size)
-        self._store_bases()
-        self.line(f"store i64 0, ptr {self.spent}")
-
-    def _store_bases(self) -> None:
-        """Tell every evaluation where its buffers are."""
-        for operation in self.program.flattened():
-            if isinstance(operation, Evaluate):
-                for k, name in enumerate(operation.buffers):
-                    slot = f"getelementptr ptr, ptr {self._bases[id(operation)]}, i64 {k}"
-                    self.line(f"store ptr {self._places[name]}, ptr {self.emit(slot)}")
-
-    def _leave_group(self) -> None:
-        if self.lanes == 1:
-            return
-        for name, size in self.program.state.items():
-            for lane, run in enumerate(self._runs):
-                self._copy("put", self._row(*self._rows[name], run), self._places[name], lane, size)
-
-    def _row(self, address: str, stride: str, run: str) -> str:
-        offset = self.emit(f"mul i64 {run}, {stride}")
-        return self.emit(f"getelementptr i8, ptr {address}, i64 {offset}")
-
-    def _copy(self, function: str, row: str, buffer: str, lane: int, size: int) -> None:
-        self.line(f"call void @{function}(ptr {row}, ptr {buffer}, i64 {lane}, i64 {size})")
-
-    def _operation(self, operation: Operation) -> None:
-        match operation:
-            case Evaluate(tape, _):
-                number, cut = self.plans[tape.digest]
-                bases = self._bases[id(operation)]
-                for part in range(len(cut.chunks)):
-                    self.line(
-                        f"call void @{self.tape_prefix}{number}_{part}(ptr {bases}, "
-                        f"ptr {self.slots})"
-                    )
-            case ReadRow(table, index, buffer):
-                for lane, run in enumerate(self._runs):
-                    row = self._table_row(table, index, lane, run)
-                    self._copy("fetch", row, self._places[buffer], lane, self.program.tables[table])
-            case WriteRow():
-                self._write_row(operation)
-            case While():
-                self._while(operation)
-
-    def _table_row(self, table: str, index: str, lane: int, run: str) -> str:
-        address, stride, rows = self._tables[table]
-        whole = self._whole(index, lane, rows)
-        start = self._row(address, stride, run)
-        size = self.emit(f"mul i64 {whole}, {self.program.tables[table]}")
-        return self.emit(f"getelementptr double, ptr {start}, i64 {size}")
-
-    def _whole(self, index: str, lane: int, rows: str) -> str:
-        """A row's number, cut to what the table has; NaN is the first row."""
-        number = self._number(index, lane)
-        convert = f"@llvm.fptosi.sat.i64.f{self.format.bits}({self.number} {number})"
-        whole = self.emit(f"call i64 {convert}")
-        below = self.emit(f"icmp slt i64 {whole}, 0")
-        whole = self.emit(f"select i1 {below}, i64 0, i64 {whole}")
-        last = self.emit(f"sub i64 {rows}, 1")
-        above = self.emit(f"icmp sgt i64 {whole}, {last}")
-        return self.emit(f"select i1 {above}, i64 {last}, i64 {whole}")
-
-    def _number(self, buffer: str, lane: int) -> str:
-        place = self.emit(f"getelementptr {self.number}, ptr {self._places[buffer]}, i64 {lane}")
-        return self.emit(f"load {self.number}, ptr {place}")
-
-    def _write_row(self, operation: WriteRow) -> None:
-        for lane, run in enumerate(self._runs or ["%i"]):
-            flag = self._number(operation.flag, lane)
-            up = self.emit(f"fcmp une {self.number} {flag}, 0.0")
-            self._labels += 1
-            write, after = f"write{self._labels}", f"written{self._labels}"
-            self.line(f"br i1 {up}, label %{write}, label %{after}")
-            self.label(write)
-            self._write_one(operation, lane, run)
-            self.line(f"br label %{after}")
-            self.label(after)
-
-    def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
-        row = self._table_row(operation.table, operation.index, lane, run)
-        width = self.program.tables[operation.table]
-        self._copy("put", row, self._places[operation.buffer], lane, width)
-
-    def _while(self, operation: While) -> None:
-        self._labels += 1
-        again, body, after = (f"{part}{self._labels}" for part in ("again", "body", "after"))
-        self.line(f"br label %{again}")
-        self.label(again)
-        go = self._any(operation.flag)
-        if operation.counted:
-            spent = self.emit(f"load i64, ptr {self.spent}")
-            more = self.emit(f"add i64 {spent}, 1")
-            self.line(f"store i64 {more}, ptr {self.spent}")
-            within = self.emit(f"icmp slt i64 {spent}, {self.budget}")
-            go = self.emit(f"and i1 {go}, {within}")
-        self.line(f"br i1 {go}, label %{body}, label %{after}")
-        self.label(body)
-        for inner in operation.body:
-            self._operation(inner)
-        self.line(f"br label %{again}")
-        self.label(after)
-
-    def _any(self, buffer: str) -> str:
-        align = self.format.bytes * self.lanes
-        value = self.emit(f"load {self.real}, ptr {self._places[buffer]}, align {align}")
-        if self.lanes == 1:
-            return self.emit(f"fcmp une {self.number} {value}, 0.0")
-        zero = "zeroinitializer"
-        bits = self.emit(f"fcmp une {self.real} {value}, {zero}")
-        packed = self.emit(f"bitcast <{self.lanes} x i1> {bits} to i{self.lanes}")
-        return self.emit(f"icmp ne i{self.lanes} {packed}, 0")

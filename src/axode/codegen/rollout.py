@@ -14,7 +14,8 @@ from axode.codegen import jit
 from axode.codegen.fusion import fused
 from axode.codegen.kernel import WORK_ALIGNMENT
 from axode.codegen.llvm import cpu_count, pool
-from axode.codegen.program import ENTRY, Program, program_module
+from axode.codegen.program import ENTRY, Program
+from axode.codegen.program_ir import program_module
 
 Array = npt.NDArray[np.float64]
 _TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

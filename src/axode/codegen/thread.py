@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from axode.codegen.columns import column_functions
 from axode.codegen.ir import Format
 from axode.codegen.lowering import ChunkLowering, Plan, plan
-from axode.codegen.program import Evaluate, Operation, Program, ProgramWriter, ReadRow, WriteRow
+from axode.codegen.program import Operation, Program, ReadRow, WriteRow
+from axode.codegen.program_ir import ProgramWriter
 
 UNCUT = 1_000_000_000  # a kernel is one function, however long
 GLOBAL = " addrspace(1)"
@@ -45,10 +47,14 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
         f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})",
     }
     functions: list[str] = []
+    if any(program.columns for program in programs.values()):
+        texts, needed = column_functions(1, 1, number)
+        functions += texts
+        declarations |= needed
     for place, (entry, program) in enumerate(programs.items()):
         plans: dict[str, tuple[int, Plan]] = {}
         for count, tape in enumerate(program.tapes):
-            cut = plan(tape, longest=UNCUT)
+            cut = plan(tape, longest=UNCUT, stores=UNCUT)
             plans[tape.digest] = (count, cut)
             chunk = ChunkLowering(cut, 0, 1, number)
             functions.append(chunk.text(f"k{place}_tape{count}_0"))
@@ -73,7 +79,7 @@ class ThreadWriter(ProgramWriter):
         self, program: Program, plans: dict[str, tuple[int, Plan]], number: Format, *, host: bool
     ) -> None:
         super().__init__(program, 1, plans, number)
-        self.host = host
+        self.host, self.columns = host, 1
         self.space = "" if host else GLOBAL
         self._strides: dict[str, tuple[str, ...]] = {}
 
@@ -104,15 +110,12 @@ class ThreadWriter(ProgramWriter):
             self._strides[name] = self._entry(position, 4)
             position += 5
         self.budget = self._item(position, "i64")
-        self.spent = self.emit("alloca i64")
+        self.spent, self.turn = self.emit("alloca i64"), self.emit("alloca i64")
         for name, size in {**self.program.local, **self.program.external}.items():
             kind = f"[{max(size, 1)} x {self.number}], align {self.format.bytes}"
-            self._places[name] = self.emit(f"alloca {kind}")
+            self.places[name] = self.emit(f"alloca {kind}")
         self.slots = "null"
-        for operation in self.program.flattened():
-            if isinstance(operation, Evaluate):
-                size = len(operation.buffers)
-                self._bases[id(operation)] = self.emit(f"alloca ptr, i64 {size}")
+        self._make_bases()
 
     def _entry(self, position: int, numbers: int) -> tuple[str, ...]:
         address = self._item(position, f"ptr{self.space}")
@@ -143,7 +146,7 @@ class ThreadWriter(ProgramWriter):
         kind, align = self.number, f"align {self.format.bytes}"
         for e in range(size):
             far = self._offset(row, str(e), stride)
-            near = self.emit(f"getelementptr {kind}, ptr {self._places[buffer]}, i64 {e}")
+            near = self.emit(f"getelementptr {kind}, ptr {self.places[buffer]}, i64 {e}")
             if fetch:
                 x = self.emit(f"load {kind}, ptr{self.space} {far}, {align}")
                 self.line(f"store {kind} {x}, ptr {near}, {align}")

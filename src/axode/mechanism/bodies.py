@@ -13,12 +13,15 @@ from axode.errors import InvalidArgument
 from axode.mechanism.expressions import Scalar, as_scalar, numeric, shown
 from axode.mechanism.geometry import (
     AXES,
+    NO_ROTATION,
     ORIGIN,
     Vector,
+    as_rotation,
     as_vector,
     axis_fault,
     minus,
     plus,
+    rotation_fault,
     take,
     times,
     unit,
@@ -37,6 +40,8 @@ class Inertia:
         xx, yy, zz: Moments of inertia.
         xy, xz, yz: Entries of the tensor off its diagonal (minus the products of inertia).
         ideal: Whether zero moments are meant (a point mass, a thin rod).
+        unphysical: Whether moments that no rigid body has are to be used as they are: files from
+            CAD programs hold such numbers, and other programs compute with them.
     """
 
     xx: Scalar
@@ -46,6 +51,7 @@ class Inertia:
     xz: Scalar = 0.0
     yz: Scalar = 0.0
     ideal: bool = False
+    unphysical: bool = False
 
     def __post_init__(self) -> None:
         for name in ("xx", "yy", "zz", "xy", "xz", "yz"):
@@ -104,6 +110,15 @@ class Inertia:
         return cls(0.0, 0.0, 0.0, ideal=True)
 
     @classmethod
+    def planar(cls, moment: Scalar, normal: Any = "z") -> Inertia:
+        """A flat body across `normal`, for planar mechanisms: only `moment` about it matters.
+
+        The two moments in the plane are half of it each, as those of any flat body are in sum, so
+        that the mechanism may also leave its plane.
+        """
+        return cls.axial(moment, as_scalar(moment) / 2.0, normal)
+
+    @classmethod
     def axial(
         cls, along: Scalar, across: Scalar, axis: Any = "z", *, ideal: bool = False
     ) -> Inertia:
@@ -132,11 +147,18 @@ class Inertia:
         """xx, yy, zz, xy, xz, yz."""
         return (self.xx, self.yy, self.zz, self.xy, self.xz, self.yz)
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether all entries are zero, at the defaults of parameters."""
+        return not any(numeric(entry) for entry in self.entries)
+
     def fault(self) -> str | None:
         """Why no rigid body can have this inertia, or None."""
         xx, yy, zz, xy, xz, yz = (numeric(entry) for entry in self.entries)
         if not all(map(math.isfinite, (xx, yy, zz, xy, xz, yz))):
             return "must be finite"
+        if self.unphysical:
+            return None
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         scale = max(abs(moments[0]), abs(moments[2]))
         if moments[0] < -ROUNDING * scale or (moments[0] <= 0 and not self.ideal):
@@ -242,8 +264,52 @@ class Sphere:
         return math.hypot(*_between(self.at, point)) >= numeric(self.radius)
 
 
-Shape = Box | Cylinder | Sphere
-SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (Box, Cylinder, Sphere)}
+@dataclass(frozen=True)
+class Mesh:
+    """A file with the surface of a body: kept for whoever can read it, and never needed.
+
+    Pictures draw a body with a mesh as one without a shape.
+
+    Args:
+        file: Its address as a description gives it: a path, or `package://...`.
+        scale: Along x, y, z of the file.
+        at, rotation: Where the file's frame is in the body's [m; roll-pitch-yaw, quaternion or
+            matrix].
+    """
+
+    file: str
+    scale: Any = (1.0, 1.0, 1.0)
+    at: Any = ORIGIN
+    rotation: Any = NO_ROTATION
+    kind: ClassVar[str] = "mesh"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.file, str) or not self.file.isprintable():
+            raise InvalidArgument(f"Mesh, file: expected the address of a file, got {self.file!r}")
+        _convert(self, scalars=(), vectors=("scale", "at"))
+        take(self, as_rotation, "rotation")
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the reference."""
+        if not self.file:
+            yield "file must name a file"
+        if not all(math.isfinite(numeric(s)) for s in self.scale):
+            yield "scale must be finite"
+        fault = rotation_fault(self.rotation)
+        if fault:
+            yield f"rotation {fault}"
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Refuse: the file is not read."""
+        raise InvalidArgument("a mesh has no inertia of its own; give inertia=...")
+
+    def outside(self, point: Vector) -> bool:
+        """Whether a point is not within it, which is not known."""
+        return False
+
+
+Shape = Box | Cylinder | Sphere | Mesh
+SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (Box, Cylinder, Sphere, Mesh)}
 
 
 def _between(start: Vector, end: Vector) -> list[float]:
@@ -280,17 +346,27 @@ class Body:
     inertia: Inertia
     shape: Shape | None = None
 
+    @property
+    def is_idealised(self) -> bool:
+        """Whether it may lack inertia in some direction.
+
+        That is said by its inertia, or follows from its numbers: nothing at all, at the defaults of
+        parameters too, is a massless body however it is written.
+        """
+        said = self.inertia.ideal or self.inertia.unphysical
+        return said or (numeric(self.mass) == 0 and self.inertia.vanishes)
+
     def faults(self) -> Iterator[tuple[str, str]]:
         """Field and message of everything unphysical."""
         mass = numeric(self.mass)
-        massless = mass == 0 and self.inertia.ideal
+        massless = mass == 0 and self.is_idealised
         massive = 0 < mass < math.inf
         if not (massive or massless):
             remedy = "; a massless body has the inertia of a point" if mass == 0 else ""
             yield "mass", f"must be > 0 kg, got {shown(self.mass)}{remedy}"
         if not all(math.isfinite(numeric(c)) for c in self.com):
             yield "com", "must be finite"
-        fault = self.inertia.fault()
+        fault = None if mass == 0 and self.inertia.vanishes else self.inertia.fault()
         if fault and (massive or massless or not self._inertia_follows(mass)):
             yield "inertia", fault
         if self.shape is not None:

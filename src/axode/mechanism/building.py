@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from axode.errors import Fault, InvalidArgument
@@ -35,6 +36,16 @@ from axode.mechanism.wheels import WHEELS, Plane
 
 Tell = Callable[[str, str, str, str], None]  # kind, name, key, message
 
+# of each kind of coupling, the keys that name its joints and the one that gives its coefficients
+COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
+    "coupling": ((), "terms"),
+    "mimic": (("joint", "of"), "multiplier"),
+    "gear": (("joint_a", "joint_b"), "ratio"),
+    "belt": (("joint_a", "joint_b"), "ratio"),
+    "differential": (("shaft", "left", "right"), "ratio"),
+    "rack": (("pinion", "slide"), "radius"),
+    "screw": (("turning", "slide"), "pitch"),
+}
 _MOTOR_KEYS = {key: f"motor.{key}" for key in ("limit", "gear", "rotor_inertia")}
 
 
@@ -76,6 +87,7 @@ class Builder:
         steps: tuple[tuple[str, Callable[[str, Any], None]], ...] = (
             ("body", self.body), ("joint", self.joint), ("loop", self.loop),
             ("wheel", self.wheel), ("caster", self.caster), ("contact", self.contact),
+            *((kind, partial(self.coupling, kind)) for kind in COUPLINGS),
             ("motor", self.motor), ("damper", self.damper), ("spring", self.spring),
             ("wrench", self.wrench), ("measure", self.measure),
         )  # fmt: skip
@@ -147,6 +159,17 @@ class Builder:
                                    at=table.at, axis=table.axis, ground=_ground(table))  # fmt: skip
         self.came(("contact", "wheel"), Origin("contact", name), name)
 
+    def coupling(self, kind: str, name: str, table: Table) -> None:
+        joints, coefficient = COUPLINGS[kind]
+        given = {key: getattr(table, key) for key in type(table).model_fields}
+        made = getattr(self.mechanism, f"add_{kind}")(name, **given)
+        if kind == "coupling":
+            keys = {f"coefficients.{joint}": f"terms.{joint}" for joint, _ in made.terms}
+        else:
+            keys = {f"terms.{given[key]}": key for key in joints}
+            keys |= {f"coefficients.{given[key]}": coefficient for key in joints}
+        self.came(("coupling",), Origin(kind, name, keys), name)
+
     def motor(self, name: str, table: MotorTable) -> None:
         numbers = Motor(table.limit, table.gear, table.rotor_inertia)
         self.mechanism.add_motor(name, table.joint, motor=numbers, input=table.input)
@@ -193,7 +216,7 @@ class Builder:
     def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
         if table is None:
             return None
-        keys = ("size", "radius", "length", "axis", "at")
+        keys = ("size", "radius", "length", "axis", "at", "file", "scale", "rotation")
         return self.variant(kind, name, table, SHAPES[table.type], keys, "shape.")
 
     def variant(
@@ -214,7 +237,7 @@ class Builder:
         for key, entry in suitable.items():
             if entry.default is MISSING and key not in given:
                 self.tell(kind, name, prefix + key, f"is missing; {what} needs it")
-                given[key] = (1.0, 1.0, 1.0) if key == "size" else 1.0
+                given[key] = {"size": (1.0, 1.0, 1.0), "file": "-"}.get(key, 1.0)
         return made(**given)
 
     def ends(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from axode.errors import Fault, suggest
 from axode.mechanism.bodies import GROUND
+from axode.mechanism.coupling_checks import coupling_faults, coupling_relations
 from axode.mechanism.expressions import Scalar, depends_on_time, numeric, shown
 from axode.mechanism.forces import JointDamper, JointSpring, Strut, negative_constants
 from axode.mechanism.geometry import axis_fault, rotation_fault, scalars
@@ -22,7 +23,9 @@ from axode.mechanism.topology import (
     coordinate_names,
     coordinate_of,
     formulas_in,
+    not_in_tree,
     parameters_of,
+    quaternion_components,
     speed_names,
     speed_of,
     tree_order,
@@ -46,6 +49,7 @@ def value_faults(mechanism: Mechanism) -> list[Fault]:
         *_body_faults(mechanism),
         *_connection_faults(mechanism),
         *_contact_faults(mechanism),
+        *coupling_faults(mechanism),
         *_force_faults(mechanism),
         *_motion_faults(mechanism),
         *_measure_faults(mechanism),
@@ -60,6 +64,7 @@ def relation_faults(mechanism: Mechanism) -> list[Fault]:
         *_unheld_bodies(mechanism),
         *_joint_relations(mechanism),
         *_contact_relations(mechanism),
+        *coupling_relations(mechanism),
         *_force_relations(mechanism),
         *_measure_relations(mechanism),
         *_motion_relations(mechanism),
@@ -95,6 +100,7 @@ def _named_records(mechanism: Mechanism) -> Iterator[tuple[str, object]]:
     yield from (("joint", connection) for connection in mechanism.connections)
     yield from (("loop", connection) for connection in mechanism.loops)
     yield from ((kind_of_contact(contact), contact) for contact in mechanism.contacts)
+    yield from (("coupling", coupling) for coupling in mechanism.couplings)
     yield from (("motor", drive) for drive in mechanism.drives)
     yield from (("damper", damper) for damper in mechanism.dampers)
     yield from (("spring", spring) for spring in mechanism.springs)
@@ -130,12 +136,13 @@ def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
         name = record.name  # type: ignore[attr-defined]
         own = [*getattr(record, "coordinate_names", ()), *getattr(record, "speed_names", ())]
         for text in (name, *own, getattr(record, "input", None) or name):
-            fault = _name_fault(text)
+            fault = name_fault(text)
             if fault:
                 yield Fault(kind, repr(name)[1:-1], "", fault)
 
 
-def _name_fault(name: str) -> str | None:
+def name_fault(name: str) -> str | None:
+    """Why nothing can have this name, or None."""
     if not name or not name.isprintable():
         return f"a name must be printable text, got {name!r}"
     if name.startswith("["):  # symbols of such names would be taken for lists of symbols
@@ -251,6 +258,7 @@ def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
         "body": [b.name for b in mechanism.bodies],
         "joint": [c.name for c in [*mechanism.connections, *mechanism.loops]],
         "contact": [c.name for c in mechanism.contacts],
+        "coupling": [c.name for c in mechanism.couplings],
         "motor": [d.name for d in mechanism.drives],
         "damper": [f.name for f in mechanism.dampers],
         "wrench": [w.name for w in mechanism.wrenches],
@@ -348,7 +356,7 @@ def _force_relations(mechanism: Mechanism) -> Iterator[Fault]:
         yield from _known_speed(mechanism, "damper", damper.name, damper.coordinate)
     for spring in mechanism.springs:
         if coordinate_of(mechanism, spring.coordinate) is None:
-            message = _not_in_tree(mechanism, spring.coordinate, "coordinate")
+            message = not_in_tree(mechanism, spring.coordinate, "coordinate")
             yield Fault("spring", spring.name, "joint", message)
     for strut in mechanism.struts:
         kind = kind_of_strut(strut)
@@ -369,25 +377,7 @@ def _measure_relations(mechanism: Mechanism) -> Iterator[Fault]:
 
 def _known_speed(mechanism: Mechanism, kind: str, name: str, joint: str) -> Iterator[Fault]:
     if speed_of(mechanism, joint) is None:
-        yield Fault(kind, name, "joint", _not_in_tree(mechanism, joint, "speed"))
-
-
-def _not_in_tree(mechanism: Mechanism, name: str, what: str) -> str:
-    """Why a name does not mean one speed (or coordinate), with the ones there are."""
-    known = (speed_names if what == "speed" else coordinate_names)(mechanism)
-    for connection in mechanism.connections:
-        if connection.name == name:
-            own = connection.speeds if what == "speed" else connection.coordinates
-            if not own:
-                return f"joint '{name}' is fixed and has no {what}. {suggest(what, name, known)}"
-            listed = ", ".join(own)
-            return f"joint '{name}' has several {what}s, name one of them: {listed}"
-    if any(loop.name == name for loop in mechanism.loops):
-        return (f"joint '{name}' closes a loop and has no {what} of its own; add it before the "
-                "joints that close the loop, or name another one. "
-                + suggest(what, name, known))  # fmt: skip
-    joints = [connection.name for connection in mechanism.connections]
-    return f"unknown joint or {what} '{name}'. {suggest(what, name, known, joints)}"
+        yield Fault(kind, name, "joint", not_in_tree(mechanism, joint, "speed"))
 
 
 def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
@@ -401,17 +391,6 @@ def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
         if name not in known:
             message = f"unknown coordinate '{name}'. {suggest('coordinate', name, known)}"
             yield Fault(kind, "", name, message)
-        elif kind == "prescribe" and name in _quaternion_components(mechanism):
+        elif kind == "prescribe" and name in quaternion_components(mechanism):
             yield Fault(kind, "", name, "a quaternion's component cannot be prescribed alone; "
                         "use Revolute or Universal joints instead")  # fmt: skip
-
-
-def _quaternion_components(mechanism: Mechanism) -> set[str]:
-    return {
-        name
-        for connection in mechanism.connections
-        for name, usual in zip(
-            connection.coordinates, connection.joint.coordinate_names, strict=True
-        )
-        if usual in ("qw", "qx", "qy", "qz")
-    }

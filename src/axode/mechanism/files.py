@@ -23,7 +23,10 @@ MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
 
 
 def load(
-    path: str | os.PathLike[str], *, base: Literal["fixed", "floating", "planar"] | None = None
+    path: str | os.PathLike[str],
+    *,
+    base: Literal["fixed", "floating", "planar"] | None = None,
+    strict: bool = False,
 ) -> Mechanism:
     """Read a mechanism from a TOML or a URDF file.
 
@@ -32,17 +35,25 @@ def load(
             how to write one by hand, docs/start/from-urdf.md what is read of a URDF file.
         base: Of a URDF file, how its root link is held: "fixed" to the ground (the usual),
             "floating", or "planar" in the ground's plane, by a joint called `base`.
+        strict: Of a URDF file, whether to refuse what departs from the format or from physics and
+            can be read all the same. A TOML file is always read strictly.
 
     Raises:
         FileError: if the file cannot be read or is neither.
         MechanismError: listing everything wrong with what it describes, line by line.
+
+    Warns:
+        DoubtfulFile: once, listing every deviation of a URDF file and what was done about it.
     """
     place = _as_path(path)
-    text = _text(place)
+    remarks: list[tuple[int, str, str]] = []
+    text = _text(place, remarks)
     if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
         from axode.mechanism.urdf import mechanism_from_urdf
 
-        return mechanism_from_urdf(text, str(place), place.stem, base)
+        return mechanism_from_urdf(
+            text, str(place), place.stem, base, strict=strict, remarks=remarks
+        )
     if base is not None:
         raise InvalidArgument(
             f"base={base!r} is for URDF files; in {place} a joint on the ground says how a body is "
@@ -122,8 +133,14 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
         raise FileError(f"expected the path of a file, got {path!r}.") from None
 
 
-def _text(path: Path) -> str:
-    """The text of a file, or an error that says why there is none."""
+def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
+    """The text of a file, or an error that says why there is none.
+
+    XML may have another encoding than UTF-8; `remarks` gets what was done about bytes that no
+    encoding explains.
+    """
+    from axode.mechanism.markup import decode
+
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -131,6 +148,9 @@ def _text(path: Path) -> str:
         raise FileError(_cannot("read", path, error)) from None
     if len(data) > MOST_BYTES:
         raise FileError(f"{path} is larger than {MOST_BYTES >> 20} MiB, as no mechanism's file is.")
+    xml = decode(data, remarks)
+    if xml is not None:
+        return xml
     if b"\0" in data:
         raise FileError(
             f"{path} is not a text file.\n  A mechanism file is TOML or URDF, as UTF-8 text; "

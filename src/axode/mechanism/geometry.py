@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from axode.errors import InvalidArgument
-from axode.mechanism.expressions import Scalar, apply, as_scalar, numeric
+from axode.mechanism.expressions import Expression, Scalar, apply, as_scalar, numeric
 
 Vector: TypeAlias = tuple[Scalar, Scalar, Scalar]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]
@@ -20,6 +22,7 @@ AXES: dict[str, Vector] = {
     "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
     "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
 }  # fmt: skip
+ORTHOGONAL = 2e-15  # R^T R - 1 of a matrix computed in double precision
 UNIT_TOLERANCE = 1e-6  # an axis typed with seven digits is still a unit axis
 
 
@@ -79,12 +82,14 @@ def scalars(value: Any) -> Iterator[Scalar]:
 
 
 def rotation_matrix(rotation: Rotation) -> Matrix:
-    """The matrix of a rotation, exact for multiples of a right angle.
+    """Return the matrix of a rotation, exact for multiples of a right angle.
+
+    A matrix of numbers that was written with few digits gives the rotation nearest to it.
 
     Roll, pitch, yaw turn about fixed x, y, z in this order: `R = Rz(yaw) Ry(pitch) Rx(roll)`.
     """
     if isinstance(rotation[0], tuple):
-        return rotation  # type: ignore[return-value]
+        return _nearest_rotation(rotation)  # type: ignore[arg-type]
     if len(rotation) == 4:
         return _from_quaternion(*rotation)  # type: ignore[arg-type]
     (cr, sr), (cp, sp), (cy, sy) = (_cos_sin(angle) for angle in rotation)  # type: ignore[arg-type]
@@ -93,6 +98,17 @@ def rotation_matrix(rotation: Rotation) -> Matrix:
         (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
         (-sp, cp * sr, cp * cr),
     )
+
+
+def _nearest_rotation(matrix: Matrix) -> Matrix:
+    """Return the rotation next to a matrix that is one but for the rounding of its entries."""
+    if any(isinstance(entry, Expression) for row in matrix for entry in row):
+        return matrix
+    R = np.array(matrix, dtype=float)
+    if not np.isfinite(R).all() or np.abs(R.T @ R - np.eye(3)).max() < ORTHOGONAL:
+        return matrix
+    U, _, Vt = np.linalg.svd(R)
+    return tuple(tuple(snap(float(x)) for x in row) for row in U @ Vt)  # type: ignore[return-value]
 
 
 def _cos_sin(angle: Scalar) -> tuple[Scalar, Scalar]:

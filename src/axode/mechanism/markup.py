@@ -6,12 +6,15 @@ entities are refused: robots need none, and a few lines of them can fill any mem
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn
 from xml.parsers import expat
 
 from axode.errors import FileError
+
+_DECLARATION = re.compile(r"<\?xml\s[^>]*\?>")
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,18 @@ class Element:
         return next(self.all(tag), None)
 
 
-def parse(text: str, source: str) -> Element:
+def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Element:
     """The root element of a text; what stands between tags is left out.
+
+    Args:
+        text: XML, perhaps with its declaration further down.
+        source: What messages call it.
+        remarks: Gets line, message and remedy of what is no XML and could be read all the same.
 
     Raises:
         FileError: if it is not XML, with the line, or declares entities.
     """
+    text = _without_declaration(text, remarks)
     parser = expat.ParserCreate()
     top = Element("", {}, 1)
     open_elements = [top]
@@ -50,7 +59,10 @@ def parse(text: str, source: str) -> Element:
     def end(tag: str) -> None:
         open_elements.pop()
 
-    def refuse(*declared: object) -> NoReturn:
+    def refuse(name: str, system: str | None, public: str | None, declares: bool) -> None:
+        if not declares:  # expat reads no other file
+            remarks.append((parser.CurrentLineNumber, "has a document type declaration", "ignored"))
+            return
         raise FileError(
             f"{source}, line {parser.CurrentLineNumber}: a document type declaration, which is not "
             "read.\n  Remove the lines of <!DOCTYPE ...>; a URDF file needs none."
@@ -64,6 +76,48 @@ def parse(text: str, source: str) -> Element:
     except expat.ExpatError as error:
         raise FileError(_syntax(source, text, error)) from None
     return top.children[0]
+
+
+def decode(data: bytes, remarks: list[tuple[int, str, str]]) -> str | None:
+    """The text of an XML file in the encoding that it begins with or declares, UTF-8 unless given.
+
+    Bytes that are not of that encoding, as in comments written elsewhere, are replaced.
+
+    Returns:
+        The text, or None if this is no XML.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = data.decode("utf-16", errors="replace")
+        return text if text.lstrip().startswith("<") else None
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if data.endswith(b"\0"):
+        data = data.rstrip(b"\0")
+        remarks.append((data.count(b"\n") + 1, "zero bytes end the file", "ignored"))
+    if not data.lstrip().startswith(b"<") or b"\0" in data:
+        return None
+    declared = re.match(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w.-]+)", data)
+    try:
+        return data.decode(declared[1].decode() if declared else "utf-8")
+    except (UnicodeDecodeError, LookupError):
+        pass
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"the byte 0x{data[error.start]:02x} is not UTF-8"
+        remarks.append((line, message, "replaced, and others after it"))
+        return data.decode(errors="replace")
+
+
+def _without_declaration(text: str, remarks: list[tuple[int, str, str]]) -> str:
+    """The text without an XML declaration that stands behind something else."""
+    found = _DECLARATION.search(text)
+    if found is None or found.start() == 0:
+        return text
+    line = text.count("\n", 0, found.start()) + 1
+    remarks.append((line, "the XML declaration does not stand at the very beginning", "ignored"))
+    blank = "\n" * found[0].count("\n")
+    return text[: found.start()] + blank + text[found.end() :]
 
 
 def _syntax(source: str, text: str, error: expat.ExpatError) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from axode.errors import InvalidArgument, MechanismError
 from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
+from axode.mechanism.couplings import Coupling, CouplingMethods
 from axode.mechanism.expressions import Scalar, as_scalar
 from axode.mechanism.forces import (
     Drive,
@@ -48,7 +49,7 @@ LOOP_TOLERANCE = 1e-4  # numbers of five digits close a loop of several links to
 
 
 @dataclass
-class Mechanism:
+class Mechanism(CouplingMethods):
     """A description of a mechanism, grown by its `add_` methods.
 
     Nothing is checked while it grows; `check` tells all faults at once and `derive` checks first.
@@ -69,6 +70,7 @@ class Mechanism:
     connections: list[Connection] = field(default_factory=list)
     loops: list[Connection] = field(default_factory=list)
     contacts: list[Contact] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
     drives: list[Drive] = field(default_factory=list)
     dampers: list[JointDamper] = field(default_factory=list)
     springs: list[JointSpring] = field(default_factory=list)
@@ -411,7 +413,10 @@ class Mechanism:
             raise MechanismError(f"mechanism {name}", found)
 
     def derive(
-        self, formulation: str = "recursive", independent: Sequence[str] | None = None
+        self,
+        formulation: str = "recursive",
+        independent: Sequence[str] | None = None,
+        self_check: bool = True,
     ) -> Equations:
         """Derive the equations of motion.
 
@@ -419,14 +424,17 @@ class Mechanism:
             formulation: "recursive", "complement", "multipliers", "lagrange", "virtual_work",
                 "spatial_operators" or "legs" (platforms); all give the same motion.
             independent: Names of the speeds to keep; chosen for you when left out.
+            self_check: Compare the equations with Newton's and Euler's laws of the bodies at two
+                states, and each main function when it is built; takes milliseconds.
 
         Raises:
             MechanismError: if the description is wrong.
             InvalidIndependent: if the speeds named cannot describe the motion.
+            SelfCheckFailed: if the equations are not those of the description.
         """
         from axode.symbolic.equations import derive
 
-        return derive(self.copy(), formulation, independent)
+        return derive(self.copy(), formulation, independent, self_check)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism to a TOML file that `axode.load` reads back exactly."""
@@ -442,14 +450,19 @@ class Mechanism:
 
     def __repr__(self) -> str:
         counted = [(len(self.bodies), "body", "bodies"), (len(self.connections), "joint", "joints")]
-        others = (("loop", self.loops), ("contact", self.contacts), ("motor", self.drives))
+        others = (
+            ("loop", self.loops),
+            ("contact", self.contacts),
+            ("coupling", self.couplings),
+            ("motor", self.drives),
+        )
         counted += [(len(group), what, what + "s") for what, group in others if group]
         parts = [f"{count} {one if count == 1 else many}" for count, one, many in counted]
         return f"Mechanism('{self.name}': {', '.join(parts)})"
 
 
-_LISTS = ("bodies", "connections", "loops", "contacts", "drives", "dampers", "springs", "struts",
-          "wrenches", "prescribed", "measures")  # fmt: skip
+_LISTS = ("bodies", "connections", "loops", "contacts", "couplings", "drives", "dampers", "springs",
+          "struts", "wrenches", "prescribed", "measures")  # fmt: skip
 
 
 __all__ = ["BodyLike", "Connection", "Mechanism"]

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from axode.errors import Fault, InvalidArgument, MechanismError, suggest
-from axode.mechanism.building import Builder, Origin
+from axode.mechanism.building import COUPLINGS, Builder, Origin
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.expressions import Parameter
 from axode.mechanism.mechanism import Mechanism
@@ -28,11 +28,14 @@ _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
 _FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names
 # Keys that say how parts hang together: without one of them, relations are not judged.
 _STRUCTURE = {"type", "parent", "child", "on", "body", "joint", "coordinates", "speeds",
-              "coordinate", "speed", "input"}  # fmt: skip
+              "coordinate", "speed", "input", "terms",
+              *(key for keys, _ in COUPLINGS.values() for key in keys)}  # fmt: skip
 # What stands in for a required key that is missing or wrong while other faults are looked for.
 _STAND_INS: dict[str, Any] = {
     "mass": 1.0, "trail": 1.0, "coefficient": 1.0, "stiffness": 1.0, "at": [0.0, 0.0, 0.0],
     "parent": "ground", "child": "", "on": "ground", "body": "", "joint": "", "kind": "position",
+    "terms": {}, **{key: "" for keys, _ in COUPLINGS.values() for key in keys},
+    "ratio": 1.0, "radius": 1.0, "pitch": 1.0,
 }  # fmt: skip
 _MESSAGES = {
     "string_type": "expected text",
@@ -121,6 +124,9 @@ class Findings:
     def _line(self, kind: str, name: str, key: str) -> int:
         """Of the key, or of the nearest table around it."""
         path: Path = tuple(part for part in (kind, name) if part)
+        first, _, rest = key.partition(".")
+        if (*path, first, rest) in self.lines:  # a term's joint may have dots in its name
+            return self.lines[*path, first, rest]
         path += (key,) if kind in _FLAT or not kind else tuple(key.split("."))
         while path and path not in self.lines:
             path = path[:-1]

@@ -142,10 +142,11 @@ class InertiaTable(Table):
     xz: Number = 0.0
     yz: Number = 0.0
     ideal: StrictBool = False
+    unphysical: StrictBool = False
 
     def build(self) -> Inertia:
         """The inertia it describes."""
-        return Inertia(self.xx, self.yy, self.zz, self.xy, self.xz, self.yz, self.ideal)
+        return Inertia(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
 class GroundTable(Table):
@@ -193,6 +194,22 @@ def _motor(value: Any, info: ValidationInfo) -> Any:
     raise ValueError(f"expected true or a table such as {{ limit = 4.0 }}, got {told(value)}")
 
 
+def _terms(value: Any, info: ValidationInfo) -> Any:
+    """Coefficients by joint, with every fault in them told."""
+    if not isinstance(value, dict):
+        example = "{ finger2 = 1.0, finger1 = -1.0 }"
+        raise ValueError(f"expected coefficients by joint such as {example}, got {told(value)}")
+    found, faults = {}, []
+    for joint, coefficient in _flat(value).items():
+        try:
+            found[joint] = _scalar(coefficient, info)
+        except ValueError as fault:
+            faults.append(f"{joint}: {fault}")
+    if faults:
+        raise ValueError("; ".join(faults))
+    return found
+
+
 def _either(*schemas: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": list(schemas)})
 
@@ -206,6 +223,9 @@ MotorOrTrue = Annotated[
     Any, PlainValidator(_motor), _either({"type": "boolean"}, MotorNumbers.model_json_schema())
 ]
 
+_COEFFICIENTS = WithJsonSchema({"type": "object", "additionalProperties": _SCALAR})
+Terms = Annotated[Any, PlainValidator(_terms), _COEFFICIENTS]
+
 
 class ShapeTable(Table):
     """What pictures show of a body; a body without inertia is a solid of its shape."""
@@ -216,6 +236,9 @@ class ShapeTable(Table):
     length: Number = Field(None, description="Of a cylinder [m].")
     axis: Axis = Field(None, description="Of a cylinder, z unless given.")
     at: Vector = Field(None, description="Its centre in the body's frame [m].")
+    file: StrictStr | None = Field(None, description="Of a mesh: the address of its file.")
+    scale: Vector = Field(None, description="Of a mesh, along x, y, z of its file.")
+    rotation: Rotation = Field(None, description="Of a mesh: its file's axes in the body's.")
 
 
 class BodyTable(Table):
@@ -307,6 +330,65 @@ class CasterTable(RollTable):
     pivot_axis: Axis = Field(AXES["z"], description="Swivel axis in the carrier's frame.")
 
 
+class CouplingTable(Table):
+    """A linear relation between joints: coefficients times coordinates add to the offset."""
+
+    terms: Terms = Field(description="Coefficients by joint, coordinate or speed.")
+    offset: Number = Field(0.0, description="What they add to [unit of the first term].")
+
+
+class MimicTable(Table):
+    """A joint that follows another: joint = multiplier * of + offset."""
+
+    joint: StrictStr = Field(description="The joint that follows.")
+    of: StrictStr = Field(description="The joint that leads.")
+    multiplier: Number = Field(1.0, description="Motion of the joint per unit motion of `of`.")
+    offset: Number = Field(0.0, description="Of the joint where `of` is zero [rad or m].")
+
+
+class BeltTable(Table):
+    """Two wheels that turn the same way: joint_a = ratio * joint_b + offset."""
+
+    joint_a: StrictStr = Field(description="The joint of the first wheel.")
+    joint_b: StrictStr = Field(description="The joint of the second wheel.")
+    ratio: Number = Field(1.0, description="Turns of a to one of b.")
+    offset: Number = Field(0.0, description="Angle of a where b is zero [rad].")
+
+
+class GearTable(BeltTable):
+    """Two wheels that mesh and turn opposite ways: joint_a = -ratio * joint_b + offset."""
+
+    ratio: Number = Field(description="Turns of a to one of b: teeth of b by teeth of a.")
+
+
+class DifferentialTable(Table):
+    """A shaft that drives two joints: shaft = ratio * (left + right) / 2 + offset."""
+
+    shaft: StrictStr = Field(description="The joint of the shaft.")
+    left: StrictStr = Field(description="The joint of one side.")
+    right: StrictStr = Field(description="The joint of the other side.")
+    ratio: Number = Field(1.0, description="Turns of the shaft to one of the cage.")
+    offset: Number = Field(0.0, description="Angle of the shaft where both are zero [rad].")
+
+
+class RackTable(Table):
+    """A pinion that moves a rack: slide = radius * pinion + offset."""
+
+    pinion: StrictStr = Field(description="The joint that turns.")
+    slide: StrictStr = Field(description="The joint of the rack, which slides.")
+    radius: Number = Field(description="Of the pinion [m].")
+    offset: Number = Field(0.0, description="Place of the rack where the pinion is at zero [m].")
+
+
+class ScrewTable(Table):
+    """A spindle that moves its nut: slide = pitch * turning + offset."""
+
+    turning: StrictStr = Field(description="The joint of the spindle.")
+    slide: StrictStr = Field(description="The joint of the nut, which slides.")
+    pitch: Number = Field(description="Advance per angle [m/rad].")
+    offset: Number = Field(0.0, description="Place of the nut where the spindle is at zero [m].")
+
+
 class MotorTable(MotorNumbers):
     """A motor on a joint."""
 
@@ -374,6 +456,13 @@ class Document(Table):
     wheel: dict[str, WheelTable] = {}
     caster: dict[str, CasterTable] = {}
     contact: dict[str, ContactTable] = {}
+    coupling: dict[str, CouplingTable] = {}
+    mimic: dict[str, MimicTable] = {}
+    gear: dict[str, GearTable] = {}
+    belt: dict[str, BeltTable] = {}
+    differential: dict[str, DifferentialTable] = {}
+    rack: dict[str, RackTable] = {}
+    screw: dict[str, ScrewTable] = {}
     motor: dict[str, MotorTable] = {}
     damper: dict[str, DamperTable] = {}
     spring: dict[str, SpringTable] = {}
@@ -389,8 +478,11 @@ class Document(Table):
 
 TABLES: dict[str, type[Table]] = {
     "body": BodyTable, "joint": JointTable, "loop": LoopTable, "wheel": WheelTable,
-    "caster": CasterTable, "contact": ContactTable, "motor": MotorTable, "damper": DamperTable,
-    "spring": SpringTable, "wrench": WrenchTable, "measure": MeasureTable,
+    "caster": CasterTable, "contact": ContactTable, "coupling": CouplingTable,
+    "mimic": MimicTable, "gear": GearTable, "belt": BeltTable,
+    "differential": DifferentialTable, "rack": RackTable, "screw": ScrewTable,
+    "motor": MotorTable, "damper": DamperTable, "spring": SpringTable, "wrench": WrenchTable,
+    "measure": MeasureTable,
 }  # fmt: skip
 TABLES_IN_TABLES: dict[str, type[Table]] = {
     "inertia": InertiaTable, "bracket_inertia": InertiaTable, "shape": ShapeTable,

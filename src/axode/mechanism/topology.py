@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from axode.errors import suggest
 from axode.mechanism.bodies import GROUND
 from axode.mechanism.expressions import Expression, Parameter, parameters_in
 from axode.mechanism.joints import AbstractJoint
@@ -77,6 +78,44 @@ def coordinate_of(mechanism: Mechanism, name: str) -> str | None:
         if name == connection.name and len(connection.coordinates) == 1:
             return connection.coordinates[0]
     return None
+
+
+def coupled_by(mechanism: Mechanism, name: str) -> tuple[str | None, str | None]:
+    """What a coupling's term means: a coordinate, or a speed, or neither."""
+    coordinate = coordinate_of(mechanism, name)
+    if coordinate is not None:
+        return coordinate, None
+    return None, next((s for c in mechanism.connections for s in c.speeds if s == name), None)
+
+
+def not_in_tree(mechanism: Mechanism, name: str, what: str) -> str:
+    """Why a name does not mean one speed (or coordinate), with the ones there are."""
+    known = (speed_names if what == "speed" else coordinate_names)(mechanism)
+    for connection in mechanism.connections:
+        if connection.name == name:
+            own = connection.speeds if what == "speed" else connection.coordinates
+            if not own:
+                return f"joint '{name}' is fixed and has no {what}. {suggest(what, name, known)}"
+            listed = ", ".join(own)
+            return f"joint '{name}' has several {what}s, name one of them: {listed}"
+    if any(loop.name == name for loop in mechanism.loops):
+        return (f"joint '{name}' closes a loop and has no {what} of its own; add it before the "
+                "joints that close the loop, or name another one. "
+                + suggest(what, name, known))  # fmt: skip
+    joints = [connection.name for connection in mechanism.connections]
+    return f"unknown joint or {what} '{name}'. {suggest(what, name, known, joints)}"
+
+
+def quaternion_components(mechanism: Mechanism) -> set[str]:
+    """Coordinates that are components of quaternions."""
+    return {
+        name
+        for connection in mechanism.connections
+        for name, usual in zip(
+            connection.coordinates, connection.joint.coordinate_names, strict=True
+        )
+        if usual in ("qw", "qx", "qy", "qz")
+    }
 
 
 def is_rate(joint: AbstractJoint) -> bool:

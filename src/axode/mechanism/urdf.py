@@ -9,9 +9,17 @@ from __future__ import annotations
 import warnings
 from typing import Literal, TypeAlias
 
-from axode.errors import Fault, FileError, InvalidArgument, LeftOut, MechanismError, suggest
+from axode.errors import (
+    DoubtfulFile,
+    Fault,
+    FileError,
+    InvalidArgument,
+    LeftOut,
+    MechanismError,
+    suggest,
+)
 from axode.mechanism.bodies import GROUND
-from axode.mechanism.checks import relation_faults, value_faults
+from axode.mechanism.checks import name_fault, relation_faults, value_faults
 from axode.mechanism.joints import (
     AbstractJoint,
     Fixed,
@@ -19,115 +27,171 @@ from axode.mechanism.joints import (
     Planar,
     Prismatic,
     Revolute,
+    Spherical,
 )
 from axode.mechanism.markup import Element, parse
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.urdf_joints import DRIVEN, JointReader, follow
 from axode.mechanism.urdf_tree import Joint, root_of
-from axode.mechanism.urdf_values import Owner
+from axode.mechanism.urdf_values import Findings, Owner
 
 Base: TypeAlias = Literal["fixed", "floating", "planar"]
 
 BASES: dict[str, AbstractJoint] = {"fixed": Fixed(), "floating": Floating(), "planar": Planar()}
-TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
-DRIVEN = ("revolute", "continuous", "prismatic")  # what one motor can move
 WORLDS = ("world", GROUND.name)  # root links that are the ground itself
 _LINK = ("inertial", "visual", "collision")
-_JOINT = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration",
-          "safety_controller")  # fmt: skip
+_JOINT = (
+    "origin",
+    "parent",
+    "child",
+    "axis",
+    "limit",
+    "dynamics",
+    "mimic",
+    "calibration",
+    "safety_controller",
+)
 FRICTION = "dry friction of joints (damping is viscous here)"
 DAMPING = "damping of joints with several speeds (add_damper takes one of them)"
-_KINDS = {"body": "link", "motor": "joint", "damper": "joint", "loop": "joint"}
+_KINDS = {
+    "body": "link",
+    "motor": "joint",
+    "damper": "joint",
+    "loop": "joint",
+    "coupling": "joint",
+    "mechanism": "robot",
+}
 _OTHERS = {"sdf": "SDF", "mujoco": "MJCF", "mujocoinclude": "MJCF"}
+_NOT_NEEDED = ("gazebo", "visual", "collision", "material")
+_DEFINITIONS = ("xacro:property", "xacro:macro", "xacro:arg")  # they make nothing by themselves
 
 
-def mechanism_from_urdf(text: str, source: str, stem: str, base: Base | None = None) -> Mechanism:
-    """The mechanism that the text of a URDF file describes.
+def mechanism_from_urdf(
+    text: str,
+    source: str,
+    stem: str,
+    base: Base | None = None,
+    *,
+    strict: bool = False,
+    remarks: list[tuple[int, str, str]] | None = None,
+) -> Mechanism:
+    """Read the mechanism that the text of a URDF file describes.
 
     Args:
         text: What the file holds.
         source: What messages call the file.
         stem: The mechanism's name unless the file gives one.
         base: How the root link is held: "fixed" unless given.
+        strict: Whether to refuse what can be read only with a warning.
+        remarks: Line, message and remedy of what was found when the file was decoded.
 
     Raises:
         FileError: if the text is not URDF.
         MechanismError: listing every fault with its line.
+
+    Warns:
+        DoubtfulFile: once, listing everything that departs from the format or from physics, and
+            what was done about it.
     """
     if base is not None and base not in BASES:
         raise InvalidArgument(f"base must be 'fixed', 'floating' or 'planar', got {base!r}")
-    robot = parse(text, source)
-    _refuse_strangers(robot, source)
+    remarks = [] if remarks is None else remarks
+    robot = parse(text, source, remarks)
+    _require_robot(robot, source)
     reader = Reader(robot, stem)
+    findings = reader.findings
+    for line, message, done in remarks:
+        reader.owner.note(Element("", {}, line), "", message, done)
+    definitions = _find_macros(robot, source)
     mechanism = reader.build(base, source)
-    if reader.faults:
-        unique = dict.fromkeys(reader.faults)
-        raise MechanismError(source, sorted(unique, key=lambda fault: fault.line or 0))
+    if definitions and findings.faults:
+        raise _macros(definitions[0], source)
+    for element in definitions:
+        reader.owner.note(element, "", f"<{element.tag}> is left from xacro", "ignored")
+    faults = findings.all_faults() if strict else findings.only_faults()
+    if faults:
+        raise MechanismError(source, faults)
+    if findings.deviations:
+        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=3)
     for what, joints in reader.left_out.items():
         if joints:
             warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, 3)
     return mechanism
 
 
-def _refuse_strangers(robot: Element, source: str) -> None:
-    """Files that are XML and no URDF, or not yet."""
+def _require_robot(robot: Element, source: str) -> None:
+    """Refuse files that are XML and no URDF."""
     if robot.tag != "robot":
         what = _OTHERS.get(robot.tag, f"XML of <{robot.tag}>")
         raise FileError(
             f"{source} is {what}.\n  Mechanisms are read from TOML and from URDF, whose outermost "
             "element is <robot>."
         )
-    waiting = [robot]
+
+
+def _find_macros(robot: Element, source: str) -> list[Element]:
+    """Definitions of xacro; whatever makes parts of the robot is refused."""
+    waiting, definitions = [robot], []
     while waiting:
         element = waiting.pop()
+        if element.tag in _NOT_NEEDED:
+            continue
         macros = any("${" in v or "$(" in v for v in element.attributes.values())
-        if macros or element.tag.startswith("xacro:"):
-            raise FileError(
-                f"{source}, line {element.line}: holds macros of xacro.\n"
-                f"  Expand them first: xacro {source} > robot.urdf"
-            )
-        if element.tag != "gazebo":  # notes for another program
+        if element.tag in _DEFINITIONS:
+            definitions.append(element)
+        elif macros or element.tag.startswith("xacro:"):
+            raise _macros(element, source)
+        else:
             waiting.extend(reversed(element.children))
+    return definitions
+
+
+def _macros(element: Element, source: str) -> FileError:
+    return FileError(
+        f"{source}, line {element.line}: holds macros of xacro.\n"
+        f"  Expand them first: xacro {source} > robot.urdf"
+    )
 
 
 class Reader:
-    """Reads links and joints and joins them; what is wrong is told, and replaced or left out."""
+    """Reads links and joints and joins them; what is wrong is kept, and replaced or left out."""
 
     def __init__(self, robot: Element, stem: str) -> None:
         self.robot = robot
-        self.faults: list[Fault] = []
-        self.owner = Owner("robot", "", self.faults)
+        self.findings = Findings()
+        self.owner = Owner("robot", "", self.findings)
         self.mechanism = Mechanism(robot.attributes.get("name") or stem)
         self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
+        self.names: dict[tuple[str, str], str] = {}  # by kind and name in the file
         self.left_out: dict[str, list[str]] = {FRICTION: [], DAMPING: []}
 
     def build(self, base: Base | None, source: str) -> Mechanism:
-        """The mechanism; `faults` says whether it is worth anything."""
+        """The mechanism; `findings` says whether it is worth anything."""
         self.owner.look_for_slips(self.robot, ("link", "joint", "transmission"))
         elements, named = self._named("link"), self._named("joint")
-        complete = not self.faults
-        joints = [self._joint(name, element) for name, element in named.items()]
-        links = {name: Owner("link", name, self.faults) for name in elements}
-        if not links:
+        complete = not self.findings.faults
+        joints = [JointReader(Owner("joint", n, self.findings)).read(e) for n, e in named.items()]
+        if not elements:
             self.owner.tell(self.robot, "", "has no <link>")
             return self.mechanism
-        known = len(self.faults)
+        self._declare_world(elements, joints)
+        links = {name: Owner("link", name, self.findings) for name in elements}
+        known = len(self.findings.faults)
         root = root_of(links, elements, joints)
         if not complete:  # what seems to hang loose may hang on what could not be read
-            del self.faults[known:]
-        if root in WORLDS and base not in (None, "fixed"):
-            raise InvalidArgument(
-                f"base='{base}': the root link of {source} is '{root}', the ground itself.\n  "
-                "Leave base out, and let the joint on that link be of type floating or planar."
-            )
+            del self.findings.faults[known:]
+        is_world = self._is_world(root, base, elements, joints, source)
+        self._rename(elements, named, root if is_world else "")
         for name, owner in links.items():
-            self._add_body(name, owner, elements[name], is_ground=name == root in WORLDS)
-        if root and root not in WORLDS:
-            self._hold(root, BASES[base or "fixed"], {joint.name for joint in joints})
-        for joint in joints:
-            self._add_joint(joint, root)
-        self._add_motors({joint.name: joint for joint in joints})
+            self._add_body(name, owner, elements[name], is_ground=is_world and name == root)
+        if root and not is_world:
+            self._hold(root, BASES[base or "fixed"])
+        by_name = follow({joint.name: joint for joint in joints})
+        for joint in by_name.values():
+            self._add_joint(joint, root if is_world else "")
+        self._add_motors(by_name)
         self._judge(value_faults(self.mechanism))
-        if not self.faults:
+        if not self.findings.faults:
             self._judge(relation_faults(self.mechanism))
         return self.mechanism
 
@@ -138,7 +202,7 @@ class Reader:
         found: dict[str, Element] = {}
         for element in self.robot.all(kind):
             name = element.attributes.get("name", "")
-            owner = Owner(kind, name, self.faults)
+            owner = Owner(kind, name, self.findings)
             if not name:
                 self.owner.tell(element, "", f'a {kind} has no name="..."')
             elif name in found:
@@ -146,97 +210,143 @@ class Reader:
                 owner.tell(element, "", f"line {first} has this name already; names are unique")
             else:
                 found[name] = element
-                self.lines[kind, name, ""] = element.line
                 owner.look_for_slips(element, _LINK if kind == "link" else _JOINT)
         return found
 
-    def _joint(self, name: str, element: Element) -> Joint:
-        owner = Owner("joint", name, self.faults)
-        kind = element.attributes.get("type", "")
-        if not kind:
-            owner.tell(element, "type", f"is missing. {suggest('type', '', TYPES)}")
-        elif kind not in TYPES:
-            owner.tell(element, "type", f"unknown type '{kind}'. {suggest('type', kind, TYPES)}")
-        mimic = element.first("mimic")
-        if mimic is not None:
-            leader = mimic.attributes.get("joint", "")
-            owner.tell(mimic, "mimic", f"it follows joint '{leader}', and joints cannot be coupled "
-                       "here; remove <mimic> to let it move by itself, or make its type "
-                       "fixed")  # fmt: skip
-        at, angles = owner.origin(element)
-        ends = (element.first("parent"), element.first("child"))
-        parent, child = (end.attributes.get("link", "") if end else "" for end in ends)
-        axis = (1.0, 0.0, 0.0) if kind in ("fixed", "floating") else owner.axis(element)
-        limit, dynamics = element.first("limit"), element.first("dynamics")
-        effort = owner.not_negative(limit, "effort") if limit else 0.0
-        damping, friction = (
-            owner.not_negative(dynamics, n) if dynamics and kind != "fixed" else 0.0
-            for n in ("damping", "friction")
-        )  # fmt: skip
-        return Joint(owner, element, kind, parent, child, at, angles, axis, effort, damping,
-                     friction)  # fmt: skip
+    def _declare_world(self, elements: dict[str, Element], joints: list[Joint]) -> None:
+        """Add the link that joints hang on as if every file had it."""
+        world = WORLDS[0]
+        for joint in joints:
+            if joint.parent == world not in elements:
+                element = joint.element.first("parent") or joint.element
+                message = f"unknown link '{world}'. {suggest('link', world, list(elements))}"
+                joint.owner.note(element, "parent", message, "it is the ground")
+                elements[world] = Element("link", {"name": world}, element.line)
+
+    def _is_world(
+        self,
+        root: str,
+        base: Base | None,
+        links: dict[str, Element],
+        joints: list[Joint],
+        source: str,
+    ) -> bool:
+        """Whether the root link is the ground; if a base is asked for, it is a link like others."""
+        if root not in WORLDS or base in (None, "fixed"):
+            return root in WORLDS
+        moving = any(joint.parent == root and joint.type != "fixed" for joint in joints)
+        if moving and links[root].first("inertial") is None:
+            raise InvalidArgument(
+                f"base='{base}': the root link of {source} is '{root}', the ground itself.\n  "
+                "Leave base out, and let the joint on that link be of type floating or planar."
+            )
+        return False
+
+    def _rename(self, links: dict[str, Element], joints: dict[str, Element], world: str) -> None:
+        """Choose names that a mechanism can have, and remember their lines."""
+        for kind, elements in (("link", links), ("joint", joints)):
+            for name, element in elements.items():
+                fault = name_fault(name)
+                if kind == "link" and name == GROUND.name != world:
+                    fault = f"'{name}' is the world; choose another name"
+                new = name
+                if fault:
+                    new = "".join(c if c.isprintable() else "_" for c in name)
+                    new = f"_{new}" if new.startswith("[") else new
+                    while new in elements or new == GROUND.name:
+                        new += "_"
+                    owner = Owner(kind, repr(name)[1:-1], self.findings)
+                    owner.note(element, "", fault, f"called '{new}'")
+                self.names[kind, name] = new
+                self.lines[kind, new, ""] = element.line
+        self.names["link", world] = GROUND.name
 
     # adding --------------------------------------------------------------------------------------
 
     def _add_body(self, name: str, owner: Owner, element: Element, *, is_ground: bool) -> None:
         mass, com, inertia = owner.inertial(element)
         inertial = element.first("inertial")
+        new = self.names["link", name]
         for part in inertial.children if inertial else ():
-            self.lines.setdefault(("link", name, part.tag), part.line)
+            self.lines.setdefault(("link", new, part.tag), part.line)
         shape = owner.shape(element)
         if not is_ground:
-            self.mechanism.add_body(name, mass=mass, com=com, inertia=inertia, shape=shape)
+            self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)
 
-    def _hold(self, root: str, joint: AbstractJoint, taken: set[str]) -> None:
+    def _hold(self, root: str, joint: AbstractJoint) -> None:
         """Hold the root link by a joint that the file does not have."""
+        taken = {new for (kind, _), new in self.names.items() if kind == "joint"}
         name = "base"
         while name in taken:
             name += "_"
-        self.mechanism.add_joint(name, joint, parent=GROUND, child=root)
+        self.mechanism.add_joint(name, joint, parent=GROUND, child=self.names["link", root])
 
-    def _add_joint(self, joint: Joint, root: str) -> None:
-        makers = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismatic,
-                  "planar": Planar}  # fmt: skip
-        kind = makers[joint.type](joint.axis) if joint.type in makers \
-            else Floating() if joint.type == "floating" else Fixed()  # fmt: skip
-        parent = GROUND.name if joint.parent == root in WORLDS else joint.parent
-        self.mechanism.add_joint(joint.name, kind, parent=parent, child=joint.child,
-                                 at=joint.at, rotation=joint.angles)  # fmt: skip
+    def _add_joint(self, joint: Joint, world: str) -> None:
+        makers = {
+            "revolute": Revolute,
+            "continuous": Revolute,
+            "prismatic": Prismatic,
+            "planar": Planar,
+        }
+        others = {"floating": Floating(), "spherical": Spherical()}
+        kind: AbstractJoint = others.get(joint.type, Fixed())
+        if joint.type in makers:
+            kind = makers[joint.type](joint.axis)
+        name = self.names["joint", joint.name]
+        parent, child = (self.names.get(("link", n), n) for n in (joint.parent, joint.child))
+        self.mechanism.add_joint(
+            name, kind, parent=parent, child=child, at=joint.at, rotation=joint.angles
+        )
         if joint.friction > 0:
-            self.left_out[FRICTION].append(joint.name)
+            self.left_out[FRICTION].append(name)
         if joint.damping > 0 and joint.type in DRIVEN:
-            self.mechanism.add_damper(joint.name, joint.name, coefficient=joint.damping)
-        elif joint.damping > 0:
-            self.left_out[DAMPING].append(joint.name)
+            self.mechanism.add_damper(name, name, coefficient=joint.damping)
+        elif joint.damping > 0 and joint.type != "fixed":
+            self.left_out[DAMPING].append(name)
+        if joint.mimic:
+            self.mechanism.add_mimic(
+                name,
+                name,
+                self.names["joint", joint.mimic.leader],
+                multiplier=joint.mimic.multiplier,
+                offset=joint.mimic.offset,
+            )
 
     def _add_motors(self, joints: dict[str, Joint]) -> None:
-        """On the joints of the transmissions; without any, where an effort is given."""
+        """On the joints of the transmissions; without any, where an effort is given.
+
+        A joint that follows another is moved by its leader, and has a motor only if a transmission
+        names it.
+        """
         transmissions = list(self.robot.all("transmission"))
-        driven = {name: None for name, joint in joints.items() if joint.effort > 0}
+        given = [name for name, joint in joints.items() if joint.effort > 0 and not joint.mimic]
         if transmissions:
             named = [(e, j) for e in transmissions for j in e.all("joint")]
-            driven = {j.attributes.get("name", ""): None for e, j in named}
             for element, joint in named:
                 self._check_driven(element, joint, joints)
-        for name in driven:
+            given = [joint.attributes.get("name", "") for _, joint in named]
+        for name in dict.fromkeys(given):
             if name in joints and joints[name].type in DRIVEN:
-                self.mechanism.add_motor(name, name, limit=joints[name].effort or None)
+                new = self.names["joint", name]
+                self.mechanism.add_motor(new, new, limit=joints[name].effort or None)
 
     def _check_driven(self, element: Element, joint: Element, joints: dict[str, Joint]) -> None:
-        owner = Owner("transmission", element.attributes.get("name", ""), self.faults)
+        owner = Owner("transmission", element.attributes.get("name", ""), self.findings)
         name = joint.attributes.get("name", "")
         if name not in joints:
             hint = suggest("joint", name, list(joints))
-            owner.tell(joint, "joint", f"unknown joint '{name}'. {hint}")
-        elif joints[name].type in TYPES and joints[name].type not in DRIVEN:
-            owner.tell(joint, "joint", f"joint '{name}' is {joints[name].type}, and a motor moves "
-                       "a joint that turns or slides")  # fmt: skip
+            owner.note(joint, "joint", f"unknown joint '{name}'. {hint}", "ignored")
+        elif joints[name].type and joints[name].type not in DRIVEN:
+            message = (
+                f"joint '{name}' is {joints[name].type}, and a motor moves a joint that turns or "
+                "slides"
+            )
+            owner.note(joint, "joint", message, "ignored")
 
     def _judge(self, found: list[Fault]) -> None:
-        """Tell what every description is checked for, in the words and lines of the file."""
+        """Keep what every description is checked for, in the words and lines of the file."""
         for fault in found:
             kind = _KINDS.get(fault.kind, fault.kind)
-            kind = "robot" if kind == "mechanism" else kind
             place = (kind, fault.name, "")
             line = self.lines.get((*place[:2], fault.field), self.lines.get(place, self.robot.line))
-            self.faults.append(Fault(kind, fault.name, fault.field, fault.message, line))
+            self.findings.faults.append(Fault(kind, fault.name, fault.field, fault.message, line))

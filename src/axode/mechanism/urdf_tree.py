@@ -10,6 +10,16 @@ from axode.mechanism.urdf_values import Numbers, Owner
 
 
 @dataclass(frozen=True)
+class Mimic:
+    """What a joint follows: its position is multiplier times the leader's, plus offset."""
+
+    element: Element
+    leader: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True)
 class Joint:
     """A joint of the file with all its numbers."""
 
@@ -24,6 +34,7 @@ class Joint:
     effort: float
     damping: float
     friction: float
+    mimic: Mimic | None = None
 
     @property
     def name(self) -> str:

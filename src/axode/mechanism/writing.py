@@ -1,7 +1,7 @@
 """From a mechanism to the text of a file that reads back to the same mechanism.
 
-Wheels are written as the body, joint, contact and motor they are made of: that form keeps every
-number and the order of all parts.
+Wheels are written as the body, joint, contact and motor they are made of, and gears and the like as
+the couplings that they are: that form keeps every number and the order of all parts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tomli_w
 
 from axode.errors import InvalidArgument
 from axode.mechanism.bodies import SHAPES, Body, Inertia
+from axode.mechanism.couplings import Coupling
 from axode.mechanism.expressions import Expression, format_scalar
 from axode.mechanism.forces import Drive, JointDamper, JointSpring, Motor, Strut, Wrench
 from axode.mechanism.geometry import AXES, ORIGIN
@@ -45,6 +46,7 @@ def _document(mechanism: Mechanism) -> dict[str, Any]:
         "joint": {joint.name: _connection(joint) for joint in mechanism.connections},
         "loop": {loop.name: _connection(loop) for loop in mechanism.loops},
         "contact": {contact.name: _contact(contact) for contact in mechanism.contacts},
+        "coupling": {coupling.name: _coupling(coupling) for coupling in mechanism.couplings},
         "motor": {drive.name: _drive(drive) for drive in mechanism.drives},
         "damper": {damper.name: _damper(damper) for damper in mechanism.dampers},
         "spring": {
@@ -109,7 +111,7 @@ def _inertia(inertia: Inertia) -> Any:
     if repr(simple) == repr(inertia):
         return _plain(inertia.entries[:3])
     entries = {f.name: _plain(getattr(inertia, f.name)) for f in fields(Inertia)}
-    return entries if inertia.ideal else {n: v for n, v in entries.items() if n != "ideal"}
+    return {name: value for name, value in entries.items() if value is not False}
 
 
 def _connection(connection: Connection) -> dict[str, Any]:
@@ -134,6 +136,11 @@ def _contact(contact: Contact) -> dict[str, Any]:
         table["ground"] = {"normal": _axis(plane.normal), "point": _plain(plane.point),
                            "on": plane.on}  # fmt: skip
     return table
+
+
+def _coupling(coupling: Coupling) -> dict[str, Any]:
+    terms = {joint: _plain(coefficient) for joint, coefficient in coupling.terms}
+    return {**_entries(coupling, offset=0.0), "terms": terms}
 
 
 def _drive(drive: Drive) -> dict[str, Any]:

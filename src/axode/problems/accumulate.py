@@ -119,10 +119,19 @@ def checked_outputs(model: Model, given: Any) -> dict[str, Output]:
     return made
 
 
-def gathering(model: Model, d: Dynamics, outputs: Sequence[Output]) -> Gathering:
-    """The operations that make the numbers, into the buffer `made`, in order."""
+def gathering(
+    model: Model, d: Dynamics, outputs: Sequence[Output], speeds: Sequence[str] | None = None
+) -> Gathering:
+    """The operations that make the numbers, into the buffer `made`, in order.
+
+    Args:
+        model: What moves.
+        d: Its steps.
+        outputs: What to make.
+        speeds: What functions of the state call nu, where the model has other independent speeds.
+    """
     wanted = list(dict.fromkeys(output.what for output in outputs))
-    numbers = Columns(model, d, wanted)
+    numbers = Columns(model, d, wanted, speeds)
     kinds = [(KINDS[output.how], wanted.index(output.what)) for output in outputs]
     n, m = len(wanted), len(outputs)
 

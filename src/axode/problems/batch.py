@@ -13,10 +13,13 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model, Options
+from axode.problems.adaptive import SHARE
 from axode.problems.inputs import InputPlan, callback_inputs, limited
+from axode.problems.integrators import EXPLICIT
 from axode.problems.rollouts import dynamics_of, rollout_of
 from axode.problems.settings import ROUNDING, Settings
 from axode.problems.steps import FINISHED, RUNNING
+from axode.problems.stiffness import stiff_slope
 from axode.problems.watches import Watch
 
 Array = npt.NDArray[np.float64]
@@ -24,6 +27,7 @@ SLICE = 0.1  # [s] of computing between looks at the clock, the keyboard and the
 FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
 STATE = ("q", "nu", "w")  # what is recorded of a run
+FIRST_COUNT = 15.0  # explicit steps at the limit of stability before a run asks what to do
 FIRST_STEP = 0.01  # of the time in which a state changes by itself
 
 
@@ -35,6 +39,7 @@ class Outcome:
     time: float = 0.0
     word: str = ""  # the event that stopped it, or the cause of its failure
     last: Array | None = None  # its state then
+    model: int = 0  # number of the model whose speeds that state is in
 
 
 class Batch:
@@ -61,15 +66,17 @@ class Batch:
         self.members, self.p, self.out = members, p, out
         self.count = len(members)
         place = settings.place
-        self.dynamics = dynamics_of(model, plan, self.watches, speeds, single=place.single)
-        self.rollout = rollout_of(model, settings.method, self.dynamics, place)
+        self.dynamics = dynamics_of(model, plan, self.watches, speeds, single=place.single,
+                                    stiffness=settings.stepper == EXPLICIT)  # fmt: skip
+        self.rollout = rollout_of(model, settings.stepper, self.dynamics, place)
         self.outcomes = [Outcome() for _ in range(self.count)]
         self._open = np.ones(self.count, dtype=bool)  # runs without an outcome
         self.calls: list[tuple[int, float, Array]] = []  # run, time, inputs that a callback gave
+        self._saved: dict[tuple[int, int], Array] = {}  # states that no compiled step wrote
         self._called = np.full(self.count, np.nan)
         self.buffers = self._buffers(start)
         self.tables = self._tables()
-        if settings.method == "dopri5" and "h" not in start:
+        if settings.adaptive and "h" not in start:
             self.buffers["h"][...] = self._first_step()
 
     def _buffers(self, start: dict[str, Array]) -> dict[str, Array]:
@@ -85,18 +92,24 @@ class Batch:
         else:
             numbers |= {"way": s.way, "longest": abs(s.duration), "rtol": s.rtol, "atol": s.atol,
                         "rows": len(s.times)}  # fmt: skip
+            numbers |= dict(zip(("solve_rtol", "solve_atol"), s.solve_tolerances, strict=True))
         sampled = self.plan.sampled
         if sampled is not None:
             numbers |= {"sample_start": sampled.start, "sample_period": sampled.period,
                         "sample_count": sampled.count}  # fmt: skip
         b |= {name: np.array([float(value)]) for name, value in numbers.items()}
-        if s.method == "dopri5" and self.plan.callback:
+        if s.adaptive and self.plan.callback:
             b["longest"] = np.full((n, 1), abs(s.times[1] - s.t0))  # a step ends at every sample
         if "p" in self.rollout.program.given:
             assert self.p is not None
             b["p"] = np.ascontiguousarray(self.p)
         if "least_pivot" in self.rollout.program.given:
             b["least_pivot"] = np.full((n, 1), SMALLEST_PIVOT)
+        if "review" in self.rollout.program.given:
+            b["review"] = b["steps"] + self.settings.review
+        if "stiff_limit" in self.rollout.program.given:
+            b["stiff_limit"] = np.full((n, 1), FIRST_COUNT)
+            b["stiff_slope"] = np.array([stiff_slope(SHARE * s.rtol)])
         if "u" in self.rollout.program.given:
             u = np.zeros(self.dynamics.n_u) if self.plan.constant is None else self.plan.constant
             b["u"] = np.array(np.broadcast_to(u, (n, self.dynamics.n_u)), order="C")
@@ -104,7 +117,7 @@ class Batch:
 
     def _tables(self) -> dict[str, Array]:
         tables = {"out": self.out}
-        if self.settings.method == "dopri5":
+        if self.settings.adaptive:
             tables["times"] = np.ascontiguousarray(self.settings.times[:, np.newaxis])
         if self.plan.sampled is not None:
             tables["samples"] = self.plan.sampled.table
@@ -163,7 +176,9 @@ class Batch:
         try:
             self._loop(steps, budget, look, stopped)
         finally:
-            steps.fetch()
+            steps.fetch()  # also the table `out`, where it was elsewhere
+            for place, state in self._saved.items():
+                self.out[place] = state
 
     def _loop(
         self, steps: Any, budget: int, look: Callable[[Batch], None],
@@ -205,6 +220,10 @@ class Batch:
         self._open[run] = False
         self.buffers["status"][run] = status
 
+    def save(self, run: int, index: int, state: Array) -> None:
+        """Save a state that was found between compiled steps, in the order of the samples."""
+        self.out[run, index] = self._saved[run, index] = state
+
     def state(self, run: int) -> Array:
         """q, nu and w of a run."""
         return np.concatenate([self.buffers[name][run] for name in STATE])
@@ -220,7 +239,7 @@ class Batch:
             u = limited(self.model, callback_inputs(self.model, given))
             self.buffers["u"][run] = u
             self._called[run] = t
-            if self.settings.method == "dopri5":
+            if self.settings.adaptive:
                 self.buffers["longest"][run] = self._until_next_sample(t)
             self.calls.append((int(self.members[run]), t, u))
 
@@ -246,6 +265,12 @@ class Batch:
         now = float(self.buffers["t"][run, 0]) if t is None else t
         own = self.parameters(run)
         return {"t": now} if own is None else {"t": now, "parameters": own}
+
+    def parameter_values(self, run: int) -> Array:
+        """Free parameters of a run, in order; none if there are none."""
+        if self.p is None:
+            return np.zeros(0)
+        return self.p if self.p.ndim == 1 else self.p[run]
 
     def parameters(self, run: int) -> dict[str, float] | None:
         """Free parameters of a run by name."""

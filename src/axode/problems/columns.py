@@ -73,10 +73,17 @@ class Columns:
         model: Whose state it is.
         d: Its steps.
         wanted: Names of columns, or functions of the state's symbols.
+        speeds: What the functions call nu, where the model has other independent speeds.
     """
 
-    def __init__(self, model: Model, d: Dynamics, wanted: Sequence[Quantity]) -> None:
-        self.model, self.d, self.wanted = model, d, tuple(wanted)
+    def __init__(
+        self,
+        model: Model,
+        d: Dynamics,
+        wanted: Sequence[Quantity],
+        speeds: Sequence[str] | None = None,
+    ) -> None:
+        self.model, self.d, self.wanted, self._speeds = model, d, tuple(wanted), speeds
         known = sources(model)
         self._named = {w: source_of(known, w, f"model '{model.name}'")
                        for w in self.wanted if isinstance(w, str)}  # fmt: skip
@@ -116,7 +123,7 @@ class Columns:
         if self._functions:
             sizes["functions"] = len(self._functions)
             buffers["functions"] = "y.functions"
-            tape = traced_tape(self.model, "outputs", self._expressions)
+            tape = traced_tape(self.model, "outputs", self._expressions, self._speeds)
             made.append(d.evaluate(tape, {}, "y.functions"))
         for name, size in {"q": d.n_q, "nu": d.n_nu, "u": d.n_u, "w": 2}.items():
             if any(s.place == name for s in self._named.values()):

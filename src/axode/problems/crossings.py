@@ -74,7 +74,7 @@ class Probe:
         index = int(batch.buffers["index"][self.run, 0])
         while index < len(times) and way * (times[index] - end) <= 0:
             self.go_to(float(times[index]))
-            batch.out[self.run, index] = self.state
+            batch.save(self.run, index, self.state)
             index += 1
         batch.buffers["index"][self.run] = index
         self.go_to(end)

@@ -20,13 +20,16 @@ class Dynamics:
     Attributes:
         rate: q, nu, u (t, p) to the rates of q, nu and w.
         projection: q (t, p) to the nearest closed q, if anything can open.
-        pivots: q (t, p) to numbers that vanish where a solve becomes singular, if they can.
+        pivots: q (t, p) to numbers that vanish where a solve becomes singular, then pairs that
+            vanish together where a wheel lies flat, if they can.
+        leaning: How many such wheels there are.
         input: t, q, nu (p) to u; None if u is given.
         events: t, q, nu (p) to numbers whose zero crossings count.
         directions: Of those crossings: 1 rising, -1 falling, 0 both.
         samples: Whether u is read from a table, and how: "hold" or "linear".
         given: Further buffers the tapes read, such as p, with their sizes.
         inside: Part of half a step by which its ends are moved inwards to read held samples.
+        stiffness: Whether explicit steps at the limit of stability are counted.
     """
 
     n_q: int
@@ -41,6 +44,8 @@ class Dynamics:
     samples: str | None = None
     given: dict[str, int] = field(default_factory=dict)
     inside: float = INSIDE
+    leaning: int = 0
+    stiffness: bool = False
 
     @property
     def n_k(self) -> int:
@@ -87,13 +92,15 @@ class Dynamics:
         operations: list[Operation] = [Evaluate(place, buffers)]
         if self.samples == "hold":
             return [*operations, ReadRow("samples", "row", "u")]
+        operations += [
+            ReadRow("samples", "row", "u_before"),
+            ReadRow("samples", "next_row", "u_after"),
+        ]
         blend = formula_tape(
             "blend", {"part": 1, "a": self.n_u, "b": self.n_u},
             lambda part, a, b: {"u": [x + part[0] * (y - x) for x, y in zip(a, b, strict=True)]},
         )  # fmt: skip
-        return [*operations, ReadRow("samples", "row", "u_before"),
-                ReadRow("samples", "next_row", "u_after"),
-                Evaluate(blend, ("part", "u_before", "u_after", "u"))]  # fmt: skip
+        return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
 
     def closed(self) -> list[Operation]:
         """Bring the new coordinates back onto the holonomic rows."""
@@ -122,7 +129,8 @@ class Dynamics:
         """What every run carries from call to call.
 
         `index` counts saved rows, `h_s` is the step that was tried, `seen` says that its crossings
-        have been located, `crossed` which they are, `near` how small a pivot gets in it.
+        have been located, `crossed` which they are, `near` how small a pivot gets in it, `flat`
+        how nearly a wheel lies flat in it.
         """
         state = {"q": self.n_q, "nu": self.n_nu, "w": 2, "t": 1, "status": 1, "index": 1, "h_s": 1,
                  "seen": 1}  # fmt: skip
@@ -130,6 +138,10 @@ class Dynamics:
             state["crossed"] = self.n_events
         if self.pivots is not None:
             state["near"] = 1
+        if self.leaning:
+            state["flat"] = 1
+        if self.stiffness:
+            state |= {"stiff": 1, "calm": 1}
         return state
 
     def givens(self) -> dict[str, int]:
@@ -141,6 +153,8 @@ class Dynamics:
             given["u"] = self.n_u
         if self.pivots is not None:
             given["least_pivot"] = 1
+        if self.stiffness:
+            given |= {"stiff_limit": 1, "stiff_slope": 1}
         return given
 
     def tables(self) -> dict[str, int]:

@@ -9,6 +9,8 @@ from axode.codegen.formulas import Vector, formula_tape
 from axode.codegen.program import Evaluate, Operation, Program, While, WriteRow
 from axode.problems.dormand_prince import dopri5_program
 from axode.problems.dynamics import Dynamics
+from axode.problems.radau import radau9_program
+from axode.problems.rosenbrock import rodas5p_program
 from axode.problems.steps import active, advanced, judged, stage
 
 
@@ -92,4 +94,10 @@ def _saved_steps(d: Dynamics) -> list[Operation]:
     return [look, WriteRow("out", "index", "x", "due"), advanced()]
 
 
-METHODS: dict[str, Callable[[Dynamics], Program]] = {"rk4": rk4_program, "dopri5": dopri5_program}
+AUTOMATIC, EXPLICIT, IMPLICIT = "auto", "dopri5", "radau9"  # the first one chooses
+METHODS: dict[str, Callable[[Dynamics], Program]] = {
+    "rk4": rk4_program,
+    "dopri5": dopri5_program,
+    "rodas5p": rodas5p_program,
+    "radau9": radau9_program,
+}

@@ -19,6 +19,7 @@ from axode.errors import (
 )
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
+from axode.problems.inverse_parts import Elsewhere, evaluate_power
 from axode.problems.motions import (
     GivenMotion,
     MotionSamples,
@@ -26,8 +27,11 @@ from axode.problems.motions import (
     full_names,
     rows_by_name,
 )
+from axode.problems.other_models import Described
 from axode.problems.parameters import check_parameters
+from axode.problems.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.signals import ORDER, as_signal, checked_times
+from axode.problems.switching import choose_models
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -82,7 +86,7 @@ def inverse(
     if isinstance(motion, Trajectory):
         if times is not None or start is not None:
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
-        samples, outside, _ = motion_of_trajectory(model, motion, options)
+        samples, outside, _ = motion_of_trajectory(model, motion, options, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
         samples = _of_signals(model, motion, times, start or {}, save_every, options)
@@ -103,11 +107,12 @@ def inverse(
 
 
 def motion_of_trajectory(
-    model: Model, trajectory: Trajectory, options: dict[str, Any]
+    model: Model, trajectory: Trajectory, options: dict[str, Any], *, change: bool = False
 ) -> tuple[MotionSamples, Array, Array]:
     """Its coordinates and independent speeds, inputs and missing forces.
 
-    Accelerations are the model's where all inputs are known, those of splines elsewhere.
+    Accelerations are the model's where all inputs are known, those of splines elsewhere. With
+    `change`, samples at which the model is singular are described by others.
     """
     for name in (*model.coordinates, *model.independent):
         if name not in trajectory:
@@ -125,8 +130,11 @@ def motion_of_trajectory(
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
     o = {**options, "t": trajectory.time}
     _refuse_open(model, q, o)
-    refuse_singular(model, q, o)
     there = ~np.isnan(q).any(axis=-1)
+    change = change and not missing[there].any()
+    change = change and all(name in trajectory for name in model.speed_names)
+    described = choose_models(model, q, o) if change else None
+    refuse_singular(model, q, o, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
         nu_dot = _differentiated(trajectory.time, nu)
@@ -135,7 +143,17 @@ def motion_of_trajectory(
         nu_dot = full.forward_dynamics(q, nu, _all_inputs(model, full, u, missing), **o)
     else:
         nu_dot = model.forward_dynamics(q, nu, u, **o)
-    return MotionSamples(np.array(trajectory.time), q, nu, nu_dot), np.nan_to_num(u), missing
+    for other, k in described.others() if described is not None else ():
+        theirs = picked(other.independent)
+        nu[k] = theirs[k]
+        at = Described.options(o, q.shape[:-1], k)
+        nu_dot[k] = (
+            other.forward_dynamics(q[k], nu[k], u[k], **at)
+            if known
+            else _differentiated(trajectory.time, theirs)[k]
+        )
+    samples = MotionSamples(np.array(trajectory.time), q, nu, nu_dot, described)
+    return samples, np.nan_to_num(u), missing
 
 
 def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
@@ -150,15 +168,30 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
     return inputs
 
 
-def refuse_singular(model: Model, q: Array, options: dict[str, Any]) -> None:
-    """Refuse configurations at which the model's independent speeds do not tell the others.
+def refuse_singular(
+    model: Model, q: Array, options: dict[str, Any], described: Described | None = None
+) -> None:
+    """Refuse configurations at which the model's independent speeds do not tell the others, and
+    wheels that lie down.
 
     Raises:
         SingularConfiguration: naming the time and what to do.
     """
-    if "pivots" not in model.functions or not model.tape("pivots").outputs[0].size:
-        return
-    pivots = np.abs(model.evaluate("pivots", {"q": q}, options)).min(axis=-1)  # type: ignore[arg-type]
+    solves, pairs = evaluate_pivots(model, q, options)
+    wheels = measure_lean_between(pairs)
+    if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
+        place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
+        t = float(np.broadcast_to(options["t"], wheels.shape[:-1])[place[:-1]])
+        wheel = model.facts.leaning[int(place[-1])]
+        raise SingularConfiguration(
+            f"'{model.name}' is at t = {t:.6g} s where the wheel '{wheel}' lies flat on the "
+            "ground, so that no point of its rim is the lowest.\n  Leave that time out",
+            None,
+            t,
+        )
+    pivots = solves.min(axis=-1, initial=1.0)
+    if described is not None:
+        pivots = np.where(described.elsewhere.reshape(pivots.shape), 1.0, pivots)
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
         return
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
@@ -283,15 +316,23 @@ def solved_trajectory(
     runs = math.prod(batch)  # not -1: there may be no inputs
     q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(runs, n, x.shape[-1])) for x in arrays)
     o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
-    refuse_singular(model, q, o)
+    described = samples.described
+    if described is not None:
+        described = Described(described.models, described.made_by.reshape(runs, n))
+    refuse_singular(model, q, o, described)
     if options.get("parameters"):
         p = model.parameter_vector(options["parameters"])
         refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
-    u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=_weights(model, weights),
+    others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
+    nu, nu_dot = others.own_speeds()
+    u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=others.weights,
                                         residual=True, **o)  # fmt: skip
-    short = _short(model, q, nu, nu_dot, missing, o)
-    w = _work(model, samples.times, q, nu, u, missing, o)
+    short = _short(model, q, nu, u, missing, o)
+    power = evaluate_power(model, q, nu, u, missing, o)
+    others.solve(u, missing, power)
+    w = _work(samples.times, power)
     columns = list(state_columns(model, q, nu, w, u, o))
+    others.overwrite(columns, w, u)
     if short:
         columns = _with_true_forces(model, columns, q, nu, u, missing, o)
     if model.actuation in ("underactuated", "unactuated"):
@@ -330,14 +371,14 @@ def _weights(model: Model, weights: Any) -> Any:
     return weights
 
 
-def _short(model: Model, q: Array, nu: Array, nu_dot: Array, missing: Array, o: Any) -> bool:
+def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
     """Whether motors fall short of the motion; told as a warning."""
     if model.actuation not in ("underactuated", "unactuated"):
         return False
     need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
     need += np.nanmax(np.abs(model.gamma(q, **o)), initial=0.0)
     need += np.nanmax(np.abs(model.delta(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.mass_matrix(q, **o) @ nu_dot[..., np.newaxis]), initial=0.0)
+    need += np.nanmax(np.abs(model.tau(q, u, **o) + missing), initial=0.0)
     worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
     if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
         return False
@@ -350,14 +391,10 @@ def _short(model: Model, q: Array, nu: Array, nu_dot: Array, missing: Array, o: 
     return True
 
 
-def _work(
-    model: Model, times: Array, q: Array, nu: Array, u: Array, missing: Array, o: Any
-) -> Array:
+def _work(times: Array, power: Array) -> Array:
     """Energy supplied and dissipated since the first sample [J]: power integrated by splines."""
     from scipy.interpolate import make_interp_spline
 
-    power = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, o)[..., -2:].copy()
-    power[..., 0] += (missing * nu).sum(axis=-1)
     way = 1.0 if times[-1] >= times[0] else -1.0
     work = np.full(power.shape, np.nan)
     for run, values in enumerate(power):

@@ -28,6 +28,8 @@ from axode.problems.linearization import Linearization
 from axode.problems.observables import Observables
 from axode.problems.operating_point import inputs_there, operating_point, settled
 from axode.problems.parameters import check_parameters
+from axode.problems.pivots import LIES_FLAT, find_flattest_wheel
+from axode.problems.switching import choose_rows, smallest_pivot
 
 if TYPE_CHECKING:
     from axode.symbolic.linearization import Chart, Derivatives
@@ -74,6 +76,9 @@ def linearize(
     check_parameters(model, parameters)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, at, options)
+    regular = choose_rows(model, point.q, options)
+    if regular is not model:
+        model, point = regular, operating_point(regular, at, options)
     observables = Observables(model, "linearize")
     if settle:
         point = settled(model, point, input, lambda q: _places(observables, q, options))
@@ -109,7 +114,11 @@ def _tangents(observables: Observables, q: Array, options: Any) -> Array:
     tangents = tangent_basis(observables.equations, R, q)
     if tangents is None:
         raise _singular(observables.model, "the constraints lose rank")
-    if not np.abs(observables.model.speed_map(q, **options)).max(initial=0.0) < FASTEST:
+    flat, words = find_flattest_wheel(observables.model, q, options)
+    if flat < LIES_FLAT:
+        raise _singular(observables.model, words)
+    fastest = np.abs(observables.model.speed_map(q, **options)).max(initial=0.0)
+    if not fastest < FASTEST or smallest_pivot(observables.model, q, options) < 1 / FASTEST**2:
         speeds = ", ".join(observables.model.independent)
         raise _singular(
             observables.model, f"the speeds {speeds} cannot describe the motion; derive the "

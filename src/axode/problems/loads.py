@@ -216,7 +216,7 @@ class _FreeVehicle:
     def _build(self) -> None:
         import casadi as ca
 
-        from axode.symbolic.constraints import matrix_of, prescribed_rows
+        from axode.symbolic.constraints import coupling_rows, matrix_of, prescribed_rows
         from axode.symbolic.contacts import contact_rows
         from axode.symbolic.dynamics import newton_euler
         from axode.symbolic.forces import applied_forces
@@ -240,7 +240,7 @@ class _FreeVehicle:
                 for row in loop_rows(tree, loop, motion, velocities)]  # fmt: skip
         rows += [row for contact in self.mechanism.contacts
                  for row in contact_rows(tree, contact, motion, velocities)]  # fmt: skip
-        rows += list(prescribed_rows(tree))
+        rows += [*coupling_rows(tree), *prescribed_rows(tree)]
         self.rows = [row.name for row in rows]
         self.speed_names, self.inputs = tree.speed_names, forces.input_names
         self.coordinates = tree.coordinate_names
@@ -309,11 +309,13 @@ def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
             freed[connection.name] = connection.coordinates[2]
             free.connections[k] = _floating(connection)
     bound = [*(s.coordinate for s in free.springs), *(p.coordinate for p in free.prescribed)]
+    bound += [name for coupling in free.couplings for name, _ in coupling.terms]
     for name in bound:
         if name in freed.values():
             raise NotApplicable(
-                f"'{name}' is prescribed or on a spring, so that more than the ground turns the "
-                "base: loads of wheels are told for vehicles that only their wheels hold"
+                f"'{name}' is prescribed, coupled or on a spring, so that more than the "
+                "ground turns the base: loads of wheels are known only for vehicles that nothing "
+                "but their wheels holds"
             )
     return free, freed
 

@@ -8,6 +8,7 @@ a start, then by Newton's method on loops, contacts and what was given, all samp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,10 @@ from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
 from axode.errors import InvalidArgument, NotApplicable
 from axode.problems.assemble import signal_name
+from axode.problems.other_models import Described
 from axode.problems.quadrature import Rates, integrated
 from axode.problems.signals import Signal
+from axode.problems.switching import choose_models
 
 Array = npt.NDArray[np.float64]
 CLOSED = 1e-9  # [m or rad]: more than this a motion misses what it was told
@@ -38,6 +41,7 @@ class MotionSamples:
     q: Array
     nu: Array
     nu_dot: Array
+    described: Described | None = None  # by other models, where the user's is singular
 
 
 @dataclass(frozen=True)
@@ -182,11 +186,24 @@ class GivenMotion:
         at = self._at(times)
         first = self._start(float(times[0]), start)
         q = self._closed(self._quadrature(times, first), times, at[0])
-        nu, misfit = self._speeds(q, at, times, refuse=True)
-        self._refuse_misfit(misfit, at[1], times, "speeds")
-        nu_dot, misfit = self._accelerations(q, nu, at, times)
-        self._refuse_misfit(misfit, at[2], times, "accelerations")
-        return MotionSamples(times, q, nu, nu_dot)
+        described = choose_models(self.model, q, self._with(times))
+        own = np.flatnonzero(~described.elsewhere)
+        nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
+        for model, (k, *_) in [(self.model, (own,)), *described.others()]:
+            part, there = self._by(model), tuple(x[k] for x in at)
+            nu[k], misfit = part._speeds(q[k], there, times[k], refuse=True)
+            self._refuse_misfit(misfit, at[1], times[k], "speeds")
+            nu_dot[k], misfit = part._accelerations(q[k], nu[k], there, times[k])
+            self._refuse_misfit(misfit, at[2], times[k], "accelerations")
+        return MotionSamples(times, q, nu, nu_dot, described)
+
+    def _by(self, model: Model) -> GivenMotion:
+        """Solve the same motion on another model's speeds."""
+        if model is self.model:
+            return self
+        part = copy(self)
+        part.model = model
+        return part
 
     def residuals(self, times: Array, start: Mapping[str, float]) -> Array:
         """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
@@ -255,8 +272,18 @@ class GivenMotion:
             at = self._at(t, quick=True)
 
             def rates(q: Array) -> Array:
-                nu, _ = self._speeds(q, at, t, refuse=False)
-                return self.model.rates(q, nu, **self._with(t))
+                described = choose_models(self.model, q, self._with(t))
+                if not described.elsewhere.any():
+                    return rates_by(self, q, slice(None))
+                own = np.flatnonzero(~described.elsewhere)
+                found = np.empty(q.shape)
+                for model, (k, *_) in [(self.model, (own,)), *described.others()]:
+                    found[k] = rates_by(self._by(model), q, k)
+                return found
+
+            def rates_by(part: GivenMotion, q: Array, k: Any) -> Array:
+                nu, _ = part._speeds(q[k], tuple(x[k] for x in at), t[k], refuse=False)
+                return part.model.rates(q[k], nu, **self._with(t[k]))
 
             return rates
 

@@ -56,10 +56,10 @@ class Observables:
 
     @cached_property
     def _row_units(self) -> dict[str, str]:
-        m = self.model
-        rows = zip(m.rows, m.facts.row_units, strict=True)
-        return {f"{row}.force": "N m" if unit == "rad" else "N" for row, unit in rows
-                if row.rsplit(".", 1)[0] not in m.contacts}  # fmt: skip
+        rows, units = self.model.rows, self.model.facts.row_units
+        return {
+            f"{rows[i]}.force": "N m" if units[i] == "rad" else "N" for i in force_rows(self.model)
+        }
 
     def full(self, name: str, known: dict[str, str]) -> str:
         """The name that is meant, which may be given without what stands before its dot."""
@@ -93,3 +93,16 @@ class Observables:
                 f"output '{wheel}.{force}': the constraints leave this force indeterminate"
             )
         return contact_forces(self.equations)[place]
+
+
+def force_rows(model: Model) -> list[int]:
+    """Rows whose forces have names of their own: all but those of wheels.
+
+    A coupling, or a coordinate that time leads, may be called as a wheel is.
+    """
+    parts = [row.rpartition(".") for row in model.rows]
+    return [
+        i
+        for i, (name, _, kind) in enumerate(parts)
+        if kind in ("coupling", "prescribed") or name not in model.contacts
+    ]

@@ -11,13 +11,27 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
-from axode.problems.runs import Runs
+from axode.problems.inputs import plan_input
+from axode.problems.integrators import AUTOMATIC, IMPLICIT
+from axode.problems.observables import force_rows
+from axode.problems.other_models import (
+    GOOD_PIVOT,
+    Block,
+    interpret_few_states,
+    make_columns,
+    translate_speeds,
+)
+from axode.problems.passing import release_constraints
+from axode.problems.pivots import find_smallest_pivots
+from axode.problems.runs import LAST, Runs
 from axode.problems.steps import EVENT, FINISHED, LEFT, NOT_FINITE, RUNNING, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
+Places = tuple[Numbers, Numbers]  # run and row of some states
 ENERGY_NAMES = ("kinetic", "potential", "supplied", "dissipated", "error")
 STATUS_WORDS = {
     FINISHED: "finished", RUNNING: "interrupted", LEFT: "interrupted",
@@ -33,13 +47,17 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
-    times, out = _samples(runs)
+    times, out, made_by = _samples(runs)
     model = runs.model
-    q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
     options = _options(runs, times)
-    q, nu = _closed(model, q, options), np.ascontiguousarray(nu)
-    u = _inputs(runs, times, q, nu, options)
-    columns = list(state_columns(model, q, nu, w, u, options))
+    elsewhere = _elsewhere(runs, out, made_by, options)
+    columns = _own_columns(runs, times, out, options)
+    for number, places in elsewhere.items():
+        _overwrite(columns, places, _other_columns(runs, number, places, out, options))
+    if runs.passed:
+        _overwrite_passed(runs, columns, options)
+    if elsewhere or runs.passed:
+        update_balance(columns)
     values = np.concatenate([block for _, _, _, block in columns], axis=-1)
     names = tuple(n for ns, _, _, _ in columns for n in ns)
     units = tuple(u for _, us, _, _ in columns for u in us)
@@ -55,18 +73,121 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     )  # fmt: skip
 
 
-def _samples(runs: Runs) -> tuple[Array, Array]:
-    """Times and saved states, as far as any run came; a single run ends with where it stopped."""
-    times, out = runs.settings.times, runs.out
+def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
+    """Times, saved states and who made them; a single run ends with where it stopped."""
+    times, out, made_by = runs.settings.times, runs.out, runs.made_by
     reached = int((~np.isnan(out[..., 0])).sum(axis=1).max())
-    times, out = times[:reached], out[:, :reached]
+    times, out, made_by = times[:reached], out[:, :reached], made_by[:, :reached]
     last = runs.outcomes[0]
     if runs.count > 1 or last.last is None or not np.isfinite(last.last).all():
-        return times, out
+        return times, out, made_by
     ahead = runs.settings.way * (last.time - times[-1])
     if ahead <= SAME_TIME * max(1.0, abs(last.time)):
-        return times, out
-    return np.append(times, last.time), np.concatenate([out, last.last[np.newaxis, np.newaxis]], 1)
+        return times, out, made_by
+    return (
+        np.append(times, last.time),
+        np.concatenate([out, last.last[np.newaxis, np.newaxis]], 1),
+        np.concatenate([made_by, [[last.model]]], 1),
+    )
+
+
+def _own_columns(runs: Runs, times: Array, out: Array, options: Any) -> list[Block]:
+    """Evaluate columns of states in the model's own speeds."""
+    q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
+    q, nu = _closed(runs.model, q, options), np.ascontiguousarray(nu)
+    u = _inputs(runs, times, q, nu, options)
+    return list(state_columns(runs.model, q, nu, w, u, options))
+
+
+def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[int, Places]:
+    """Find states that the model's own speeds do not describe, by number of the model that does.
+
+    All others are translated into the model's own speeds, in `out`.
+    """
+    n, found = runs.n_q, {}
+    for number in range(1, len(runs.models)):
+        run, row = np.nonzero(made_by == number)
+        if not run.size:
+            continue
+        q, nu = out[run, row, :n], out[run, row, n:-2]
+        there = _options_at(options, run, row)
+        poor = find_smallest_pivots(runs.model, q, there) < GOOD_PIVOT
+        p = None if runs.p is None else runs.p if runs.p.ndim == 1 else runs.p[run]
+        own = translate_speeds(runs.models[number], runs.model.independent, q, nu, there["t"], p)
+        out[run[~poor], row[~poor], n:-2] = own[~poor]
+        if poor.any():
+            found[number] = (run[poor], row[poor])
+    return found
+
+
+def _other_columns(
+    runs: Runs, number: int, places: Places, out: Array, options: Any
+) -> list[Block]:
+    """Evaluate columns of some states by the model that made them."""
+    run, row = places
+    model = interpret_few_states(runs.models[number], len(run))
+    there = _options_at(options, run, row)
+    q, nu, w = np.split(out[run, row], [runs.n_q, out.shape[-1] - 2], axis=-1)
+    q, nu = _closed(model, q, there), np.ascontiguousarray(nu)
+    plan = runs.plans[number]
+    u = np.zeros((len(run), len(model.inputs)))
+    if plan.tape is not None:
+        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": nu}
+        if runs.p is not None:
+            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[run]
+        u[...] = CompiledFunction(plan.tape)(*(known[port.name] for port in plan.tape.inputs))
+    else:  # the same whatever the speeds
+        u[...] = _inputs(runs, options["t"][0], out[..., : runs.n_q], out, options)[run, row]
+    return make_columns(model, runs.model, q, nu, w, u, there)
+
+
+def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
+    """Fill in samples where constraints lose rank: from all speeds, without constraint forces."""
+    rows = columns[0][3].shape[1]
+    passed = {
+        (run, row if row != LAST else rows - 1): x
+        for (run, row), x in runs.passed.items()
+        if row != LAST or runs.count == 1
+    }
+    places = tuple(np.array(list(passed)).T)
+    free = release_constraints(runs.model)
+    q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
+    there = _options_at(options, *places)
+    plan = plan_input(free, runs.given, runs.model.independent)
+    if plan.tape is None:
+        kept = [block for names, _, kind, block in columns if kind == "input"]
+        u = kept[0][places] if kept else np.zeros((len(q), 0))
+    else:
+        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": v}
+        if runs.p is not None:
+            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[places[0]]
+        arrays = (np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs)
+        u = np.broadcast_to(CompiledFunction(plan.tape)(*arrays), (len(q), len(free.inputs)))
+    _overwrite(columns, places, make_columns(free, runs.model, q, v, w, u, there))
+
+
+def _options_at(options: Any, run: Numbers, row: Numbers) -> dict[str, Any]:
+    """Select time and parameters of some states."""
+    there: dict[str, Any] = {"t": np.ascontiguousarray(options["t"][run, row])}
+    if "parameters" in options:
+        there["parameters"] = {
+            name: value if value.ndim == 0 else value[run, 0]
+            for name, value in options["parameters"].items()
+        }
+    return there
+
+
+def _overwrite(columns: list[Block], places: Places, others: list[Block]) -> None:
+    for (names, _, _, block), (theirs, _, _, values) in zip(columns, others, strict=True):
+        assert names == theirs, "columns of two models of one mechanism have the same names"
+        block[places] = values
+
+
+def update_balance(columns: list[Block]) -> None:
+    """Compute the error of the energy balance from its other columns."""
+    energy = next(block for names, _, _, block in columns if names == ENERGY_NAMES)
+    total = energy[..., 0] + energy[..., 1]
+    energy[..., 4] = total - total[:, :1] - energy[..., 2] + energy[..., 3]
 
 
 def _options(runs: Runs, times: Array) -> dict[str, Any]:
@@ -144,7 +265,7 @@ def state_columns(
         names = tuple(f"{c}.{part}" for c in model.contacts
                       for part in ("longitudinal", "lateral", "normal"))  # fmt: skip
         yield names, ("N",) * len(names), "force", forces.reshape(*forces.shape[:-2], -1)
-    others = [i for i, row in enumerate(model.rows) if row.rsplit(".", 1)[0] not in model.contacts]
+    others = force_rows(model)
     if others:
         lam = model.multipliers(q, nu, u, **options)[..., others]
         names = tuple(f"{model.rows[i]}.force" for i in others)
@@ -168,7 +289,9 @@ def _statuses(runs: Runs) -> Iterator[str]:
 
 def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     s = runs.settings
-    info: dict[str, Any] = {"model": runs.model.name, "method": s.method, "seconds": seconds,
+    took_over = s.method == AUTOMATIC and runs.stiff
+    method = f"{s.stepper}, {IMPLICIT}" if took_over else s.stepper
+    info: dict[str, Any] = {"model": runs.model.name, "method": method, "seconds": seconds,
                             "runs": runs.count, "steps": int(runs.steps.sum())}  # fmt: skip
     if s.place.target != "cpu":
         info |= {"target": s.place.target, "precision": s.place.precision}
@@ -180,6 +303,26 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         info["parameters"] = dict(zip(runs.model.parameters, runs.p.tolist(), strict=True))
     if runs.model.facts.bases:
         info["bases"] = runs.model.facts.bases
+    if took_over:
+        times = [item.time for item in runs.stiff.values()]
+        info["took_over"] = {
+            "method": IMPLICIT,
+            "runs": len(times),
+            "first": min(times),
+            "last": max(times),
+        }
     if runs.switched:
         info["switches"] = sum(map(len, runs.switched.values()))
+    if runs.passages:
+        info["passed"] = [
+            {
+                "run": passage.run,
+                "time": passage.landing.start,
+                "until": passage.landing.time,
+                "what": passage.words,
+                "correction": passage.landing.correction,
+                "uncertainty": passage.landing.uncertainty,
+            }
+            for passage in runs.passages
+        ]
     return info

@@ -12,14 +12,15 @@ from axode.codegen.model import Model
 from axode.codegen.program import Program
 from axode.codegen.rollout import Rollout
 from axode.codegen.tape import Tape
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.problems.dynamics import Dynamics
 from axode.problems.inputs import InputPlan, plan_input
-from axode.problems.integrators import METHODS
+from axode.problems.integrators import IMPLICIT, METHODS
 from axode.problems.watches import Watch, watch_tape
 
 TARGETS = ("cpu", "cuda")
 COUNTED_IN_SINGLE = 2**24  # whole numbers beyond have gaps
+MOST_ON_GPU = 34  # numbers of a state whose matrix a thread of a GPU has room for
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not tell less
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
@@ -66,6 +67,11 @@ class Place:
             )
 
 
+def takes(place: Place, method: str, d: Dynamics) -> bool:
+    """Whether a method can be had at a place."""
+    return method != IMPLICIT or place.target == "cpu" or d.n_k <= MOST_ON_GPU
+
+
 def tape_of(model: Model, name: str) -> Tape:
     """One of the model's tapes, made once."""
     tapes = _TAPES.setdefault(model, {})
@@ -76,7 +82,7 @@ def tape_of(model: Model, name: str) -> Tape:
 
 def dynamics_of(
     model: Model, plan: InputPlan, watches: Sequence[Watch], speeds: Sequence[str] | None = None,
-    *, single: bool = False,
+    *, single: bool = False, stiffness: bool = False,
 ) -> Dynamics:  # fmt: skip
     """The tapes that a model's steps are made of; `speeds` names what watches call nu."""
     facts = model.facts
@@ -90,14 +96,20 @@ def dynamics_of(
         pivots=pivots if pivots.outputs[0].size else None, input=plan.tape,
         events=watch_tape(model, watches, speeds), directions=tuple(w.direction for w in watches),
         given={"p": len(facts.parameters)} if free else {},
-        samples=None if plan.sampled is None else plan.sampled.between, **more,
+        samples=None if plan.sampled is None else plan.sampled.between,
+        leaning=len(facts.leaning), stiffness=stiffness, **more,
     )  # fmt: skip
 
 
 def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
     """The compiled steps of a model, made once."""
+    if not takes(place, method, d):
+        raise NotApplicable(
+            f"method='{method}' keeps a matrix of {d.n_k} x {d.n_k} numbers for every run, and on "
+            f"a GPU at most {MOST_ON_GPU} x {MOST_ON_GPU}; use target='cpu' or method='dopri5'"
+        )
     tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
-    key = (method, d.samples, d.directions, *tapes)
+    key = (method, d.samples, d.directions, d.stiffness, *tapes)
     return compiled(model, key, place, lambda: METHODS[method](d))
 
 

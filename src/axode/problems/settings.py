@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from axode.codegen.library import refuse_threads
 from axode.errors import InvalidArgument, UnknownName
-from axode.problems.integrators import METHODS
+from axode.problems.integrators import AUTOMATIC, EXPLICIT, METHODS
 from axode.problems.rollouts import Place
 
 Array = npt.NDArray[np.float64]
+SINGULAR_CHOICES = ("stop", "pass")
 SAMPLES = 500  # saved unless the user says how often
 LONGEST_STEP = 1e-3  # [s] of rk4 unless given
 ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
@@ -34,13 +35,19 @@ class Settings:
     atol: float
     threads: int | None
     place: Place = field(default_factory=Place)
+    review: float = math.inf  # implicit steps after which their price is looked at
+    singular: str = "stop"  # what to do where constraints lose rank
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownName("simulate", "method", self.method, METHODS)
+        if self.method not in (AUTOMATIC, *METHODS):
+            raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
+        if self.singular not in SINGULAR_CHOICES:
+            raise UnknownName(
+                "simulate", "way at singular configurations", self.singular, SINGULAR_CHOICES
+            )
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
-                f"step: {self.method} chooses its own steps; use method='rk4', or rtol and atol"
+                f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"
             )
         for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
             value = getattr(self, name)
@@ -54,7 +61,22 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
-        self.place.refuse(self.method, self.n_steps if self.method == "rk4" else 0)
+        self.place.refuse(self.stepper, self.n_steps if self.method == "rk4" else 0)
+
+    @property
+    def solve_tolerances(self) -> tuple[float, float]:
+        """Relative and absolute: against which implicit stages are solved."""
+        return self.rtol, self.atol
+
+    @property
+    def stepper(self) -> str:
+        """The method that takes the first step."""
+        return EXPLICIT if self.method == AUTOMATIC else self.method
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the method chooses its own steps."""
+        return self.method != "rk4"
 
     @property
     def t_end(self) -> float:

@@ -16,8 +16,10 @@ from axode.errors import SimulationFailed, SingularConfiguration
 from axode.problems.dropped import missed_rows
 from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
+from axode.problems.integrators import EXPLICIT
 from axode.problems.interrupt import Interrupt
 from axode.problems.parameters import checked_parameters
+from axode.problems.pivots import FLAT_WHEEL
 from axode.problems.progress import Progress
 from axode.problems.record import recorded
 from axode.problems.rollouts import Place
@@ -25,6 +27,7 @@ from axode.problems.runs import Runs
 from axode.problems.settings import Settings
 from axode.problems.starts import refuse_singular_start, starts
 from axode.problems.steps import NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.takeover import advise
 from axode.problems.watches import Watch, checked_watches
 
 if TYPE_CHECKING:
@@ -36,11 +39,11 @@ FAILED = (NOT_FINITE, UNDERFLOW)
 
 def simulate(
     model: Model, duration: float, *, start: Any = None, input: Any = None,
-    method: str = "dopri5", step: float | None = None, rtol: float = 1e-10, atol: float = 1e-12,
+    method: str = "auto", step: float | None = None, rtol: float = 1e-10, atol: float = 1e-12,
     save_every: float | None = None, events: Sequence[Watch] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None, t0: float = 0.0,
     threads: int | None = None, progress: bool | None = None, target: str | None = None,
-    precision: str | None = None,
+    precision: str | None = None, singular: str = "stop",
 ) -> Trajectory:  # fmt: skip
     """Integrate the motion and record it.
 
@@ -52,9 +55,11 @@ def simulate(
             unless given.
         input: Numbers or formulas of time by name; a function of the state, traced once;
             `Sampled(...)`; `Callback(...)`. Motor limits are kept.
-        method: "dopri5" (adaptive) or "rk4" (fixed steps).
+        method: "auto" begins with "dopri5" (explicit, adaptive) and goes on with "rodas5p"
+            (implicit, adaptive) where explicit steps collapse, which `info` reports; or one of
+            these, or "rk4" (explicit, fixed steps).
         step: Of rk4 [s].
-        rtol, atol: Error a step may make, relative and absolute (dopri5).
+        rtol, atol: Error a step may make, relative and absolute (not rk4).
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         events: `Watch` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
@@ -65,6 +70,8 @@ def simulate(
             unless given.
         precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
             given.
+        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
+            motion across, as smoothly as it came; `info["passed"]` lists where that was done.
 
     Raises:
         SimulationFailed: if a number stops being finite or steps become too short; the error
@@ -73,9 +80,18 @@ def simulate(
         InvalidArgument: if they do at the start already.
     """
     refuse_no_model("simulate", model)
-    settings = Settings(method, seconds("t0", t0), seconds("duration", duration), step, save_every,
-                        float(rtol), float(atol), threads,
-                        Place.of(model, target, precision))  # fmt: skip
+    settings = Settings(
+        method,
+        seconds("t0", t0),
+        seconds("duration", duration),
+        step,
+        save_every,
+        float(rtol),
+        float(atol),
+        threads,
+        Place.of(model, target, precision),
+        singular=singular,
+    )
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)
     plan = plan_input(model, input)
@@ -93,6 +109,8 @@ def simulate(
         with suppress(KeyboardInterrupt):  # what was computed is returned
             runs.advance(look)
     trajectory = recorded(runs, batch, time.perf_counter() - started)
+    if settings.method == EXPLICIT:
+        advise(model.name, runs.stiff)
     if not batch:
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
             refuse_singular_start(model, q, settings.t0, p)
@@ -110,6 +128,7 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     if runs.settings.method == "rk4":
         step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
     if outcome.status == SINGULAR:
+        step += _ways_across(runs, outcome.word)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
             f"longer determined: {outcome.word}.{step}", trajectory, t)  # fmt: skip
@@ -119,3 +138,12 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
         raise SimulationFailed(
             f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}",
             trajectory, t)  # fmt: skip
+
+
+def _ways_across(runs: Runs, words: str) -> str:
+    """What else to try where constraints lose rank."""
+    if FLAT_WHEEL in words:
+        return ""
+    if runs.settings.singular == "pass":
+        return "\n  The motion before it leads across on no smooth path that keeps the constraints."
+    return '\n  singular="pass" lets momentum carry the motion across, where it is smooth.'

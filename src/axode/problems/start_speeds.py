@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from axode.codegen.library import SymbolicLibrary
 from axode.codegen.model import Model
-from axode.errors import InvalidArgument, NotAsAsked
+from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
 
 Array = npt.NDArray[np.float64]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
+UNTOLD = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
 IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
@@ -38,6 +39,10 @@ def consistent_speeds(
             rest[:, model.independent.index(name)] = values
         return rest
     Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
+    if not np.abs(Theta).max(initial=0.0) < UNTOLD:
+        found = _speeds_elsewhere(model, q, wanted, options)
+        if found is not None:
+            return found
     rows, right = [], []
     for name, values in wanted.items():
         if name in model.speed_names:
@@ -49,6 +54,11 @@ def consistent_speeds(
             rows.append(model.measures_jacobian(q, rest, **options)[:, j, q.shape[1] :])
             right.append(values - model.measures(q, rest, **options)[:, j])
     A, b = np.stack(rows, axis=1), np.stack(right, axis=1)
+    if not np.isfinite(A).all():
+        raise SingularConfiguration(
+            f"'{model.name}' is where its independent speeds {', '.join(model.independent)} do not "
+            "tell the others; give these speeds, or other coordinates"
+        )
     least = _solved(A, b)
     miss = _missed(A, b, least)
     allowed = IMPOSSIBLE * max(1.0, float(np.abs(b).max()))
@@ -66,6 +76,34 @@ def consistent_speeds(
     nu = _solved(A, b)
     fits = _missed(A, b, nu).max(axis=1) <= allowed  # a state may be special
     return np.where(fits[:, np.newaxis], nu, least)
+
+
+def _speeds_elsewhere(
+    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
+) -> Array | None:
+    """Find them by another model, state by state, where the model's own rows are dependent."""
+    from axode.problems.switching import choose_models
+
+    described = choose_models(model, q, options)
+    if not described.elsewhere.any():
+        return None
+    nu = np.empty((len(q), len(model.independent)))
+    chosen = [model.speed_names.index(name) for name in model.independent]
+    for k, number in enumerate(described.made_by.tolist()):
+        other, at = described.models[number], slice(k, k + 1)
+        there = {
+            name: {n: v if np.ndim(v) == 0 else v[at] for n, v in value.items()}
+            if name == "parameters"
+            else np.broadcast_to(value, len(q))[at]
+            for name, value in options.items()
+        }
+        own = {name: values[at] for name, values in wanted.items()}
+        tells = np.linalg.svd(other.speed_map(q[at], **there)[0, chosen], compute_uv=False)
+        if tells.min(initial=1.0) < 1 / UNTOLD:
+            return None  # the user's speeds, not the rows, are what is singular
+        theirs = consistent_speeds(other, q[at], own, there)
+        nu[k] = other.speeds(q[at], theirs, **there)[0, chosen]
+    return nu
 
 
 def _solved(A: Array, b: Array) -> Array:

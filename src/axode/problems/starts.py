@@ -13,6 +13,7 @@ from axode.codegen.model import Model, Options
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.problems.assemble import State, assembled
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
+from axode.problems.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
 OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
@@ -94,10 +95,10 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     options: Options = {"t": np.full(len(q), float(t0))}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    pivots = np.abs(model.evaluate("pivots", {"q": q}, options)).min(axis=-1, initial=1.0)
+    pivots = find_smallest_pivots(model, q, options)
     if not pivots.min(initial=1.0) < SINGULAR:
         return
-    from axode.symbolic.system import repartitioned, rows_at
+    from axode.symbolic.row_choice import rows_at
 
     run = int(np.argmin(pivots))
     equations = model.library.equations
@@ -105,7 +106,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     rows = rows_at(equations.system, q[run], t0, values)
     if rows.lost:
         return
-    better = [equations.speeds[j] for j in repartitioned(equations.system, rows).independent]
+    better = [equations.speeds[j] for j in rows.independent]
     raise SingularConfiguration(
         f"'{model.name}' starts where its independent speeds {', '.join(model.independent)} do not "
         f"tell the others.\n  Derive it with some that do: derive(independent={better!r})",

@@ -12,12 +12,18 @@ from axode.codegen.formulas import Formula, Vector, formula_tape
 from axode.codegen.program import Evaluate, Operation
 from axode.problems.dynamics import Dynamics
 
-RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT = range(7)
+RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF = range(8)
+FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
 FLIPPED = -1.0  # `near` where a pivot changes its sign inside a step
 
 
-def stage(d: Dynamics, number: int, weights: Sequence[float], node: float) -> list[Operation]:
-    """Operations that find rate k(number) of a step: at x + h_s (weights . k), t + node h_s."""
+def stage(
+    d: Dynamics, number: int, weights: Sequence[float], node: float, at: str = "s"
+) -> list[Operation]:
+    """Operations that find rate k(number) of a step: at x + h_s (weights . k), t + node h_s.
+
+    The state and the time there are left in q, nu and t with the ending `at`.
+    """
     used = [i for i, weight in enumerate(weights) if weight != 0]
 
     def moved(q: Vector, nu: Vector, t: Vector, h: Vector, **ks: Vector) -> dict[str, Vector]:
@@ -29,8 +35,9 @@ def stage(d: Dynamics, number: int, weights: Sequence[float], node: float) -> li
     inputs = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1} | {f"k{i}": d.n_k for i in used}
     tape = formula_tape(f"stage{number}", inputs, moved)
     rates = tuple(f"k{i + 1}" for i in used)
-    move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, "q_s", "nu_s", "t_s"))
-    return [move, *d.rate_at("q_s", "nu_s", "t_s", f"k{number}")]
+    there = (f"q_{at}", f"nu_{at}", f"t_{at}")
+    move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, *there))
+    return [move, *d.rate_at(*there, f"k{number}")]
 
 
 def active(status: Formula, done: Formula) -> dict[str, Vector]:
@@ -61,6 +68,8 @@ def judged(d: Dynamics, *counts: str) -> list[Operation]:
     if d.pivots is not None:
         sizes |= {"pivots": d.n_pivots, "pivots_n": d.n_pivots, "least_pivot": 1}
         made.append("near")
+    if d.leaning:
+        made.append("flat")
 
     def judge(**v: Vector) -> dict[str, Vector]:
         status, accepted = v["status"][0], v["accepted"][0]
@@ -73,9 +82,15 @@ def judged(d: Dynamics, *counts: str) -> list[Operation]:
                 any_crossed = any_crossed | other
             verdict = (accepted & any_crossed & ~v["seen"][0]).then(float(EVENT), verdict)
         if d.pivots is not None:
-            near, least = _nearest(v["pivots"], v["pivots_n"]), v["least_pivot"][0]
+            least, solves = v["least_pivot"][0], d.n_pivots - 2 * d.leaning
+            near = _nearest(v["pivots"][:solves], v["pivots_n"][:solves], 1.0 + 0.0 * least)
             made["near"] = [near]
-            verdict = (accepted & (near < least) & (least > 0.0)).then(float(SINGULAR), verdict)
+            small = near < least
+            if d.leaning:
+                flat = _flattest(v["pivots"][solves:], v["pivots_n"][solves:], 1.0 + 0.0 * least)
+                made["flat"] = [flat / FLAT]
+                small = small | (flat / FLAT < least)
+            verdict = (accepted & small & (least > 0.0)).then(float(SINGULAR), verdict)
         total = sum((abs(x) for x in (*v["q_n"], *v["nu_n"])), 0.0 * status)
         verdict = (accepted & ~(total < 1e300)).then(float(NOT_FINITE), verdict)
         verdict = status.equals(float(RUNNING)).then(verdict, status)
@@ -96,12 +111,27 @@ def _crossed(before: Vector, after: Vector, directions: Sequence[int]) -> Vector
     return flags
 
 
-def _nearest(before: Vector, after: Vector) -> Formula:
-    near = abs(after[0])
-    for x in after[1:]:
+def _nearest(before: Vector, after: Vector, near: Formula) -> Formula:
+    """Smallest pivot after a step; negative where one changes its sign inside it."""
+    for x in after:
         near = near.least(abs(x))
     for a, b in zip(before, after, strict=True):
         near = (((a > 0.0) & (b < 0.0)) | ((a < 0.0) & (b > 0.0))).then(FLIPPED, near)
+    return near
+
+
+def _flattest(before: Vector, after: Vector, near: Formula) -> Formula:
+    """Find how near the straight line from a pair to itself after a step comes to zero.
+
+    A wheel that falls over is upright again on its other side after a step: its axis must not be
+    seen at the ends of the step only.
+    """
+    for k in range(0, len(before), 2):
+        x, y = before[k], before[k + 1]
+        dx, dy = after[k] - x, after[k + 1] - y
+        part = (-(x * dx + y * dy) / (dx * dx + dy * dy).most(1e-300)).most(0.0).least(1.0)
+        x, y = x + part * dx, y + part * dy
+        near = near.least((x * x + y * y) ** 0.5)
     return near
 
 

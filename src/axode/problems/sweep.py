@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,22 +14,28 @@ from axode.codegen.model import Model
 from axode.errors import InvalidArgument
 from axode.problems.accumulate import Output, checked_outputs, gathering
 from axode.problems.axes import Axes
+from axode.problems.batch import SMALLEST_PIVOT
+from axode.problems.columns import source_of, sources
 from axode.problems.given import refuse_no_model, seconds
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.integrators import rk4_program
 from axode.problems.interrupt import Interrupt
+from axode.problems.other_models import translate_speeds
 from axode.problems.parameters import checked_parameters
 from axode.problems.progress import Progress
 from axode.problems.record import STATUS_WORDS
 from axode.problems.rollouts import Place, compiled, dynamics_of
 from axode.problems.settings import Settings
 from axode.problems.starts import starts
-from axode.problems.steps import FINISHED, RUNNING
+from axode.problems.steps import FINISHED, RUNNING, SINGULAR
+from axode.problems.switching import choose_models
 
 if TYPE_CHECKING:
     from axode.results.sweep import Sweep
 
 Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
+ENOUGH = 0.2  # pivot of the user's model from which on runs stay with it
 LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
 SLICE = 0.2  # [s] of computing between looks at the keyboard and the progress bar
 FIRST_BUDGET = 16  # steps before the first look
@@ -81,7 +87,19 @@ def sweep(
     p = checked_parameters(model, axes.spread(parameters))
     q, nu, p, batch = starts(model, axes.spread(start), t0, p, plan.batch)
     started = time.perf_counter()
-    runs = _Runs(model, plan.spread(batch), settings, list(wanted.values()), q, nu, p)
+    runs = _Runs(
+        model,
+        plan.spread(batch),
+        settings,
+        list(wanted.values()),
+        q,
+        nu,
+        p,
+        least_pivot=SMALLEST_PIVOT,
+    )
+    changes = _Changes(
+        runs, lambda other: plan_input(other, axes.spread(input), model.independent).spread(batch)
+    )
     with Progress(model.name, progress) as bar, Interrupt() as interrupt:
 
         def look(share: float) -> None:
@@ -89,7 +107,7 @@ def sweep(
             bar.update(share)
 
         with suppress(KeyboardInterrupt):  # runs that were not finished are NaN
-            runs.advance(look)
+            changes.advance(look)
     return _result(runs, wanted, axes, batch, time.perf_counter() - started)
 
 
@@ -117,19 +135,26 @@ class _Runs:
 
     def __init__(
         self, model: Model, plan: InputPlan, settings: Settings, outputs: list[Output], q: Array,
-        nu: Array, p: Array | None,
+        nu: Array, p: Array | None, speeds: Sequence[str] | None = None,
+        least_pivot: float = LEAST_PIVOT,
     ) -> None:  # fmt: skip
-        self.model, self.settings = model, settings
+        self.model, self.settings, self.outputs, self.p = model, settings, outputs, p
+        self.least_pivot = least_pivot
         d = dynamics_of(model, plan, (), single=settings.place.single)
-        program = rk4_program(d, gathering(model, d, outputs))
+        program = rk4_program(d, gathering(model, d, outputs, speeds))
         key = ("sweep", program.digest)
         self.rollout = compiled(model, key, settings.place, lambda: program)
         self.count = len(q)
         s = settings
         b = {name: np.zeros((self.count, size)) for name, size in program.state.items()}
         b["q"][...], b["nu"][...], b["t"][...] = q, nu, s.t0
-        numbers = {"t_end": s.t_end, "h": s.way * s.length, "t0": s.t0, "n_steps": s.n_steps,
-                   "least_pivot": LEAST_PIVOT}  # fmt: skip
+        numbers = {
+            "t_end": s.t_end,
+            "h": s.way * s.length,
+            "t0": s.t0,
+            "n_steps": s.n_steps,
+            "least_pivot": least_pivot,
+        }
         self.tables = {}
         if plan.sampled is not None:
             table = plan.sampled
@@ -154,6 +179,83 @@ class _Runs:
             seconds = time.perf_counter() - began
             budget *= 4 if seconds < SLICE / 4 else 2 if seconds < SLICE else 1
             look(float(taken.mean()) / self.settings.n_steps)
+
+
+class _Changes:
+    """Runs that change to other rows and speeds of the same mechanism, where theirs are singular.
+
+    Args:
+        runs: All of them, on the user's model.
+        plan: The input of all runs, for another model.
+    """
+
+    def __init__(self, runs: _Runs, plan: Callable[[Model], InputPlan]) -> None:
+        self.runs, self._plan = runs, plan
+        self._stopped_at = np.full(runs.count, -1.0)  # steps that a run had taken
+
+    def advance(self, look: Callable[[float], None]) -> None:
+        """Run all to an end; `look` receives the share that is done, now and then."""
+        waiting = [(self.runs, np.arange(self.runs.count))]
+        while waiting:
+            part, members = waiting.pop()
+            part.advance(look)
+            self._deliver(part, members)
+            for other, which, least in self._elsewhere(part, members):
+                moved = self._moved(part, other, which, members[which], least)
+                waiting.append((moved, members[which]))
+
+    def _deliver(self, part: _Runs, members: Numbers) -> None:
+        if part is not self.runs:
+            for name in ("status", "made", "step"):
+                self.runs.buffers[name][members] = part.buffers[name]
+
+    def _elsewhere(self, part: _Runs, members: Numbers) -> Iterator[tuple[Model, Numbers, float]]:
+        """Choose models for runs that stopped: which runs, and how small pivots may become."""
+        b = part.buffers
+        steps, status = b["step"][:, 0], b["status"][:, 0]
+        stopped = np.flatnonzero(status == SINGULAR)
+        fresh = steps[stopped] > self._stopped_at[members[stopped]]
+        self._stopped_at[members[stopped]] = steps[stopped]
+        found = np.zeros(stopped.size, dtype=bool)
+        if fresh.any() and not self._names_forces():
+            options: dict[str, Any] = {"t": b["t"][stopped, 0]}
+            if part.p is not None:
+                p = part.p if part.p.ndim == 1 else part.p[stopped]
+                options["parameters"] = dict(zip(part.model.parameters, p.T, strict=True))
+            described = choose_models(self.runs.model, b["q"][stopped], options, ENOUGH)
+            own = np.flatnonzero(~described.elsewhere)
+            for model, (k, *_) in [(self.runs.model, (own,)), *described.others()]:
+                k = k[fresh[k]]
+                if model is not part.model and k.size:
+                    found[k] = True
+                    yield model, stopped[k], SMALLEST_PIVOT
+        left = stopped[~found]
+        if left.size and part.least_pivot > LEAST_PIVOT:
+            yield part.model, left, LEAST_PIVOT
+
+    def _names_forces(self) -> bool:
+        """Check whether forces of rows are asked for, which other rows do not have."""
+        known = sources(self.runs.model)
+        named = (output.what for output in self.runs.outputs if isinstance(output.what, str))
+        return any(source_of(known, name, "sweep").function == "multipliers" for name in named)
+
+    def _moved(
+        self, part: _Runs, model: Model, which: Numbers, members: Numbers, least_pivot: float
+    ) -> _Runs:
+        """Move some runs to another model, from where they are."""
+        own = part.buffers
+        p = part.p if part.p is None or part.p.ndim == 1 else part.p[which]
+        q = own["q"][which]
+        nu = translate_speeds(
+            part.model, model.independent, q, own["nu"][which], own["t"][which, 0], p
+        )
+        plan = self._plan(model).part(members)
+        speeds = self.runs.model.independent
+        moved = _Runs(model, plan, part.settings, part.outputs, q, nu, p, speeds, least_pivot)
+        for name in moved.rollout.program.state:
+            if name in own and name not in ("q", "nu", "status", "near", "flat"):
+                moved.buffers[name][...] = own[name][which]
+        return moved
 
 
 def _result(

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from axode.mechanism.bodies import Body, Box, Cylinder
+from axode.mechanism.bodies import Body, Box, Cylinder, Mesh, Sphere
+from axode.mechanism.couplings import Coupling
 from axode.mechanism.expressions import Scalar, evaluate
 from axode.mechanism.forces import Strut
 from axode.mechanism.geometry import rotation_matrix
-from axode.mechanism.joints import Fixed, Prismatic, Revolute, Screw
+from axode.mechanism.joints import Fixed, Floating, Planar, Prismatic, Revolute, Screw
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.wheels import Ball, Contact, Mecanum, Omni, Plane, Skate
@@ -92,13 +93,13 @@ class _Shaping:
         for body in self.mechanism.bodies:
             points = np.array([*self.anchors[body.name], self.vector(body.com)])
             spans.append(float(np.linalg.norm(np.ptp(points, axis=0))))
-            if body.shape is not None:
+            if _drawn(body) is not None:
                 spans.append(self._span(body))
         spans += [2 * self.number(contact.wheel.radius) for contact in self.mechanism.contacts]
         return max(spans) or 1.0
 
     def _span(self, body: Body) -> float:
-        shape = body.shape
+        shape = _drawn(body)
         if isinstance(shape, Box):
             return float(np.linalg.norm(self.vector(shape.size)))
         if isinstance(shape, Cylinder):
@@ -112,7 +113,7 @@ class _Shaping:
             colour = solids.BODIES[k % len(solids.BODIES)]
             if body.name in self.contacts:
                 yield from self._rolling(body, colour)
-            elif body.shape is not None:
+            elif _drawn(body) is not None:
                 yield self._shape(body, colour)
             else:
                 yield from self._from_joints(body, colour)
@@ -128,7 +129,7 @@ class _Shaping:
         alone = len(contacts) == 1 and np.allclose(centre, self.vector(body.com))
         if alone and not isinstance(body.shape, Box):
             return
-        if body.shape is None:
+        if _drawn(body) is None:
             yield from self._from_joints(body, colour)
         else:
             yield self._shape(body, colour)
@@ -165,7 +166,7 @@ class _Shaping:
 
     def _shape(self, body: Body, colour: Colour) -> Solid:
         """The shape that the description gives."""
-        shape = body.shape
+        shape = _drawn(body)
         assert shape is not None
         at = self.vector(shape.at)
         if isinstance(shape, Box):
@@ -250,6 +251,30 @@ class _Shaping:
         for strut in self.mechanism.struts:
             ends = solids.triple(self.vector(strut.at)), solids.triple(self.vector(strut.child_at))
             yield Cord((strut.parent, strut.child), ends)
+        for coupling in self.mechanism.couplings:
+            yield from self._belts(coupling)
+
+    def _belts(self, coupling: Coupling) -> Iterator[Cord]:
+        """Lines from the first joint of a coupling to the others, where these have places."""
+        joints = [
+            connection
+            for name, _ in coupling.terms
+            for connection in self.mechanism.connections
+            if name in (connection.name, *connection.coordinates, *connection.speeds)
+            and not isinstance(connection.joint, Planar | Floating)
+        ]
+        for other in joints[1:]:
+            first = joints[0]
+            ends = self.vector(first.at), self.vector(other.at)
+            if first.parent != other.parent or np.linalg.norm(ends[1] - ends[0]) > NEAR * self.size:
+                yield Cord(
+                    (first.parent, other.parent), (solids.triple(ends[0]), solids.triple(ends[1]))
+                )
+
+
+def _drawn(body: Body) -> Box | Cylinder | Sphere | None:
+    """The shape to draw: meshes are references to files that need not be there."""
+    return None if isinstance(body.shape, Mesh) else body.shape
 
 
 def _distinct(points: list[Array], near: float) -> list[Array]:

@@ -12,7 +12,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.mechanism.topology import tree_order
+from axode.mechanism.topology import coupled_by, tree_order
 from axode.symbolic.constraints import Row, column_of
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.least_norm import LeastNorm
@@ -78,7 +78,32 @@ class Assembly:
             q[four[0]] = 1.0
         for name, value in self.tree.mechanism.home_coordinates.items():
             q[self.tree.coordinate_names.index(name)] = value
-        return self.normalised(q)
+        return self.normalised(self._coupled(q))
+
+    def _coupled(self, q: np.ndarray) -> np.ndarray:
+        """Coupled coordinates that home does not name, from those that lead them.
+
+        The first term of a coupling follows the others, unless home names it; what is left open,
+        in a ring of couplings, is Newton's.
+        """
+        rows = [k for k, row in enumerate(self.rows) if row.kind == "coupling"]
+        if not rows:
+            return q
+        r, J = (np.array(x) for x in self.function(q, 0.0, self.parameters))
+        q, offset = q.copy(), J[rows] @ q - r.ravel()[rows]  # linear in q
+        couplings = {f"{c.name}.coupling": c for c in self.tree.mechanism.couplings}
+        for _ in rows:  # as often as one coupling may wait for another
+            before = q.copy()
+            for k, row in enumerate(rows):
+                names = [coupled_by(self.tree.mechanism, joint)[0]
+                         for joint, _ in couplings[self.rows[row].name].terms]  # fmt: skip
+                free = [n for n in names if n not in self.tree.mechanism.home_coordinates]
+                if free:
+                    j = self.tree.coordinate_names.index(str(free[0]))
+                    q[j] += (offset[k] - J[row] @ q) / J[row, j]
+            if np.array_equal(before, q):
+                break
+        return q
 
     def normalised(self, q: np.ndarray) -> np.ndarray:
         """With unit quaternions."""

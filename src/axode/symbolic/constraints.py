@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
+from axode.mechanism.couplings import Coupling
 from axode.mechanism.forces import Prescribed
+from axode.mechanism.topology import coupled_by
 from axode.symbolic.frames import ROOT, symbolic_scalar
 from axode.symbolic.kinematics import Motion, Tree
 from axode.symbolic.spatial import SX, cross, dot
@@ -40,7 +42,7 @@ class Row:
 
     name: str  # "tip.x", "left.lateral"
     chord: str  # "tip", "left"
-    kind: str  # "loop", "touch", "rolling" or "prescribed"
+    kind: str  # "loop", "touch", "rolling", "prescribed" or "coupling"
     unit: str  # of its residual or of its force's direction: "m" or "rad"
     entries: dict[int, SX]  # of A, by speed
     bias: SX
@@ -53,6 +55,11 @@ class Row:
     def holonomic(self) -> bool:
         """Whether it comes from a position."""
         return self.residual is not None
+
+    @property
+    def on_joints(self) -> bool:
+        """Whether it is about joint speeds themselves, not about two links that meet."""
+        return self.kind in ("prescribed", "coupling")
 
 
 @dataclass(frozen=True)
@@ -177,10 +184,54 @@ def _prescribed_row(tree: Tree, prescribed: Prescribed) -> Row:
                entries, bias, rate, tree.q[k] - motion)  # fmt: skip
 
 
-def _unit_of(tree: Tree, coordinate: str) -> str:
+def coupling_rows(tree: Tree) -> Iterator[Row]:
+    r"""Rows of couplings: gears, belts, differentials and whatever else is linear in the joints.
+
+    .. math:: \sum_k c_k q_k = o, \qquad \sum_k c_k e_k^T N v = 0, \qquad
+              \sum_k c_k (e_k^T N \dot v + e_k^T \dot N v) = 0                     \tag{C10}
+
+    A term that names a speed puts that speed for :math:`e_k^T N v`, and no position is left.
+    """
+    for coupling in tree.mechanism.couplings:
+        yield _coupling_row(tree, coupling)
+
+
+def _coupling_row(tree: Tree, coupling: Coupling) -> Row:
+    found = [coupled_by(tree.mechanism, name) for name, _ in coupling.terms]
+    residual = -symbolic_scalar(coupling.offset, tree.values)
+    A = SX(1, tree.v.shape[0])
+    for (coordinate, speed), (_, coefficient) in zip(found, coupling.terms, strict=True):
+        c = symbolic_scalar(coefficient, tree.values)
+        if coordinate is not None:
+            k = tree.coordinate_names.index(coordinate)
+            residual += c * tree.q[k]  # (C10)
+            A += c * tree.N[k, :]
+        elif speed is not None:
+            A[tree.speed_names.index(speed)] += c
+    A = ca.sparsify(A)
+    entries = {j: A[j] for j in range(A.shape[1]) if A.has_nz(0, j)}
+    moving = not all(x.is_constant() for x in entries.values())
+    bias = ca.jtimes(A @ tree.v, tree.q, tree.q_dot) if moving else SX(0)  # (C10)
+    positions = all(coordinate is not None for coordinate, _ in found)
+    unit = _unit_of(tree, found[0][0] or found[0][1] or "")
+    return Row(
+        f"{coupling.name}.coupling",
+        f"{coupling.name}.coupling",
+        "coupling",
+        unit,
+        entries,
+        bias,
+        residual=residual if positions else None,
+    )
+
+
+def _unit_of(tree: Tree, name: str) -> str:
+    """Unit of a coordinate, or of what a speed is the rate of."""
     for connection in tree.mechanism.connections:
-        if coordinate in connection.coordinates:
-            return connection.joint.coordinate_units[connection.coordinates.index(coordinate)]
+        if name in connection.coordinates:
+            return connection.joint.coordinate_units[connection.coordinates.index(name)]
+        if name in connection.speeds:
+            return connection.joint.speed_units[connection.speeds.index(name)].removesuffix("/s")
     return ""
 
 
@@ -199,6 +250,6 @@ def column_of(values: list[SX]) -> SX:
 
 
 __all__ = [
-    "LinkState", "Row", "UnitWrench", "column_of", "dot", "matrix_of", "prescribed_rows",
-    "row_entries", "state_at",
+    "LinkState", "Row", "UnitWrench", "column_of", "coupling_rows", "dot", "matrix_of",
+    "prescribed_rows", "row_entries", "state_at",
 ]  # fmt: skip

@@ -61,13 +61,16 @@ def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
         carrier = own.parent
     ground = tree.body_link[contact.plane.on]
     ground_pose = tree.body_pose[contact.plane.on]
-    normal = ground_pose.R @ unit_vector(contact.plane.normal, values)
+    upright = unit_vector(contact.plane.normal, values)
+    normal = ground_pose.R @ upright
     point = ground_pose.point(symbolic_vector(contact.plane.point, values))
     return Rolling(
         tree, contact, wheel, tuple(spins), carrier, ground, centre, axis,
         symbolic_scalar(contact.wheel.radius, values),
         tree.carry(normal, ground, carrier), tree.carry_point(point, ground, carrier),
-        tree.carry(align(normal)[:, 0], ground, carrier) if axis is None else SX.zeros(3),
+        # a ball's two directions are the ground body's own, whatever frame its link is kept in
+        tree.carry(ground_pose.R @ align(upright)[:, 0], ground, carrier) if axis is None
+        else SX.zeros(3),
     )  # fmt: skip
 
 
@@ -91,6 +94,27 @@ def contact_point(tree: Tree, contact: Contact) -> SX:
     g = rolling_geometry(tree, contact)
     d, _ = _directions(g, g.normal)
     return tree.pose(g.carrier).point(g.centre + g.radius * d)
+
+
+def axis_in_ground(tree: Tree, contact: Contact) -> SX:
+    r"""Resolve a wheel's axis along two directions of the ground plane, two by one.
+
+    .. math:: (e_1 \cdot a, \; e_2 \cdot a), \qquad \text{length } |a \times n|      \tag{C8}
+
+    Both vanish where the wheel lies flat: no point of its rim is the lowest, and (C5) divides by
+    their length.
+    """
+    g = rolling_geometry(tree, contact)
+    assert g.axis is not None
+    normal = tree.carry(g.normal, g.carrier, g.ground)
+    return align(normal)[:, :2].T @ tree.carry(g.axis, g.carrier, g.ground)
+
+
+def axis_along_normal(tree: Tree, contact: Contact) -> SX:
+    """Cosine of the angle between a wheel's axis and the ground's normal."""
+    g = rolling_geometry(tree, contact)
+    assert g.axis is not None
+    return dot(g.axis, g.normal)
 
 
 def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> Iterator[Row]:

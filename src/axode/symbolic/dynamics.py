@@ -89,9 +89,14 @@ def composites(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
 
 def momentum(inertia: RigidInertia, link: Link) -> tuple[SX, SX]:
     """Angular and linear momentum of a body for unit joint speeds, one column each."""
-    columns = range(link.k)
-    n = [inertia.tensor @ link.S_w[:, c] + cross(inertia.moment, link.S_v[:, c]) for c in columns]
-    f = [inertia.mass * link.S_v[:, c] + cross(link.S_w[:, c], inertia.moment) for c in columns]
+    return momentum_of(inertia, link.S_w, link.S_v)
+
+
+def momentum_of(inertia: RigidInertia, w: SX, u: SX) -> tuple[SX, SX]:
+    """Angular and linear momentum of a body for twists (w, u), one column each."""
+    columns = range(w.shape[1])
+    n = [inertia.tensor @ w[:, c] + cross(inertia.moment, u[:, c]) for c in columns]
+    f = [inertia.mass * u[:, c] + cross(w[:, c], inertia.moment) for c in columns]
     return ca.horzcat(*n), ca.horzcat(*f)
 
 
@@ -137,9 +142,11 @@ def articulated_solve(tree: Tree, inertias: list[RigidInertia], armature: SX, fo
         I_a, H_a, M_a = (
             symmetric(I[i] - N_S @ G_N), H[i] - N_S @ G_F, symmetric(M[i] - F_S @ G_F))  # fmt: skip
         if link.turns_only and ca.is_equal(armature[own], SX(0), 1):
-            I_a, H_a = _without_axis(I_a, H_a)
+            I_a, H_a = without_axis(I_a, H_a)
         y = factor.solve(u)
-        _carry_inward(link, (I_a, H_a, M_a), (n[i] + N_S @ y, f[i] + F_S @ y), I, H, M, n, f)
+        felt = carried_inward(link, (I_a, H_a, M_a), (n[i] + N_S @ y, f[i] + F_S @ y))
+        for sums, part in zip((I, H, M, n, f), felt, strict=True):
+            sums[link.parent] = sums[link.parent] + part
     return _accelerations(tree, kept[::-1])
 
 
@@ -148,28 +155,24 @@ def _start(inertias: list[RigidInertia]) -> tuple[list[SX], list[SX], list[SX]]:
             [x.mass * SX.eye(3) for x in inertias])  # fmt: skip
 
 
-def _without_axis(I_a: SX, H_a: SX) -> tuple[SX, SX]:
+def without_axis(I_a: SX, H_a: SX) -> tuple[SX, SX]:
     """A revolute's articulated inertia has nothing left about its axis: say so exactly."""
     I_a[2, :], I_a[:, 2], H_a[2, :] = 0, 0, 0
     return I_a, H_a
 
 
-def _carry_inward(
-    link: Link, inertia: tuple[SX, SX, SX], wrench: tuple[SX, SX],
-    I: list[SX], H: list[SX], M: list[SX], n: list[SX], f: list[SX],
-) -> None:  # fmt: skip
-    """Add an articulated inertia and wrench to the parent's, in the parent's frame.  (D5)"""
-    rotation, p, parent = link.rotation, skew(link.p), link.parent
+def carried_inward(
+    link: Link, inertia: tuple[SX, SX, SX], wrench: tuple[SX, SX]
+) -> tuple[SX, SX, SX, SX, SX]:
+    """An articulated inertia and a wrench as the parent feels them, in the parent's frame.  (D5)"""
+    rotation, p = link.rotation, skew(link.p)
     I_r = rotation.outward_symmetric(inertia[0])
     H_r = rotation.outward_matrix(inertia[1])
     M_r = rotation.outward_symmetric(inertia[2])
     H_p = H_r + p @ M_r
-    I[parent] = I[parent] + symmetric(I_r - H_r @ p + p @ H_p.T)
-    H[parent] = H[parent] + H_p
-    M[parent] = M[parent] + M_r
     f_r = rotation.outward(wrench[1])
-    f[parent] = f[parent] + f_r
-    n[parent] = n[parent] + rotation.outward(wrench[0]) + p @ f_r
+    n_r = rotation.outward(wrench[0]) + p @ f_r
+    return symmetric(I_r - H_r @ p + p @ H_p.T), H_p, M_r, n_r, f_r
 
 
 def _accelerations(tree: Tree, kept: list[tuple[SX, SX, Factor, SX]]) -> SX:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, MechanismError, UnknownName
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.actuation import (
     actuation_ranks,
@@ -25,8 +25,9 @@ from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.complement import ComplementFormulation
-from axode.symbolic.frames import Pose
-from axode.symbolic.spatial import SX
+from axode.symbolic.frames import ROOT, Pose, symbolic_vector
+from axode.symbolic.self_check import SelfCheck
+from axode.symbolic.spatial import SX, cross
 from axode.symbolic.system import System, build_system
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
 
 def derive(
-    mechanism: Mechanism, formulation: str = "recursive", independent: Sequence[str] | None = None
+    mechanism: Mechanism,
+    formulation: str = "recursive",
+    independent: Sequence[str] | None = None,
+    self_check: bool = True,
 ) -> Equations:
     """Check a mechanism and derive its equations; see `Mechanism.derive`."""
     if formulation not in FORMULATIONS:
@@ -46,7 +50,11 @@ def derive(
     mechanism.check()
     system = build_system(mechanism, independent)
     check_inertia(system)
-    return Equations(system, formulation)
+    if not self_check:
+        return Equations(system, formulation)
+    checked = SelfCheck(system)
+    checked.check_system()
+    return Equations(system, formulation, checked)
 
 
 class Equations:
@@ -56,8 +64,11 @@ class Equations:
     of `coordinates`, `independent`, `inputs` and `parameters`.
     """
 
-    def __init__(self, system: System, formulation: str) -> None:
+    def __init__(
+        self, system: System, formulation: str, self_check: SelfCheck | None = None
+    ) -> None:
         self.system = system
+        self.self_check = self_check
         self.formulation = formulation
         self._by = FORMULATIONS[formulation](system)
         self._book = (
@@ -211,7 +222,14 @@ class Equations:
     @cached_property
     def forward_dynamics(self) -> SX:
         """nu_dot for the inputs u."""
+        self._require_inertia()
         return self._reduced(self._by.forward_dynamics())
+
+    def _require_inertia(self) -> None:
+        """Refuse what divides by an inertia that is not there."""
+        missing = self.system.missing_inertia
+        if missing is not None:
+            raise MechanismError(missing.source, missing.faults)
 
     @cached_property
     def accelerations(self) -> SX:
@@ -221,6 +239,8 @@ class Equations:
     @cached_property
     def multipliers(self) -> SX:
         """Constraint force of every kept row, for the inputs u."""
+        if self.rows:
+            self._require_inertia()
         return self._reduced(self._by.multipliers())
 
     @cached_property
@@ -241,18 +261,18 @@ class Equations:
 
     @cached_property
     def _inverse(self) -> tuple[SX, SX]:
+        if self.actuation == "underactuated":
+            self._require_inertia()
         need, G = self._by.required(self.nu_dot)
         motors = self.system.forces.motors
         given = self.u[motors:, :]
         need = need - ca.densify(G[:, motors:] @ given)
-        inertia = self._by.required_inertia() if self.actuation == "underactuated" else SX()
-        chosen = independent_motors(self._motor_maps)
-        u = solve_inputs(G[:, :motors], need, inertia, self.weights, chosen)
-        u = self._reduced(ca.vertcat(u, given))
+        u = solve_inputs(G[:, :motors], need, self._by, self.weights, self._independent_motors)
+        solved = self._reduced(ca.densify(ca.vertcat(u, given)))
         if self.actuation not in ("underactuated", "unactuated"):
-            return u, SX.zeros(len(self.independent))
-        balance = self.I @ self.nu_dot + self.bias - self.gamma - self.delta
-        return u, balance - ca.substitute(self.tau, self.u, u) if self.inputs else balance
+            return solved, SX.zeros(len(self.independent))
+        missing = need - ca.densify(G[:, :motors] @ u) if motors else need
+        return solved, self._reduced(self._by.on_independent(missing))
 
     def hybrid_dynamics(self, accelerations: Sequence[str], inputs: Sequence[str]) -> tuple[SX, SX]:
         """All of nu_dot and u when some accelerations and the other inputs are known.
@@ -264,6 +284,7 @@ class Equations:
         """
         from axode.symbolic.hybrid import hybrid_dynamics
 
+        self._require_inertia()
         return hybrid_dynamics(self, accelerations, inputs)
 
     @cached_property
@@ -300,13 +321,18 @@ class Equations:
     @cached_property
     def twists(self) -> dict[str, SX]:
         """Twist of every body: angular velocity and velocity of the mass centre, in world axes."""
-        t = ca.densify(self.T @ self.nu) + self.U @ self._forced
-        bodies = self.system.mechanism.bodies
-        return {body.name: t[6 * i : 6 * i + 6] for i, body in enumerate(bodies)}
-
-    @property
-    def _forced(self) -> SX:
-        return self.system.complement.speeds(SX.zeros(len(self.independent)))
+        tree = self.system.tree
+        w, u = tree.world_velocities(self.v)
+        found = {}
+        for body in self.system.mechanism.bodies:
+            link = tree.body_link[body.name]
+            if link == ROOT:
+                found[body.name] = SX.zeros(6)
+                continue
+            centre = tree.body_pose[body.name].point(symbolic_vector(body.com, tree.values))
+            velocity = u[link] + cross(w[link], tree.pose(link).R @ centre)
+            found[body.name] = ca.vertcat(w[link], velocity)
+        return found
 
     # what it amounts to ------------------------------------------------------------------------
 
@@ -315,6 +341,16 @@ class Equations:
         """Under-, fully or redundantly actuated, or not at all."""
         motors = self.system.forces.motors
         return classify(actuation_ranks(self._motor_maps), motors, len(self.independent))
+
+    @property
+    def shares_effort(self) -> bool:
+        """Whether motors repeat each other, so that weights decide what each of them gives."""
+        fewer = len(self._independent_motors) < self.system.forces.motors
+        return bool(self.independent) and fewer
+
+    @cached_property
+    def _independent_motors(self) -> list[int]:
+        return independent_motors(self._motor_maps)
 
     @cached_property
     def _motor_maps(self) -> list[np.ndarray]:

@@ -14,10 +14,11 @@ import casadi as ca
 from axode.errors import UnknownName
 from axode.mechanism.wheels import Contact, Mecanum
 from axode.symbolic.constraints import column_of, matrix_of
-from axode.symbolic.contacts import cosine, sine
+from axode.symbolic.contacts import axis_in_ground, cosine, sine
 from axode.symbolic.equations import Equations
 from axode.symbolic.frames import symbolic_scalar
 from axode.symbolic.linear import Factor
+from axode.symbolic.self_check import CHECKED
 from axode.symbolic.spatial import SX
 
 Shape = tuple[int, ...]
@@ -48,6 +49,9 @@ RECIPES: dict[str, FunctionRecipe] = {
         lambda e: (len(e.inputs),)),
     "inverse_residual": FunctionRecipe(
         ("q", "nu", "nu_dot", "u", "weights"), lambda e: e.inverse_residual, _n),
+    "inverse_solution": FunctionRecipe(
+        ("q", "nu", "nu_dot", "u", "weights"), lambda e: inverse_solution(e),
+        lambda e: (len(e.inputs) + len(e.independent) + 1,)),
     "mass_matrix": FunctionRecipe(("q",), lambda e: e.I, _square),
     "coriolis": FunctionRecipe(("q", "nu"), lambda e: e.C, _square),
     "bias": FunctionRecipe(("q", "nu"), lambda e: e.bias, _n),
@@ -112,7 +116,12 @@ def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionG
         raise UnknownName(f"model '{equations.name}'", "function", name, RECIPES)
     recipe = RECIPES[name]
     expression, shape = recipe.expression(equations), recipe.shape(equations)
-    return _graph(equations, name, recipe.arguments, expression, shape, fixed)
+    graph = _graph(equations, name, recipe.arguments, expression, shape, fixed)
+    if equations.self_check is not None and name in CHECKED:
+        motors_suffice = equations.actuation in ("fully actuated", "redundantly actuated")
+        if name != "inverse_dynamics" or motors_suffice:
+            equations.self_check.check_function(name, graph.function, graph.arguments)
+    return graph
 
 
 def jacobian_graph(equations: Equations, name: str, wrt: str, *, fixed: bool) -> FunctionGraph:
@@ -157,7 +166,7 @@ def _graph(
 
 def _idle_arguments(equations: Equations, name: str) -> set[str]:
     """Arguments without meaning for this mechanism."""
-    idle = set() if equations.actuation == "redundantly actuated" else {"weights"}
+    idle = set() if equations.shares_effort else {"weights"}
     if name.startswith("inverse") and len(equations.inputs) == equations.system.forces.motors:
         idle.add("u")  # nothing but motors, which are what is asked for
     return idle
@@ -172,6 +181,19 @@ def state_rate(equations: Equations) -> SX:
         supplied += ca.dot(equations.multipliers, system.b)
     lost = -ca.dot(system.forces.dissipative, system.tree.v)
     return ca.vertcat(equations.q_dot, equations.forward_dynamics, supplied, system.at_speeds(lost))
+
+
+def inverse_solution(equations: Equations) -> SX:
+    """Inputs of inverse dynamics, what they cannot give, and the size of the forces that balance.
+
+    The size is the sum of the largest entries of every term, so that terms that cancel count.
+    """
+    e = equations
+    u, missing = e.inverse_dynamics, e.inverse_residual
+    given = ca.substitute(e.tau, e.u, u) if e.inputs else SX.zeros(missing.shape)
+    terms = (given + missing, e.bias, e.gamma, e.delta)
+    size = sum((ca.mmax(ca.fabs(term)) for term in terms), SX(0)) if e.independent else SX(0)
+    return ca.vertcat(u, missing, size)
 
 
 def projection(equations: Equations) -> SX:
@@ -197,8 +219,11 @@ def projection(equations: Equations) -> SX:
 
 
 def pivots(equations: Equations) -> SX:
-    """Pivots of the solves behind Theta that change with the configuration."""
-    moving = [x for x in ca.vertsplit(equations.system.complement.pivots) if not x.is_constant()]
+    """Pivots of the solves behind Theta that change with the configuration, then two numbers per
+    wheel that can lean, both zero where it lies flat."""
+    system = equations.system
+    moving = [x for x in ca.vertsplit(system.complement.pivots) if not x.is_constant()]
+    moving += [axis_in_ground(system.tree, contact) for contact in system.leaning]  # (C8)
     return ca.vertcat(*moving) if moving else SX.zeros(0)
 
 

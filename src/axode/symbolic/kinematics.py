@@ -173,6 +173,20 @@ class Tree:
             u.append(link.rotation.inward(u_p + cross(w_p, link.p)) + link.S_v @ own)
         return w, u
 
+    def world_velocities(self, v: SX) -> tuple[list[SX], list[SX]]:
+        """Angular velocity and velocity of the origin of every link, in world axes."""
+        w: list[SX] = []
+        u: list[SX] = []
+        for i, link in enumerate(self.links):
+            own, pose, outer = v[link.speeds.start : link.speeds.stop], self.pose(i), link.parent
+            w_i, u_i = pose.R @ (link.S_w @ own), pose.R @ (link.S_v @ own)
+            if outer != ROOT:
+                w_i += w[outer]
+                u_i += u[outer] + cross(w[outer], pose.p - self.pose(outer).p)
+            w.append(w_i)
+            u.append(u_i)
+        return w, u
+
     def motion(self, v: SX, v_dot: SX | None, gravity: bool = True) -> Motion:
         r"""Accelerations of all links, outward from the ground; gravity as an upward start.
 

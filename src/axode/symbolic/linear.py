@@ -7,7 +7,7 @@ Householder reflections, which need no pivoting.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -19,44 +19,95 @@ CLOSED_FORM = 3  # largest block solved by cofactors
 
 @dataclass(frozen=True)
 class Factor:
-    """A symmetric positive definite matrix as L D L^T, structural zeros kept."""
+    """A symmetric positive definite matrix as L D L^T, structural zeros kept.
 
-    L: SX  # unit lower triangle
+    Rows are taken in an order that keeps more of them, if there is one: outer links first, the
+    inertia of a branched tree has no more entries in L than it has itself.
+    """
+
+    columns: list[dict[int, SX]]  # of L below its unit diagonal, by row
     inverse_d: list[SX]
+    order: tuple[int, ...]  # row of the matrix that each row of L belongs to
 
     @classmethod
     def of(cls, matrix: SX) -> Factor:
         """Factor a matrix; only its lower triangle is read."""
         n = matrix.shape[0]
-        L, inverse_d = SX.eye(n), []
-        LD = SX.zeros(n, n)  # L D, so that each product is formed once
+        triangle = {(i, j): matrix[i, j] for j in range(n) for i in range(j, n)}
+        lower = {place: x for place, x in triangle.items() if not is_zero(x)}
+        order = elimination_order(n, lower)
+        columns: list[dict[int, SX]] = []
+        rows: list[list[tuple[int, SX]]] = [[] for _ in range(n)]  # of L: column and entry
+        by_d: list[dict[int, SX]] = []  # columns of L D, so that each product is formed once
+        inverse_d: list[SX] = []
         for j in range(n):
+            entries = {}
             for i in range(j, n):
-                x = matrix[i, j]
-                for k in range(j):
-                    x = x - LD[i, k] * L[j, k]
-                LD[i, j] = x
-            inverse_d.append(1 / LD[j, j])
-            for i in range(j + 1, n):
-                L[i, j] = LD[i, j] * inverse_d[j]
-        return cls(L, inverse_d)
+                a, b = order[i], order[j]
+                place = (max(a, b), min(a, b))
+                if place in lower:
+                    entries[i] = lower[place]
+            for k, entry in rows[j]:
+                for i, product in by_d[k].items():
+                    if i >= j:
+                        entries[i] = entries.get(i, SX(0)) - product * entry
+            inverse_d.append(1 / entries.get(j, SX(0)))
+            by_d.append(entries)
+            columns.append({i: x * inverse_d[j] for i, x in sorted(entries.items()) if i > j})
+            for i, x in columns[j].items():
+                rows[i].append((j, x))
+        return cls(columns, inverse_d, order)
 
     def solve(self, b: SX) -> SX:
         """x with L D L^T x = b, one or several right-hand sides."""
         n = len(self.inverse_d)
         if n == 0:
             return SX(b)
-        x = [b[i, :] for i in range(n)]
-        for i in range(n):
-            for k in range(i):
-                if not is_zero(self.L[i, k]):
-                    x[i] = x[i] - self.L[i, k] * x[k]
+        x = [b[i, :] for i in self.order]
+        for k in range(n):
+            for i, entry in self.columns[k].items():
+                x[i] = x[i] - entry * x[k]
         x = [x[i] * self.inverse_d[i] for i in range(n)]
         for i in reversed(range(n)):
-            for k in range(i + 1, n):
-                if not is_zero(self.L[k, i]):
-                    x[i] = x[i] - self.L[k, i] * x[k]
-        return ca.vertcat(*x)
+            for k, entry in self.columns[i].items():
+                x[i] = x[i] - entry * x[k]
+        place = {row: i for i, row in enumerate(self.order)}
+        return ca.vertcat(*[x[place[row]] for row in range(n)])
+
+
+def elimination_order(n: int, pattern: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    """The order of rows in which a symmetric matrix is factored with fewest operations.
+
+    As they stand, unless always taking the row with the fewest neighbours does better.
+    """
+    neighbours: list[set[int]] = [set() for _ in range(n)]
+    for i, j in pattern:
+        if i != j:
+            neighbours[i].add(j)
+            neighbours[j].add(i)
+    natural = tuple(range(n))
+    if sum(map(len, neighbours)) == n * (n - 1):
+        return natural
+    plain, _ = _eliminated(neighbours, natural)
+    cost, order = _eliminated(neighbours, None)
+    return order if cost < plain else natural
+
+
+def _eliminated(
+    neighbours: list[set[int]], order: tuple[int, ...] | None
+) -> tuple[int, tuple[int, ...]]:
+    """Operations of a factorisation in an order, or in that of fewest neighbours; the order."""
+    left = {i: set(others) for i, others in enumerate(neighbours)}
+    cost, taken = 0, []
+    for step in range(len(neighbours)):
+        i = order[step] if order is not None else min(left, key=lambda r: (len(left[r]), r))
+        others = left.pop(i)
+        cost += len(others) * (len(others) + 5)  # its entries, their products, two substitutions
+        for j in others:
+            left[j] |= others
+            left[j] -= {i, j}
+        taken.append(i)
+    return cost, tuple(taken)
 
 
 @dataclass(frozen=True)

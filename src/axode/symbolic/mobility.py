@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 BRACKET_TOLERANCE = 1e-7
 BRACKET_NOISE = 1e-9  # of the lengths of both fields: what differences of their derivatives leave
 ZERO_SPEED = 1e-9
+MOST_COUPLINGS = 12  # lines of a report; a hand may have more
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Mobility:
     independent: tuple[str, ...]
     locked: tuple[str, ...]  # speeds that vanish in every motion
     conflicts: tuple[str, ...]
+    couplings: tuple[str, ...] = ()  # as equations between coordinates
 
     @property
     def integrable(self) -> int:
@@ -85,6 +87,8 @@ class Mobility:
         return [
             ("bodies", f"{self.bodies}, joints {self.joints}, independent loops {self.loops}"),
             ("speeds", f"{len(self.speeds)}: {_listed(self.speeds)}"),
+            *(("coupling", coupling) for coupling in self.couplings[:MOST_COUPLINGS]),
+            ("coupling", self._more_couplings()),
             ("rows", f"{self.rows}, rank {self.rank}" if self.rows else "none"),
             ("dropped", _listed(self.dropped)),
             ("indeterminate", _listed(self.indeterminate, "forces of ")),
@@ -95,6 +99,10 @@ class Mobility:
             ("never move", _listed(self.locked)),
             *(("conflict", conflict) for conflict in self.conflicts),
         ]
+
+    def _more_couplings(self) -> str:
+        more = len(self.couplings) - MOST_COUPLINGS
+        return f"... ({len(self.couplings)} in all)" if more > 0 else ""
 
 
 def _listed(names: tuple[str, ...], prefix: str = "", most: int = 12) -> str:
@@ -120,6 +128,7 @@ def mobility_of(equations: Equations) -> Mobility:
         rheonomic=system.rheonomic, actuation=equations.actuation,
         motors=system.forces.motors, independent=equations.independent,
         locked=_locked(system), conflicts=tuple(turning_conflicts(system)),
+        couplings=tuple(map(str, mechanism.couplings)),
     )  # fmt: skip
 
 
@@ -190,10 +199,8 @@ def reachable_dimension(system: System, most: int) -> int:
 def _independent(columns: np.ndarray, terms: float) -> bool:
     """Whether the last column is none of rounding errors and not spanned by the others."""
     lengths = np.linalg.norm(columns, axis=0)
-    if (
-        lengths[-1] < max(BRACKET_TOLERANCE, BRACKET_NOISE * terms)
-        or not np.isfinite(columns).all()
-    ):
+    least = max(BRACKET_TOLERANCE, BRACKET_NOISE * terms)
+    if lengths[-1] < least or not np.isfinite(columns).all():
         return False
     return bool(np.linalg.svd(columns / lengths, compute_uv=False)[-1] > BRACKET_TOLERANCE)
 

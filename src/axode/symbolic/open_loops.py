@@ -41,6 +41,11 @@ def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
             f"The wheel's lowest point stays {side} the ground: put its centre one radius "
             "above it, or let the base move up and down."
         )
+    elif row.kind == "coupling":
+        remedy = (
+            "The offsets of the couplings, or those and the loops, contradict each other: give "
+            "them offsets that one configuration has, or leave this coupling out."
+        )
     else:
         remedy = _remedy(assembly, q, residual)
     return LoopNotClosed(row.name, abs(float(residual[worst])), row.unit, configuration, remedy)

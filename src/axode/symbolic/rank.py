@@ -137,6 +137,32 @@ def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
     return np.array([largest.get(row.chord, 1.0) if row.unit == "m" else 1.0 for row in rows])
 
 
+def describe_dropped(
+    rows: list[Row], report: RankReport, scales: np.ndarray, kept: list[int]
+) -> tuple[DroppedRow, ...]:
+    """Why rows other than some to keep can be left out: which of those each follows from.
+
+    Args:
+        rows: All of them.
+        report: What they amount to.
+        scales: Their usual sizes, zero of those that vanish everywhere.
+        kept: The rows to keep.
+    """
+    found = []
+    for r, row in enumerate(rows):
+        if r in kept:
+            continue
+        follows = np.zeros(len(kept))
+        if scales[r] > 0.0:
+            weights = [np.abs(_coefficients(A[kept], A[r], report.tolerance))
+                       for A in report.all_matrices]  # fmt: skip
+            follows = np.max(weights, axis=0)
+        least = max(1e-6, report.tolerance)
+        names = (rows[k].name for k, c in zip(kept, follows, strict=True) if c > least)
+        found.append(DroppedRow(row.name, tuple(names)))
+    return tuple(found)
+
+
 class _Span:
     """What some rows span: an orthonormal basis that grows with them, by Gram and Schmidt."""
 

@@ -16,11 +16,18 @@ from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, Un
 from axode.mechanism.joints import Floating, Planar
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
+from axode.mechanism.wheels import Contact
 from axode.symbolic.assembly import Assembly
 from axode.symbolic.closing import close_loops
 from axode.symbolic.complement import Complement, Leg
-from axode.symbolic.constraints import Row, column_of, matrix_of, prescribed_rows
-from axode.symbolic.contacts import contact_rows
+from axode.symbolic.constraints import (
+    Row,
+    column_of,
+    coupling_rows,
+    matrix_of,
+    prescribed_rows,
+)
+from axode.symbolic.contacts import axis_along_normal, contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
 from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
 from axode.symbolic.kinematics import Tree, build_tree
@@ -29,7 +36,7 @@ from axode.symbolic.rank import VALID, RankReport, complete, condition_of
 from axode.symbolic.spatial import SX, RigidInertia
 
 FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
-LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice of speeds helps
+LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,13 @@ class System:
     independent: tuple[int, ...]
     defaults: np.ndarray
     parameter_names: tuple[str, ...]
+
+    @cached_property
+    def missing_inertia(self) -> MechanismError | None:
+        """Why direct dynamics is not defined, motions that nothing resists; None if it is."""
+        from axode.symbolic.definiteness import find_missing_inertia
+
+        return find_missing_inertia(self)
 
     @cached_property
     def nu(self) -> SX:
@@ -77,9 +91,10 @@ class System:
         return matrix_of(self.kept, self.tree.v.shape[0])
 
     @cached_property
-    def A_function(self) -> ca.Function:
-        """The same for numbers q, t and p."""
-        return ca.Function("A", [self.tree.q, self.tree.t, self.tree.parameters], [self.A])
+    def all_rows_function(self) -> ca.Function:
+        """A of all rows, dropped ones included, for numbers q, t and p."""
+        A = ca.densify(matrix_of(list(self.rows), self.tree.v.shape[0]))
+        return ca.Function("A", [self.tree.q, self.tree.t, self.tree.parameters], [A])
 
     @cached_property
     def b(self) -> SX:
@@ -121,6 +136,23 @@ class System:
                     J[i, speed] = value
             legs.append(Leg(rows, F, J))
         return tuple(legs)
+
+    @cached_property
+    def leaning(self) -> tuple[Contact, ...]:
+        """Wheels whose axis turns against the ground's normal, so that they may come to lie flat.
+
+        Judged from the samples: four wheels on one plane keep their body level.
+        """
+        wheels = [contact for contact in self.mechanism.contacts if contact.wheel.has_axis]
+        if not wheels:
+            return ()
+        tree = self.tree
+        cosines = ca.vertcat(*[axis_along_normal(tree, contact) for contact in wheels])
+        if not ca.depends_on(cosines, tree.q):
+            return ()
+        function = ca.Function("c", [tree.q, tree.t, tree.parameters], [ca.densify(cosines)])
+        values = np.array([function(q, 0.0, self.defaults).full().ravel() for q in self.samples])
+        return tuple(w for w, c in zip(wheels, np.ptp(values, axis=0), strict=True) if c > LEANS)
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:
@@ -196,56 +228,6 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
                   forces, tuple(chosen), defaults, tuple(parameters))  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RowsThere:
-    """The kept rows at one configuration."""
-
-    matrix: np.ndarray
-    scales: np.ndarray  # their usual largest entries
-
-    @cached_property
-    def _svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        U, s, Vt = np.linalg.svd(self.matrix / self.scales[:, np.newaxis])
-        return U, s, Vt
-
-    @property
-    def lost(self) -> bool:
-        """Whether they have lost rank."""
-        s = self._svd[1]
-        return bool(s[-1] < LOST_RANK * s[0])
-
-    @property
-    def weakest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the rows that are nearest to dependent, and the speeds that they set free."""
-        U, s, Vt = self._svd
-        return U[:, len(s) - 1], Vt[len(s) - 1]
-
-    @property
-    def null_space(self) -> np.ndarray:
-        """Speeds that they allow, in columns."""
-        return self._svd[2][len(self.matrix) :].T
-
-
-def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
-    """The kept rows at a configuration, a time and values of the parameters."""
-    kept = np.array(ca.DM(system.A_function(q, t, p)).full())
-    usual = np.array([np.abs(M).max(axis=1) for M in system.report.matrices]).max(axis=0)
-    return RowsThere(kept, usual.clip(1e-300))
-
-
-def repartitioned(system: System, rows: RowsThere) -> System:
-    """The same system on the independent speeds that do best where some rows were evaluated."""
-    from scipy.linalg import qr  # takes a while to import, and few systems come here
-
-    Z = rows.null_space
-    # column-pivoted QR: the speeds whose directions are farthest apart
-    pivots = qr(Z.T, pivoting=True, mode="economic")[2][: Z.shape[1]]
-    # an entry may vanish here by chance: where it can be seen is judged from all samples
-    matrices = (rows.matrix, *system.report.matrices)
-    report = replace(system.report, matrices=matrices, null_bases=(Z,), home_matrix=(rows.matrix,))
-    return replace(system, report=report, independent=tuple(sorted(int(j) for j in pivots)))
-
-
 def _all_rows(tree: Tree) -> list[Row]:
     motion = tree.motion(tree.v, None, gravity=False)
     _, u = tree.velocities(tree.v)
@@ -254,6 +236,7 @@ def _all_rows(tree: Tree) -> list[Row]:
         rows += loop_rows(tree, loop, motion, u)
     for contact in tree.mechanism.contacts:
         rows += contact_rows(tree, contact, motion, u)
+    rows += coupling_rows(tree)
     rows += prescribed_rows(tree)
     return rows
 
@@ -283,10 +266,15 @@ def _refuse_contradictions(
 
 def _immobile(mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport) -> Immobile:
     names = ", ".join(rows[r].name for r in report.kept)
+    remove = "Remove a loop or a prescribed motion"
+    if any(row.kind == "coupling" for row in rows):
+        remove = (
+            "Make the ratios of couplings agree, remove a coupling, a loop or a prescribed motion"
+        )
     return Immobile(
         f"mechanism '{mechanism.name}' cannot move: {tree.v.shape[0]} speeds, {len(report.kept)} "
-        f"independent rows ({names}).\n  Remove a loop or a prescribed motion, give a joint more "
-        "freedom, or let a wheel slide with lateral='free'."
+        f"independent rows ({names}).\n  {remove}, give a joint more freedom, or let a wheel slide "
+        "with lateral='free'."
     )
 
 

@@ -76,13 +76,18 @@ class TwistConstraints:
         equations: Of the mechanism.
 
     Raises:
-        NotApplicable: for a joint that has no rows of this form.
+        NotApplicable: for a joint that has no rows of this form, and for couplings.
     """
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
         self._tree = equations.system.tree
         mechanism = equations.system.mechanism
+        for coupling in mechanism.couplings:
+            raise NotApplicable(
+                f"coupling '{coupling.name}' relates joints, not the twists of two bodies: its row "
+                "stands in equations.A"
+            )
         self.bodies = tuple(body.name for body in mechanism.bodies)
         self._centres = {
             body.name: self._tree.body_world_pose(body.name).point(

@@ -76,6 +76,20 @@ class AbstractFormulation(ABC):
         """Inertia on the same independent speeds as `required`."""
         return self.inertia()
 
+    def hold(self, held: list[int], force: SX) -> SX:
+        r"""Forces that keep some of these speeds at rest while a force moves the others.
+
+        :math:`r_h - I_{hf} I_{ff}^{-1} r_f`, one for each held speed.            (D20)
+        """
+        inertia = self.required_inertia()
+        free = [j for j in range(inertia.shape[0]) if j not in set(held)]
+        yielding = Factor.of(inertia[free, free]).solve(force[free])
+        return force[held] - inertia[held, free] @ yielding  # (D20)
+
+    def on_independent(self, force: SX) -> SX:
+        """A force on the speeds of `required` as one on the independent speeds."""
+        return force
+
     def accelerations(self, nu_dot: SX) -> SX:
         """All accelerations, from the independent ones."""
         c = self.system.complement

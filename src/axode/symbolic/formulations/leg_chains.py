@@ -95,6 +95,8 @@ def find_platform(system: System) -> Platform:
         raise _refusal(f"'{mechanism.contacts[0].name}' rolls, and legs only have joints")
     if mechanism.prescribed:
         raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is led by time")
+    if mechanism.couplings:
+        raise _refusal(f"coupling '{mechanism.couplings[0].name}' ties joints beside the legs")
     edges = _edges(tree)
     link, floats = _platform_link(tree, edges)
     if floats:

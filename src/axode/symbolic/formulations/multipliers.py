@@ -33,7 +33,7 @@ class MultiplierFormulation(ComplementFormulation):
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
-        ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
+        ideal = [body.name for body in system.mechanism.bodies if body.is_idealised]
         if ideal and not regular_inertia(system):
             raise NotApplicable(
                 f"formulation '{self.name}' inverts the inertia of the tree before its loops "

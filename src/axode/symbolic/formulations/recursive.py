@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import casadi as ca
 
+from axode.symbolic.clusters import ClusterSolve, find_clusters
+from axode.symbolic.common_axes import CommonAxes
 from axode.symbolic.dynamics import (
     articulated_solve,
     composite_inertia,
@@ -15,6 +17,7 @@ from axode.symbolic.dynamics import (
 )
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.frames import ROOT
+from axode.symbolic.holding import holding_forces
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.linear import Factor
 from axode.symbolic.spatial import SX
@@ -61,11 +64,22 @@ class RecursiveFormulation(AbstractFormulation):
         return self.system.complement.project_inertia(self.tree_inertia)
 
     def coriolis(self) -> SX:
-        r"""C = Theta^T (I~ \dot Theta + C~ Theta), C~ by composite bodies.  (F5)"""
-        tree, Theta = self.system.tree, ca.densify(self.Theta)
-        C_tree = coriolis_matrix(tree, self.system.inertias, self.system.spreads)
-        Theta_dot = tree.time_derivative(Theta)
-        return Theta.T @ (self.tree_inertia @ Theta_dot + C_tree @ Theta)
+        r"""C = Theta^T (I~ \dot Theta + C~ Theta), C~ by composite bodies.  (F5)
+
+        These all in the same axes, or in those of their links where that takes fewer operations.
+        """
+        tree, Theta = self.system.tree, ca.sparsify(self.Theta)
+        of_links = (tree, self.system.inertias, self.system.spreads)
+        rest = SX(*Theta.shape)
+        if not Theta.is_constant():
+            rest = self.tree_inertia @ ca.sparsify(tree.time_derivative(Theta))
+        ways = [CommonAxes(*of_links).coriolis()]
+        if _longest_path(tree) <= ALWAYS_ARTICULATED:
+            ways.append(coriolis_matrix(*of_links))
+        found = [ca.densify(Theta.T @ (rest + ca.sparsify(C) @ Theta)) for C in ways]
+        if len(found) == 1:
+            return found[0]
+        return min(found, key=lambda C: self._operations(ca.cse(self.system.at_speeds(C))))
 
     def bias(self) -> SX:
         """Theta^T (I~ sigma + h~), sigma the accelerations at zero nu_dot."""
@@ -86,10 +100,29 @@ class RecursiveFormulation(AbstractFormulation):
         applied = ca.densify(system.forces.B @ system.u)
         if system.is_tree:
             return system.chosen(self._tree_forward(applied - self.tree_forces(None)))
-        force = c.project(applied - self.tree_forces(c.sigma_0))
-        nu_0_dot = Factor.of(self.required_inertia()).solve(force)
-        v_dot = c.expand(nu_0_dot) + c.sigma_0
-        return system.chosen(v_dot)
+        force = applied - self.tree_forces(c.sigma_0)
+        if all(row.on_joints for row in system.kept):
+            return system.chosen(self._coupled_forward(force) + c.sigma_0)
+        return system.chosen(self._projected_forward(force) + c.sigma_0)
+
+    def _projected_forward(self, force: SX) -> SX:
+        """Theta_0 nu_0_dot by the projected composite inertia, (F4)."""
+        c = self.system.complement
+        return c.expand(Factor.of(self.required_inertia()).solve(c.project(force)))
+
+    def _coupled_forward(self, force: SX) -> SX:
+        """The same for rows on joints alone, where articulated bodies take fewer operations."""
+        system = self.system
+        if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
+            return self._projected_forward(force)
+        clusters = find_clusters(system.tree, system.kept)
+        solve = ClusterSolve(system.still_tree, system.regrouped, system.forces.armature,
+                             system.complement.Theta_0, force)  # fmt: skip
+        articulated = solve.accelerations(clusters)
+        longest = _longest_path(system.tree)
+        if longest > ALWAYS_ARTICULATED and max(map(len, clusters)) < longest / 2:
+            return articulated
+        return min((self._projected_forward(force), articulated), key=self._operations)
 
     def _tree_forward(self, force: SX) -> SX:
         """Whichever of composite inertia and articulated bodies takes fewer operations."""
@@ -106,7 +139,8 @@ class RecursiveFormulation(AbstractFormulation):
 
     def _operations(self, expression: SX) -> int:
         system = self.system
-        inputs = [system.tree.q, system.tree.v, system.u, system.tree.t, system.tree.parameters]
+        tree = system.tree
+        inputs = [tree.q, tree.v, system.nu, system.u, system.nu_dot, tree.t, tree.parameters]
         return int(ca.Function("count", inputs, [expression]).n_instructions())
 
     def required(self, nu_dot: SX) -> tuple[SX, SX]:
@@ -114,6 +148,26 @@ class RecursiveFormulation(AbstractFormulation):
         c = self.system.complement
         need = self.tree_forces(self.accelerations(nu_dot))
         return c.project(need), c.project(self.system.forces.B)
+
+    def hold(self, held: list[int], force: SX) -> SX:
+        """On a tree, whichever of composite inertia and articulated bodies takes fewer operations.
+
+        Where paths are long, articulated bodies.                                 (D20)
+        """
+        system = self.system
+        if not system.is_tree:
+            return super().hold(held, force)
+        by_links = holding_forces(
+            system.still_tree, system.regrouped, system.forces.armature, force, set(held)
+        )[held]
+        if _longest_path(system.tree) > ALWAYS_ARTICULATED:
+            return by_links
+        return min((super().hold(held, force), by_links), key=self._operations)
+
+    def on_independent(self, force: SX) -> SX:
+        """B^-T times a force on the base's speeds, (N3)."""
+        c = self.system.complement
+        return force if c.is_direct else c.B.solve_transposed(force)
 
 
 def _longest_path(tree: Tree) -> int:

@@ -69,7 +69,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
-        ideal = [body.name for body in system.mechanism.bodies if body.inertia.ideal]
+        ideal = [body.name for body in system.mechanism.bodies if body.is_idealised]
         if ideal and not regular_inertia(system):
             raise NotApplicable(
                 f"formulation '{self.name}' lets the arms go before it closes the loops, and "
@@ -111,7 +111,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     @property
     def _tip_rows(self) -> list[Row]:
-        return [row for row in self.system.kept if row.kind != "prescribed"]
+        return [row for row in self.system.kept if not row.on_joints]
 
     @cached_property
     def tips(self) -> list[Tip]:
@@ -155,7 +155,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
         system, tree, ops = self.system, self.system.tree, self.operators
         size = tree.v.shape[0]
         B, beta = SX(len(system.kept), size), SX.zeros(len(system.kept))
-        held = [r for r, row in enumerate(system.kept) if row.kind != "prescribed"]
+        held = [r for r, row in enumerate(system.kept) if not row.on_joints]
         if held:
             still = Operators(ops.links)  # no gravity: it moves both sides alike
             V_t, alpha_t = still.tip_velocities(self.tips), still.tip_accelerations(self.tips)
@@ -164,7 +164,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
             rate = tree.time_derivative(ca.densify(A))
             beta[held] = A @ alpha_t + rate @ V_t + self._wandering(V_t)  # (F24)
         for r, row in enumerate(system.kept):
-            if row.kind == "prescribed":
+            if row.on_joints:
                 beta[r] = row.bias
                 for j, value in row.entries.items():
                     B[r, j] = value

@@ -1,0 +1,86 @@
+"""What can be wrong with couplings: with their numbers, and with what they name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from axode.errors import Fault
+from axode.mechanism.couplings import Coupling
+from axode.mechanism.expressions import numeric, shown
+from axode.mechanism.joints import Planar
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.topology import coupled_by, is_rate, not_in_tree, quaternion_components
+
+
+def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    """Numbers that no coupling can have."""
+    for coupling in mechanism.couplings:
+        name = coupling.name
+        if len(coupling.terms) < 2:
+            yield Fault("coupling", name, "terms", _too_few(coupling))
+        for joint, coefficient in coupling.terms:
+            value = numeric(coefficient)
+            if not math.isfinite(value) or value == 0.0:
+                message = f"must be a finite number other than 0, got {shown(coefficient)}"
+                yield Fault("coupling", name, f"coefficients.{joint}", message)
+        if not math.isfinite(numeric(coupling.offset)):
+            yield Fault("coupling", name, "offset", "must be finite")
+
+
+def _too_few(coupling: Coupling) -> str:
+    remedy = "add the others, or hold a single joint with prescribe"
+    return f"a coupling relates two joints at least, got {len(coupling.terms)}; {remedy}"
+
+
+def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    """Terms that name nothing, several things, the same thing twice, or a quaternion."""
+    components = quaternion_components(mechanism)
+    for coupling in mechanism.couplings:
+        meant: dict[str, str] = {}
+        for joint, _ in coupling.terms:
+            coordinate, speed = coupled_by(mechanism, joint)
+            field = f"terms.{joint}"
+            if coordinate in components:
+                yield Fault("coupling", coupling.name, field, _quaternion(mechanism, joint))
+            elif coordinate is None and speed is None:
+                message = not_in_tree(mechanism, joint, "coordinate")
+                yield Fault("coupling", coupling.name, field, message)
+            else:
+                motion = _motion(mechanism, coordinate, speed)
+                if motion in meant:
+                    message = f"is the same motion as '{meant[motion]}'; name each motion once"
+                    yield Fault("coupling", coupling.name, field, message)
+                meant[motion] = joint
+        yield from _offset_of_speeds(mechanism, coupling)
+
+
+def _motion(mechanism: Mechanism, coordinate: str | None, speed: str | None) -> str:
+    """The coordinate that a term moves, or the speed that is no coordinate's rate."""
+    for connection in mechanism.connections:
+        if speed in connection.speeds:
+            k = connection.speeds.index(speed or "")
+            turns = isinstance(connection.joint, Planar) and k == 2
+            if turns or is_rate(connection.joint):
+                return connection.coordinates[k]
+    return coordinate or speed or ""
+
+
+def _quaternion(mechanism: Mechanism, name: str) -> str:
+    speeds = next(c.speeds for c in mechanism.connections if name in c.coordinates)
+    return (
+        "a quaternion's component cannot be coupled; name one of the joint's speeds, "
+        f"{', '.join(speeds)}, or use Revolute or Universal joints"
+    )
+
+
+def _offset_of_speeds(mechanism: Mechanism, coupling: Coupling) -> Iterator[Fault]:
+    speeds = [name for name, _ in coupling.terms if coupled_by(mechanism, name)[1]]
+    if speeds and numeric(coupling.offset) != 0.0:
+        yield Fault(
+            "coupling",
+            coupling.name,
+            "offset",
+            f"'{speeds[0]}' is a speed, so that the terms relate speeds and have no offset; name "
+            "coordinates instead, or leave the offset out",
+        )

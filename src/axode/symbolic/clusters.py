@@ -1,0 +1,188 @@
+r"""Articulated bodies of a tree whose joints are coupled: cost linear in the links (D).
+
+Joints that rows tie together are taken as one joint of several links, with composite bodies inside
+such a cluster and articulated bodies between clusters. With :math:`\Theta_c` the cluster's own part
+of the complement, P the momenta at the link that carries the cluster and H its joint inertia,
+
+.. math:: D = \Theta_c^T (H + J_a) \Theta_c, \quad U = P \Theta_c, \quad
+          I^A \mathrel{+}= \bar I - U D^{-1} U^T, \quad
+          \dot\nu_c = D^{-1} (\Theta_c^T f - U^T a).                              \tag{D14}
+
+A body without mass may be part of a cluster: only D has to be regular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from axode.symbolic.constraints import Row
+from axode.symbolic.dynamics import carried_inward, without_axis
+from axode.symbolic.frames import ROOT
+from axode.symbolic.kinematics import Tree
+from axode.symbolic.linear import Factor
+from axode.symbolic.spatial import SX, RigidInertia, cross, skew, symmetric
+
+Cluster = tuple[int, ...]  # links, parents first; all that hang on links outside hang on one
+
+
+def find_clusters(tree: Tree, rows: Iterable[Row]) -> list[Cluster]:
+    """Links that rows on joints tie together, with those between them; every link is in one."""
+    owner = {j: i for i, link in enumerate(tree.links) for j in link.speeds}
+    merged = [{i} for i in range(len(tree.links))]
+    for row in rows:
+        tied = _with_paths(tree, {owner[j] for j in row.entries})
+        apart = [cluster for cluster in merged if not cluster & tied]
+        merged = [*apart, tied.union(*(cluster for cluster in merged if cluster & tied))]
+    return sorted(tuple(sorted(cluster)) for cluster in merged)
+
+
+def _with_paths(tree: Tree, links: set[int]) -> set[int]:
+    """Links and all that lie between them and the last link that carries them all."""
+    chains = [list(tree.path(i)) for i in links]
+    carriers = set.intersection(*map(set, chains)) - links
+    return {i for chain in chains for i in chain if i not in carriers}
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """What the outward pass needs of a cluster."""
+
+    links: Cluster
+    speeds: list[int]
+    Theta: SX
+    N_U: SX  # momenta for unit independent speeds, at the carrying link
+    F_U: SX
+    factor: Factor
+    u: SX
+    alone: bool = False  # one free joint: momenta are at its own link
+
+
+def _is_identity(Theta: SX) -> bool:
+    return bool(Theta.shape[0] == Theta.shape[1] and (Theta - SX.eye(Theta.shape[0])).is_zero())
+
+
+class ClusterSolve:
+    """One solve of Theta_0^T (I~ v_dot - forces) = 0, v_dot = Theta_0 nu_dot, by (D14)."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        inertias: Sequence[RigidInertia],
+        armature: SX,
+        Theta_0: SX,
+        forces: SX,
+    ) -> None:
+        self.tree = tree
+        self.armature = armature
+        self.Theta_0 = ca.sparsify(Theta_0)
+        self.forces = forces
+        self.I = [x.tensor for x in inertias]
+        self.H = [skew(x.moment) for x in inertias]
+        self.M = [x.mass * SX.eye(3) for x in inertias]
+        self.n = [SX.zeros(3) for _ in inertias]
+        self.f = [SX.zeros(3) for _ in inertias]
+
+    def accelerations(self, clusters: list[Cluster]) -> SX:
+        """All joint accelerations; a cluster comes before all that hangs on it."""
+        solved = [self._inward(cluster) for cluster in reversed(clusters)]
+        return self._outward(solved[::-1])
+
+    def _inward(self, cluster: Cluster) -> _Solved:
+        links = self.tree.links
+        speeds = [j for i in cluster for j in links[i].speeds]
+        Theta = self._own_part(speeds)
+        if len(cluster) == 1 and _is_identity(Theta):
+            return self._inward_alone(cluster)
+        place = {j: k for k, j in enumerate(speeds)}
+        carrier = links[cluster[0]].parent
+        H_c, P = SX.zeros(len(speeds), len(speeds)), SX.zeros(6, len(speeds))
+        u = SX.zeros(len(speeds))
+        for i in reversed(cluster):
+            link = links[i]
+            own = [place[j] for j in link.speeds]
+            N_S = self.I[i] @ link.S_w + self.H[i] @ link.S_v
+            F_S = self.H[i].T @ link.S_w + self.M[i] @ link.S_v
+            force = self.forces[list(link.speeds)]
+            u[own] = force - link.S_w.T @ self.n[i] - link.S_v.T @ self.f[i]
+            P[:, own] = self._felt(cluster, i, place, (N_S, F_S), H_c)
+            self._carry(i, (self.I[i], self.H[i], self.M[i]), (self.n[i], self.f[i]))
+        H_c += ca.diag(self.armature[speeds])
+        factor = Factor.of(symmetric(ca.densify(Theta.T @ (H_c @ Theta))))  # (D14)
+        U, u = ca.densify(P @ Theta), ca.densify(Theta.T @ u)
+        N_U, F_U = U[:3, :], U[3:, :]
+        if carrier != ROOT and Theta.shape[1]:
+            G_N, G_F, y = factor.solve(N_U.T), factor.solve(F_U.T), factor.solve(u)
+            self.I[carrier] = symmetric(self.I[carrier] - N_U @ G_N)
+            self.H[carrier] = self.H[carrier] - N_U @ G_F
+            self.M[carrier] = symmetric(self.M[carrier] - F_U @ G_F)
+            self.n[carrier] = self.n[carrier] + N_U @ y
+            self.f[carrier] = self.f[carrier] + F_U @ y
+        return _Solved(cluster, speeds, Theta, N_U, F_U, factor, u)
+
+    def _own_part(self, speeds: list[int]) -> SX:
+        """Theta_c: the rows of a cluster's speeds, and the columns that they mention."""
+        rows = self.Theta_0[speeds, :]
+        return rows[:, sorted(set(rows.sparsity().get_col()))]
+
+    def _felt(
+        self, cluster: Cluster, link: int, place: dict[int, int], wrench: tuple[SX, SX], H_c: SX
+    ) -> SX:
+        """Put momenta of a link, as those before it feel them, into H_c; return the carrier's."""
+        n, f = wrench
+        columns = [place[j] for j in self.tree.links[link].speeds]
+        while link in cluster:
+            own = self.tree.links[link]
+            rows = [place[j] for j in own.speeds]
+            block = own.S_w.T @ n + own.S_v.T @ f
+            H_c[rows, columns] = block
+            H_c[columns, rows] = block.T
+            f = own.rotation.outward(f)
+            n = own.rotation.outward(n) + skew(own.p) @ f
+            link = own.parent
+        return ca.vertcat(n, f)
+
+    def _carry(self, i: int, inertia: tuple[SX, SX, SX], wrench: tuple[SX, SX]) -> None:
+        link = self.tree.links[i]
+        if link.parent != ROOT:
+            felt = carried_inward(link, inertia, wrench)
+            for sums, part in zip((self.I, self.H, self.M, self.n, self.f), felt, strict=True):
+                sums[link.parent] = sums[link.parent] + part
+
+    def _inward_alone(self, cluster: Cluster) -> _Solved:
+        """A link whose joint is free: (D5), on the link's own side."""
+        i = cluster[0]
+        link, I, H, M = self.tree.links[i], self.I[i], self.H[i], self.M[i]
+        speeds = list(link.speeds)
+        N_S, F_S = I @ link.S_w + H @ link.S_v, H.T @ link.S_w + M @ link.S_v
+        D = symmetric(link.S_w.T @ N_S + link.S_v.T @ F_S) + ca.diag(self.armature[speeds])
+        factor = Factor.of(D)
+        u = self.forces[speeds] - link.S_w.T @ self.n[i] - link.S_v.T @ self.f[i]
+        G_N, G_F = factor.solve(N_S.T), factor.solve(F_S.T)
+        I_a, H_a, M_a = symmetric(I - N_S @ G_N), H - N_S @ G_F, symmetric(M - F_S @ G_F)
+        if link.turns_only and ca.is_equal(self.armature[speeds], SX(0), 1):
+            I_a, H_a = without_axis(I_a, H_a)
+        y = factor.solve(u)
+        self._carry(i, (I_a, H_a, M_a), (self.n[i] + N_S @ y, self.f[i] + F_S @ y))
+        return _Solved(cluster, speeds, SX.eye(link.k), N_S, F_S, factor, u, alone=True)
+
+    def _outward(self, solved: list[_Solved]) -> SX:
+        w_dot: dict[int, SX] = {ROOT: SX.zeros(3)}
+        a: dict[int, SX] = {ROOT: SX.zeros(3)}
+        v_dot = SX.zeros(self.tree.v.shape[0])
+        for cluster in solved:
+            first = self.tree.links[cluster.links[0]]
+            w, at = w_dot[first.parent], a[first.parent]
+            if cluster.alone:
+                w, at = first.rotation.inward(w), first.rotation.inward(at + cross(w, first.p))
+            nu_dot = cluster.factor.solve(cluster.u - cluster.N_U.T @ w - cluster.F_U.T @ at)
+            v_dot[cluster.speeds] = ca.densify(cluster.Theta @ nu_dot)  # (D14)
+            for i in cluster.links:
+                link = self.tree.links[i]
+                own = v_dot[list(link.speeds)]
+                w, at = w_dot[link.parent], a[link.parent]
+                w_dot[i] = link.rotation.inward(w) + link.S_w @ own
+                a[i] = link.rotation.inward(at + cross(w, link.p)) + link.S_v @ own
+        return v_dot

@@ -1,0 +1,171 @@
+"""The self-check at derive: silent on what is right, loud on what is not."""
+
+import math
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.symbolic import self_check
+from axode.symbolic.functions import function_graph
+from axode.symbolic.spatial import SX
+from random_mechanisms import MECHANISMS, chain
+
+# Rounding leaves 1e-12 at most on these; the check raises at 1e-9.
+QUIET = 1e-10
+
+
+@pytest.mark.parametrize("name", ax.gallery.NAMES)
+def test_it_stays_quiet_at_a_tenth_of_its_tolerance(name, monkeypatch):
+    """At its own tolerance it watches whatever any test derives."""
+    monkeypatch.setattr(self_check, "AGREEMENT", QUIET)
+    ax.gallery.build(name).derive()
+
+
+@pytest.mark.parametrize("name", ["arm", "car", "platform", "shaken_pendulum", "vehicle_4"])
+def test_functions_are_checked_when_they_are_built(name, monkeypatch):
+    monkeypatch.setattr(self_check, "AGREEMENT", QUIET)
+    equations = MECHANISMS[name]().derive()
+    for function in self_check.CHECKED:
+        function_graph(equations, function, fixed=False)
+
+
+def spoiled(name, monkeypatch, spoil):
+    """Derive a mechanism whose system was changed behind the description's back."""
+    from axode.symbolic import equations
+
+    build = equations.build_system
+
+    def build_wrong(*arguments):
+        system = build(*arguments)
+        return spoil(system) or system
+
+    monkeypatch.setattr(equations, "build_system", build_wrong)
+    return MECHANISMS[name]().derive()
+
+
+def test_a_lost_inertia_is_seen_and_named(monkeypatch):
+    def spoil(system):
+        system.regrouped[-1].tensor[2, 2] *= 1.001
+
+    last = MECHANISMS["arm"]().derive().speeds[-1]
+    with pytest.raises(ax.SelfCheckFailed) as caught:
+        spoiled("arm", monkeypatch, spoil)
+    assert f"force on {last}: off by" in str(caught.value)
+    assert "self_check=False" in str(caught.value) and "report" in str(caught.value)
+    assert caught.value.disagreements
+
+
+@pytest.mark.parametrize("field", ["entries", "bias"])
+@pytest.mark.parametrize("name", ["four_bar", "car", "prescribed_yaw"])
+def test_a_wrong_row_is_seen_and_named(name, field, monkeypatch):
+    from dataclasses import replace
+
+    def spoil(system):
+        def wrong(row):
+            if field == "bias":
+                return replace(row, bias=row.bias + 1e-3)
+            return replace(row, entries={j: 1.001 * x for j, x in row.entries.items()})
+
+        row = system.report.kept[-1]
+        rows = tuple(wrong(r) if i == row else r for i, r in enumerate(system.rows))
+        names.append(system.rows[row].name)
+        return replace(system, rows=rows)
+
+    names: list[str] = []
+    with pytest.raises(ax.SelfCheckFailed) as caught:
+        spoiled(name, monkeypatch, spoil)
+    assert f"row {names[0]}" in str(caught.value)
+
+
+def test_a_moved_frame_is_seen(monkeypatch):
+    def spoil(system):
+        pose = system.tree.body_pose["link3"]
+        pose.p[0] += 1e-6
+
+    with pytest.raises(ax.SelfCheckFailed, match="position of body 'link3'"):
+        monkeypatch.setitem(MECHANISMS, "chain", lambda: chain(5))
+        spoiled("chain", monkeypatch, spoil)
+
+
+@pytest.mark.parametrize("function", self_check.CHECKED)
+def test_a_wrong_function_is_seen(function):
+    equations = MECHANISMS["platform"]().derive()
+    attribute = {"mass_matrix": "I"}.get(function, function)
+    right = getattr(equations, attribute)
+    equations.__dict__[attribute] = right + 1e-4 * SX.ones(right.shape)
+    with pytest.raises(ax.SelfCheckFailed, match=f"{function}, motion of"):
+        function_graph(equations, function, fixed=False)
+
+
+def test_it_can_be_switched_off(monkeypatch):
+    monkeypatch.setattr(self_check, "AGREEMENT", 0.0)
+    mechanism = MECHANISMS["arm"]()
+    with pytest.raises(ax.SelfCheckFailed):
+        mechanism.derive()
+    equations = mechanism.derive(self_check=False)
+    function_graph(equations, "forward_dynamics", fixed=False)
+
+
+def two_links(axis, **placement):
+    bot = ax.Mechanism("two links")
+    parent = bot.ground
+    for i, (turn, place) in enumerate((("z", {}), (axis, placement))):
+        link = bot.add_body(f"link{i}", mass=1.0, com=(0.1, 0.05, 0.02), inertia=(0.01, 0.02, 0.03))
+        bot.add_joint(f"joint{i}", ax.Revolute(turn), parent=parent, child=link, **place)
+        parent = link
+    return bot
+
+
+@pytest.mark.parametrize("e", [10.0**-k for k in range(4, 16)])
+def test_nearly_parallel_axes_are_right_or_refused(e):
+    """Axes that differ by e: whatever `derive` returns satisfies the oracle."""
+    try:
+        equations = two_links((math.sin(e), 0.0, math.cos(e)), at=(0.4, 0.1, 0.1)).derive()
+    except ax.SelfCheckFailed:
+        return
+    function_graph(equations, "forward_dynamics", fixed=False)
+
+
+# parts that the oracle showed to be wrong --------------------------------------------------------
+
+
+def ball_on_plate(turn):
+    """A ball that may slide one way, on a plate whose frame is turned and whose joint is not."""
+    bot = ax.Mechanism("ball on a plate")
+    plate = bot.add_body("plate", mass=4.0, inertia=(0.4, 0.4, 0.7))
+    ball = bot.add_body("ball", mass=1.0, com=(0.01, 0.02, 0.0), inertia=(0.01, 0.012, 0.013))
+    bot.add_joint("tilt", ax.Revolute("x"), parent=bot.ground, child=plate,
+                  child_rotation=(0.0, 0.0, turn))  # fmt: skip
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=ball)
+    bot.add_contact("skin", ax.Ball(0.1, lateral="free"), body=ball, ground=plate)
+    bot.home({"base.z": 0.1, "tilt": 0.2})
+    return bot
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.7])
+def test_a_ball_slides_along_the_ground_bodys_own_axes(turn):
+    """The direction that may not slip is x of the plate, however the plate hangs on its joint."""
+    equations = ball_on_plate(turn).derive()
+    from axode.oracle.dynamics import Oracle
+
+    state = equations.self_check.states[0]
+    rows = Oracle(equations.system.mechanism).rows(state.q, state.v)
+    mine = np.array(equations.system.all_rows_function(state.q, 0.0, []))
+    np.testing.assert_allclose(mine, rows.A, atol=1e-12)
+
+
+def test_inverse_dynamics_of_motors_that_repeat_each_other_and_do_not_suffice():
+    """Two motors on one axle of a vehicle with more freedoms: efforts are weighed."""
+    bot = ax.Mechanism("two motors on a wheel")
+    body = bot.add_body("body", mass=3.0, inertia=(0.1, 0.1, 0.1))
+    wheel = bot.add_body("wheel", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("lift", ax.Prismatic("x"), parent=bot.ground, child=body)
+    bot.add_joint("axle", ax.Revolute("y"), parent=body, child=wheel)
+    for name in ("one", "two"):
+        bot.add_motor(name, "axle")
+    model = bot.derive().compile("interpreter")
+    u = model.inverse_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 2.0])
+    np.testing.assert_allclose(u, [0.1, 0.1])
+    u = model.inverse_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 2.0], weights=[1.0, 3.0])
+    np.testing.assert_allclose(u, [0.15, 0.05])

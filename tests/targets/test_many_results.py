@@ -1,0 +1,82 @@
+"""Functions with many results: the same numbers, and code that does not grow with them."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from axode.codegen import kernel, lowering
+from axode.codegen.llvm import CompiledFunction
+from axode.codegen.lowering import MOST_STORES
+from axode.codegen.tape import Tape
+
+SIZE = 27  # of a square matrix: more entries than are stored one by one, and no multiple of eight
+SAMPLES = 21  # no multiple of any number of lanes
+LANES = (1, 2, 4, 8)
+DIGITS = 1e-15  # products and sums of two numbers of size one, rounded in another order
+
+
+def matrices() -> Tape:
+    """A symmetric matrix with zeros, one of inputs and constants alone, a long input, a number."""
+    x, y = ca.SX.sym("x", SIZE), ca.SX.sym("y", SIZE * SIZE)
+    full = ca.densify(ca.diag(ca.sin(x)) + ca.tril(x @ x.T, False) + ca.tril(x @ x.T, False).T)
+    full[0, 3:] = 0
+    plain = ca.diag(x) + ca.SX.eye(SIZE)
+    plain[1:, 0] = 2.5
+    plain[0, 1:] = x[1:].T
+    outputs = [full, ca.densify(plain), 3 * y, ca.sum1(y)]
+    function = ca.Function("f", [x, y], outputs, ["x", "y"], ["full", "plain", "three", "sum"])
+    return Tape.from_casadi(function)
+
+
+@pytest.fixture(scope="module")
+def tape() -> Tape:
+    return matrices()
+
+
+def samples(tape, count):
+    rng = np.random.default_rng(3)
+    return [rng.uniform(-1, 1, size=(count, *port.shape)) for port in tape.inputs]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("lanes", LANES)
+def test_all_widths_agree_with_numpy(tape, lanes, cut, monkeypatch):
+    if cut:
+        for place in ("kernel", "packed"):
+            monkeypatch.setattr(
+                f"axode.codegen.{place}.plan",
+                lambda t, **uncut: lowering.plan(t, **uncut or {"longest": 100, "chunk": 300}),
+            )
+    monkeypatch.setenv("AXODE_CACHE", "off")
+    arrays = samples(tape, SAMPLES)
+    expected = tape.evaluate(*arrays)
+    compiled = CompiledFunction(tape, lanes=lanes)
+    for got, right in zip(compiled(*arrays), expected, strict=True):
+        np.testing.assert_allclose(got, right, rtol=0, atol=SIZE * DIGITS)
+    for got, right in zip(compiled(*(a[4] for a in arrays)), expected, strict=True):
+        np.testing.assert_allclose(got, right[4], rtol=0, atol=SIZE * DIGITS)
+
+
+@pytest.mark.parametrize("count", [1, SAMPLES])
+def test_results_may_overwrite_what_they_are_computed_from(count):
+    """The first result needs the input that the last one overwrites."""
+    x = ca.SX.sym("x", MOST_STORES + 5)
+    tape = Tape.from_casadi(ca.Function("turned", [x], [x[::-1] * 2 + ca.sum1(x)]))
+    array = samples(tape, count)[0]
+    expected = tape.evaluate(array)[0]
+    CompiledFunction(tape)(array, out=array)
+    np.testing.assert_allclose(array, expected, rtol=0, atol=len(array[0]) * DIGITS)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_the_code_does_not_grow_with_the_results(lanes):
+    """A result more costs an entry of a table, not instructions."""
+
+    def lines(size: int) -> int:
+        x = ca.SX.sym("x")
+        tape = Tape.from_casadi(ca.Function("eye", [x], [ca.densify(x * ca.SX.eye(size))]))
+        return kernel.module(tape, lanes).count("\n")
+
+    assert lines(64) == lines(96) < 500
