@@ -196,7 +196,9 @@ def test_a_run_stops_where_it_is_told_to(capsys):
 
 def test_a_run_that_fails_is_told_and_kept(tmp_path, capsys):
     file = tmp_path / "run.npz"
-    arguments = ["simulate", "four_bar", "--time", "1", "--parameter", "m2=-1", "--out", str(file)]
+    # an input that has no value after half a second
+    formula = "tau=log(0.5 - t)"
+    arguments = ["simulate", "four_bar", "--time", "1", "--input", formula, "--out", str(file)]
     found = told(capsys, *arguments, code=1)
     assert "failed" in found["status"]
     assert "failed" in found["error"]

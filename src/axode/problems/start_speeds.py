@@ -20,8 +20,8 @@ from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
 
 Array = npt.NDArray[np.float64]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
-GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
 UNTOLD = 1e9  # speed that a unit independent one may cause: beyond, these are singular
+GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
 IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
 

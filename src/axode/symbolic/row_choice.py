@@ -136,7 +136,10 @@ def repartitioned(
     report = system.report
     if rows.chosen != report.kept:
         dropped = describe_dropped(list(system.rows), report, rows.scales, kept)
-        report = replace(report, kept=rows.chosen, dropped=dropped)
+        loose = tuple(r for r in {*report.loose, *report.kept} if r not in rows.chosen)
+        report = replace(
+            report, kept=rows.chosen, dropped=dropped, loose=loose if report.loose else ()
+        )
     # an entry may vanish here by chance: where it can be seen is judged from all samples
     report = replace(
         report, matrices=(here, *usual), null_bases=(rows.null_space,), home_matrix=(here,)
