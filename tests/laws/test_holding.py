@@ -81,3 +81,21 @@ def test_motors_that_repeat_each_other_on_a_floating_base_share_their_effort():
     assert lighter[second] / lighter[first] == pytest.approx(16 * even[second] / even[first])
     total = gear * even[first] + 2 * even[second]
     assert gear * lighter[first] + 2 * lighter[second] == pytest.approx(total)
+
+
+def test_results_go_where_they_are_wanted():
+    """One function gives inputs and residual; the array that was handed over holds the inputs."""
+    model = floating_arms("floating", ["elbow0"]).derive().compile("interpreter")
+    rng = np.random.default_rng(2)
+    q = np.tile(model.home, (3, 1))
+    nu, nu_dot = rng.normal(size=(2, 3, len(model.independent)))
+    expected, missing = model.inverse_dynamics(q, nu, nu_dot, residual=True)
+    np.testing.assert_array_equal(
+        missing, model.evaluate("inverse_residual", {"q": q, "nu": nu, "nu_dot": nu_dot})
+    )
+    out = np.empty_like(expected)
+    with pytest.warns(ax.UnderactuatedMotion, match="is missing on"):
+        assert model.inverse_dynamics(q, nu, nu_dot, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    with pytest.raises(ax.InvalidArgument, match="shape"):
+        model.inverse_dynamics(q, nu, nu_dot, out=np.empty((3, 1)))
