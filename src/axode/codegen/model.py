@@ -150,9 +150,15 @@ class Model:
         whole = self._evaluate("inverse_solution", values, rest)
         inputs = len(self.inputs)
         solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
-        if "out" in options:
-            options["out"][...] = solved
-            solved = options["out"]
+        out = options.get("out")
+        if out is not None:
+            if (out.shape, out.dtype) != (solved.shape, solved.dtype):
+                raise InvalidArgument(
+                    "inverse_dynamics: out for 'inverse_dynamics' must be a writable C-contiguous "
+                    f"{solved.dtype} array of shape {solved.shape}."
+                )
+            out[...] = solved
+            solved = out
         return solved, missing, whole[..., -1].max(initial=0.0)
 
     def _warn_if_short(self, missing: Array, size: Any) -> None:

@@ -157,9 +157,14 @@ class RecursiveFormulation(AbstractFormulation):
         system = self.system
         if not system.is_tree:
             return self._coupled_hold(held, force)
+        order = list(system.complement.base.independent)  # of the speeds that force belongs to
+        on_tree = SX.zeros(force.shape)
+        on_tree[order] = force
+        fixed = [order[j] for j in held]
+        armature = system.forces.armature
         by_links = holding_forces(
-            system.still_tree, system.regrouped, system.forces.armature, force, set(held)
-        )[held]
+            system.still_tree, system.regrouped, armature, on_tree, set(fixed)
+        )[fixed]
         if _longest_path(system.tree) > ALWAYS_ARTICULATED:
             return by_links
         return min((super().hold(held, force), by_links), key=self._operations)
