@@ -17,7 +17,7 @@ from axode.problems.steps import RUNNING
 ASK_LATER = 4.0  # times the count of steps, where the answer was to go on
 WORTH = 5000  # explicit steps still to come that are worth an implicit method
 REVIEW = 40  # implicit steps after which their length is compared with that of explicit ones
-PRICE = 20.0  # explicit steps that take as long as an implicit one
+PRICE = 20.0  # explicit steps that take as long as an implicit one of a few coordinates
 
 
 @dataclass(frozen=True)
