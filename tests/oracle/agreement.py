@@ -11,7 +11,7 @@ import numpy as np
 import axode as ax
 from axode.oracle.dynamics import Oracle
 from axode.symbolic.equations import Equations
-from axode.symbolic.self_check import EXPLAINED, SelfCheck
+from axode.symbolic.self_check import EXPLAINED, INSTANT, SelfCheck
 
 # Everything but a defect: the description is wrong, does not close or does not move.
 REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
@@ -88,7 +88,7 @@ def function_errors(equations: Equations, check: SelfCheck) -> dict[str, float]:
     for i, state in enumerate(check.states):
         nu = state.v[list(system.independent)]
         direct, inertia = (np.array(x) for x in function(
-            state.q, nu, state.u, check.instant, system.defaults))  # fmt: skip
+            state.q, nu, state.u, INSTANT, system.defaults))  # fmt: skip
         for key, name, values in (("direct", "forward_dynamics", direct.ravel()),
                                   ("inertia", "mass_matrix", inertia.ravel())):  # fmt: skip
             found = check.function_errors(i, name, values, nu)
@@ -106,10 +106,10 @@ def body_errors(equations: Equations, check: SelfCheck) -> dict[str, float]:
     for state in check.states:
         nu = state.v[list(system.independent)]
         mine, inertia = (np.array(x) for x in function(
-            state.q, nu, state.u, check.instant, system.defaults))  # fmt: skip
+            state.q, nu, state.u, INSTANT, system.defaults))  # fmt: skip
         if not inertia.size or np.linalg.cond(inertia) > WELL_CONDITIONED:
             continue
-        solution = oracle.solve(state.q, state.v, state.u, check.instant, kept)
+        solution = oracle.solve(state.q, state.v, state.u, INSTANT, kept)
         if solution.condition > WELL_CONDITIONED:
             continue
         scale = max(1.0, float(np.abs(solution.v_dot).max(initial=0.0)))

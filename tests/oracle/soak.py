@@ -87,14 +87,16 @@ def main() -> int:
     """Run, print and record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--start", type=int, default=0, help="number of the first mechanism")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     started, found = time.perf_counter(), []
     with ProcessPoolExecutor(options.jobs) as pool:
-        starts = range(0, options.count, CHUNK)
-        futures = [pool.submit(judge_range, n, min(n + CHUNK, options.count)) for n in starts]
+        last = options.start + options.count
+        starts = range(options.start, last, CHUNK)
+        futures = [pool.submit(judge_range, n, min(n + CHUNK, last)) for n in starts]
         for future in as_completed(futures):
             for record in future.result():
                 found.append(record)
