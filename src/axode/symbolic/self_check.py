@@ -24,6 +24,7 @@ from axode.symbolic.system import System
 
 Array = npt.NDArray[Any]
 AGREEMENT = 1e-9  # of the terms of each sum; rounding leaves 1e-15 to 1e-12
+ROUNDED = 100.0  # times what dropped rows contradict: lever arms and spins make so much of it
 SLACK = 10.0  # on what open loops and rows that are only nearly dependent add to a bias
 # The best of solvers leaves 1e-13 of the largest forces in every equation, small ones included:
 # so much of them counts that AGREEMENT allows this.
@@ -77,7 +78,26 @@ class SelfCheck:
             ],
         )
         self.instant = INSTANT
+        self._residual = ca.Function(
+            "residual", arguments, [column_of([r.residual for r in rows if r.residual is not None])]
+        )
         self.states = self._choose_states()
+        self.agreement = max(AGREEMENT, ROUNDED * max(map(self._contradiction, self.states)))
+
+    def _contradiction(self, state: State) -> float:
+        """By how much rows that were dropped contradict the others, as rounded numbers make them.
+
+        Rows hold of closed loops: where one is open, others differ by as much.
+        """
+        if not self.system.report.dropped:
+            return 0.0
+        A, b, _ = self._rows_at(state.q, state.v)
+        rates = np.abs(A @ state.v - b).max(initial=0.0) / max(1.0, np.abs(state.v).max())
+        if any(row.kind == "prescribed" for row in self.system.rows):
+            return float(rates)  # at another instant than the sample's
+        residual = self._residual(state.q, state.v, INSTANT, self.system.defaults)
+        gap = np.abs(np.array(ca.DM(residual))).max(initial=0.0) / self.system.assembly.extent
+        return float(max(rates, gap))
 
     def _choose_states(self) -> list[State]:
         system, generator = self.system, np.random.default_rng(0)
@@ -116,7 +136,7 @@ class SelfCheck:
     def _refuse(self, found: Sequence[Disagreement]) -> None:
         worst: dict[str, float] = {}
         for item in found:
-            if not item.error <= AGREEMENT:  # which is also how NaN comes here
+            if not item.error <= self.agreement:  # which is also how NaN comes here
                 error = np.inf if np.isnan(item.error) else item.error
                 worst[item.what] = max(error, worst.get(item.what, 0.0))
         if worst:
