@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from axode.mechanism.bodies import GROUND
-from axode.mechanism.expressions import Scalar, evaluate
+from axode.mechanism.expressions import Scalar, evaluate, numeric
 from axode.mechanism.geometry import Vector, rotation_matrix
 from axode.mechanism.joints import (
     AbstractJoint,
@@ -34,6 +34,7 @@ from axode.symbolic.spatial import SX, is_constant, vector
 Values = dict[str, SX]
 ROOT = -1  # the ground's link index
 FROM_BELOW = -0.5  # z of axes that frames are turned to from -z
+UNIT_ROUNDING = 4e-16  # of the length of a unit vector made by a formula
 REACH = 10.0  # distances between two joints that a link's frame may stand away from them
 
 
@@ -101,12 +102,16 @@ def symbolic_vector(v: Vector, values: Values) -> SX:
 
 
 def unit_vector(v: Vector, values: Values) -> SX:
-    """A unit vector; its length is made exactly one where it is a number."""
+    """A unit vector; its length is made one if it is not, as that of rounded numbers.
+
+    Of parameters too: a formula whose length is one at their defaults is taken as it is.
+    """
     x = symbolic_vector(v, values)
     if is_constant(x):
         n = np.array(ca.DM(x)).ravel()
         return snap_rotation(SX(n / np.linalg.norm(n)))
-    return x
+    length = math.hypot(*(numeric(entry) for entry in v))
+    return x if abs(length - 1) <= UNIT_ROUNDING else x / ca.norm_2(x)
 
 
 def placement(at: Vector, rotation: object, values: Values) -> Pose:
