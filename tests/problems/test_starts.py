@@ -88,6 +88,18 @@ def test_a_coordinate_that_is_named_stays_and_another_moves(verb):
     assert lift == pytest.approx(0.3 * math.cos(0.5), abs=1e-9)
 
 
+def test_what_a_coupling_moves_follows_what_is_named_however_far():
+    bot = ax.Mechanism("gears")
+    for name in ("motor", "wheel"):
+        body = bot.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        bot.add_joint(f"{name}_axle", ax.Revolute("z"), parent=bot.ground, child=body)
+    bot.add_gear("gear", "motor_axle", "wheel_axle", 100.0)
+    model = bot.derive().compile("interpreter")
+    state = ax.assemble(model, {"wheel_axle": 2.0})
+    assert state["wheel_axle"] == pytest.approx(2.0, abs=SAME)
+    assert state["motor_axle"] == pytest.approx(-200.0, abs=SAME)
+
+
 def test_named_coordinates_that_exclude_each_other_give_way():
     model = leaning_wheel().derive().compile()
     with pytest.warns(NotAsAsked, match=r"lean = 0\.5 was asked for|lift = 0\.3 was asked for"):

@@ -257,11 +257,23 @@ class _Closure:
         free = [k for k in named if not self.fixed[k]]
         if free and self.model.residual_rows:
             self.fixed[free] = True
-            q, error = self.solve(guess)
+            start = self._with_followers(guess)
+            q, error = self.solve(start)
             self.fixed[free] = False
-            if error <= CLOSED and np.abs(q - self._normalised(guess)).max() <= NEARBY:
+            if error <= CLOSED and np.abs(q - self._normalised(start)).max() <= NEARBY:
                 return q, error
         return self.closed(guess, tries, seed)
+
+    def _with_followers(self, q: Array) -> Array:
+        """The guess with coupled coordinates where their couplings want them, however far."""
+        coupled = [name.endswith(".coupling") for name in self.model.residual_rows]
+        if not any(coupled) or self.fixed.all():
+            return q
+        J = self.model.residual_jacobian(q, **self.options)[coupled][:, ~self.fixed]
+        r = self.model.residual(q, **self.options)[coupled]
+        q = q.copy()
+        q[~self.fixed] -= np.linalg.lstsq(J, r, rcond=1e-12)[0]
+        return q
 
     def closed(self, guess: Array, tries: int = 1, seed: int = 0) -> tuple[Array, float]:
         """A configuration near a guess at which everything vanishes, and how nearly.
