@@ -215,6 +215,15 @@ def test_coordinates_tell_the_end():
     np.testing.assert_array_equal(only.lengths, [41, 11])
 
 
+def test_runs_that_fail_alike_at_different_times_count_together():
+    alike = [
+        f"failed: singular configuration at t = {t} s, a wheel lies flat" for t in (0.25, 1e-05)
+    ]
+    many = runs.batch((3,), lengths=[11, 1, 41], statuses=[*alike, "finished"])
+    assert many.status == "2 failed: singular configuration, a wheel lies flat, 1 finished"
+    assert many.run(0).status == alike[0]
+
+
 def test_one_run_of_a_batch():
     statuses = ["finished", "stopped by event 'fall'", "finished"]
     events = [Event("fall", 0.5, 1), Event("all", 0.7), Event("hit", 0.1, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 KINDS = ("coordinate", "speed", "independent", "input", "energy", "residual", "measure", "force")
+
+WHEN = re.compile(r" at t = \S+ s\b")  # in the status of a run that failed
 
 
 def check_shapes(trajectory: Trajectory) -> None:
@@ -119,11 +122,14 @@ def count(amount: int, noun: str) -> str:
 
 
 def summary(statuses: Iterable[str]) -> str:
-    """The status all share, or how many have which."""
-    counts = Counter(statuses)
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{runs} {status}" for status, runs in counts.most_common())
+    """The status that all share, or how many have which; times are left out where they differ."""
+    alike: dict[str, list[str]] = {}
+    for status in statuses:
+        alike.setdefault(WHEN.sub("", status), []).append(status)
+    shared = {own[0] if len(set(own)) == 1 else what: len(own) for what, own in alike.items()}
+    if len(shared) == 1:
+        return next(iter(shared))
+    return ", ".join(f"{runs} {status}" for status, runs in Counter(shared).most_common())
 
 
 def plain(key: str, value: Any) -> Any:
