@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
-    "errors", "runtime", "mechanism", "symbolic", "codegen", "problems", "results", "show",
+    "errors", "disk", "runtime", "mechanism", "symbolic", "codegen", "problems", "results", "show",
     "verification", "reproduce", "cli",
 )  # fmt: skip
 

@@ -415,10 +415,10 @@ def test_what_is_no_path_is_told():
 def test_a_file_one_may_not_read_is_told(file, monkeypatch):
     path = file(SOUND)
 
-    def forbidden(self, mode):
+    def forbidden(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(files.Path, "open", forbidden)
+    monkeypatch.setattr("axode.disk.bounded.os.open", forbidden)
     assert refused(path) == (
         "cannot read rover.toml: Permission denied.\n"
         "  Ask for the right to read it, or choose another place."

@@ -132,7 +132,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         FileError: if the folder or the disk refuses.
     """
-    from axode.codegen.modelfile import write_atomically
+    from axode.disk.atomic import write_atomically
 
     write_atomically(path, text.encode())
 

@@ -50,7 +50,7 @@ class Kernels:
 
     def export(self, path: str | Path) -> tuple[Path, Path]:
         """Write `x.ptx` and `x.json`; `axode.runtime.cuda` loads them with NumPy and CuPy alone."""
-        from axode.codegen.modelfile import write_atomically
+        from axode.disk.atomic import write_atomically
 
         place = Path(path)
         if place.suffix != ".ptx":

@@ -124,12 +124,13 @@ def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
         name = record.name  # type: ignore[attr-defined]
         own = [*getattr(record, "coordinate_names", ()), *getattr(record, "speed_names", ())]
         for text in (name, *own, getattr(record, "input", None) or name):
-            fault = _name_fault(text)
+            fault = name_fault(text)
             if fault:
                 yield Fault(kind, repr(name)[1:-1], "", fault)
 
 
-def _name_fault(name: str) -> str | None:
+def name_fault(name: str) -> str | None:
+    """Say why something cannot be called so; the rule of every reader."""
     if not name or not name.isprintable():
         return f"a name must be printable text, got {name!r}"
     if name.startswith("["):  # symbols of such names would be taken for lists of symbols

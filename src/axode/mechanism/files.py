@@ -6,15 +6,15 @@ left as it was.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import re
-import shutil
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
+from axode.disk.atomic import replace_file
+from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.positions import key_lines
@@ -84,24 +84,9 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
         )
     mechanism.check()
     data = text_of(mechanism).encode()
-    target = Path(os.path.realpath(place))  # through a link, not over it
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        if target.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
-        if target.exists() and not target.is_file():  # a device or a pipe: nothing replaces it
-            target.write_bytes(data)
-            return
-        with open(draft, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
+        replace_file(place, data)
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("write", place, error)) from None
 
 
@@ -125,12 +110,9 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
 def _text(path: Path) -> str:
     """The text of a file, or an error that says why there is none."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_bounded(path, MOST_BYTES, "mechanism's file")
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("read", path, error)) from None
-    if len(data) > MOST_BYTES:
-        raise FileError(f"{path} is larger than {MOST_BYTES >> 20} MiB, as no mechanism's file is.")
     if b"\0" in data:
         raise FileError(
             f"{path} is not a text file.\n  A mechanism file is TOML or URDF, as UTF-8 text; "

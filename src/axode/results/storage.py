@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.modelfile import write_atomically
+from axode.disk.atomic import write_atomically
 from axode.errors import AxodeError, FileError, NotApplicable
 from axode.results.trajectory import Event, Trajectory
 
