@@ -126,6 +126,8 @@ def _name_faults(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
         "measure": tuple(name for name, _, _ in facts.measures),
         "function": tuple(tapes),
     }
+    if not facts.name.isprintable():
+        yield f"its name must be printable text, got {facts.name!r}"
     for kind, names in named.items():
         for name in names:
             fault = name_fault(name)

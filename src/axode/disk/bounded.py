@@ -8,10 +8,12 @@ import select
 import stat
 import time
 from os import PathLike
+from typing import IO
 
 from axode.errors import FileError
 
 PATIENCE = 5.0  # [s] without a byte from a pipe; a program that fills one is not this slow
+MAX_STREAM = 32 << 20  # bytes from a pipe or a device, which does not say how many it has
 _CHUNK = 1 << 20
 
 
@@ -36,6 +38,7 @@ def read_bounded(path: str | PathLike[str], limit: int, kind: str, start: bytes 
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         plain = stat.S_ISREG(status.st_mode)
+        limit = limit if plain else min(limit, MAX_STREAM)
         data = b""
         if not plain or status.st_size <= limit:
             data = _read(path, handle, limit, start, waits=not plain)
@@ -44,6 +47,31 @@ def read_bounded(path: str | PathLike[str], limit: int, kind: str, start: bytes 
     if len(data) > limit or (plain and status.st_size > limit):
         raise FileError(f"{path} is larger than {limit >> 20} MiB, as no {kind} is.")
     return data
+
+
+def open_plain(path: str | PathLike[str]) -> IO[bytes]:
+    """Open a file whose parts are looked up by their places, as in an archive.
+
+    Raises:
+        FileError: if it is a pipe or a device.
+        OSError: if it cannot be opened.
+        ValueError: if the path holds a zero byte.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise FileError(
+                f"cannot read '{path}': it is a pipe or a device, and this needs a plain file.\n"
+                "  Copy it to one first."
+            )
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
 
 
 def _read(

@@ -8,6 +8,7 @@ import json
 import math
 import types
 import typing
+import unicodedata
 from typing import Any, TypeVar
 
 from axode.errors import FileError
@@ -96,9 +97,16 @@ def _as_plain(hint: Any, value: Any, where: str) -> Any:
             number = math.inf
         if math.isfinite(number):
             return number
-    elif type(value) is hint and (hint is not str or value.isprintable()):
+    elif type(value) is hint and (hint is not str or _is_shown(value)):
         return value
     raise _wrong(where, _WORDS[hint], value)
+
+
+def _is_shown(text: str) -> bool:
+    """Whether text is plain to see: no control characters, halves of characters, turned lines."""
+    return text.isprintable() or all(
+        c.isprintable() or unicodedata.category(c) == "Zs" for c in text
+    )
 
 
 @functools.cache

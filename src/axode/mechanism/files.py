@@ -20,6 +20,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.positions import key_lines
 
 MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
+MAX_KEY_PARTS = 16
 
 
 def load(
@@ -55,6 +56,7 @@ def _from_toml(text: str, place: Path) -> Mechanism:
     # pydantic takes a moment to import: only those who read files wait for it
     from axode.mechanism.reading import mechanism_from
 
+    _refuse_long_keys(text, place)
     try:
         data = tomllib.loads(text)
         lines = key_lines(text)
@@ -63,6 +65,26 @@ def _from_toml(text: str, place: Path) -> Mechanism:
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
     return mechanism_from(data, lines, str(place), place.stem)
+
+
+# Dotted keys, and what could be taken for one: strings, comments, single words.
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(
+    rf"""({_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}})"""
+    r"""|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3}|#[^\n]*+|""" + _PART,
+    re.DOTALL,
+)
+
+
+def _refuse_long_keys(text: str, place: Path) -> None:
+    """Stop at keys of very many parts: the reader keeps each beginning of one, word for word."""
+    for found in _DOTTED.finditer(text):
+        if found[1]:
+            line = text.count("\n", 0, found.start()) + 1
+            raise FileError(
+                f"{place}, line {line}: a key has more than {MAX_KEY_PARTS} parts between dots, "
+                "and none of a mechanism has more than four."
+            )
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:

@@ -416,9 +416,12 @@ class Mechanism:
         Raises:
             MechanismError: if the description is wrong.
             InvalidIndependent: if the speeds named cannot describe the motion.
+            NotApplicable: if there are more joints than equations written out can serve.
         """
+        from axode.mechanism.size import require_derivable
         from axode.symbolic.equations import derive
 
+        require_derivable(self)
         return derive(self.copy(), formulation, independent)
 
     def save(self, path: str | PathLike[str]) -> None:
