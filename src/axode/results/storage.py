@@ -135,8 +135,8 @@ def _trajectory(header: dict[str, Any], time: Array, values: Array) -> Trajector
     try:
         fields = {name: header[name] for name in _FIELDS}
         events = tuple(Event(**event) for event in header["events"])
-        if not all(isinstance(event.name, str) and event.name.isprintable() for event in events):
-            raise _Damaged("an event has no name")
+        for event in events:
+            as_type(str, event.name, "the name of an event")
         kinds = dict(zip(header["names"], header["kinds"], strict=True))
         lengths = np.array(header["lengths"], dtype=np.intp)
         return Trajectory(
