@@ -78,7 +78,9 @@ class NpzFile:
             )
             shape, fortran, dtype = read_header(member)
             count = math.prod(shape)
-            if dtype.hasobject or dtype.kind not in "fiubU":
+            if dtype.hasobject:
+                raise FileError(f"'{name}': Object arrays cannot be loaded, for they may run code")
+            if dtype.kind not in "fiubU":
                 raise FileError(f"'{name}' holds {dtype}, not numbers")
             if member.tell() + count * dtype.itemsize != info.file_size:
                 raise FileError(f"'{name}' has another size than its header says")
