@@ -18,6 +18,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from axode.codegen.cache import ObjectCache, cache_directory
+from axode.codegen.emitter import LONG, compile_apart
 
 # LLVM contexts and the linker are not safe to enter from two threads. The one lock of everything
 # that compiles; a fork waits for it, because a child could never take it from a thread it lacks.
@@ -127,6 +128,13 @@ def _link_cached(name: str, entry: str, code: bytes) -> Any:
 
 
 def _compiled(name: str, ir: str) -> bytes:
+    """Object code of IR; what takes long is compiled where Ctrl-C can stop it."""
+    code = compile_apart(name, ir) if len(ir) > LONG else None
+    return compile_here(name, ir) if code is None else code
+
+
+def compile_here(name: str, ir: str) -> bytes:
+    """Object code of IR, compiled in this process."""
     context = llvm.create_context()
     module = llvm.parse_assembly(ir, context)
     module.name = name
