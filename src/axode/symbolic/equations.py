@@ -55,6 +55,10 @@ class Equations:
     of `coordinates`, `independent`, `inputs` and `parameters`.
     """
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and other processes derive the mechanism again; symbols cannot travel."""
+        return derive, (self.system.mechanism, self.formulation, self.independent)
+
     def __init__(self, system: System, formulation: str) -> None:
         self.system = system
         self.formulation = formulation
