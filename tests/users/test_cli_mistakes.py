@@ -218,6 +218,8 @@ def test_json_does_not_take_the_place_of_a_mechanism(somewhere_else, capfd):
     ],
 )
 def test_own_files_are_overwritten(capfd, command):
+    if "parquet" in command:
+        pytest.importorskip("pyarrow")
     for _ in range(2):
         assert run(command.split()) == 0, capfd.readouterr().err
 
