@@ -409,7 +409,7 @@ def test_a_folder_is_told(tmp_path):
 
 def test_what_is_no_path_is_told():
     assert refused(None) == "expected the path of a file, got None."
-    assert refused("a\0b").startswith("cannot read a\0b: embedded null byte")
+    assert refused("a\0b").startswith("cannot read a\\x00b: embedded null byte")
 
 
 def test_a_file_one_may_not_read_is_told(file, monkeypatch):

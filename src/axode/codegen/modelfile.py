@@ -46,7 +46,7 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
     Raises:
         FileError: if it cannot be read, is truncated, was changed, or is of another version.
     """
-    if target not in ("cpu", "cuda"):
+    if not isinstance(target, str) or target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
     refuse_precision(precision, target)
     data = _bytes(path)

@@ -15,6 +15,13 @@ from axode.errors import FileError
 Bytes = bytes | bytearray | memoryview
 
 
+def as_path(path: object) -> Path:
+    """The path that something is, or a `FileError` that shows what it is instead."""
+    if isinstance(path, str | PathLike):
+        return Path(path)
+    raise FileError(f"expected the path of a file, got {ascii(path)[:60]}.")
+
+
 def write_atomically(path: str | PathLike[str], data: Bytes) -> None:
     """Write beside the file, then take its place.
 
@@ -37,7 +44,7 @@ def replace_file(path: str | PathLike[str], data: Bytes) -> None:
     Raises:
         OSError: if the disk or the folder refuses; what was there before is still there.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(as_path(path)))
     status = target.stat() if target.exists() else None
     if status is not None and stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

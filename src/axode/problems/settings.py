@@ -12,12 +12,16 @@ import numpy.typing as npt
 
 from axode.codegen.library import refuse_threads
 from axode.errors import InvalidArgument, UnknownName
+from axode.problems.given import shortened
 from axode.problems.integrators import METHODS
 from axode.problems.rollouts import Place
 
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # saved unless the user says how often
 LONGEST_STEP = 1e-3  # [s] of rk4 unless given
+DISTINCT = 4  # neighbouring times that an interval has to span
+MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
+MAX_STEPS = 1e12  # of rk4: a day of a fast machine
 ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
 
 
@@ -36,7 +40,7 @@ class Settings:
     place: Place = field(default_factory=Place)
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise UnknownName("simulate", "method", self.method, METHODS)
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
@@ -44,8 +48,8 @@ class Settings:
             )
         for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and math.isfinite(value)):
-                raise InvalidArgument(f"{name}: must be a finite number, got {value!r}")
+            if value is not None and not (isinstance(value, Real) and _is_finite(value)):
+                raise InvalidArgument(f"{name}: must be a finite number, got {shortened(value)}")
         if self.duration == 0:
             raise InvalidArgument("duration: must not be zero")
         if self.threads is not None:
@@ -54,7 +58,30 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
+        self._check_possible()
         self.place.refuse(self.method, self.n_steps if self.method == "rk4" else 0)
+
+    def _check_possible(self) -> None:
+        """Refuse intervals that numbers cannot tell apart, and more samples than memory has."""
+        asked = {"duration": abs(self.duration), "save_every": self.save_every, "step": self.step}
+        latest = max(abs(self.t0), abs(self.t_end))
+        for name, value in asked.items():
+            if value is not None and value < DISTINCT * math.ulp(latest):
+                raise InvalidArgument(
+                    f"{name}: {value:g} s is too short at t = {latest:g} s, where times are "
+                    f"{math.ulp(latest):.2g} s apart; make it longer, or t0 smaller"
+                )
+        samples = 0.0 if self.save_every is None else abs(self.duration) / self.save_every
+        if samples > MAX_SAMPLES:
+            raise InvalidArgument(
+                f"save_every: {self.save_every:g} s makes {samples:.2g} samples, and at most "
+                f"{MAX_SAMPLES:g} are kept; make it longer"
+            )
+        if self.method == "rk4" and self.n_steps > MAX_STEPS:
+            raise InvalidArgument(
+                f"step: {self.length:g} s makes {self.n_steps:.2g} steps, and at most "
+                f"{MAX_STEPS:g} are done; make it longer, or the duration shorter"
+            )
 
     @property
     def t_end(self) -> float:
@@ -95,3 +122,10 @@ class Settings:
         count = max(0, math.ceil(abs(self.duration) / every - ROUNDING) - 1)
         times = self.t0 + self.way * every * np.arange(count + 1)
         return np.append(times, self.t_end)
+
+
+def _is_finite(value: Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number larger than any float
+        return False

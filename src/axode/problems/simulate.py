@@ -14,7 +14,7 @@ import numpy.typing as npt
 from axode.codegen.model import Model
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.problems.dropped import missed_rows
-from axode.problems.given import refuse_no_model, seconds
+from axode.problems.given import number, refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
@@ -73,7 +73,7 @@ def simulate(
     """
     refuse_no_model("simulate", model)
     settings = Settings(method, seconds("t0", t0), seconds("duration", duration), step, save_every,
-                        float(rtol), float(atol), threads,
+                        number("rtol", rtol), number("atol", atol), threads,
                         Place.of(model, target, precision))  # fmt: skip
     model = model.on_cpu()  # starts and records are computed there
     watches = checked_watches(events)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.library import SymbolicLibrary
-from axode.codegen.model import Model, Options
+from axode.codegen.model import Model, Options, as_numbers
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.problems.assemble import State, assembled
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
@@ -22,12 +22,17 @@ SINGULAR = 1e-12  # pivot below which speeds divide by rounding errors
 def parameter_values(model: Model, given: Any) -> Array | None:
     """Parameter values, (*batch, size), if the model's are free."""
     if not model.parameters or model.facts.fixed:
-        if given:
+        if given is not None and (not isinstance(given, Mapping) or given):
             raise InvalidArgument(
                 "this model's parameters are fixed; compile(parameters='free') to change them"
                 if model.parameters else f"model '{model.name}' has no parameters")  # fmt: skip
         return None
     values = model.parameter_vector(given)
+    if not values.ndim or values.shape[-1] != len(model.parameters):
+        raise InvalidArgument(
+            f"parameters: expected values by name, of {', '.join(model.parameters)}, got shape "
+            f"{values.shape}"
+        )
     if not np.isfinite(values).all():
         worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
         raise InvalidArgument(f"parameter '{list(model.parameters)[worst]}': must be finite")
@@ -40,7 +45,7 @@ def _named_start(start: Any) -> dict[str, Array]:
             "start: expected coordinates, speeds and measures by name, a State of assemble, or "
             f"(q, nu), got {start!r}"
         )
-    arrays = {name: np.asarray(value, dtype=float) for name, value in (start or {}).items()}
+    arrays = {name: as_numbers(f"start '{name}'", value) for name, value in (start or {}).items()}
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise InvalidArgument(f"start '{name}': must be finite")

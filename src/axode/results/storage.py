@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from axode.disk.atomic import write_atomically
+from axode.disk.atomic import as_path, write_atomically
 from axode.disk.bounded import open_plain
 from axode.disk.npz import UNREADABLE, NpzFile, check_expansion
 from axode.disk.typed import as_type, parse_json
@@ -77,7 +77,7 @@ class _Damaged(Exception):
 
 def _format(path: str | PathLike[str]) -> Any:
     formats = {".npz": (_to_npz, _from_npz), ".parquet": (_to_parquet, _from_parquet)}
-    suffix = Path(path).suffix.lower()
+    suffix = as_path(path).suffix.lower()
     if suffix not in formats:
         raise FileError(
             f"'{path}': a trajectory's file ends in .npz or .parquet.\n"

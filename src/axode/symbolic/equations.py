@@ -38,10 +38,19 @@ def derive(
     mechanism: Mechanism, formulation: str = "recursive", independent: Sequence[str] | None = None
 ) -> Equations:
     """Check a mechanism and derive its equations; see `Mechanism.derive`."""
-    if formulation not in FORMULATIONS:
+    if not isinstance(formulation, str) or formulation not in FORMULATIONS:
         raise UnknownName("axode", "formulation", formulation, FORMULATIONS)
     if isinstance(independent, str):
         raise InvalidArgument(f"independent takes a list of names, got the text '{independent}'")
+    if independent is not None:
+        try:
+            sound = all(isinstance(name, str) for name in independent)
+        except TypeError:
+            sound = False
+        if not sound:
+            raise InvalidArgument(
+                f"independent takes a list of names of speeds, got {independent!r:.200}"
+            )
     mechanism.check()
     system = build_system(mechanism, independent)
     check_inertia(system)
