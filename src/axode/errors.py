@@ -124,6 +124,10 @@ class UnderactuatedMotion(UserWarning):
     """A motion that the actuators cannot produce; the nearest forces are returned."""
 
 
+class RunsFailed(UserWarning):
+    """Runs of a batch that could not go on; the others are as they should be."""
+
+
 class NotAnEquilibrium(UserWarning):
     """A linear model about a state that does not last."""
 
