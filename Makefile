@@ -22,7 +22,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-lowest lint format bench docs lock clean distclean
+.PHONY: help demo test test-lowest soak lint format bench docs lock clean distclean
 
 help:  ## say what there is to make
 	@echo "make TARGET, where TARGET is"
@@ -47,6 +47,9 @@ test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (
 	  $$($(PYTHON) -c '$(LOWEST_PINS)') pytest hypothesis mpmath packaging
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check list
 	PYTHONPATH=src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
+
+soak: $(STAMP)  ## the fuzzers, ten minutes each: files, model files, command lines
+	$(BIN)/python -m tests.soak $(ARGS)
 
 lint: $(STAMP)  ## style, format and types, in seconds
 	$(BIN)/ruff check .

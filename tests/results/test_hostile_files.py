@@ -236,3 +236,15 @@ def test_names_of_columns_are_printable(tmp_path):
     with pytest.raises(ax.FileError, match="expected printable text") as caught:
         Trajectory.load(path)
     assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", [b"(", b"'", b"{", b"\xff", b"\n", b"L"])
+def test_headers_that_cannot_be_parsed(tmp_path, damage):
+    """NumPy reads them as Python's words: a bracket that stays open is a TokenError."""
+    path = tmp_path / "run.npz"
+    sound = zeros(0)
+    for place in range(10, len(sound), 7):
+        header_of_time = sound[:place] + damage + sound[place + 1 :]
+        bomb(path, {storage.KEY: header(runs.one()), "time": header_of_time, "values": sound}, 0)
+        with pytest.raises(ax.FileError):
+            Trajectory.load(path)

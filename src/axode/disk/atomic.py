@@ -22,6 +22,19 @@ def as_path(path: object) -> Path:
     raise FileError(f"expected the path of a file, got {ascii(path)[:60]}.")
 
 
+def system_path(path: object) -> Path:
+    """A path that the system takes.
+
+    Raises:
+        FileError: if it is none.
+        ValueError: if it holds a zero byte, in the same words on every version of Python.
+    """
+    found = as_path(path)
+    if "\0" in str(found):
+        raise ValueError("embedded null byte")
+    return found
+
+
 def write_atomically(path: str | PathLike[str], data: Bytes) -> None:
     """Write beside the file, then take its place.
 
@@ -44,7 +57,7 @@ def replace_file(path: str | PathLike[str], data: Bytes) -> None:
     Raises:
         OSError: if the disk or the folder refuses; what was there before is still there.
     """
-    target = Path(os.path.realpath(as_path(path)))
+    target = Path(os.path.realpath(system_path(path)))
     status = target.stat() if target.exists() else None
     if status is not None and stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -10,7 +10,7 @@ import time
 from os import PathLike
 from typing import IO
 
-from axode.disk.atomic import as_path
+from axode.disk.atomic import system_path
 from axode.errors import FileError
 
 PATIENCE = 5.0  # [s] without a byte from a pipe; a program that fills one is not this slow
@@ -34,7 +34,7 @@ def read_bounded(path: str | PathLike[str], limit: int, kind: str, start: bytes 
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(
-        as_path(path), flags
+        system_path(path), flags
     )  # without O_NONBLOCK a pipe that nobody fills is waited for
     try:
         status = os.fstat(handle)
@@ -61,7 +61,7 @@ def open_plain(path: str | PathLike[str]) -> IO[bytes]:
         ValueError: if the path holds a zero byte.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    handle = os.open(as_path(path), flags)
+    handle = os.open(system_path(path), flags)
     try:
         mode = os.fstat(handle).st_mode
         if stat.S_ISDIR(mode):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from typing import IO, Any
@@ -32,6 +33,7 @@ UNREADABLE = (
     SyntaxError,
     MemoryError,
     RecursionError,
+    tokenize.TokenError,
 )
 
 AnyArray = npt.NDArray[Any]
