@@ -13,10 +13,35 @@ import axode as ax
 MAGIC, PREFIX, DIGEST = b"axode-model\n", struct.Struct("<II"), 32
 TAPE_MAGIC = b"axode-tape\n"
 JUNK: list[Any] = [
-    None, True, -1, 0, 3, 2**31, 2**63, 10**400, 0.5, float("nan"), float("inf"), -1e308, "", "q",
-    "[", "\x1b[31mred", "x\n", "\ud800", "a" * 5000, [], [[]], {}, {"a": 1}, [0] * 1000, "nu",
-    [["q", [2]]], "forward_dynamics", [1e9],
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    3,
+    2**31,
+    2**63,
+    10**400,
+    0.5,
+    float("nan"),
+    float("inf"),
+    -1e308,
+    "",
+    "q",
+    "[",
+    "\x1b[31mred",
+    "x\n",
+    "\ud800",
+    "a" * 5000,
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    [0] * 1000,
+    "nu",
+    [["q", [2]]],
+    "forward_dynamics",
+    [1e9],
+]
 Path = tuple[str | int, ...]
 
 

@@ -157,8 +157,13 @@ warnings.simplefilter("always")
 from tests.targets.test_cache import arm, run
 print(run(arm()).shape)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                          cwd=Path(__file__).parents[2])  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+    )
     assert done.returncode == 0, done.stderr
     assert "there is no home folder; set AXODE_CACHE" in done.stderr
 

@@ -86,8 +86,13 @@ thread.join()
 
 def test_many_ports_do_not_reach_the_stack():
     """A table of 600 000 addresses ended the process, or wrote over another thread's arrays."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(CRASH)], capture_output=True,
-                          text=True, timeout=120, cwd=Path(__file__).parents[2])  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(CRASH)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+    )
     assert (done.returncode, done.stdout) == (0, "TapeFileError\n" * 2), done.stderr[-2000:]
 
 
@@ -148,7 +153,7 @@ CRAFTED = {
         "values that do not exist",
     ),
     "an escape sequence": (lambda t: replace(t, name="\x1b[2J"), "expected printable text"),
-}  # fmt: skip
+}
 
 
 def _with_unused(t: Tape) -> np.ndarray:

@@ -14,10 +14,32 @@ import axode as ax
 from axode import gallery
 
 JUNK: list[Any] = [
-    np.zeros(0), "text", 1e-15, 1e-18, 1e16, float("nan"), float("inf"), -1, 0, None, [], {},
-    "\ud800", 10**400, object(), np.zeros((2, 0)), np.array("x"), 1j, True, [1, 2, 3], b"x",
-    np.zeros((2, 2, 2)), {"x": 1}, {1: 2}, [[1], [1, 2]],
-]  # fmt: skip
+    np.zeros(0),
+    "text",
+    1e-15,
+    1e-18,
+    1e16,
+    float("nan"),
+    float("inf"),
+    -1,
+    0,
+    None,
+    [],
+    {},
+    "\ud800",
+    10**400,
+    object(),
+    np.zeros((2, 0)),
+    np.array("x"),
+    1j,
+    True,
+    [1, 2, 3],
+    b"x",
+    np.zeros((2, 2, 2)),
+    {"x": 1},
+    {1: 2},
+    [[1], [1, 2]],
+]
 
 
 @cache

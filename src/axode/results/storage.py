@@ -105,10 +105,14 @@ def _header(trajectory: Trajectory) -> str:
 
 # Types of what a description holds; `info` may be anything that JSON has.
 _TYPES = {
-    "names": tuple[str, ...], "units": tuple[str, ...], "kinds": tuple[str, ...], "status": str,
-    "statuses": tuple[str, ...], "quaternions": tuple[tuple[str, ...], ...],
+    "names": tuple[str, ...],
+    "units": tuple[str, ...],
+    "kinds": tuple[str, ...],
+    "status": str,
+    "statuses": tuple[str, ...],
+    "quaternions": tuple[tuple[str, ...], ...],
     "shape": tuple[int, ...],
-}  # fmt: skip
+}
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
