@@ -10,15 +10,23 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCK  := requirements/dev.txt
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
+LOWEST := .venv-lowest
+LOWEST_PINS := import re, tomllib; \
+  wanted = tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]; \
+  print(*(re.sub(">=([0-9.]+).*", r"==\1", one) for one in wanted))
+LOWEST_TESTS := tests/users/test_cli.py tests/users/test_cli_mistakes.py tests/users/test_file_faults.py \
+  tests/users/test_round_trip.py tests/targets/test_tape.py tests/targets/test_math.py \
+  tests/targets/test_cache.py tests/targets/test_hostile_models.py \
+  tests/targets/test_long_compilations.py tests/problems/test_events.py tests/problems/test_files.py
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench soak docs lock clean distclean
+.PHONY: help demo test test-lowest soak lint format bench docs lock clean distclean
 
 help:  ## say what there is to make
 	@echo "make TARGET, where TARGET is"
-	@sed -n 's/^\([a-z]*\):.*  ## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{printf "  %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{printf "  %-12s %s\n", $$1, $$2}'
 	@echo "Options: PYTHON=python3.12 (to build .venv with), JOBS=2 (for the tests),"
 	@echo "         ARGS='-k rolling' (handed on to pytest, the demo or the benchmarks)."
 
@@ -28,6 +36,17 @@ demo: $(STAMP)  ## derive, compile and run a robot; results in out/
 
 test: lint  ## linters, types, then all the tests
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+# Of what needs no peers. The oldest Python has the oldest versions of the rest.
+test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (needs Python 3.11)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+	  echo "The lowest versions are those of Python 3.11. Remedy: make test-lowest PYTHON=python3.11"; \
+	  exit 1; }
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check -qq install \
+	  $$($(PYTHON) -c '$(LOWEST_PINS)') pytest hypothesis mpmath packaging
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check list
+	PYTHONPATH=src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
 
 lint: $(STAMP)  ## style, format and types, in seconds
 	$(BIN)/ruff check .
@@ -41,9 +60,10 @@ format: $(STAMP)  ## rewrite the sources in the house format
 bench: $(STAMP)  ## correctness first, then times against other libraries
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
-soak: $(STAMP)  ## 10 000 random mechanisms against the oracle; about an hour, into benchmarks/results
+soak: $(STAMP)  ## 10 000 random mechanisms against the oracle, and the fuzzers: about an hour
 	$(BIN)/python -m tests.oracle.soak --jobs $(JOBS) \
-	  --out benchmarks/results/$$(date -u +%F)-soak.json $(ARGS)
+	  --out benchmarks/results/$$(date -u +%F)-soak.json
+	$(BIN)/python -m tests.soak $(ARGS)
 
 docs: $(STAMP)  ## the manual, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
@@ -67,7 +87,7 @@ clean:  ## remove results, the site and caches; keep the environment
 	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## remove the environment too
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(LOWEST)
 
 # The stamp is touched last, so a failed install is tried again.
 $(STAMP): $(LOCK) pyproject.toml

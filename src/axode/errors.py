@@ -7,9 +7,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+# What a terminal obeys instead of showing, what turns lines around, halves of characters.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
 
 class AxodeError(Exception):
     """Base of every error Axode raises on purpose."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class UnknownName(AxodeError, KeyError):
@@ -21,7 +29,7 @@ class UnknownName(AxodeError, KeyError):
         super().__init__(f"{owner} has no {kind} '{name}'.\n  {suggest(kind, name, self.known)}")
 
     def __str__(self) -> str:  # KeyError would print the quoted repr
-        return str(self.args[0])
+        return visible(str(self.args[0]))
 
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # a name that a table of a file carries without quotes
@@ -86,9 +94,10 @@ class SimulationFailed(AxodeError):
         super().__init__(message)
 
     def __str__(self) -> str:
+        message = visible(self.message)
         if self.trajectory is None:
-            return self.message
-        return f"{self.message}\n  The trajectory so far is in the error's .trajectory."
+            return message
+        return f"{message}\n  The trajectory so far is in the error's .trajectory."
 
 
 class SingularConfiguration(SimulationFailed):
@@ -137,6 +146,10 @@ class UnderactuatedMotion(UserWarning):
     """A motion that the actuators cannot produce; the nearest forces are returned."""
 
 
+class RunsFailed(UserWarning):
+    """Runs of a batch that could not go on; the others are as they should be."""
+
+
 class NotAnEquilibrium(UserWarning):
     """A linear model about a state that does not last."""
 
@@ -172,10 +185,16 @@ class LeftOut(UserWarning):
     """Something that a file says and a mechanism cannot hold."""
 
 
+def visible(text: str) -> str:
+    """Text that any terminal shows as it is: what would act on one is written out."""
+    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = ()) -> str:
     """The alternatives to a name that is not known, and the likely one, perhaps of `others`."""
     if not known:
         return f"There is no {kind} yet."
+    name = name if isinstance(name, str) else repr(name)
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
     close = _nearest(name, [*known, *others])
     hint = f"   Did you mean '{close}'?" if close else ""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
-    "errors", "runtime", "mechanism", "oracle", "symbolic", "codegen", "problems", "results",
-    "show", "verification", "reproduce", "cli",
+    "errors", "disk", "runtime", "mechanism", "oracle", "symbolic", "codegen", "problems",
+    "results", "show", "verification", "reproduce", "cli",
 )  # fmt: skip
 
 # Steps along the pipeline that a method may take when it is called, never when it is imported:

@@ -38,13 +38,30 @@ def test_a_callback_that_gives_nan(options: dict):
 @each_method
 def test_others_of_a_batch_go_on(options: dict):
     """x'' = sqrt(p - x): a number only up to x = p."""
-    run = ax.simulate(machines.slider(), 1.0, start={"rail": [0.0, 0.9, 0.99, -5.0]},
-                      input=lambda s: [(1 - s["rail"]) ** 0.5], **options)  # fmt: skip
+    with pytest.warns(ax.RunsFailed, match=r"2 of 4 runs failed \(2 failed: not finite\)"):
+        run = ax.simulate(machines.slider(), 1.0, start={"rail": [0.0, 0.9, 0.99, -5.0]},
+                          input=lambda s: [(1 - s["rail"]) ** 0.5], **options)  # fmt: skip
     failed = [status.startswith("failed: not finite") for status in run.statuses]
     assert failed == [False, True, True, False]
     assert "input rail.force is nan" in run.statuses[1] and "t = " in run.statuses[1]
     assert run.ended[3] == 1.0 and run.ended[1] < 1.0
     assert np.isnan(run["rail"][1, -1]) and np.isfinite(run["rail"][0]).all()
+
+
+@each_method
+def test_ended_runs_are_nan_beyond_their_ends_in_every_column(options: dict):
+    """Inputs, energies and measures too, whether or not they depend on the state."""
+    begin = {"rail": [0.0, 0.5], "rail.rate": 1.0}
+    with pytest.warns(ax.RunsFailed, match="2 of 2 runs failed"):
+        failed = ax.simulate(machines.slider(), 2.0, start=begin,
+                             input=lambda s: [(0.9 - s["rail"]) ** 0.5], **options)  # fmt: skip
+    far = ax.Watch("far", lambda s: s["rail"] - 1.0, stop=True)
+    stopped = ax.simulate(machines.slider(), 2.0, start=begin, input={"rail.force": 0.2},
+                          events=[far], **options)  # fmt: skip
+    for run in (failed, stopped):
+        assert run.lengths[1] < run.lengths[0] <= len(run)
+        for values, length in zip(run.values, run.lengths, strict=True):
+            assert np.isnan(values[length:]).all() and np.isfinite(values[: length - 1]).all()
 
 
 @each_method

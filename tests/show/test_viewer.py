@@ -257,7 +257,7 @@ def test_a_page_is_served_and_closing_leaves_nothing(opened: list[Any], capsys: 
         assert viewer.url.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(viewer.url, timeout=20) as page:
             assert b"<html" in page.read()
-        port = int(viewer.url.rpartition(":")[2])
+        port = viewer.port
     assert viewer.closed and viewer.close() is None
     assert set(threading.enumerate()) <= before
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
@@ -329,7 +329,7 @@ def test_the_command_serves_until_it_is_interrupted() -> None:
     with subprocess.Popen(command, preexec_fn=listens, **pipes) as process:
         try:
             line = process.stdout.readline()
-            url = re.search(r"http://127\.0\.0\.1:\d+", line)
+            url = re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+", line)
             assert url, line + process.stderr.read()
             with urllib.request.urlopen(url[0], timeout=20) as page:
                 assert b"<html" in page.read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import casadi as ca
@@ -13,7 +14,7 @@ import pytest
 
 import axode as ax
 from axode.codegen.builder import TapeBuilder
-from axode.codegen.c import c_code
+from axode.codegen.c import c_code, c_library
 from axode.codegen.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape import Port, Tape
 from tests.targets import functions
@@ -152,6 +153,54 @@ def test_an_exported_header_names_every_entry(tmp_path):
         ["u[0]", "push.torque"],
         ["p[0]", "load"],
     ]
+
+
+SPLICES = [
+    "a*\\\n/ int evil;",
+    "b??/",
+    "c*??/\n/ int evil;",
+    "d\\",
+    "/* e",
+    "f*\u2028/",
+    "g\x1b[2J",
+    "h*" + "/ int evil;",
+    "???/",
+    "i\rint evil;",
+    "//j",
+]
+
+
+@needs_cc
+@pytest.mark.parametrize("trigraphs", [[], ["-trigraphs"]])
+def test_no_name_leaves_its_comment(tmp_path, trigraphs):
+    """Names of files that other programs wrote; lines joined by a backslash ended a comment."""
+    tape = Tape.from_casadi(functions.planar_chain(2))
+    inputs = tuple(
+        Port(f"{name}{k}", port.shape)
+        for k, (name, port) in enumerate(zip(SPLICES, tape.inputs, strict=False))
+    )
+    evil = replace(tape, inputs=inputs, name="*/ int evil; /*")
+    header, source = c_library("robot", [evil], "\\\n*/ int evil;", {"q": SPLICES, "u": SPLICES})
+    (tmp_path / "robot.h").write_text(header)
+    (tmp_path / "robot.c").write_text(source)
+    subprocess.run(
+        [CC, *FLAGS, *trigraphs, "-c", "robot.c", "-o", "robot.o"], check=True, cwd=tmp_path
+    )
+    done = subprocess.run(
+        [CC, "-E", "-P", *trigraphs, "robot.c"],
+        check=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "robot_" in done.stdout and "evil" not in done.stdout.replace("int_evil", "")
+
+
+@pytest.mark.parametrize("stem", ['a"b', "a\\", "a\nb", "a??/"])
+def test_file_names_that_cannot_be_included_are_refused(stem):
+    tape = Tape.from_casadi(functions.planar_chain(2))
+    with pytest.raises(ax.InvalidArgument, match="cannot stand in an #include"):
+        c_library(stem, [tape])
 
 
 def one_link(mass: float) -> ax.Model:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,8 @@ from axode.codegen.cache import CacheWarning, ObjectCache, cache_directory
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.tape import Tape
 from tests.targets import functions
+
+KEYS = [f"{k:064x}" for k in range(4)]
 
 
 @pytest.fixture
@@ -44,10 +49,123 @@ def test_a_second_start_compiles_nothing(folder, monkeypatch):
 def test_directory_is_private(folder):
     run(arm())
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    folder.chmod(0o755)
-    arm().prepare(single=False)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
     assert not list(folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777, 0o720])
+def test_a_folder_that_others_can_write_to_is_refused_and_not_changed(folder, mode):
+    """A shared temporary folder, named as the cache, must not become one user's own."""
+    run(arm())
+    before = sorted(path.name for path in folder.iterdir())
+    folder.chmod(mode)
+    again = arm()
+    with pytest.warns(CacheWarning, match=rf"others can write to .*mode {mode:o}.*chmod 700"):
+        run(again)
+    assert again.from_cache == {1: False}
+    assert stat.S_IMODE(folder.stat().st_mode) == mode
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_folder_that_others_can_read_serves(folder):
+    folder.mkdir(mode=0o755)
+    run(arm())
+    again = arm()
+    run(again)
+    assert again.from_cache == {1: True} and stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_a_linked_folder_is_refused(folder, tmp_path):
+    (tmp_path / "planted").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "planted")
+    with pytest.warns(CacheWarning, match="is a link; name the folder itself"):
+        run(arm())
+    assert not list((tmp_path / "planted").iterdir())
+
+
+@pytest.mark.parametrize("harm", ["writable", "linked", "fifo", "another key", "foreign"])
+def test_planted_files_do_not_run(folder, tmp_path, monkeypatch, harm):
+    """Each file is judged after it was opened; none of these is the user's own object."""
+    result = run(arm())
+    (path,) = folder.glob("*.o")
+    if harm == "writable":
+        path.chmod(0o666)
+    elif harm == "linked":
+        path.rename(tmp_path / "planted.o")
+        path.symlink_to(tmp_path / "planted.o")
+    elif harm == "fifo":
+        path.unlink()
+        os.mkfifo(path, 0o600)
+    elif harm == "another key":
+        CompiledFunction(Tape.from_casadi(functions.planar_chain(2))).prepare(batch=False)
+        (other,) = set(folder.glob("*.o")) - {path}
+        other.replace(path)
+    else:
+        real = os.fstat
+
+        def of_another(handle):
+            status = real(handle)
+            regular = stat.S_ISREG(status.st_mode)
+            return os.stat_result([*status[:4], status[4] + int(regular), *status[5:]])
+
+        monkeypatch.setattr(os, "fstat", of_another)
+    again = arm()
+    with pytest.warns(CacheWarning, match="not cached"):
+        np.testing.assert_array_equal(run(again), result)
+    assert again.from_cache == {1: False}
+
+
+def test_an_intact_file_that_holds_no_object_is_compiled_afresh(folder):
+    result = run(arm())
+    (path,) = folder.glob("*.o")
+    ObjectCache(folder).write(path.stem, b"certainly no object file")
+    again = arm()
+    np.testing.assert_array_equal(run(again), result)
+    assert again.from_cache == {1: False}
+    third = arm()
+    run(third)
+    assert third.from_cache == {1: True}
+
+
+def test_only_own_files_are_removed(tmp_path):
+    """A folder of the user's own objects may be named by mistake."""
+    folder = tmp_path / "cache"
+    cache = ObjectCache(folder, limit=3500)
+    cache.write(KEYS[0], bytes(1000))
+    own = folder / "program.o"
+    own.write_bytes(bytes(9000))
+    draft, old = (folder / f"{KEYS[1]}.{'0' * 15}{k}.part" for k in (1, 2))
+    for path in (draft, old):
+        path.write_bytes(b"unfinished")
+    os.utime(old, (0, 0))
+    for key in KEYS[1:]:
+        cache.write(key, bytes(1000))
+    assert own.exists() and draft.exists() and not old.exists()
+
+
+def test_home_is_expanded_and_may_be_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AXODE_CACHE", "~/objects")
+    assert cache_directory() == tmp_path / "objects"
+    code = """
+import os, sys, warnings
+os.environ.pop("HOME", None), os.environ.pop("AXODE_CACHE", None)
+os.environ.pop("XDG_CACHE_HOME", None)
+import pwd
+pwd.getpwuid = lambda uid: (_ for _ in ()).throw(KeyError(uid))
+warnings.simplefilter("always")
+from tests.targets.test_cache import arm, run
+print(run(arm()).shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, done.stderr
+    assert "there is no home folder; set AXODE_CACHE" in done.stderr
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "junk"])
@@ -78,17 +196,21 @@ def test_unusable_directory_is_a_warning(tmp_path, monkeypatch):
 
 
 def test_unwritable_directory_is_a_warning(folder, monkeypatch):
-    def refused(**_):
-        raise PermissionError("read-only")
+    real = os.open
 
-    monkeypatch.setattr("tempfile.mkstemp", refused)  # permissions do not stop root
+    def refused(path, flags, *rest, **options):
+        if flags & os.O_CREAT and str(path).endswith(".part"):
+            raise PermissionError("read-only")
+        return real(path, flags, *rest, **options)
+
+    monkeypatch.setattr(os, "open", refused)  # permissions do not stop root
     with pytest.warns(CacheWarning, match="cannot write"):
         assert np.isfinite(run(arm())).all()
 
 
 def test_other_users_directory_is_not_trusted(folder, monkeypatch):
     run(arm())
-    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
     again = arm()
     with pytest.warns(CacheWarning, match="belongs to another user"):
         run(again)
@@ -110,21 +232,21 @@ def test_cache_can_be_moved_and_switched_off(tmp_path, monkeypatch):
 def test_least_recently_used_objects_go_first(tmp_path):
     cache = ObjectCache(tmp_path / "cache", limit=3500)
     for k in range(3):
-        cache.write(f"key{k}", bytes(1000))
-        os.utime(tmp_path / "cache" / f"key{k}.o", (k, k))
-    assert cache.read("key0") == bytes(1000)  # now the most recently used
-    cache.write("key3", bytes(1000))
+        cache.write(KEYS[k], bytes(1000))
+        os.utime(tmp_path / "cache" / f"{KEYS[k]}.o", (k, k))
+    assert cache.read(KEYS[0]) == bytes(1000)  # now the most recently used
+    cache.write(KEYS[3], bytes(1000))
     # Down to three quarters of the limit: 2625 bytes hold two.
-    assert [cache.read(f"key{k}") is not None for k in range(4)] == [True, False, False, True]
+    assert [cache.read(KEYS[k]) is not None for k in range(4)] == [True, False, False, True]
 
 
 def test_the_folder_is_not_looked_through_for_every_object(tmp_path, monkeypatch):
     cache = ObjectCache(tmp_path / "cache", limit=100_000)
     looks = []
     evict = ObjectCache._evict
-    monkeypatch.setattr(ObjectCache, "_evict", lambda self: looks.append(1) or evict(self))
+    monkeypatch.setattr(ObjectCache, "_evict", lambda *a: looks.append(1) or evict(*a))
     for k in range(300):
-        cache.write(f"key{k}", bytes(1000))
+        cache.write(f"{k:064x}", bytes(1000))
     assert 3 <= len(looks) <= 40
     assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 100_000
 

@@ -173,6 +173,57 @@ def test_an_output_that_cannot_be_written_is_told(capfd):
         assert "No space left on device" in capfd.readouterr().err
 
 
+FOREIGN = [
+    ("check chaplygin_sleigh --out notes.txt", "notes.txt"),
+    ("check chaplygin_sleigh --out image.json", "image.json"),
+    ("derive chaplygin_sleigh --out paper.tex", "paper.tex"),
+    ("export chaplygin_sleigh --to main.c", "main.c"),
+    ("export chaplygin_sleigh --to own.c", "own.h"),
+    ("export chaplygin_sleigh --to pyproject.toml", "pyproject.toml"),
+    ("export chaplygin_sleigh --to notes.axm", "notes.axm"),
+    ("simulate chaplygin_sleigh --out table.csv", "table.csv"),
+    ("simulate chaplygin_sleigh --plot figure.svg", "figure.svg"),
+    ("linearize wheeled_pendulum --out data.npz", "data.npz"),
+    ("report chaplygin_sleigh --out page.html", "page.html"),
+    ("report chaplygin_sleigh --time 0", "chaplygin_sleigh.html"),
+]
+
+
+@pytest.mark.parametrize(("command", "name"), FOREIGN)
+def test_files_of_other_kinds_are_not_overwritten(somewhere_else, capfd, command, name):
+    (somewhere_else / name).write_text("A year of work, of some other kind.\n")
+    assert run(command.split()) == 1
+    assert f"'{name}' is there already and holds something else" in capfd.readouterr().err
+    assert (somewhere_else / name).read_text() == "A year of work, of some other kind.\n"
+
+
+def test_json_does_not_take_the_place_of_a_mechanism(somewhere_else, capfd):
+    assert run(["check", "wrong.toml", "--out", "wrong.toml"]) == 2
+    assert "should end in .json" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check chaplygin_sleigh --out a.json",
+        "derive chaplygin_sleigh --out a.tex",
+        "export chaplygin_sleigh --to a.c",
+        "export chaplygin_sleigh --to a.toml",
+        "export chaplygin_sleigh --to a.axm",
+        "export chaplygin_sleigh --to a.ptx",
+        "simulate chaplygin_sleigh --time 0.1 --out a.csv",
+        "simulate chaplygin_sleigh --time 0.1 --out a.npz",
+        "simulate chaplygin_sleigh --time 0.1 --out a.parquet",
+        "linearize wheeled_pendulum --out a.json",
+    ],
+)
+def test_own_files_are_overwritten(capfd, command):
+    if "parquet" in command:
+        pytest.importorskip("pyarrow")
+    for _ in range(2):
+        assert run(command.split()) == 0, capfd.readouterr().err
+
+
 def piped(command: str) -> subprocess.CompletedProcess[str]:
     program = f"{sys.executable} -c 'from axode.cli import main; main()'"
     source = os.path.dirname(os.path.dirname(ax.__file__))

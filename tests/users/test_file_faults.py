@@ -410,16 +410,16 @@ def test_a_folder_is_told(tmp_path):
 
 def test_what_is_no_path_is_told():
     assert refused(None) == "expected the path of a file, got None."
-    assert refused("a\0b").startswith("cannot read a\0b: embedded null byte")
+    assert refused("a\0b").startswith("cannot read a\\x00b: embedded null byte")
 
 
 def test_a_file_one_may_not_read_is_told(file, monkeypatch):
     path = file(SOUND)
 
-    def forbidden(self, mode):
+    def forbidden(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(files.Path, "open", forbidden)
+    monkeypatch.setattr("axode.disk.bounded.os.open", forbidden)
     assert refused(path) == (
         "cannot read rover.toml: Permission denied.\n"
         "  Ask for the right to read it, or choose another place."

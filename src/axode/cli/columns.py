@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.disk.bounded import open_plain, read_bounded
+from axode.disk.npz import UNREADABLE, NpzFile
 from axode.errors import FileError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 ENDINGS = (".npz", ".csv", ".parquet")
+MAX_CSV = 256 << 20  # bytes
 TIME = ("time", "t")  # what the column of times may be called
 
 
@@ -64,9 +66,12 @@ def _of_binary(path: Path) -> Trajectory | dict[str, Array]:
         if path.suffix.lower() != ".npz" or "not a trajectory" not in str(refusal):
             raise
     try:
-        with np.load(path, allow_pickle=False) as data:
-            columns = {name: np.asarray(data[name], dtype=float) for name in data.files}
-    except (ValueError, TypeError, EOFError, BadZipFile):
+        with open_plain(path) as file:
+            data = NpzFile(file)
+            columns = {name: np.asarray(data.read(name), dtype=float) for name in data.names}
+    except FileError as error:
+        raise FileError(f"'{path}' cannot be read: {error}") from None
+    except UNREADABLE:
         raise FileError(f"'{path}' is not a file of NumPy's that holds arrays of numbers") from None
     return _checked(path, columns)
 
@@ -75,7 +80,7 @@ def _of_csv(path: Path) -> dict[str, Array]:
     import csv
 
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bounded(path, MAX_CSV, "table of a motion").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileError(f"'{path}' is not a text file, and .csv is text") from None
     lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1)

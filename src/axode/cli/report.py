@@ -1,5 +1,6 @@
 """`axode report`: one page about a mechanism and what it did."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,5 +48,12 @@ def report(
         from axode.cli.view import simulated
 
         trajectory = simulated(model, time, begin, texts, values)
-    path = write_report(model, out or Path(f"{model.name}.html"), run=trajectory)
+    path = write_report(model, out or _page_named(model.name), run=trajectory)
     print(f"wrote {path}")
+
+
+def _page_named(name: str) -> Path:
+    """The page of a mechanism in this folder, whatever the mechanism is called."""
+    path = Path(re.sub(r"[^\w.+-]", "_", name).lstrip(".") + ".html")
+    writable(path, (".html",))
+    return path

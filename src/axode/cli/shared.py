@@ -10,12 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli.replacing import check_json, check_replaceable
+
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
 INTERRUPTED = 130
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-JsonFile = Annotated[Path | None, typer.Option("--out", help="Write the result as JSON.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--out", help="Write the result as JSON.", callback=check_json)
+]
 Starts = Annotated[
     list[str] | None,
     typer.Option(
@@ -132,7 +136,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         FileError: if the folder or the disk refuses.
     """
-    from axode.codegen.modelfile import write_atomically
+    from axode.disk.atomic import write_atomically
 
     write_atomically(path, text.encode())
 
@@ -157,3 +161,4 @@ def writable(path: Path | None, endings: tuple[str, ...], option: str = "--out")
         raise FileError(f"cannot write '{path}': there is no folder '{path.parent}'")
     if path.is_dir():
         raise FileError(f"cannot write '{path}': it is a folder")
+    check_replaceable(path, option)

@@ -1,8 +1,9 @@
-"""Compiled objects on disk, one directory a user.
+"""Compiled objects on disk, one directory per user.
 
-The directory holds machine code that will be run, so it must belong to the
-user and to nobody else. Everything that goes wrong here only costs a
-recompilation: it is told once as a warning and never stops a computation.
+The directory holds machine code that will be run, so nobody else may be able to put anything
+there: it must belong to the user, must not be open to writers, and must not be a link; the same
+holds for each file, which is judged after it was opened. Whatever fails here only costs a
+recompilation: it is reported as a warning and never stops a computation.
 
 ``AXODE_CACHE`` moves the directory; ``AXODE_CACHE=off`` disables it.
 """
@@ -12,15 +13,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
+import re
+import secrets
+import stat
+import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MAGIC = b"axode-object 1\n"
+MAGIC = b"axode-object 2\n"
 LIMIT_BYTES = 256 * 2**20
-_DIGEST_SIZE = hashlib.sha256().digest_size
+ABANDONED = 3600.0  # [s] after which an unfinished file is nobody's any more
+_START = len(MAGIC) + hashlib.sha256().digest_size
 _SUFFIX = ".o"
+_OWN = re.compile(r"[0-9a-f]{64}\.o")  # only such files are ever read, written or removed
+_UNFINISHED = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}\.part")
 _ROOM: dict[Path, int] = {}  # bytes that may be written to a folder before it is looked at again
 
 
@@ -29,12 +37,18 @@ class CacheWarning(UserWarning):
 
 
 def cache_directory() -> Path | None:
-    """Where objects are kept; None if disabled by ``AXODE_CACHE=off``."""
+    """Where objects are kept; None if disabled by ``AXODE_CACHE=off`` or if there is no home."""
     chosen = os.environ.get("AXODE_CACHE")
-    if chosen is not None:
-        return None if chosen.lower() in ("", "0", "off", "no", "none") else Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "axode"
+    if chosen is not None and chosen.lower() in ("", "0", "off", "no", "none"):
+        return None
+    try:
+        if chosen is not None:
+            return Path(chosen).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(base).expanduser() / "axode"
+    except RuntimeError:  # no HOME, and a user whom the system does not know
+        _warn("there is no home folder; set AXODE_CACHE to a folder of your own")
+        return None
 
 
 @dataclass(frozen=True)
@@ -45,84 +59,129 @@ class ObjectCache:
     limit: int = LIMIT_BYTES
 
     def read(self, key: str) -> bytes | None:
-        """The object stored under a key, if it is there and intact."""
+        """Read the object stored under a key, if it is there and intact.
+
+        Args:
+            key: 64 hexadecimal digits.
+        """
         if self.directory is None:
             return None
         path = self.directory / (key + _SUFFIX)
         try:
-            if not path.exists():
-                return None
-            self._refuse_foreign_directory(self.directory)
-            data = path.read_bytes()
+            with _opened(self.directory) as folder:
+                data = _read_own(path.name, folder, self.limit)
+        except FileNotFoundError:
+            return None
         except OSError as error:
-            self._warn(f"cannot read {path}: {error}")
+            _warn(f"cannot read {path}: {_reason(error)}")
             return None
-        start = len(MAGIC) + _DIGEST_SIZE
-        payload = data[start:]
-        if data[:start] != MAGIC + hashlib.sha256(payload).digest():
-            self._warn(f"{path} is damaged; compiling afresh")
+        if data[:_START] != _signed(key, data[_START:]):
+            _warn(f"{path} is damaged; compiling afresh")
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # recently used
-        return payload
+        return data[_START:]
 
     def write(self, key: str, payload: bytes) -> None:
-        """Stores an object; readers see all of it or nothing."""
+        """Store an object; readers see all of it or nothing."""
         if self.directory is None:
             return
-        temporary = None
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._refuse_foreign_directory(self.directory)
-            handle, temporary = tempfile.mkstemp(dir=self.directory, suffix=".part")
-            with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-            os.replace(temporary, self.directory / (key + _SUFFIX))
-            temporary = None
-            self._make_room(len(payload))
+            with _opened(self.directory) as folder:
+                _write_own(key, _signed(key, payload) + payload, folder)
+                self._make_room(len(payload), folder)
         except OSError as error:
-            self._warn(f"cannot write to {self.directory}: {error}")
-        finally:
-            if temporary is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
+            _warn(f"cannot write to {self.directory}: {_reason(error)}")
 
-    def _make_room(self, written: int) -> None:
+    def _make_room(self, written: int, folder: int) -> None:
         """Look at the folder when it may be full; it may hold many thousand files."""
         assert self.directory is not None
         left = _ROOM.get(self.directory, 0) - written
-        _ROOM[self.directory] = left if left > 0 else self._evict() // 2  # others write as well
+        _ROOM[self.directory] = left if left > 0 else self._evict(folder) // 2  # others write too
 
-    def _evict(self) -> int:
+    def _evict(self, folder: int) -> int:
         """Remove what was not used for longest, if there is too much; how much room is left."""
-        assert self.directory is not None
         files = []
-        for path in self.directory.glob("*" + _SUFFIX):
+        for name in os.listdir(folder):
             with contextlib.suppress(OSError):  # another process may evict as well
-                status = path.stat()
-                files.append((status.st_mtime, status.st_size, path))
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if _OWN.fullmatch(name):
+                    files.append((status.st_mtime, status.st_size, name))
+                elif _UNFINISHED.fullmatch(name) and time.time() - status.st_mtime > ABANDONED:
+                    os.unlink(name, dir_fd=folder)
         total = sum(size for _, size, _ in files)
         nearly_full = total > 15 * self.limit // 16  # then make room for a good while
         wanted = 3 * self.limit // 4 if nearly_full else self.limit
-        for _, size, path in sorted(files):
+        for _, size, name in sorted(files):
             if total <= wanted:
                 break
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(name, dir_fd=folder)
             total -= size
         return self.limit - total
 
-    @staticmethod
-    def _refuse_foreign_directory(directory: Path) -> None:
-        """Others must not be able to put code there."""
-        if not hasattr(os, "getuid"):
-            return
-        status = directory.stat()
-        if status.st_uid != os.getuid():
-            raise PermissionError(f"{directory} belongs to another user")
-        if status.st_mode & 0o077:
-            os.chmod(directory, 0o700)
 
-    @staticmethod
-    def _warn(reason: str) -> None:
-        warnings.warn(f"Compiled code is not cached: {reason}.", CacheWarning, stacklevel=4)
+@contextlib.contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    """Open a folder that only this user can write to; nothing about it is repaired.
+
+    Raises:
+        PermissionError: if it is a link, belongs to another user or is open to others.
+    """
+    if directory.is_symlink():
+        raise PermissionError(f"{directory} is a link; name the folder itself in AXODE_CACHE")
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _require_private(os.fstat(folder), str(directory), "chmod 700 it if it is yours alone")
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _require_private(status: os.stat_result, name: str, remedy: str) -> None:
+    if status.st_uid != os.geteuid():
+        raise PermissionError(f"{name} belongs to another user")
+    if status.st_mode & 0o022:
+        mode = stat.S_IMODE(status.st_mode)
+        raise PermissionError(f"others can write to {name} (mode {mode:o}); {remedy}")
+
+
+def _read_own(name: str, folder: int, limit: int) -> bytes:
+    """Read a file that only this user can have written."""
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionError(f"{name} is not a plain file")
+        _require_private(status, name, "remove it")
+        if status.st_size > limit + _START:
+            raise PermissionError(f"{name} is larger than the whole cache may be; remove it")
+        data = file.read()
+        with contextlib.suppress(OSError):
+            os.utime(handle)  # recently used
+        return data
+
+
+def _write_own(key: str, data: bytes, folder: int) -> None:
+    draft = f"{key}.{secrets.token_hex(8)}.part"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with os.fdopen(os.open(draft, flags, 0o600, dir_fd=folder), "wb") as file:
+            file.write(data)
+        os.replace(draft, key + _SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft, dir_fd=folder)
+        raise
+
+
+def _signed(key: str, payload: bytes) -> bytes:
+    """Begin a file with what only this payload under this key has."""
+    return MAGIC + hashlib.sha256(key.encode() + payload).digest()
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(f"Compiled code is not cached: {reason}.", CacheWarning, stacklevel=4)

@@ -20,7 +20,7 @@ def compile_model(
     precision: str = "float64",
 ) -> Model:  # fmt: skip
     """Make a model; see `Equations.compile`."""
-    if target not in TARGETS:
+    if not isinstance(target, str) or target not in TARGETS:
         raise UnknownName("axode", "target", target, TARGETS)
     if parameters not in ("fixed", "free"):
         raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {parameters!r}")

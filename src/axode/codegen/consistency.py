@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from axode.codegen.facts import Facts
 from axode.codegen.tape import Tape
+from axode.errors import FileError
+from axode.mechanism.bodies import GROUND
+from axode.mechanism.checks import name_fault
+
+if TYPE_CHECKING:
+    from axode.show.scene import Scene
 
 Dimension = str | int
+SOLIDS = {"box", "cylinder", "sphere"}  # that pictures can show
 
 # What each function gives, by what it has one entry of; a number stands for itself.
 SHAPES: dict[str, tuple[Dimension, ...]] = {
@@ -27,6 +35,7 @@ SHAPES: dict[str, tuple[Dimension, ...]] = {
 def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
     """Words for everything in which names, sizes and functions contradict each other."""
     sizes = _sizes(facts)
+    yield from _name_faults(facts, tapes)
     yield from _among_facts(facts, sizes)
     for name, tape in tapes.items():
         for port in tape.inputs:
@@ -81,10 +90,78 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
     strangers = set(facts.independent) - set(facts.speeds)
     if strangers:
         yield f"independent speeds that are no speeds: {', '.join(sorted(strangers))}"
-    if facts.motors > sizes["u"]:
+    if not 0 <= facts.motors <= sizes["u"]:
         yield f"{facts.motors} motors among {sizes['u']} inputs"
+    if any(len(four) != 4 for four in facts.quaternions):
+        yield "quaternions of other than four numbers"
     places = [k for four in facts.quaternions for k in four]
-    if not all(0 <= k < sizes["q"] for k in places):
+    if not all(0 <= k < sizes["q"] for k in places) or len({*places}) != len(places):
         yield "quaternions of coordinates that are not there"
     if not all(0 <= i < sizes["contacts"] and 0 <= k < 3 for i, k in facts.unknown_forces):
         yield "unknown forces of contacts that are not there"
+    yield from _references(facts)
+
+
+def _references(facts: Facts) -> Iterator[str]:
+    """Names that must be among others."""
+    for base in facts.bases:
+        if len(base) not in (4, 7) or base[0] not in facts.bodies:
+            yield "a base that is no body with its coordinates"
+        elif not set(base[1:]) <= set(facts.coordinates):
+            yield "a base of coordinates that are not there"
+    if not {speed for _, speed in facts.speed_aliases} <= set(facts.speeds):
+        yield "other names of speeds that are not there"
+    if not set(facts.row_parameters) <= {name for name, _ in facts.parameters}:
+        yield "rows that depend on parameters that are not there"
+
+
+def _name_faults(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
+    """Find what the reader of mechanisms would refuse too: names that are none or not unique."""
+    named = {
+        "coordinate": facts.coordinates,
+        "speed": facts.speeds,
+        "independent speed": facts.independent,
+        "input": facts.inputs,
+        "body": facts.bodies,
+        "contact": facts.contacts,
+        "parameter": tuple(name for name, _ in facts.parameters),
+        "measure": tuple(name for name, _, _ in facts.measures),
+        "function": tuple(tapes),
+    }
+    if not facts.name.isprintable():
+        yield f"its name must be printable text, got {facts.name!r}"
+    for kind, names in named.items():
+        for name in names:
+            fault = name_fault(name)
+            if fault:
+                yield f"{kind}: {fault}"
+        if len(set(names)) != len(names):
+            yield f"two of its {kind} names are the same"
+
+
+def check_scene(facts: Facts, scene: Scene) -> None:
+    """Refuse a scene that shows other things than the model has.
+
+    Raises:
+        FileError: saying what does not fit.
+    """
+    bodies = {GROUND.name, *scene.bodies}
+    shown = [solid.body for solid in scene.solids] + [floor.body for floor in scene.floors]
+    shown += [touch.body for touch in scene.touches]
+    shown += [body for cord in scene.cords for body in cord.bodies]
+    checks = {
+        "other bodies than the model": scene.bodies == facts.bodies,
+        "parts of bodies that are not there": set(shown) <= bodies,
+        "contacts on floors that are not there": all(
+            0 <= touch.floor < len(scene.floors) for touch in scene.touches
+        ),
+        "mass centres for other bodies": len(scene.centres) in (0, len(scene.bodies)),
+        "solids of unknown kinds": {solid.kind for solid in scene.solids} <= SOLIDS,
+        "colours that are none": all(
+            0 <= part <= 255 for solid in scene.solids for part in solid.colour
+        ),
+        "no size": scene.size > 0,
+    }
+    for fault, sound in checks.items():
+        if not sound:
+            raise FileError(f"its scene has {fault}")

@@ -42,7 +42,7 @@ def _c_files(
     model: Model, place: Path, functions: Sequence[str], prefix: str | None
 ) -> tuple[Path, ...]:
     from axode.codegen.c import c_library
-    from axode.codegen.modelfile import write_atomically
+    from axode.disk.atomic import write_atomically
 
     entries = {"q": model.coordinates, "nu": model.independent, "u": model.inputs,
                "p": () if model.facts.fixed else tuple(model.parameters)}  # fmt: skip

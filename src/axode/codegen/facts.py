@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from axode.disk.typed import as_dataclass
 from axode.mechanism.bases import free_bases
 from axode.mechanism.expressions import numeric
 from axode.mechanism.topology import speed_meanings, speed_of, speed_units, tree_order
@@ -90,10 +91,13 @@ class Facts:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Facts:
-        """From what `to_json` gave."""
-        fields = {key: _tuples(value) for key, value in data.items()}
-        return cls(**fields)
+    def from_json(cls, data: Any) -> Facts:
+        """Read what `to_json` gave.
+
+        Raises:
+            FileError: naming the first entry that is missing, unknown or of another type.
+        """
+        return as_dataclass(cls, data, "facts")
 
 
 def _input_units(equations: Equations) -> tuple[str, ...]:
@@ -109,7 +113,3 @@ def _input_units(equations: Equations) -> tuple[str, ...]:
 def _limits(equations: Equations) -> tuple[float | None, ...]:
     drives = equations.system.mechanism.drives
     return tuple(None if d.motor.limit is None else numeric(d.motor.limit) for d in drives)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list | tuple) else value

@@ -29,10 +29,12 @@ C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 METH_FASTCALL = 0x80
 
-# Words of the context: fixed ones, five a port, the method definition, the work array.
+# Words of the context: fixed ones, some per port, the method definition, the work array.
 _KERNEL, _WORK, _BATCH_KERNEL, _BATCH_WORK, _BATCH_LIMIT = range(5)
 _COUNT, _INPUTS, _ARRAY_TYPE, _FLOAT64, _FROM_LONG, _PORTS = range(5, 11)
-_PORT_WORDS = 5  # required flags, bytes, ndim, first and second length
+_LENGTHS = 4  # axes that a port may have
+_PORT_WORDS = 3 + _LENGTHS  # required flags, bytes, ndim, the lengths
+_MAX_PORTS = 64  # the table of addresses lies on the stack; functions with more go the careful way
 
 _NAME = ctypes.create_string_buffer(b"call")
 
@@ -75,8 +77,7 @@ entry:
 {_word("float64", _FLOAT64)}{_word("from_long", _FROM_LONG, "ptr")}{_word("limit", _BATCH_LIMIT)}
   %ports = getelementptr i64, ptr %context, i64 {_PORTS}
   %words = shl i64 %n, 1
-  %words.all = add i64 %words, 1
-  %table = alloca i64, i64 %words.all
+  %table = alloca [{2 * _MAX_PORTS + 1} x i64]
   %complete = icmp eq i64 %given, %n
   %some = icmp slt i64 %inputs, %n
   %sound = and i1 %complete, %some
@@ -289,7 +290,7 @@ def _native_trampoline() -> jit.Native:
 
 
 def _port_words(port: Port, flags: int) -> list[int]:
-    lengths = [*port.shape, 0, 0][:2]
+    lengths = [*port.shape, *(0,) * (_LENGTHS - len(port.shape))]
     return [C_CONTIGUOUS | ALIGNED | flags, 8 * port.size, len(port.shape), *lengths]
 
 
@@ -304,7 +305,10 @@ class FastCall:
         """A function that refuses everything until it is given kernels."""
         self.call: Callable[..., int] = lambda *arrays: 0
         self._works: list[npt.NDArray[np.uint8]] = []
-        if not _layout_is_known():
+        every = (*tape.inputs, *tape.outputs)
+        fits = len(every) <= _MAX_PORTS and all(len(port.shape) <= _LENGTHS for port in every)
+        self._context: npt.NDArray[np.int64] | None = None
+        if not fits or not _layout_is_known():
             return
         ports = [_port_words(port, 0) for port in tape.inputs]
         ports += [_port_words(port, WRITEABLE) for port in tape.outputs]
@@ -325,7 +329,7 @@ class FastCall:
 
     def use(self, kernel: int, work: npt.NDArray[np.uint8], *, batch: bool) -> None:
         """Serves single samples or batches with a kernel from now on."""
-        if not _layout_is_known():
+        if self._context is None:
             return
         self._works.append(work)
         self._context[_BATCH_WORK if batch else _WORK] = work.ctypes.data

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -17,9 +18,15 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from axode.codegen.cache import ObjectCache, cache_directory
+from axode.codegen.emitter import LONG, compile_apart
 
-# LLVM contexts and the linker are not safe to enter from two threads.
-_LOCK = threading.RLock()
+# LLVM contexts and the linker are not safe to enter from two threads. The one lock of everything
+# that compiles; a fork waits for it, because a child could never take it from a thread it lacks.
+LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
 
 # The linker wants every library to have a name of its own.
 _LIBRARIES = itertools.count()
@@ -96,24 +103,45 @@ def load(
     start = time.perf_counter()
     cache = ObjectCache(cache_directory())
     key = _key(f"{identity} effort {effort}")
-    with _LOCK:
+    with LOCK:
         code = cache.read(key)
-        cached = code is not None
-        if code is None:
+        library = None if code is None else _link_cached(name, entry, code)
+        cached = library is not None
+        if code is None or library is None:
             code = _compiled(name, ir(), effort)
             cache.write(key, code)
-        library = (
-            llvm.JITLibraryBuilder()
-            .add_object_img(code)
-            .export_symbol(entry)
-            .add_current_process()
-            .link(_linker(), f"{name}-{next(_LIBRARIES)}")
-        )
+            library = _link(name, entry, code)
     seconds = time.perf_counter() - start
     return Native(library[entry], seconds, cached, len(code), library)
 
 
-def _compiled(name: str, ir: str, effort: int = EFFORT) -> bytes:
+def _link(name: str, entry: str, code: bytes) -> Any:
+    """Load an object file; the result unloads it when it is dropped."""
+    return (
+        llvm.JITLibraryBuilder()
+        .add_object_img(code)
+        .export_symbol(entry)
+        .add_current_process()
+        .link(_linker(), f"{name}-{next(_LIBRARIES)}")
+    )
+
+
+def _link_cached(name: str, entry: str, code: bytes) -> Any:
+    """Load an object file from the cache, or None if it is none: it is compiled again then."""
+    try:
+        return _link(name, entry, code)
+    except RuntimeError:
+        return None
+
+
+def _compiled(name: str, ir: str, effort: int) -> bytes:
+    """Object code of IR; what takes long is compiled where Ctrl-C can stop it."""
+    code = compile_apart(name, ir, effort) if len(ir) > LONG else None
+    return compile_here(name, ir, effort) if code is None else code
+
+
+def compile_here(name: str, ir: str, effort: int = EFFORT) -> bytes:
+    """Object code of IR, compiled in this process."""
     context = llvm.create_context()
     module = llvm.parse_assembly(ir, context)
     module.name = name

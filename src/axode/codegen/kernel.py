@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from axode.codegen.lowering import MOST_STORES, Plan, attributes, plan
 from axode.codegen.packed import lowered
 from axode.codegen.tape import Port, Tape
+from axode.codegen.tapefile import MAX_PORTS
+from axode.errors import NotApplicable
 
 ENTRY = "map"
 
@@ -31,7 +33,17 @@ def work_size(tape: Tape, lanes: int) -> int:
 
 
 def module(tape: Tape, lanes: int) -> str:
-    """IR of the batch loop over a tape, ``lanes`` samples at a time."""
+    """IR of the batch loop over a tape, ``lanes`` samples at a time.
+
+    Raises:
+        NotApplicable: if there are more ports than the loop has room for on the stack.
+    """
+    n_ports = len(tape.inputs) + len(tape.outputs)
+    if n_ports > 2 * MAX_PORTS:
+        raise NotApplicable(
+            f"'{tape.name}' has {n_ports} inputs and outputs, and at most {2 * MAX_PORTS} can be "
+            "compiled; gather them into vectors"
+        )
     parts = lowered(tape, lanes)
     cut = parts[0].plan
     functions: list[str] = []

@@ -212,7 +212,7 @@ def refuse_threads(threads: int) -> None:
 
 def refuse_precision(precision: str, target: str) -> None:
     """Stop at numbers that a target does not have."""
-    if precision not in PRECISIONS:
+    if not isinstance(precision, str) or precision not in PRECISIONS:
         raise UnknownName("axode", "precision", precision, PRECISIONS)
     if precision != "float64" and target != "cuda":
         raise NotApplicable(

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import math
 import os
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -129,7 +128,6 @@ class CompiledFunction:
         self.tape = tape
         self.lanes = lanes or jit.host().lanes
         self._kernels: dict[int, _Kernel] = {}
-        self._lock = threading.Lock()
         self._shapes = tuple(port.shape for port in tape.outputs)
         numbers = sum(port.size for port in (*tape.inputs, *tape.outputs))
         self._effort = max(1, tape.n_operations, OPERATIONS_A_NUMBER * numbers)
@@ -193,7 +191,7 @@ class CompiledFunction:
     def _kernel(self, lanes: int) -> _Kernel:
         known = self._kernels.get(lanes)
         if known is None:
-            with self._lock:
+            with jit.LOCK:
                 known = self._kernels.get(lanes)
                 if known is None:
                     known = _Kernel(self.tape, lanes)

@@ -402,7 +402,7 @@ class Model:
         if unknown:
             raise TypeError(f"unknown keyword '{unknown.pop()}' (t, parameters, out, threads)")
         if "t" in options and "t" in entry.arguments:
-            t = np.asarray(options["t"], dtype=float)
+            t = as_numbers("t", options["t"])
             arrays[entry.arguments.index("t")] = t[..., np.newaxis]
         if "parameters" in options:
             if self.facts.fixed:
@@ -428,9 +428,9 @@ class Model:
             return value  # it stays where it is
         try:
             return np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidArgument(
-                f"{argument} must be numbers in order or by name, got {value!r}"
+                f"{argument} must be numbers in order or by name, got {value!r:.200}"
             ) from None
 
     def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:
@@ -441,8 +441,14 @@ class Model:
             if name not in names:
                 kind = _NAMED.get(argument, "independent speed")
                 raise UnknownName(f"model '{self.name}'", kind, name, names)
-        columns = [np.asarray(value.get(n, d), float) for n, d in zip(names, default, strict=True)]
-        return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+        columns = [as_numbers(n, value.get(n, d)) for n, d in zip(names, default, strict=True)]
+        try:
+            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+        except ValueError:
+            shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(names, columns, strict=True))
+            raise InvalidArgument(
+                f"{argument}: the batch axes do not fit together: {shapes}"
+            ) from None
 
     def _speeds_by_name(self, value: Mapping[str, npt.ArrayLike]) -> Mapping[str, npt.ArrayLike]:
         """The same by the names of independent speeds, where joints or coordinates were named."""
@@ -456,6 +462,14 @@ class Model:
                 raise InvalidArgument(f"'{given}' is the speed {name}, which is given twice")
             found[name] = number
         return found
+
+
+def as_numbers(name: str, value: Any) -> Array:
+    """An array of floats, or an `InvalidArgument` that names it."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(f"{name}: expected numbers, got {value!r:.200}") from None
 
 
 def _without_out(options: Options) -> Options:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
-import tempfile
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 
-from axode.codegen.consistency import disagreements
+from axode.codegen.consistency import check_scene, disagreements
 from axode.codegen.facts import Facts
 from axode.codegen.library import TapeLibrary, refuse_precision
 from axode.codegen.model import Model
 from axode.codegen.tape import Tape
-from axode.errors import FileError, UnknownName
+from axode.disk.atomic import write_atomically
+from axode.disk.bounded import read_bounded
+from axode.disk.typed import as_type, parse_json
+from axode.errors import AxodeError, FileError, UnknownName
 
 MAGIC = b"axode-model\n"
 VERSION = 1
+MAX_BYTES = 512 << 20  # a chain of a hundred joints has a hundredth of it
+MAX_FAULTS = 10  # named in one message
 _PREFIX = struct.Struct("<II")
 _DIGEST = hashlib.sha256().digest_size
 
@@ -30,7 +32,7 @@ def save_model(facts: Facts, tapes: Mapping[str, Tape], path: str | PathLike[str
     header = {"facts": facts.to_json(), "functions": [[n, len(b)] for n, b in blobs.items()]}
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     body = b"".join((MAGIC, _PREFIX.pack(VERSION, len(text)), text, *blobs.values()))
-    write_atomically(Path(path), body + hashlib.sha256(body).digest())
+    write_atomically(path, body + hashlib.sha256(body).digest())
 
 
 def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = "float64") -> Model:
@@ -44,13 +46,10 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
     Raises:
         FileError: if it cannot be read, is truncated, was changed, or is of another version.
     """
-    if target not in ("cpu", "cuda"):
+    if not isinstance(target, str) or target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
     refuse_precision(precision, target)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+    data = _bytes(path)
     start = len(MAGIC) + _PREFIX.size
     if data[: len(MAGIC)] != MAGIC:
         raise FileError(f"'{path}' is not an Axode model; write one with model.save(...).")
@@ -64,43 +63,39 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
         raise FileError(f"'{path}' is truncated or was changed: its checksum does not match.")
     try:
         return _decoded(body, start, size, target, precision)
-    except (ValueError, KeyError, TypeError, FileError) as error:
+    except AxodeError as error:
         raise FileError(f"'{path}' is damaged: {error}") from error
 
 
-def _decoded(body: bytes, start: int, size: int, target: str, precision: str) -> Model:
-    header = json.loads(body[start : start + size])
-    position = start + size
-    tapes = {}
-    for name, length in header["functions"]:
-        tapes[str(name)] = Tape.from_bytes(body[position : position + length])
-        position += length
-    facts = Facts.from_json(header["facts"])
-    wrong = list(disagreements(facts, tapes))
-    if wrong:
-        raise FileError("; ".join(wrong))
-    return Model(facts, TapeLibrary(tapes, target, precision))
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write beside the file, then take its place.
-
-    Raises:
-        FileError: if the disk or the folder refuses; what was there before is still there.
-    """
-    temporary = None
+def _bytes(path: str | PathLike[str]) -> bytes:
+    """All of a file that may be a model, or its beginning if it is none."""
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_bytes(data)  # a device or a pipe, which nothing must take the place of
-            return
-        handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise FileError(f"cannot write '{path}': {error.strerror or error}") from error
+        return read_bounded(path, MAX_BYTES, "model", start=MAGIC)
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"cannot read '{path}': {reason}") from error
+
+
+def _decoded(body: bytes, start: int, size: int, target: str, precision: str) -> Model:
+    if start + size > len(body):
+        raise FileError("its description is longer than the file")
+    header = parse_json(body[start : start + size])
+    if not isinstance(header, dict) or set(header) != {"facts", "functions"}:
+        raise FileError("its description has other entries than facts and functions")
+    facts = Facts.from_json(header["facts"])
+    functions = as_type(tuple[tuple[str, int], ...], header["functions"], "functions")
+    lengths = [length for _, length in functions]
+    if min(lengths, default=0) < 0 or sum(lengths) != len(body) - start - size:
+        raise FileError("the functions do not fill the file")
+    position, tapes = start + size, {}
+    for name, length in functions:
+        tapes[name] = Tape.from_bytes(body[position : position + length])
+        position += length
+    wrong = list(disagreements(facts, tapes))
+    if len(tapes) != len(functions):
+        wrong.append("two functions have the same name")
+    if wrong:
+        raise FileError("; ".join(wrong[:MAX_FAULTS]))
+    model = Model(facts, TapeLibrary(tapes, target, precision))
+    check_scene(facts, model.scene)
+    return model

@@ -15,6 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from axode.codegen.ir import FORMATS
+from axode.codegen.jit import LOCK
 from axode.codegen.program import ENTRY, Evaluate, Program
 from axode.codegen.tape import Tape
 from axode.codegen.thread import thread_module
@@ -50,7 +51,7 @@ class Kernels:
 
     def export(self, path: str | Path) -> tuple[Path, Path]:
         """Write `x.ptx` and `x.json`; `axode.runtime.cuda` loads them with NumPy and CuPy alone."""
-        from axode.codegen.modelfile import write_atomically
+        from axode.disk.atomic import write_atomically
 
         place = Path(path)
         if place.suffix != ".ptx":
@@ -156,6 +157,11 @@ def host_module(program: Program, precision: str = "float64") -> str:
 
 
 def _emitted(ir: str, capability: str) -> str:
+    with LOCK:
+        return _emitted_alone(ir, capability)
+
+
+def _emitted_alone(ir: str, capability: str) -> str:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple("nvptx64-nvidia-cuda")

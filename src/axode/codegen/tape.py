@@ -115,11 +115,12 @@ class Tape:
             TapeFileError: if the data is truncated, changed or of another version.
         """
         content = tapefile.unpack(data)
-        ports = [
-            tuple(Port(name, tuple(shape)) for name, shape in content.header[side])
-            for side in ("inputs", "outputs")
-        ]
-        tape = cls(content.header["name"], ports[0], ports[1], *content.arrays)
+        header = content.header
+        inputs, outputs = (
+            tuple(Port(name, shape) for name, shape in side)
+            for side in (header.inputs, header.outputs)
+        )
+        tape = cls(header.name, inputs, outputs, *content.arrays)
         tapefile.check_structure(tape)
         return tape
 

@@ -142,7 +142,7 @@ def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
 
 
 def name_fault(name: str) -> str | None:
-    """Why nothing can have this name, or None."""
+    """Say why something cannot be called so; the rule of every reader."""
     if not name or not name.isprintable():
         return f"a name must be printable text, got {name!r}"
     if name.startswith("["):  # symbols of such names would be taken for lists of symbols

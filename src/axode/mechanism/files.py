@@ -6,20 +6,21 @@ left as it was.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import re
-import shutil
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
+from axode.disk.atomic import replace_file
+from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.positions import key_lines
 
 MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
+MAX_KEY_PARTS = 16
 
 
 def load(
@@ -66,6 +67,7 @@ def _from_toml(text: str, place: Path) -> Mechanism:
     # pydantic takes a moment to import: only those who read files wait for it
     from axode.mechanism.reading import mechanism_from
 
+    _refuse_long_keys(text, place)
     try:
         data = tomllib.loads(text)
         lines = key_lines(text)
@@ -74,6 +76,26 @@ def _from_toml(text: str, place: Path) -> Mechanism:
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
     return mechanism_from(data, lines, str(place), place.stem)
+
+
+# Dotted keys, and what could be taken for one: strings, comments, single words.
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(
+    rf"""({_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}})"""
+    r"""|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3}|#[^\n]*+|""" + _PART,
+    re.DOTALL,
+)
+
+
+def _refuse_long_keys(text: str, place: Path) -> None:
+    """Stop at keys of very many parts: the reader keeps each beginning of one, word for word."""
+    for found in _DOTTED.finditer(text):
+        if found[1]:
+            line = text.count("\n", 0, found.start()) + 1
+            raise FileError(
+                f"{place}, line {line}: a key has more than {MAX_KEY_PARTS} parts between dots, "
+                "and none of a mechanism has more than four."
+            )
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
@@ -95,24 +117,9 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
         )
     mechanism.check()
     data = text_of(mechanism).encode()
-    target = Path(os.path.realpath(place))  # through a link, not over it
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        if target.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
-        if target.exists() and not target.is_file():  # a device or a pipe: nothing replaces it
-            target.write_bytes(data)
-            return
-        with open(draft, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
+        replace_file(place, data)
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("write", place, error)) from None
 
 
@@ -142,12 +149,9 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
     from axode.mechanism.markup import decode
 
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_bounded(path, MOST_BYTES, "mechanism's file")
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("read", path, error)) from None
-    if len(data) > MOST_BYTES:
-        raise FileError(f"{path} is larger than {MOST_BYTES >> 20} MiB, as no mechanism's file is.")
     xml = decode(data, remarks)
     if xml is not None:
         return xml

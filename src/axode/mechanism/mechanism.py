@@ -431,9 +431,12 @@ class Mechanism(CouplingMethods):
             MechanismError: if the description is wrong.
             InvalidIndependent: if the speeds named cannot describe the motion.
             SelfCheckFailed: if the equations are not those of the description.
+            NotApplicable: if there are more joints than equations written out can serve.
         """
+        from axode.mechanism.size import require_derivable
         from axode.symbolic.equations import derive
 
+        require_derivable(self)
         return derive(self.copy(), formulation, independent, self_check)
 
     def save(self, path: str | PathLike[str]) -> None:

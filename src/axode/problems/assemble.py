@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.model import Model
+from axode.codegen.model import Model, as_numbers
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
@@ -124,6 +124,8 @@ def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | No
         return None
     q = np.tile(model.home, (count, 1))
     for name, values in places.items():
+        if np.shape(values) not in ((), (count,)):
+            raise InvalidArgument(f"'{name}': expected one number, got shape {np.shape(values)}")
         q[:, model.coordinates.index(name)] = values
     return q
 
@@ -158,7 +160,7 @@ def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
 
 def signal_name(model: Model, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
     """The signal a name means: itself, or the only one that ends in it after a dot."""
-    if name in known:
+    if isinstance(name, str) and name in known:
         return name
     ending = [other for other in known if other.endswith(f".{name}")]
     if len(ending) == 1:
@@ -172,7 +174,7 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
     if near is None:
         return q, {}, {}
     if not isinstance(near, Mapping):
-        array = np.asarray(near, dtype=float)
+        array = as_numbers("near", near)
         if array.shape != q.shape:
             raise InvalidArgument(f"near: expected {q.size} coordinates, got shape {array.shape}")
         return array.copy(), {}, {}

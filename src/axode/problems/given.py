@@ -44,7 +44,24 @@ def seconds(name: str, given: Any) -> float:
     Raises:
         InvalidArgument: if it is no number.
     """
+    return number(name, given, "a number of seconds")
+
+
+def number(name: str, given: Any, expected: str = "a number") -> float:
+    """One number.
+
+    Raises:
+        InvalidArgument: if it is none, or larger than any float.
+    """
     try:
         return float(given)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{name}: expected a number of seconds, got {given!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given)}") from None
+
+
+def shortened(given: Any) -> str:
+    """What was given, as a message shows it."""
+    text = "a whole number of very many digits"
+    if not isinstance(given, int) or abs(given) < 1 << 64:
+        text = ascii(given) if isinstance(given, str) else repr(given)
+    return text if len(text) <= 60 else f"{text[:57]}..."

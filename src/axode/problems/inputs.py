@@ -18,6 +18,7 @@ from axode.codegen.model import Model
 from axode.codegen.tape import Tape
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.expressions import Expression, Parameter, evaluate, parse_scalar
+from axode.problems.given import number, shortened
 from axode.problems.tracing import is_symbolic, traced_tape
 
 Array = npt.NDArray[np.float64]
@@ -49,9 +50,13 @@ class Sampled:
         """
         if self.between not in ("hold", "linear"):
             raise InvalidArgument(f"between: '{self.between}' is neither 'hold' nor 'linear'")
-        if not (np.isfinite(self.period) and self.period > 0):
+        period, start = (
+            number(f"sampled inputs: {name}", getattr(self, name), "a number of seconds")
+            for name in ("period", "start")
+        )
+        if not (np.isfinite(period) and period > 0):
             raise InvalidArgument(f"sampled inputs: period must be > 0 s, got {self.period}")
-        if not np.isfinite(self.start):
+        if not np.isfinite(start):
             raise InvalidArgument(f"sampled inputs: start must be finite, got {self.start}")
         if isinstance(self.values, Mapping):
             table = _stacked(model, self.values)
@@ -220,8 +225,10 @@ def _known(model: Model, given: Mapping[str, Any]) -> None:
 def _numbers(what: str, given: Any) -> Array:
     try:
         return np.asarray(given, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"{what}: expected numbers, got {given!r} ({error})") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(
+            f"{what}: expected numbers, got {shortened(given)} ({error})"
+        ) from None
 
 
 def _stacked(model: Model, given: Mapping[str, Any]) -> Array:

@@ -7,6 +7,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+from axode.codegen.emitter import CHECKS
+
 
 class Interrupt:
     """Holds Ctrl-C back inside a `with` until `check` is called; a second press does not wait.
@@ -23,6 +25,7 @@ class Interrupt:
         if (threading.current_thread() is threading.main_thread()
                 and signal.getsignal(signal.SIGINT) is signal.default_int_handler):  # fmt: skip
             self._before = signal.signal(signal.SIGINT, self._handle)
+            CHECKS.append(self.check)  # compilations in between need not be waited for
         return self
 
     def __exit__(
@@ -30,6 +33,7 @@ class Interrupt:
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
         if self._before is not None:
+            CHECKS.remove(self.check)
             signal.signal(signal.SIGINT, self._before)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, NotApplicable
 from axode.problems.assemble import State
 from axode.problems.co_moving import AT_REST, CoMoving
@@ -272,14 +274,13 @@ class Linearization:
         path, data = Path(path), self.to_dict()
         if path.suffix not in (".npz", ".json"):
             raise FileError(f"'{path}': a linearisation is written as .npz or .json")
-        try:
-            if path.suffix == ".json":
-                path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-            else:
-                plain: Any = {k: np.array(v) for k, v in data.items() if isinstance(v, list)}
-                np.savez(path, **plain, dt=self.dt, model=self.name)
-        except OSError as error:
-            raise FileError(f"'{path}' cannot be written: {error.strerror}") from None
+        if path.suffix == ".json":
+            write_atomically(path, (json.dumps(data, indent=2) + "\n").encode())
+            return
+        plain: Any = {k: np.array(v) for k, v in data.items() if isinstance(v, list)}
+        stream = io.BytesIO()
+        np.savez(stream, **plain, dt=self.dt, model=self.name)
+        write_atomically(path, stream.getbuffer())
 
 
 def named_matrix(rows: Sequence[str], columns: Sequence[str], values: Array) -> list[str]:

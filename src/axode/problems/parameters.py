@@ -24,7 +24,7 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
             negative masses, inertias, radii, axes that are not of length one.
     """
     if not model.parameters or model.facts.fixed:
-        if given:
+        if given is not None and (not isinstance(given, Mapping) or given):
             raise InvalidArgument(
                 "this model's parameters are fixed; compile(parameters='free') to change them"
                 if model.parameters
@@ -33,10 +33,14 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
         return None
     values = model.parameter_vector(given)
     names = list(model.parameters)
+    if not values.ndim or values.shape[-1] != len(names):
+        raise InvalidArgument(
+            f"parameters: expected values by name, of {', '.join(names)}, got shape {values.shape}"
+        )
     if not np.isfinite(values).all():
         worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
         raise InvalidArgument(f"parameter '{names[worst]}': must be finite")
-    if given and isinstance(model.library, SymbolicLibrary):
+    if isinstance(given, Mapping) and given and isinstance(model.library, SymbolicLibrary):
         _refuse_impossible(model, values.reshape(-1, values.shape[-1]), names, list(given))
     return values
 
@@ -47,7 +51,7 @@ def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) ->
     Raises:
         InvalidArgument: as `checked_parameters` does.
     """
-    if given and model.parameters and not model.facts.fixed:
+    if given is not None and model.parameters and not model.facts.fixed:
         checked_parameters(model, given)
 
 

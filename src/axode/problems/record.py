@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ import numpy.typing as npt
 
 from axode.codegen.llvm import CompiledFunction
 from axode.codegen.model import Model
+from axode.errors import RunsFailed
 from axode.problems.inputs import plan_input
 from axode.problems.integrators import AUTOMATIC, IMPLICIT
 from axode.problems.observables import force_rows
@@ -64,6 +67,9 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     kinds = {n: kind for ns, _, kind, _ in columns for n in ns}
     kinds |= {name: "independent" for name in model.independent}
     lengths = (~np.isnan(out[..., 0])).sum(axis=1)
+    values[np.arange(len(times)) >= lengths[:, np.newaxis]] = np.nan  # inputs and constants too
+    if batch:
+        _warn_of_failures(runs)
     events = [e if batch else replace(e, index_of_run=None) for e in runs.events]
     return Trajectory(
         time=times, values=values.reshape(*batch, len(times), len(names)), names=names,
@@ -285,6 +291,20 @@ def _statuses(runs: Runs) -> Iterator[str]:
         elif outcome.status not in (FINISHED, RUNNING, LEFT):
             words += f" at t = {outcome.time:.6g} s, {outcome.word}"
         yield words
+
+
+def _warn_of_failures(runs: Runs) -> None:
+    """Count the runs of a batch that did not come to their end; a single one raises."""
+    words = [STATUS_WORDS[outcome.status] for outcome in runs.outcomes]
+    failed = Counter(word for word in words if word.startswith("failed"))
+    if failed:
+        kinds = ", ".join(f"{count} {word}" for word, count in failed.items())
+        warnings.warn(
+            f"{failed.total()} of {runs.count} runs failed ({kinds}); they are NaN beyond their "
+            "ends. The trajectory's statuses say where and why, its lengths how far each came.",
+            RunsFailed,
+            stacklevel=4,
+        )
 
 
 def _info(runs: Runs, seconds: float) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Place:
         """What was asked for, or where the model's own functions run."""
         own = "cuda" if model.target == "cuda" else "cpu"
         target = own if target is None else target
-        if target not in TARGETS:
+        if not isinstance(target, str) or target not in TARGETS:
             raise UnknownName("axode", "target", target, TARGETS)
         if precision is None:
             precision = model.library.precision if target == "cuda" else "float64"

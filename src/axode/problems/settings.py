@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from axode.codegen.library import refuse_threads
 from axode.errors import InvalidArgument, UnknownName
+from axode.problems.given import shortened
 from axode.problems.integrators import AUTOMATIC, EXPLICIT, METHODS
 from axode.problems.rollouts import Place
 
@@ -19,6 +20,9 @@ Array = npt.NDArray[np.float64]
 SINGULAR_CHOICES = ("stop", "pass")
 SAMPLES = 500  # saved unless the user says how often
 LONGEST_STEP = 1e-3  # [s] of rk4 unless given
+DISTINCT = 4  # neighbouring times that an interval has to span
+MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
+MAX_STEPS = 1e12  # of rk4: a day of a fast machine
 ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
 
 
@@ -39,9 +43,9 @@ class Settings:
     singular: str = "stop"  # what to do where constraints lose rank
 
     def __post_init__(self) -> None:
-        if self.method not in (AUTOMATIC, *METHODS):
+        if not isinstance(self.method, str) or self.method not in (AUTOMATIC, *METHODS):
             raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
-        if self.singular not in SINGULAR_CHOICES:
+        if not isinstance(self.singular, str) or self.singular not in SINGULAR_CHOICES:
             raise UnknownName(
                 "simulate", "way at singular configurations", self.singular, SINGULAR_CHOICES
             )
@@ -51,8 +55,8 @@ class Settings:
             )
         for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and math.isfinite(value)):
-                raise InvalidArgument(f"{name}: must be a finite number, got {value!r}")
+            if value is not None and not (isinstance(value, Real) and _is_finite(value)):
+                raise InvalidArgument(f"{name}: must be a finite number, got {shortened(value)}")
         if self.duration == 0:
             raise InvalidArgument("duration: must not be zero")
         if self.threads is not None:
@@ -61,6 +65,7 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
+        self._check_possible()
         self.place.refuse(self.stepper, self.n_steps if self.method == "rk4" else 0)
 
     @property
@@ -77,6 +82,28 @@ class Settings:
     def adaptive(self) -> bool:
         """Whether the method chooses its own steps."""
         return self.method != "rk4"
+
+    def _check_possible(self) -> None:
+        """Refuse intervals that numbers cannot tell apart, and more samples than memory has."""
+        asked = {"duration": abs(self.duration), "save_every": self.save_every, "step": self.step}
+        latest = max(abs(self.t0), abs(self.t_end))
+        for name, value in asked.items():
+            if value is not None and value < DISTINCT * math.ulp(latest):
+                raise InvalidArgument(
+                    f"{name}: {value:g} s is too short at t = {latest:g} s, where times are "
+                    f"{math.ulp(latest):.2g} s apart; make it longer, or t0 smaller"
+                )
+        samples = 0.0 if self.save_every is None else abs(self.duration) / self.save_every
+        if samples > MAX_SAMPLES:
+            raise InvalidArgument(
+                f"save_every: {self.save_every:g} s makes {samples:.2g} samples, and at most "
+                f"{MAX_SAMPLES:g} are kept; make it longer"
+            )
+        if self.method == "rk4" and self.n_steps > MAX_STEPS:
+            raise InvalidArgument(
+                f"step: {self.length:g} s makes {self.n_steps:.2g} steps, and at most "
+                f"{MAX_STEPS:g} are done; make it longer, or the duration shorter"
+            )
 
     @property
     def t_end(self) -> float:
@@ -117,3 +144,10 @@ class Settings:
         count = max(0, math.ceil(abs(self.duration) / every - ROUNDING) - 1)
         times = self.t0 + self.way * every * np.arange(count + 1)
         return np.append(times, self.t_end)
+
+
+def _is_finite(value: Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number larger than any float
+        return False

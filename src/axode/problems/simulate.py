@@ -14,7 +14,7 @@ import numpy.typing as npt
 from axode.codegen.model import Model
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.problems.dropped import missed_rows
-from axode.problems.given import refuse_no_model, seconds
+from axode.problems.given import number, refuse_no_model, seconds
 from axode.problems.inputs import Callback, plan_input
 from axode.problems.integrators import EXPLICIT
 from axode.problems.interrupt import Interrupt
@@ -87,8 +87,8 @@ def simulate(
         seconds("duration", duration),
         step,
         save_every,
-        float(rtol),
-        float(atol),
+        number("rtol", rtol),
+        number("atol", atol),
         threads,
         Place.of(model, target, precision),
         singular=singular,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.library import SymbolicLibrary
-from axode.codegen.model import Model, Options
+from axode.codegen.model import Model, Options, as_numbers
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.problems.assemble import State, assembled
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
@@ -26,7 +26,7 @@ def _named_start(start: Any) -> dict[str, Array]:
             "start: expected coordinates, speeds and measures by name, a State of assemble, or "
             f"(q, nu), got {start!r}"
         )
-    arrays = {name: np.asarray(value, dtype=float) for name, value in (start or {}).items()}
+    arrays = {name: as_numbers(f"start '{name}'", value) for name, value in (start or {}).items()}
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise InvalidArgument(f"start '{name}': must be finite")

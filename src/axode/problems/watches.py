@@ -44,6 +44,12 @@ def checked_watches(watches: Sequence[Watch]) -> tuple[Watch, ...]:
     """The watches, if that is what they are."""
     if isinstance(watches, Watch):
         return (watches,)
+    try:
+        watches = tuple(watches)
+    except TypeError:
+        raise InvalidArgument(
+            f"events: expected Watch(name, function), got {watches!r:.200}"
+        ) from None
     names: set[str] = set()
     for watch in watches:
         if not isinstance(watch, Watch):

@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from axode.codegen.modelfile import write_atomically
+from axode.disk.atomic import write_atomically
 from axode.errors import FileError
 from axode.reproduce.figures import drawn
 from axode.reproduce.item import Item, Outcome

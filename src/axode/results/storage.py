@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import struct
-import zipfile
-import zlib
+import math
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -16,16 +14,18 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.modelfile import write_atomically
+from axode.disk.atomic import as_path, write_atomically
+from axode.disk.bounded import open_plain
+from axode.disk.npz import UNREADABLE, NpzFile, check_expansion
+from axode.disk.typed import as_type, parse_json
 from axode.errors import AxodeError, FileError, NotApplicable
 from axode.results.trajectory import Event, Trajectory
 
 FORMAT = 1
 KEY = "axode.trajectory"
 DIGEST = "axode.sha256"
-# What NumPy and zipfile raise at a file that is not whole.
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, KeyError, EOFError,
-               RuntimeError, OSError, OverflowError)  # fmt: skip
+PAGES = 1 << 16  # bytes that headers of pages may take
+MAX_PACKED = 1 << 30  # bytes that any file may unpack to; more, only in proportion to its size
 _FIELDS = ("names", "units", "status", "statuses", "info", "quaternions")
 
 Array = npt.NDArray[np.float64]
@@ -41,7 +41,7 @@ def load(path: str | PathLike[str]) -> Trajectory:
     """Read a trajectory in the format that the ending of the path names."""
     _, decode = _format(path)
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             start = file.read(4)
             file.seek(0)
             return cast(Trajectory, decode(file, start))
@@ -58,8 +58,9 @@ def load(path: str | PathLike[str]) -> Trajectory:
         raise FileError(
             f"'{path}' is truncated or damaged: {error}.\n  Remedy: save the trajectory again"
         ) from error
-    except OSError as error:
-        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"cannot read '{path}': {reason}") from error
 
 
 class _Foreign(Exception):
@@ -76,7 +77,7 @@ class _Damaged(Exception):
 
 def _format(path: str | PathLike[str]) -> Any:
     formats = {".npz": (_to_npz, _from_npz), ".parquet": (_to_parquet, _from_parquet)}
-    suffix = Path(path).suffix.lower()
+    suffix = as_path(path).suffix.lower()
     if suffix not in formats:
         raise FileError(
             f"'{path}': a trajectory's file ends in .npz or .parquet.\n"
@@ -102,14 +103,35 @@ def _header(trajectory: Trajectory) -> str:
     return json.dumps({"format": FORMAT, **header})
 
 
+# Types of what a description holds; `info` may be anything that JSON has.
+_TYPES = {
+    "names": tuple[str, ...],
+    "units": tuple[str, ...],
+    "kinds": tuple[str, ...],
+    "status": str,
+    "statuses": tuple[str, ...],
+    "quaternions": tuple[tuple[str, ...], ...],
+    "shape": tuple[int, ...],
+}
+
+
 def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
-        header = json.loads(text)
+        header = parse_json(text)
         version = header["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (FileError, KeyError, TypeError) as error:
         raise _Damaged("its description cannot be read") from error
     if version != FORMAT:
-        raise _OtherFormat(version)
+        raise _OtherFormat(ascii(version)[:20])
+    try:
+        header |= {key: as_type(hint, header[key], key) for key, hint in _TYPES.items()}
+        if not isinstance(header["info"], dict) or len(header["shape"]) < 2:
+            raise FileError("its description has another structure")
+        as_type(str, header["info"].get("model", ""), "model")
+    except KeyError as error:
+        raise _Damaged(f"its description has no entry {error}") from error
+    except FileError as error:
+        raise _Damaged(str(error)) from error
     return cast(dict[str, Any], header)
 
 
@@ -117,13 +139,15 @@ def _trajectory(header: dict[str, Any], time: Array, values: Array) -> Trajector
     try:
         fields = {name: header[name] for name in _FIELDS}
         events = tuple(Event(**event) for event in header["events"])
+        for event in events:
+            as_type(str, event.name, "the name of an event")
         kinds = dict(zip(header["names"], header["kinds"], strict=True))
         lengths = np.array(header["lengths"], dtype=np.intp)
         return Trajectory(
             time=time, values=values.reshape(header["shape"]), kinds=kinds, events=events,
             lengths=lengths, **fields,
         )  # fmt: skip
-    except (ValueError, KeyError, TypeError, AttributeError, AxodeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, AxodeError) as error:
         raise _Damaged(str(error)) from error
 
 
@@ -140,13 +164,21 @@ def _to_npz(trajectory: Trajectory) -> bytes:
 def _from_npz(file: IO[bytes], start: bytes) -> Trajectory:
     _check_start(start, b"PK\x03\x04")
     try:
-        with np.load(file, allow_pickle=False) as data:
-            if KEY not in data:
-                raise _Foreign
-            header = _parsed(str(data[KEY]))
-            return _trajectory(header, data["time"], data["values"])
-    except _UNREADABLE as error:
+        data = NpzFile(file)
+        if KEY not in data:
+            raise _Foreign
+        header = _parsed(str(data.read(KEY)))
+        time, values = (_numbers(data.read(name)) for name in ("time", "values"))
+    except (*UNREADABLE, FileError) as error:
         raise _Damaged(str(error).rstrip(".") or "it breaks off") from error
+    return _trajectory(header, time, values)
+
+
+def _numbers(array: npt.NDArray[Any]) -> Array:
+    """Doubles as they were written, without a copy."""
+    if array.dtype != np.float64:
+        raise _Damaged(f"it holds {array.dtype} instead of float64")
+    return cast(Array, array)
 
 
 # Parquet -----------------------------------------------------------------------------------------
@@ -186,21 +218,42 @@ def _from_parquet(file: IO[bytes], start: bytes) -> Trajectory:
         if KEY.encode() not in metadata:
             raise _Foreign
         header = _parsed(metadata[KEY.encode()])
+        _check_columns(table.metadata, header["shape"])
+        check_expansion(file.seek(0, 2), 8 * math.prod(header["shape"]), MAX_PACKED)
         columns = [column.to_numpy() for column in table.read().columns]
-    except (pa.ArrowException, ValueError, OSError) as error:
+    except (pa.ArrowException, ValueError, TypeError, OSError, MemoryError, FileError) as error:
         raise _Damaged(str(error).partition("\n")[0].rstrip(".")) from error
-    try:
-        *batch, samples, width = header["shape"]
-        time, values = columns[len(batch)][:samples], columns[len(batch) + 1 :]
-        if len(values) != width:
-            raise _Damaged(f"{len(values)} columns instead of {width}")
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise _Damaged("its columns do not fit its description") from error
+    *batch, samples, _ = header["shape"]
+    time, values = columns[len(batch)][:samples], columns[len(batch) + 1 :]
+    if any(column.dtype != np.float64 for column in (time, *values)):
+        raise _Damaged("it holds other numbers than float64")
     stacked = np.stack(values, axis=-1) if values else np.empty((len(columns[0]), 0))
     result = _trajectory(header, time, stacked)
     if metadata.get(DIGEST.encode()) != _digest(metadata[KEY.encode()], time, stacked):
         raise _Damaged("its checksum does not match")
     return result
+
+
+def _check_columns(found: Any, shape: tuple[int, ...]) -> None:
+    """Compare what a file's footer declares with its description, before anything is unpacked."""
+    *batch, samples, width = shape
+    rows = math.prod(batch) * samples
+    if min(shape) < 0 or (found.num_rows, found.num_columns) != (rows, len(batch) + 1 + width):
+        raise _Damaged(
+            f"{found.num_rows} rows of {found.num_columns} columns instead of {rows} of "
+            f"{len(batch) + 1 + width}"
+        )
+    groups = [found.row_group(k) for k in range(found.num_row_groups)]
+    if sum(group.num_rows for group in groups) != rows:
+        raise _Damaged("its parts have other numbers of rows than the whole")
+    for group in groups:
+        for column in (group.column(k) for k in range(group.num_columns)):
+            bound = 16 * group.num_rows + PAGES
+            sound = column.physical_type in ("DOUBLE", "INT64") and not column.has_dictionary_page
+            if not sound or column.num_values != group.num_rows:
+                raise _Damaged(f"column '{column.path_in_schema}' is not one of plain numbers")
+            if column.total_uncompressed_size > bound:
+                raise _Damaged(f"column '{column.path_in_schema}' has more bytes than numbers")
 
 
 def _digest(header: bytes, time: Array, values: Array) -> bytes:

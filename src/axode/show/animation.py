@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.codegen.modelfile import write_atomically
+from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable
 from axode.show.camera import Camera
 from axode.show.motion import Motion, scene_with

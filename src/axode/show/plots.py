@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from axode.codegen.modelfile import write_atomically
+from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
 from axode.show.choice import Panel, chosen_panels, overview
 from axode.show.legends import Legend, add_legend, planned, readable

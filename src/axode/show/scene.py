@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from axode.disk.typed import as_dataclass, parse_json
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Triple: TypeAlias = tuple[float, float, float]
@@ -96,12 +98,12 @@ class Scene:
 
     @classmethod
     def from_json(cls, text: str) -> Scene:
-        """From what `to_json` gave."""
-        data = {key: _tuples(value) for key, value in json.loads(text).items()}
-        kinds = {"solids": Solid, "floors": Floor, "touches": Touch, "cords": Cord}
-        for key, kind in kinds.items():
-            data[key] = tuple(kind(**item) for item in data[key])
-        return cls(**data)
+        """Read what `to_json` gave.
+
+        Raises:
+            FileError: naming the first entry that is missing, unknown or of another type.
+        """
+        return as_dataclass(cls, parse_json(text), "scene")
 
     @property
     def spacing(self) -> float:
@@ -177,9 +179,3 @@ def _level(normal: Array) -> Array:
 def floor_normal(scene: Scene, floor: Floor, poses: Array) -> Array:
     """Unit normal of a floor in the world: (..., 3)."""
     return scene.pose_of(floor.body, poses)[..., :3, :3] @ np.array(floor.normal)
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

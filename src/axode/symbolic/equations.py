@@ -43,10 +43,19 @@ def derive(
     self_check: bool = True,
 ) -> Equations:
     """Check a mechanism and derive its equations; see `Mechanism.derive`."""
-    if formulation not in FORMULATIONS:
+    if not isinstance(formulation, str) or formulation not in FORMULATIONS:
         raise UnknownName("axode", "formulation", formulation, FORMULATIONS)
     if isinstance(independent, str):
         raise InvalidArgument(f"independent takes a list of names, got the text '{independent}'")
+    if independent is not None:
+        try:
+            sound = all(isinstance(name, str) for name in independent)
+        except TypeError:
+            sound = False
+        if not sound:
+            raise InvalidArgument(
+                f"independent takes a list of names of speeds, got {independent!r:.200}"
+            )
     mechanism.check()
     system = build_system(mechanism, independent)
     check_inertia(system)
@@ -63,6 +72,11 @@ class Equations:
     Attributes are CasADi SX expressions of `q`, `nu`, `u`, `t` and `p` (parameters), in the order
     of `coordinates`, `independent`, `inputs` and `parameters`.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and other processes derive the mechanism again; symbols cannot travel."""
+        checked = self.self_check is not None
+        return derive, (self.system.mechanism, self.formulation, self.independent, checked)
 
     def __init__(
         self, system: System, formulation: str, self_check: SelfCheck | None = None

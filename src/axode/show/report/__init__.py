@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axode.codegen.modelfile import write_atomically
+from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument
 from axode.show.report.page import page
 from axode.show.style import need_matplotlib

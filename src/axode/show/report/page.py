@@ -103,7 +103,8 @@ def _player(model: Model, run: Trajectory | None) -> str:
     if run is not None:
         scene = scene_with(model, run.parameters)
         poses = Motion(run, model).poses(float(run.time[0]))
-    data = json.dumps(playback(model, run), separators=(",", ":")).replace("</", "<\\/")
+    # no tag and no comment, which would change how a browser reads the script, begins without <
+    data = json.dumps(playback(model, run), separators=(",", ":")).replace("<", "\\u003c")
     return PLAYER.format(still=_png(picture(scene, poses)), data=data, script=_file("player.js"))
 
 

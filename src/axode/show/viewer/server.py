@@ -9,10 +9,10 @@ import warnings
 from typing import Any
 
 from axode.errors import InvalidArgument, NotApplicable
+from axode.show.viewer.guard import LOCAL, Guard, guarded
 
 FIRST_PORT = 8080
 TRIED = 100  # ports after it
-LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def serve(host: str, port: int | None, label: str) -> Any:
@@ -40,13 +40,15 @@ def serve(host: str, port: int | None, label: str) -> Any:
             "127.0.0.1, the default, keeps it to this machine", stacklevel=3,
         )  # fmt: skip
     chosen = _free_port(host) if port is None else _asked_port(host, port)
-    with contextlib.redirect_stdout(io.StringIO()):  # it has a banner of its own
+    guard = Guard(host)
+    with contextlib.redirect_stdout(io.StringIO()), guarded(guard):  # it has a banner of its own
         server = viser.ViserServer(host=host, port=chosen, label=label, verbose=False)
     if port and server.get_port() != port:  # taken in between
         stop(server)
         raise _taken(host, port)
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(26, 71, 186))
     server.gui.main_panel.dock_right()  # beside the picture and not on it
+    server.axode_guard = guard
     return server
 
 

@@ -28,7 +28,8 @@ class Viewer:
     """A mechanism in the browser, until it is closed.
 
     Attributes:
-        url: Where the page is.
+        url: Where the page is, with the token that lets its reader in.
+        port: Where the server listens.
         drawing: What is in the picture.
         stage: What is on: its `playback` or its `drive` can be looked at and changed.
     """
@@ -37,7 +38,8 @@ class Viewer:
         self._server, self.drawing = server, drawing
         host = server.get_host()
         shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{server.get_port()}"
+        self.port: int = server.get_port()
+        self.url = f"http://{shown}:{self.port}/?token={server.axode_guard.token}"
         self.stage: Any = None
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -61,8 +63,12 @@ class Viewer:
 
         def acted(event: Any) -> None:
             with self._lock:
-                if not self._closed.is_set():
+                if self._closed.is_set():
+                    return
+                try:
                     act(event)
+                except Exception as error:  # a value that no slider can have, say
+                    self._server.axode_guard.report(error)
 
         return acted
 

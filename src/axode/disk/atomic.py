@@ -1,0 +1,88 @@
+"""Write files whole or not at all: the one way in which anything of Axode writes a file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from os import PathLike
+from pathlib import Path
+
+from axode.errors import FileError
+
+Bytes = bytes | bytearray | memoryview
+
+
+def as_path(path: object) -> Path:
+    """The path that something is, or a `FileError` that shows what it is instead."""
+    if isinstance(path, str | PathLike):
+        return Path(path)
+    raise FileError(f"expected the path of a file, got {ascii(path)[:60]}.")
+
+
+def system_path(path: object) -> Path:
+    """A path that the system takes.
+
+    Raises:
+        FileError: if it is none.
+        ValueError: if it holds a zero byte, in the same words on every version of Python.
+    """
+    found = as_path(path)
+    if "\0" in str(found):
+        raise ValueError("embedded null byte")
+    return found
+
+
+def write_atomically(path: str | PathLike[str], data: Bytes) -> None:
+    """Write beside the file, then take its place.
+
+    Raises:
+        FileError: if the disk or the folder refuses; what was there before is still there.
+    """
+    try:
+        replace_file(path, data)
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"cannot write '{path}': {reason}") from error
+
+
+def replace_file(path: str | PathLike[str], data: Bytes) -> None:
+    """Write beside the file, then take its place; an interrupted write leaves nothing behind.
+
+    A link is followed, not replaced. A new file has the mode that the umask leaves, one that was
+    there keeps its own. A device or a pipe is written to, for nothing must take its place.
+
+    Raises:
+        OSError: if the disk or the folder refuses; what was there before is still there.
+    """
+    target = Path(os.path.realpath(system_path(path)))
+    status = target.stat() if target.exists() else None
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        _write_to_device(target, data)
+        return
+    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(draft, flags, 0o666), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if status is not None:
+            os.chmod(draft, stat.S_IMODE(status.st_mode))
+        os.replace(draft, target)
+    except BaseException:  # Ctrl-C too
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def _write_to_device(target: Path, data: Bytes) -> None:
+    """Write to something that is there; a pipe that nobody reads is an error, not a wait."""
+    handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)

@@ -1,0 +1,145 @@
+"""Who may look at the viewer and drive it: pages of its own, with the session's token.
+
+A browser lets any page of the web talk to servers of this machine. The server therefore asks each
+request where it is meant to go (`Host`, which a page cannot choose but a name server can), each
+connection which page began it (`Origin`), and both for a token that only the printed address has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http
+import http.cookies
+import logging
+import secrets
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+_PATCHING = threading.Lock()
+_WORDS = (
+    "This viewer of Axode belongs to somebody. Open the whole address that it printed, with its "
+    "token.\n"
+)
+
+
+class Guard:
+    """Judges requests by the address, the page and the token they come with.
+
+    Attributes:
+        token: Of this session, for the address that is printed.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.token = secrets.token_urlsafe(16)
+        self._names = {*LOCAL, host} if host in LOCAL else None  # else any name of the machine
+        self._cookie = f"axode_{secrets.token_hex(4)}"
+        self._reported = False
+
+    def refusal(self, headers: Any, path: str) -> http.HTTPStatus | None:
+        """Judge a request; None if it may pass."""
+        host = headers.get("Host", "")
+        if self._names is not None and urlsplit(f"//{host}").hostname not in self._names:
+            return http.HTTPStatus.MISDIRECTED_REQUEST
+        origin = headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return http.HTTPStatus.FORBIDDEN
+        protected = headers.get("Upgrade", "").lower() == "websocket" or _is_page(path)
+        if protected and not self.is_known(headers, path):
+            return http.HTTPStatus.FORBIDDEN
+        return None
+
+    def is_known(self, headers: Any, path: str) -> bool:
+        """Whether a request carries the token, in its address or in its cookie."""
+        given = parse_qs(urlsplit(path).query).get("token", [])
+        with contextlib.suppress(http.cookies.CookieError):
+            cookie = http.cookies.SimpleCookie(headers.get("Cookie", "")).get(self._cookie)
+            given += [cookie.value] if cookie else []
+        return any(secrets.compare_digest(one.encode(), self.token.encode()) for one in given)
+
+    def hand_out(self, headers: Any) -> None:
+        """Give the page a cookie, so that its connection carries the token too."""
+        value = f"{self._cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
+        headers["Set-Cookie"] = value
+        headers["Referrer-Policy"] = "no-referrer"  # the address holds the token
+        headers["X-Frame-Options"] = "DENY"
+
+    def report(self, error: BaseException | None) -> None:
+        """Say once, in one line, that somebody sent what nothing can be made of."""
+        if not self._reported:
+            self._reported = True
+            what = type(error).__name__ if error is not None else "no error"
+            print(
+                f"Axode's viewer was sent garbage by a page ({what}) and left it aside; more of "
+                "it is not reported.",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def _is_page(path: str) -> bool:
+    return urlsplit(path).path.strip("/.") in ("", "index.html")
+
+
+@contextlib.contextmanager
+def guarded(guard: Guard) -> Iterator[None]:
+    """Let a guard judge all requests of the server that is started inside."""
+    import websockets.asyncio.server as module
+
+    real: Any = module.serve
+
+    def serve(handler: Any, *arguments: Any, process_request: Any = None, **options: Any) -> Any:
+        asked = _asking(guard, process_request)
+        logger = _silent_logger()
+        return real(
+            _careful(guard, handler), *arguments, process_request=asked, logger=logger, **options
+        )
+
+    with _PATCHING:
+        module.serve = serve  # type: ignore[assignment,misc]
+        try:
+            yield
+        finally:
+            module.serve = real  # type: ignore[misc]
+
+
+def _asking(guard: Guard, process_request: Callable[..., Any] | None) -> Callable[..., Any]:
+    def asked(connection: Any, request: Any) -> Any:
+        try:
+            refusal = guard.refusal(request.headers, request.path)
+        except Exception:  # headers that are given twice, addresses that are none
+            refusal = http.HTTPStatus.BAD_REQUEST
+        if refusal is not None:
+            return connection.respond(refusal, _WORDS)
+        response = process_request(connection, request) if process_request else None
+        if response is not None and _is_page(request.path):
+            guard.hand_out(response.headers)
+        return response
+
+    return asked
+
+
+def _careful(guard: Guard, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler of connections whose faults are one line; the connection is closed."""
+
+    async def handled(connection: Any) -> None:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: guard.report(context.get("exception")))
+        try:
+            await handler(connection)
+        except Exception as error:
+            guard.report(error)
+
+    return handled
+
+
+def _silent_logger() -> logging.Logger:
+    logger = logging.getLogger("axode.viewer.server")
+    logger.propagate = False
+    logger.addHandler(logging.NullHandler())
+    return logger

@@ -1,0 +1,125 @@
+"""Every writer: the umask's mode, links followed, all of a file or nothing, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode import gallery
+from axode.cli.shared import write_text
+from axode.disk import atomic
+
+
+@cache
+def robot() -> ax.Mechanism:
+    return gallery.build("chaplygin_sleigh")
+
+
+@cache
+def model() -> ax.Model:
+    return robot().derive().compile()
+
+
+@cache
+def run() -> ax.Trajectory:
+    return ax.simulate(model(), 0.1, start={"v": 1.0})
+
+
+@cache
+def linear() -> Any:
+    return ax.linearize(gallery.build("wheeled_pendulum").derive().compile())
+
+
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "robot.toml": lambda path: robot().save(path),
+    "robot.axm": lambda path: model().save(path),
+    "robot.c": lambda path: model().export(path, ["energy"]),
+    "robot.ptx": lambda path: model().export(path, ["energy"]),
+    "run.npz": lambda path: run().save(path),
+    "run.parquet": lambda path: run().save(path),
+    "plot.svg": lambda path: run().plot("v", save=path),
+    "linear.npz": lambda path: linear().save(path),
+    "linear.json": lambda path: linear().save(path),
+    "check.json": lambda path: write_text(path, "{}"),
+}
+every = pytest.mark.parametrize("name", WRITERS)
+
+
+@pytest.fixture(autouse=True)
+def umask():
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@every
+def test_new_files_have_the_mode_that_the_umask_leaves(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    assert {mode(path) for path in tmp_path.iterdir()} == {0o640}
+
+
+@every
+def test_links_are_followed_and_modes_kept(tmp_path, name):
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere" / name
+    target.write_bytes(b"")
+    target.chmod(0o604)
+    link = tmp_path / name
+    link.symlink_to(target)
+    WRITERS[name](link)
+    assert link.is_symlink() and mode(target) == 0o604 and target.stat().st_size > 0
+
+
+@every
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch, name, error):
+    """A hidden draft of 168 MB stayed behind."""
+    path = tmp_path / name
+    WRITERS[name](path)
+    before = {item.name: item.read_bytes() for item in tmp_path.iterdir()}
+
+    def stop(*_):
+        raise error
+
+    monkeypatch.setattr(atomic.os, "fsync", stop)
+    with pytest.raises((KeyboardInterrupt, ax.FileError)):
+        WRITERS[name](path)
+    assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
+
+
+def test_a_pipe_that_nobody_reads_is_an_error(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(ax.FileError, match="cannot write"):
+        robot().save(tmp_path / "pipe.toml")
+
+
+def test_a_path_with_a_zero_byte_is_an_error(tmp_path):
+    with pytest.raises(ax.FileError, match="null byte"):
+        model().save(str(tmp_path / "a\0.axm"))
+    with pytest.raises(ax.FileError, match="null byte"):
+        robot().save(str(tmp_path / "a\0.toml"))
+
+
+@pytest.mark.parametrize("formulation", ["recursive", "lagrange"])
+def test_equations_travel_to_other_processes(formulation):
+    equations = gallery.build("four_bar").derive(formulation)
+    again = pickle.loads(pickle.dumps(equations))
+    assert (again.formulation, again.independent) == (formulation, equations.independent)
+    first, second = (e.compile(target="interpreter") for e in (equations, again))
+    q, nu = first.home, np.ones(len(first.independent))
+    np.testing.assert_allclose(
+        first.forward_dynamics(q, nu), second.forward_dynamics(q, nu), rtol=1e-12
+    )
