@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.codegen.model import Model as Model
     from axode.codegen.modelfile import load_model as load_model
     from axode.errors import Doubtful as Doubtful
+    from axode.errors import DoubtfulFile as DoubtfulFile
     from axode.errors import Fault as Fault
     from axode.errors import FileError as FileError
     from axode.errors import Immobile as Immobile
@@ -50,8 +51,10 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import NotApplicable as NotApplicable
     from axode.errors import NotAsAsked as NotAsAsked
     from axode.errors import RunsFailed as RunsFailed
+    from axode.errors import SelfCheckFailed as SelfCheckFailed
     from axode.errors import SimulationFailed as SimulationFailed
     from axode.errors import SingularConfiguration as SingularConfiguration
+    from axode.errors import StiffSystem as StiffSystem
     from axode.errors import UnderactuatedMotion as UnderactuatedMotion
     from axode.errors import UnknownName as UnknownName
     from axode.mechanism.files import load as load

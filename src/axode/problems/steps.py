@@ -70,6 +70,8 @@ def judged(d: Dynamics, *counts: str) -> list[Operation]:
         made.append("near")
     if d.leaning:
         made.append("flat")
+    found = {name: size for name, size in d.state().items() if name in ("crossed", "near", "flat")}
+    sizes |= found  # kept for a run that has stopped, whatever its lane computes after that
 
     def judge(**v: Vector) -> dict[str, Vector]:
         status, accepted = v["status"][0], v["accepted"][0]
@@ -96,6 +98,10 @@ def judged(d: Dynamics, *counts: str) -> list[Operation]:
         verdict = status.equals(float(RUNNING)).then(verdict, status)
         commit = accepted & verdict.equals(float(RUNNING))
         seen = commit.then(0.0, v["seen"][0])
+        running = status.equals(float(RUNNING))
+        for name in found:
+            pairs = zip(made[name], v[name], strict=True)
+            made[name] = [running.then(new, old) for new, old in pairs]
         return {"status": [verdict], "commit": [commit], "seen": [seen], **made}
 
     verdict = Evaluate(formula_tape("judge", sizes, judge), (*sizes, *made))
