@@ -141,6 +141,7 @@ class Assembly:
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
         best, best_error = q, np.inf
+        last = False
         for _ in range(STEPS):
             r, J = self.function(q, t, self.parameters)
             error = float(np.abs(np.array(r)).max(initial=0.0))
@@ -148,11 +149,11 @@ class Assembly:
                 break
             if error < best_error:
                 best, best_error = q, error
-            if error < CLOSED * 1e-3 * self.size:
+            if last or error < CLOSED * 1e-3 * self.size:
                 break
             step = self._step(r, J, cut)
-            if cut and np.abs(step / self.coordinate_lengths).max(initial=0.0) < STILL:
-                break
+            # the step itself still counts: Newton's last one is worth many digits
+            last = bool(cut) and np.abs(step / self.coordinate_lengths).max(initial=0.0) < STILL
             length = self._length(q, step, np.array(r), t)
             if cut and length < FUTILE:  # what is left, surplus rows leave open
                 break

@@ -175,6 +175,11 @@ class SelfCheck:
             errors = np.abs(bias[known] - other.bias) / size.clip(1e-300)
             yield _worst(errors, [f"bias of {label}" for label in labels])
 
+    def allowed(self, state: State) -> float:
+        """How far functions may be off: rows hold of closed loops, and these may be rounded."""
+        open_by = self._gap(state) / self.system.report.extent + self._slip(state)
+        return AGREEMENT + SLACK * open_by
+
     def _slip(self, state: State) -> float:
         """How far speeds are from what all rows ask for [m/s or rad/s]."""
         A, b, _ = self._rows_at(state.q, state.v)
@@ -231,8 +236,7 @@ class SelfCheck:
             errors = self.function_errors(i, kind, result, nu_dot)
             speeds = [self.system.tree.speed_names[j] for j in self.system.independent]
             found = _worst(errors, [f"{name}, motion of {speed}" for speed in speeds])
-            loose = self._gap(state) / self.system.report.extent + self._slip(state)
-            if not found.error <= AGREEMENT + SLACK * loose:
+            if not found.error <= self.allowed(state):
                 self._refuse([found], self._function_remedy(state, found.error))
 
     def _rate_difference(self, state: State, q_dot: Array) -> Disagreement:
