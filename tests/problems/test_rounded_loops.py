@@ -307,3 +307,14 @@ def test_parameters_that_contradict_a_little_leave_a_start_where_it_is(error):
     model = machine.derive().compile("interpreter")
     state = ax.assemble(model, parameters={"foot": 0.2 + error})
     assert np.abs(state.q - [0.8, -0.8, 0.8, 0.8]).max() < 10 * error
+
+
+@pytest.mark.parametrize("error", [1e-10, 1e-9, 3e-9])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("machine", [four_bar, three_cranks])
+def test_loops_of_nine_digits_close_next_to_home(machine, seed, error):
+    exact = machine().derive(self_check=False).system.home
+
+    home = rounded(machine(), error, seed).derive(self_check=False).system.home
+
+    assert home == pytest.approx(exact, abs=SPREAD * error)

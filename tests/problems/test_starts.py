@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+import coupled_mechanisms
 import random_mechanisms
 from axode.errors import InvalidArgument, NotAsAsked
 from tests.problems import machines
@@ -98,6 +99,14 @@ def test_what_a_coupling_moves_follows_what_is_named_however_far():
     state = ax.assemble(model, {"wheel_axle": 2.0})
     assert state["wheel_axle"] == pytest.approx(2.0, abs=SAME)
     assert state["motor_axle"] == pytest.approx(-200.0, abs=SAME)
+
+
+@pytest.mark.parametrize("verb", [ax.assemble, lambda m, start: ax.simulate(m, 0.01, start=start)])
+def test_coordinates_that_a_coupling_excludes_are_reported(verb):
+    model = coupled_mechanisms.gripper_arm(n=1).derive().compile()
+
+    with pytest.warns(NotAsAsked, match="right = 0 was asked for.*coupling 'fingers'"):
+        verb(model, {"left": 0.02, "right": 0.0})
 
 
 def test_named_coordinates_that_exclude_each_other_give_way():

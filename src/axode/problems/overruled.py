@@ -1,4 +1,4 @@
-"""Coordinates that were asked for and not kept, because a measure or the ground says otherwise."""
+"""Coordinates asked for and not kept: a measure, a coupling or the ground rules them out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from axode.errors import NotAsAsked
 
 Array = npt.NDArray[np.float64]
 KEPT = 1e-3  # [m or rad] below one, relative above: a coordinate that moves less was kept
-TOUCH = ".touch"
+TOUCH, COUPLING = ".touch", ".coupling"
 
 
 def warn_of_overruled(
@@ -40,10 +40,14 @@ def warn_of_overruled(
     told = []
     for place, name in asked.items():
         row = names[int(np.argmax(np.abs(derivative[:, place] * shares)))]
-        if not moved[place] or not (row in wanted or row.endswith(TOUCH)):
+        if not moved[place] or not (row in wanted or row.endswith((TOUCH, COUPLING))):
             continue
-        why = (f"what {row} = {wanted[row]:.4g} needs: leave one of them out" if row in wanted
-               else f"where {row.removesuffix(TOUCH)} touches the ground")  # fmt: skip
+        if row in wanted:
+            why = f"what {row} = {wanted[row]:.4g} needs: leave one of them out"
+        elif row.endswith(COUPLING):
+            why = f"what the coupling '{row.removesuffix(COUPLING)}' allows: leave one of them out"
+        else:
+            why = f"where {row.removesuffix(TOUCH)} touches the ground"
         told.append(f"{name} = {given[place]:.4g} was asked for, {found[place]:.4g} is {why}")
     if told:
         warnings.warn("; ".join(told), NotAsAsked, stacklevel=4)

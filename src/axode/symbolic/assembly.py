@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -24,6 +25,8 @@ STEPS = 60
 STILL = 1e-9  # [rad or of the size]: a shorter step ends the search
 FUTILE = 1e-3  # part of a step: if no longer one helps, none does
 TIGHT = 1e-9  # of the largest singular value: smaller ones are zero, whatever the tolerance
+ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
+SMALL = 0.1  # [m]: a smaller mechanism is not measured in metres
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
 JUMP = 2.0  # a step that closing makes longer than this leaves the branch
@@ -144,7 +147,7 @@ class Assembly:
         last = False
         for _ in range(STEPS):
             r, J = self.function(q, t, self.parameters)
-            error = float(np.abs(np.array(r)).max(initial=0.0))
+            error = self._error(r)
             if not np.isfinite(error):
                 break
             if error < best_error:
@@ -159,6 +162,13 @@ class Assembly:
                 break
             q = q - length * step
         return self.normalised(best), best_error
+
+    def _error(self, r: Any) -> float:
+        """Largest residual [rad, and m or parts of a small mechanism's extent]."""
+        rows = np.abs(np.array(r).ravel())
+        if self.extent < SMALL:
+            rows = rows / self._row_lengths
+        return float(rows.max(initial=0.0))
 
     def exact(self, error: float) -> bool:
         """Whether a residual is nothing but rounding."""
@@ -182,7 +192,7 @@ class Assembly:
         if cut:
             U, s, Vt = np.linalg.svd(self._scaled(J), full_matrices=False)
             solid = s > NEARLY * cut * s.max(initial=0.0)
-            if solid.sum() < (s > TIGHT * s.max(initial=0.0)).sum():  # some rows nearly follow
+            if solid.sum() < (s > ROUNDED * s.max(initial=0.0)).sum():  # some rows nearly follow
                 right = np.array(r).ravel() / self._row_lengths
                 step = Vt[solid].T @ ((U[:, solid].T @ right) / s[solid])
                 return np.asarray(self._units_of_columns * step)

@@ -20,11 +20,12 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import Doubtful
-from axode.symbolic.assembly import CLOSED, Assembly
+from axode.mechanism.topology import tree_order
+from axode.symbolic.assembly import CLOSED, SMALL, Assembly
 from axode.symbolic.constraints import Row
 from axode.symbolic.kinematics import Tree
 from axode.symbolic.open_loops import not_closed, warn_of_moved_home
-from axode.symbolic.rank import RANK_TOLERANCE, DroppedRow, RankReport, analyse
+from axode.symbolic.rank import RANK_TOLERANCE, DroppedRow, RankReport, Units, analyse
 from axode.symbolic.spatial import SX
 
 SAMPLES = 5  # feasible configurations at which rank is judged
@@ -61,8 +62,9 @@ def close_loops(
     home = assembly.closed_home()
     samples = assembly.samples(home, SAMPLES)
     matrices = [A(q) for q in samples]
-    strict = analyse(rows, matrices)
-    report = analyse(rows, matrices, tolerance)
+    units = _units(assembly, rows)
+    strict = analyse(rows, matrices, units=units)
+    report = analyse(rows, matrices, tolerance, units=units)
     exact = all(
         np.abs(assembly.residual(q)).max(initial=0.0) <= CLOSED * assembly.size
         for q in (home, *samples[: 0 if assembly.timed else None])
@@ -73,6 +75,18 @@ def close_loops(
         made = ClosedLoops(replace(assembly, tolerance=0.0), home, samples, strict)
     warn_of_moved_home(assembly, made.home)
     return made
+
+
+def _units(assembly: Assembly, rows: list[Row]) -> Units | None:
+    """Units in which a small mechanism's rows are compared: its own length instead of a metre."""
+    length = assembly.extent
+    if length >= SMALL:
+        return None
+    speeds = [u for c in tree_order(assembly.tree.mechanism) for u in c.joint.speed_units]
+    return Units(
+        np.array([1.0 / length if row.unit == "m" else 1.0 for row in rows]),
+        np.array([length if unit == "m/s" else 1.0 for unit in speeds]),
+    )
 
 
 def _closed_nearly(
@@ -92,7 +106,7 @@ def _closed_nearly(
         if not inner.exact(error):
             raise not_closed(assembly, home)
         samples = inner.samples(start, SAMPLES)
-        again = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold)
+        again = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold, report.units)
         places = [start] if assembly.timed else [start, *samples]
         off = _disagreements(assembly, rows, again, places)
         far = [r for r in loose if off[r] > GROWTH * assembly.tolerance]
@@ -101,7 +115,7 @@ def _closed_nearly(
             return ClosedLoops(inner, start, samples, final)
         # a row may seem to follow next to home and hold something of its own farther away
         hold |= set(far)
-        report = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold)
+        report = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold, report.units)
     raise not_closed(assembly, home)
 
 

@@ -21,7 +21,7 @@ import casadi as ca
 import numpy as np
 
 from axode.symbolic.linear import Block
-from axode.symbolic.rank import RankReport
+from axode.symbolic.rank import RankReport, Units
 from axode.symbolic.spatial import SX, is_zero, symmetric
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
@@ -149,6 +149,7 @@ class Complement:
     base: Partition  # the ones the blocks are built on
     scales: tuple[float, ...]  # usual lengths of the rows
     matrices: tuple[np.ndarray, ...]  # A of the kept rows, at samples
+    units: Units | None = None  # in which pivots are measured; metres if none
     legs: tuple[Leg, ...] = ()
 
     @classmethod
@@ -165,9 +166,11 @@ class Complement:
         cheap = cheapest_partition(report)
         worth = cheap.cost + len(independent) ** 3 // 2 < direct.cost
         base = cheap if worth and _holds(cheap, direct, report) else direct
-        lengths = [np.linalg.norm(M, axis=1) for M in report.matrices]
+        units = report.units and report.units.of_rows(report.kept)
+        measured = [units.measure(M) for M in report.matrices] if units else report.matrices
+        lengths = [np.linalg.norm(M, axis=1) for M in measured]
         scales = tuple(np.max(lengths, axis=0).clip(1e-300).tolist())
-        whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices)
+        whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices, units)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
     def _stands_alone(self, leg: Leg) -> bool:
@@ -347,12 +350,17 @@ class Complement:
         Against their length at the moment a block of one, or a row that vanishes as a whole, would
         never seem small.
         """
+        A, matrices = self.A, self.matrices
+        if self.units is not None:  # the same block in these units: no other solve uses it
+            A = ca.diag(ca.DM(self.units.rows)) @ A @ ca.diag(ca.DM(self.units.speeds))
+            matrices = tuple(self.units.measure(M) for M in matrices)
+            block = Block.of(_part(A, rows, columns))
         if block.inverse is None:
-            parts = [M[np.ix_(rows, columns)] for M in self.matrices]
+            parts = [M[np.ix_(rows, columns)] for M in matrices]
             return block.pivot_against(_usual_columns(parts))
         length = SX(1)
         for r in rows:
-            length = length * ca.norm_2(_part(self.A, (r,), columns).T) / self.scales[r]
+            length = length * ca.norm_2(_part(A, (r,), columns).T) / self.scales[r]
         return block.pivot * length
 
     def _pivot_of_B(self) -> SX:
@@ -362,7 +370,10 @@ class Complement:
         it up and down, nor tilt it.
         """
         if self.B.inverse is not None:
-            return self.B.pivot
+            if self.units is None:
+                return self.B.pivot
+            speeds = self.units.speeds[list(self.base.independent)]
+            return Block.of(_rows(self.Theta_0, list(self.asked)) @ ca.diag(ca.DM(speeds))).pivot
         ind = list(self.base.independent)
         dep = [j for j in range(self.size) if j not in ind]
         usual = []

@@ -8,7 +8,7 @@ written make such rows contradict the others a little; a tolerance says how much
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,30 @@ class DroppedRow:
 
 
 @dataclass(frozen=True)
+class Units:
+    """What rows and speeds are measured in, so that small machines are judged as large ones are.
+
+    In metres the levers of a machine of millimetres would look like rounding errors beside ones.
+
+    Attributes:
+        rows: Factor per row: one by the unit of length for a row of metres.
+        speeds: Factor per speed: the unit of length for a speed along a line.
+    """
+
+    rows: np.ndarray
+    speeds: np.ndarray
+
+    def measure(self, A: np.ndarray) -> np.ndarray:
+        """Measure rows at a configuration in these units."""
+        measured: np.ndarray = self.rows[:, np.newaxis] * A * self.speeds
+        return measured
+
+    def of_rows(self, rows: Sequence[int]) -> Units:
+        """Select the units of some rows."""
+        return Units(self.rows[list(rows)], self.speeds)
+
+
+@dataclass(frozen=True)
 class RankReport:
     """What the rows amount to."""
 
@@ -64,6 +88,7 @@ class RankReport:
     tolerance: float = 0.0  # up to which rests were taken for rounding
     loose: tuple[int, ...] = ()  # rows that were dropped though they contradict kept ones
     extent: float = 1.0  # [m] of the mechanism, for the tolerance
+    units: Units | None = None  # in which rows were compared; metres if none
 
 
 def analyse(
@@ -71,6 +96,7 @@ def analyse(
     matrices: list[np.ndarray],
     tolerance: float = 0.0,
     hold: Collection[int] = (),
+    units: Units | None = None,
 ) -> RankReport:
     """Judge rows by their values at several feasible configurations.
 
@@ -79,7 +105,11 @@ def analyse(
         matrices: Their entries at each configuration.
         tolerance: What of a row may be rounding, in parts of the rows of its kind.
         hold: Rows to which the tolerance does not apply.
+        units: In which to compare them, instead of metres.
     """
+    given = matrices
+    if units is not None:
+        matrices = [units.measure(A) for A in given]
     size = matrices[0].shape[1]
     own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices)
                     for r in range(len(rows))])  # fmt: skip
@@ -120,12 +150,12 @@ def analyse(
     # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
     undecided = {name for report in reports for name in (report.name, *report.follows_from)}
     indeterminate = sorted(undecided, key=[row.name for row in rows].index)
-    kept_matrices = tuple(A[kept] for A in matrices)
+    kept_matrices = tuple(A[kept] for A in given)
     bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
     regular = tuple(basis for basis in bases if basis is not None)
     return RankReport(tuple(kept), reports, tuple(indeterminate), regular, kept_matrices,
-                      tuple(matrices), len(bases) - len(regular), rests=tuple(left.tolist()),
-                      tolerance=tolerance)  # fmt: skip
+                      tuple(given), len(bases) - len(regular), rests=tuple(left.tolist()),
+                      tolerance=tolerance, units=units)  # fmt: skip
 
 
 def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:

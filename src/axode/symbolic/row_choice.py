@@ -19,7 +19,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.rank import describe_dropped
+from axode.symbolic.rank import Units, describe_dropped
 from axode.symbolic.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
@@ -35,6 +35,7 @@ class RowsThere:
     matrix: np.ndarray
     scales: np.ndarray  # usual largest entries; zero of rows that vanish everywhere
     present: tuple[int, ...]  # the rows that are kept now
+    units: Units | None = None  # in which they are compared; metres if none
 
     @property
     def rank(self) -> int:
@@ -46,7 +47,8 @@ class RowsThere:
         """Against their usual size; rows that vanish everywhere are zero."""
         holds = self.scales > 0.0
         lengths = np.where(holds, self.scales, 1.0)
-        scaled: np.ndarray = np.where(holds, 1.0 / lengths, 0.0)[:, np.newaxis] * self.matrix
+        matrix = self.matrix if self.units is None else self.matrix * self.units.speeds
+        scaled: np.ndarray = np.where(holds, 1.0 / lengths, 0.0)[:, np.newaxis] * matrix
         return scaled
 
     @cached_property
@@ -62,7 +64,7 @@ class RowsThere:
 
     @property
     def null_space(self) -> np.ndarray:
-        """Speeds that they allow, in columns."""
+        """Speeds that they allow, in columns, in the units in which they are compared."""
         return self._svd[1][self.rank :].T
 
     @cached_property
@@ -109,11 +111,14 @@ def _smallest(matrix: np.ndarray) -> float:
 def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
     """All rows at a configuration, a time and values of the parameters."""
     matrix = np.array(ca.DM(system.all_rows_function(q, t, p)).full())
-    usual = np.array([np.abs(M).max(axis=1) for M in system.report.all_matrices]).max(axis=0)
+    units = system.report.units
+    speeds = 1.0 if units is None else units.speeds
+    sizes = [np.abs(M * speeds).max(axis=1) for M in system.report.all_matrices]
+    usual = np.array(sizes).max(axis=0)
     names = tuple(row.name for row in system.rows)
     vanish = {row.name for row in system.report.dropped if not row.follows_from}
     usual[[name in vanish for name in names]] = 0.0  # what rounding leaves of a row is no row
-    return RowsThere(names, matrix, usual, system.report.kept)
+    return RowsThere(names, matrix, usual, system.report.kept, units)
 
 
 def repartitioned(
@@ -127,10 +132,11 @@ def repartitioned(
         independent: Speeds to keep; the best unless given.
     """
     kept = list(rows.chosen)
+    speeds = np.ones(rows.matrix.shape[1]) if rows.units is None else rows.units.speeds
     usual = [
         A[kept]
         for A in system.report.all_matrices
-        if _smallest(A[kept] / rows.scales[kept, np.newaxis]) > REGULAR
+        if _smallest(A[kept] * speeds / rows.scales[kept, np.newaxis]) > REGULAR
     ]
     here = rows.matrix[kept]
     report = system.report
@@ -141,9 +147,8 @@ def repartitioned(
             report, kept=rows.chosen, dropped=dropped, loose=loose if report.loose else ()
         )
     # an entry may vanish here by chance: where it can be seen is judged from all samples
-    report = replace(
-        report, matrices=(here, *usual), null_bases=(rows.null_space,), home_matrix=(here,)
-    )
+    basis = speeds[:, np.newaxis] * rows.null_space
+    report = replace(report, matrices=(here, *usual), null_bases=(basis,), home_matrix=(here,))
     chosen = rows.independent if independent is None else independent
     return replace(system, report=report, independent=chosen)
 

@@ -84,17 +84,27 @@ class SelfCheck:
         )
         self.states = self._choose_states()
 
+    @property
+    def _pace(self) -> Array:
+        """Speeds that a mechanism may have, one or, along lines in a small one, its length."""
+        units = self.system.report.units
+        return np.ones(self.system.tree.v.shape[0]) if units is None else units.speeds
+
     def _choose_states(self) -> list[State]:
         system, generator = self.system, np.random.default_rng(0)
+        units, pace = system.report.units, self._pace
         chosen = [system.samples[0], system.samples[-1]][:STATES]
         states = []
         for q in chosen:
-            v, v_dot = generator.normal(size=(2, system.tree.v.shape[0]))
+            v, v_dot = pace * generator.normal(size=(2, system.tree.v.shape[0]))
             u = generator.normal(size=len(system.forces.input_names))
             if system.kept:
                 A, b, _ = self._rows_at(q, v)
                 kept = list(system.report.kept)
-                v = v - np.linalg.lstsq(A[kept], A[kept] @ v - b[kept], rcond=None)[0]
+                scale = np.ones(len(kept)) if units is None else units.of_rows(kept).rows
+                wrong = scale * (A[kept] @ v - b[kept])
+                A = scale[:, np.newaxis] * A[kept] * pace
+                v = v - pace * np.linalg.lstsq(A, wrong, rcond=None)[0]
             states.append(State(q, v, v_dot, u))
         return states
 
@@ -201,12 +211,13 @@ class SelfCheck:
         kept = {row.name for row in system.kept}
         for state, rows in zip(self.states, self.oracle_rows, strict=True):
             held = [i for i, name in enumerate(rows.names) if name in kept]
-            scale = np.abs(rows.A[held]).max(axis=1, initial=1e-300)[:, np.newaxis]
-            everything = np.vstack([rows.A[held] / scale, chosen])
+            A = rows.A[held] * self._pace
+            scale = np.abs(A).max(axis=1, initial=1e-300)[:, np.newaxis]
+            everything = np.vstack([A / scale, chosen * self._pace])
             right = np.zeros((len(everything), len(independent) + 1))
             right[len(held) :, :-1] = np.eye(len(independent))
             right[: len(held), -1] = -rows.bias[held] / scale[:, 0]
-            solved = np.linalg.lstsq(everything, right, rcond=None)[0]
+            solved = self._pace[:, np.newaxis] * np.linalg.lstsq(everything, right, rcond=None)[0]
             found.append((solved[:, :-1], solved[:, -1], self.oracle.inputs(state.q).value))
         return found
 
