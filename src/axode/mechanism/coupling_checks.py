@@ -67,9 +67,8 @@ def _unknown(mechanism: Mechanism, name: str) -> str:
     if "." not in name:
         return not_in_tree(mechanism, name, "coordinate")
     coordinates, speeds = coordinate_names(mechanism), speed_names(mechanism)
-    return (
-        f"unknown joint, coordinate or speed '{name}'. Speeds: {', '.join(speeds)}. "
-        + suggest("coordinate", name, coordinates, speeds)
+    return f"unknown joint, coordinate or speed '{name}'. Speeds: {', '.join(speeds)}. " + suggest(
+        "coordinate", name, coordinates, speeds
     )
 
 
