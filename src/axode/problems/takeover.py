@@ -71,8 +71,8 @@ def advise(name: str, found: Mapping[int, TakeOver]) -> None:
     first = min(found.values(), key=lambda item: item.time)
     runs = "" if len(found) == 1 else f" in {len(found)} runs"
     warnings.warn(
-        f"'{name}' is stiff{runs}: from t = {first.time:.6g} s on, stability and not the tolerances "
-        f"keeps the steps of dopri5 short; use method='auto' or '{first.method}'",
+        f"'{name}' is stiff{runs}: from t = {first.time:.6g} s on, stability and not the "
+        f"tolerances keeps the steps of dopri5 short; use method='auto' or '{first.method}'",
         StiffSystem,
         stacklevel=3,
     )
