@@ -263,7 +263,8 @@ FILE_FAULTS = {
     ),
     "ratio missing": (
         '[gear.g]\njoint_a = "a"\njoint_b = "b"\n',
-        "line  24  [gear.g] ratio: is missing (turns of a to one of b: teeth of b by teeth of a)",
+        "line  24  [gear.g] ratio: is missing (turns of a per turn of b: teeth of b over teeth of "
+        "a)",
     ),
     "joint missing": (
         '[rack.g]\npinion = "a"\nradius = 1\n',
