@@ -82,6 +82,25 @@ def test_every_tag_in_the_theory_has_its_code():
     assert not faults, "equations without a code line:\n  " + "\n  ".join(faults)
 
 
+def repeated(pages: list[tuple[str, str]]) -> list[str]:
+    """A sentence for each number that two equations of the theory carry."""
+    found: dict[str, list[str]] = {}
+    for name, text in pages:
+        for number, line in enumerate(text.splitlines(), start=1):
+            for tag in re.findall(r"\\tag\{(\w+)\}", line):
+                found.setdefault(tag, []).append(f"{name}:{number}")
+    return [f"({tag}) stands at {', '.join(at)}" for tag, at in found.items() if len(at) > 1]
+
+
+def test_every_equation_of_the_theory_has_a_number_of_its_own():
+    pages = [(relative(path), path.read_text()) for path in sorted(THEORY.glob("*.md"))]
+    faults = repeated(pages)
+    assert not faults, "give one of them a number that is free:\n  " + "\n  ".join(faults)
+    assert repeated([("a.md", "\\tag{N1}\n\\tag{N2}"), ("b.md", "\\tag{N1}")]) == [
+        "(N1) stands at a.md:1, b.md:1"
+    ]
+
+
 def test_tags_are_read_strictly():
     source = 'def f():\n    r"""Text.\n\n    \\tag{N2}"""\n    return g(S1)  # (D12), see (F1)\n'
     assert tags_in_code(source) == {"N2": 4, "D12": 5, "F1": 5}

@@ -104,7 +104,7 @@ FAULTS = {
     ),
     "one term": (
         lambda m: m.add_coupling("k", {"a": 1.0}),
-        "terms: a coupling relates two joints at least, got 1; add the others, or hold a single "
+        "terms: a coupling relates at least two joints, got 1; add the others, or hold a single "
         "joint with prescribe",
     ),
     "several coordinates": (
@@ -263,7 +263,8 @@ FILE_FAULTS = {
     ),
     "ratio missing": (
         '[gear.g]\njoint_a = "a"\njoint_b = "b"\n',
-        "line  24  [gear.g] ratio: is missing (turns of a to one of b: teeth of b by teeth of a)",
+        "line  24  [gear.g] ratio: is missing (turns of a per turn of b: teeth of b over teeth of "
+        "a)",
     ),
     "joint missing": (
         '[rack.g]\npinion = "a"\nradius = 1\n',
@@ -283,8 +284,8 @@ FILE_FAULTS = {
     ),
     "term": (
         '[coupling.g.terms]\na = 1\n"a.rat" = 2\n',
-        "line  26  [coupling.g] terms.a.rat: unknown joint or coordinate 'a.rat'. Coordinates: a, "
-        "b, s.",
+        "line  26  [coupling.g] terms.a.rat: unknown joint, coordinate or speed 'a.rat'. Speeds: "
+        "a.rate, b.rate, s.rate. Coordinates: a, b, s.   Did you mean 'a.rate'?",
     ),
     "coefficient": (
         "[coupling.g.terms]\na = 0\nb = 2\n",

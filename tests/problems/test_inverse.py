@@ -311,5 +311,7 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
     run = ax.Trajectory(time=np.array([0.0, 1.0]), values=np.array(list(columns.values())).T,
                         names=tuple(columns), units=("",) * len(columns),
                         kinds=dict.fromkeys(columns, "measure"))  # fmt: skip
-    with pytest.raises(ax.SingularConfiguration, match=r"t = 1 s.*do not tell(.|\n)*independent"):
+    with pytest.raises(
+        ax.SingularConfiguration, match=r"t = 1 s.*do not determine(.|\n)*independent"
+    ):
         inverse(model, run)

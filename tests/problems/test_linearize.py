@@ -434,6 +434,7 @@ def test_points_are_given_in_every_way_that_a_start_is():
      'base.y; base.yaw + 0.25 left - 0.25 right cannot be moved (poles 0 (3 times)).\n  Leave out '
      'what nothing depends on: lin.reduced(["base.x", "base.pitch", "base.yaw", "base.wy", '
      '"base.wz", "base.vx"])'),
+    (lambda: ax.linearize(built("rolling_disk")).lqr(), "lqr: there are no inputs to feed back to"),
     (lambda: ax.linearize(cart_pole()).lqr({"lean": 1.0}),
      "Q: nothing is paid for rail; rail.rate"),
     (lambda: ax.linearize(cart_pole()).lqr({"leen": 1.0}), "has no state 'leen'"),

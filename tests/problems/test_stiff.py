@@ -396,6 +396,21 @@ def test_implicit_steps_that_are_no_longer_go_back(monkeypatch):
     assert run.status == "finished"
 
 
+def test_a_run_that_went_back_is_asked_again():
+    """While another cart rings, implicit steps are short; afterwards they are worth their price."""
+    bot = ax.Mechanism("two carts", gravity=(0, 0, 0))
+    for name, stiffness, drag in (("slow", 1e5, 1e5), ("ringing", 4e6, 40.0)):
+        cart = bot.add_body(name, mass=1.0, inertia=ax.Inertia.point())
+        bot.add_joint(name, ax.Prismatic("x"), parent=bot.ground, child=cart)
+        bot.add_spring(f"{name} coil", name, stiffness=stiffness)
+        bot.add_damper(f"{name} drag", name, coefficient=drag)
+    run = ax.simulate(bot.derive().compile(), 20.0, start={"slow": 1.0, "ringing": 1e-3})
+    assert run.info["method"] == "dopri5, radau9" and run.info["took_over"]["first"] > 0.1
+    assert run.info["steps"] < 200_000  # explicit ones would be 600 000
+    fast, slow = np.roots([1.0, 1e5, 1e5])
+    assert np.abs(run["slow"] - fast * np.exp(slow * run.time) / (fast - slow))[1:].max() < 1e-8
+
+
 def test_unknown_methods_are_named():
     with pytest.raises(ax.UnknownName, match="auto, rk4, dopri5, rodas5p, radau9"):
         ax.simulate(machines.slider(), 1.0, method="radau")

@@ -206,7 +206,7 @@ def test_a_wheel_without_inertia_turns_with_its_partner(inertia):
         assert found["b.rate"] == pytest.approx(expected, rel=1e-11), formulation
     if inertia == 0.0:
         for formulation in ("multipliers", "spatial_operators"):
-            with pytest.raises(ax.NotApplicable, match="look at a"):
+            with pytest.raises(ax.NotApplicable, match="check a"):
                 m.derive(formulation)
 
 

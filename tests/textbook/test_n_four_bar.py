@@ -92,7 +92,7 @@ def test_it_stops_unless_asked_to_pass():
         ax.simulate(model_of(2), 10.0, start=START)
     assert abs(caught.value.trajectory.final["a1"]) < 2e-3
     assert 'singular="pass"' in str(caught.value)
-    with pytest.raises(ax.UnknownName, match="jump"):
+    with pytest.raises(ax.UnknownName, match=r"has no choice 'jump'\.\n  Choices: stop, pass"):
         ax.simulate(model_of(2), 1.0, start=START, singular="jump")
 
 

@@ -209,9 +209,11 @@ def test_a_run_that_fails_is_told_and_kept(tmp_path, capsys):
     assert "theta1_dot" in shown.out
     assert "SimulationFailed" in shown.err
     assert ".trajectory" not in shown.err
-    assert shown.err.endswith(f"  What was computed until then is told above and kept in {file}.\n")
+    assert shown.err.endswith(
+        f"  What was computed until then is shown above and kept in {file}.\n"
+    )
     assert run(arguments[:-2]) == 1
-    assert capsys.readouterr().err.endswith("is told above; --out FILE keeps it.\n")
+    assert capsys.readouterr().err.endswith("is shown above; --out FILE keeps it.\n")
 
 
 def test_a_saved_model_simulates_as_its_mechanism(tmp_path, capsys):

@@ -45,7 +45,7 @@ def inverse(
     time: Annotated[float | None, typer.Option(help="Of a motion by formulas, in seconds.")] = None,
     every: Annotated[float | None, typer.Option(help="Seconds between samples.")] = None,
     start: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE that the motion does not tell.")
+        list[str] | None, typer.Option(help="NAME=VALUE that the motion does not determine.")
     ] = None,
     at: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE: one state instead of a motion.")

@@ -47,8 +47,8 @@ def simulate(
         typer.Option(help="auto, dopri5, radau9 or rodas5p (stiff); or rk4 (fixed steps)."),
     ] = "auto",
     step: Annotated[float | None, typer.Option(help="Of rk4, in seconds.")] = None,
-    rtol: Annotated[float, typer.Option(help="Relative error of a step, but of rk4.")] = 1e-10,
-    atol: Annotated[float, typer.Option(help="Absolute error of a step, but of rk4.")] = 1e-12,
+    rtol: Annotated[float, typer.Option(help="Relative error per step; rk4 ignores it.")] = 1e-10,
+    atol: Annotated[float, typer.Option(help="Absolute error per step; rk4 ignores it.")] = 1e-12,
     every: Annotated[
         float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
     ] = None,
@@ -87,7 +87,7 @@ def simulate(
         telling.show(run)
     if failure is not None:
         if run is not None:
-            failure.add_note(f"What was computed until then is told above{_kept(out)}.")
+            failure.add_note(f"What was computed until then is shown above{_kept(out)}.")
         raise failure
     if run is not None and run.status == "interrupted":
         typer.echo("interrupted; what was computed is kept", err=True)

@@ -15,7 +15,7 @@ from axode.mechanism.bodies import GROUND
 from axode.mechanism.coupling_checks import coupling_faults, coupling_relations
 from axode.mechanism.expressions import Scalar, depends_on_time, numeric, shown
 from axode.mechanism.forces import JointDamper, JointSpring, Strut, negative_constants
-from axode.mechanism.geometry import axis_fault, rotation_fault, scalars
+from axode.mechanism.geometry import axis_fault, rotation_fault, scalars, unit
 from axode.mechanism.measures import KINDS
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
@@ -169,7 +169,7 @@ def _placement_faults(kind: str, connection: Connection) -> Iterator[Fault]:
         if fault:
             yield Fault(kind, name, field, fault)
     if joint.directions == ("axis", "second"):
-        first, second = joint.axis, joint.second  # type: ignore[attr-defined]
+        first, second = unit(joint.axis), unit(joint.second)  # type: ignore[attr-defined]
         cosine = sum(numeric(a) * numeric(b) for a, b in zip(first, second, strict=True))
         if 1 - 1e-9 < abs(cosine) < 1 + 1e-5:
             yield Fault(kind, name, "second", "must not be parallel to the first axis")

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from axode.errors import Fault
+from axode.errors import Fault, suggest
 from axode.mechanism.couplings import Coupling
 from axode.mechanism.expressions import numeric, shown
 from axode.mechanism.joints import Planar
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.topology import coupled_by, is_rate, not_in_tree, quaternion_components
+from axode.mechanism.topology import (
+    coordinate_names,
+    coupled_by,
+    is_rate,
+    not_in_tree,
+    quaternion_components,
+    speed_names,
+)
 
 
 def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
@@ -30,7 +37,7 @@ def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
 
 def _too_few(coupling: Coupling) -> str:
     remedy = "add the others, or hold a single joint with prescribe"
-    return f"a coupling relates two joints at least, got {len(coupling.terms)}; {remedy}"
+    return f"a coupling relates at least two joints, got {len(coupling.terms)}; {remedy}"
 
 
 def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
@@ -44,7 +51,7 @@ def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
             if coordinate in components:
                 yield Fault("coupling", coupling.name, field, _quaternion(mechanism, joint))
             elif coordinate is None and speed is None:
-                message = not_in_tree(mechanism, joint, "coordinate")
+                message = _unknown(mechanism, joint)
                 yield Fault("coupling", coupling.name, field, message)
             else:
                 motion = _motion(mechanism, coordinate, speed)
@@ -53,6 +60,16 @@ def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
                     yield Fault("coupling", coupling.name, field, message)
                 meant[motion] = joint
         yield from _offset_of_speeds(mechanism, coupling)
+
+
+def _unknown(mechanism: Mechanism, name: str) -> str:
+    """Explain why a term means nothing; a name with a dot may be meant for a speed."""
+    if "." not in name:
+        return not_in_tree(mechanism, name, "coordinate")
+    coordinates, speeds = coordinate_names(mechanism), speed_names(mechanism)
+    return f"unknown joint, coordinate or speed '{name}'. Speeds: {', '.join(speeds)}. " + suggest(
+        "coordinate", name, coordinates, speeds
+    )
 
 
 def _motion(mechanism: Mechanism, coordinate: str | None, speed: str | None) -> str:

@@ -4,8 +4,8 @@ All are one relation between coordinates (or speeds) of the tree's joints,
 
     c_1 q_1 + c_2 q_2 + ... = offset,
 
-and the methods here only choose its coefficients. Every coordinate counts from the parent of its
-own joint: wheels that mesh hang on the body that carries their axes.
+and the methods here only choose its coefficients. Every coordinate is measured from the
+parent of its own joint: wheels that mesh are joined to the body that carries their axes.
 """
 
 from __future__ import annotations
@@ -128,13 +128,13 @@ class CouplingMethods:
     ) -> Coupling:
         """Let two wheels mesh: they turn opposite ways, a = -ratio * b + offset.
 
-        Both joints hang on the body that carries the two axes, and their axes point alike. For a
-        planetary gear, hang sun, planets and ring on the carrier.
+        Both joints have the body that carries the two axes as parent, and their axes point the same
+        way. For a planetary gear, join sun, planets and ring to the carrier.
 
         Args:
             name: Unique among the couplings; its multiplier is the torque on wheel a.
             joint_a, joint_b: The joints of the two wheels.
-            ratio: Turns of a to one of b: teeth of b by teeth of a. Negative for a ring gear,
+            ratio: Turns of a per turn of b: teeth of b over teeth of a. Negative for a ring gear,
                 which turns the same way as its pinion.
             offset: Angle of a where b is zero [rad].
         """
@@ -154,8 +154,8 @@ class CouplingMethods:
 
         Args:
             name: Unique among the couplings; its multiplier is the torque on wheel a.
-            joint_a, joint_b: The joints of the two wheels, on one body, axes pointing alike.
-            ratio: Turns of a to one of b: radius of b by radius of a. Negative if it is crossed.
+            joint_a, joint_b: The joints of the two wheels, on one body, axes pointing the same way.
+            ratio: Turns of a per turn of b: radius of b over radius of a. Negative if crossed.
             offset: Angle of a where b is zero [rad].
         """
         turns = convert(f"coupling '{name}'", "ratio", as_scalar, ratio)
@@ -179,7 +179,7 @@ class CouplingMethods:
             name: Unique among the couplings; its multiplier is the torque on the shaft.
             shaft: The joint of the shaft (or of the differential's cage).
             left, right: The joints of the two sides.
-            ratio: Turns of the shaft to one of the cage; negative if it turns the other way.
+            ratio: Turns of the shaft per turn of the cage; negative if it turns the other way.
             offset: Angle of the shaft where both sides are zero [rad].
         """
         half = convert(f"coupling '{name}'", "ratio", as_scalar, ratio) / 2.0
@@ -196,7 +196,7 @@ class CouplingMethods:
             pinion: The joint that turns.
             slide: The joint of the rack, which slides.
             radius: Of the pinion [m]; negative if the rack moves along its -axis as it turns.
-            offset: Place of the rack where the pinion's angle is zero [m].
+            offset: Position of the rack where the pinion's angle is zero [m].
         """
         return self._add_slide(name, pinion, slide, "radius", radius, offset)
 
@@ -205,14 +205,14 @@ class CouplingMethods:
     ) -> Coupling:
         """Let a spindle move its nut: slide = pitch * turning + offset.
 
-        A `Screw` joint does it with one joint; this one keeps the spindle and the nut apart.
+        A `Screw` joint does the same in one joint; here spindle and nut keep joints of their own.
 
         Args:
             name: Unique among the couplings; its multiplier is the force on the nut.
             turning: The joint of the spindle.
             slide: The joint of the nut, which slides.
             pitch: Advance per angle [m/rad], as that of a `Screw` joint.
-            offset: Place of the nut where the spindle's angle is zero [m].
+            offset: Position of the nut where the spindle's angle is zero [m].
         """
         return self._add_slide(name, turning, slide, "pitch", pitch, offset)
 

@@ -22,8 +22,10 @@ AXES: dict[str, Vector] = {
     "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
     "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
 }  # fmt: skip
+UNIT_ROUNDING = 4e-16  # of the length of a unit vector
 ORTHOGONAL = 2e-15  # R^T R - 1 of a matrix computed in double precision
-UNIT_TOLERANCE = 1e-6  # an axis typed with seven digits is still a unit axis
+UNIT_TOLERANCE = 1e-6  # of lengths made of parameters: seven digits
+ROUNDED_UNIT = 1e-4  # of lengths made of numbers: four digits, which are then made exactly one
 
 
 def as_vector(value: Any) -> Vector:
@@ -189,7 +191,7 @@ def unit(axis: Vector) -> Vector:
     length = math.hypot(*(numeric(a) for a in axis))
     if not 0.0 < length < math.inf:
         return ORIGIN
-    if abs(length - 1.0) <= UNIT_TOLERANCE:
+    if abs(length - 1.0) <= UNIT_ROUNDING:
         return axis
     return tuple(a / length for a in axis)  # type: ignore[return-value]
 
@@ -199,7 +201,7 @@ def axis_fault(axis: Vector) -> str | None:
     length = math.hypot(*(numeric(a) for a in axis))
     if not math.isfinite(length):
         return "must be finite"
-    if abs(length - 1.0) <= UNIT_TOLERANCE:
+    if abs(length - 1.0) <= _unit_tolerance(axis):
         return None
     if length == 0.0:
         return "must be a unit vector, got zero length"
@@ -207,19 +209,26 @@ def axis_fault(axis: Vector) -> str | None:
     return f"must be a unit vector, got length {length:.6g}; along it the unit one is ({unit})"
 
 
+def _unit_tolerance(value: Any) -> float:
+    """By how much a length may differ from one."""
+    formulas = any(isinstance(entry, Expression) for entry in scalars(value))
+    return UNIT_TOLERANCE if formulas else ROUNDED_UNIT
+
+
 def rotation_fault(rotation: Rotation) -> str | None:
     """Why a rotation is not one, or None."""
     values = [numeric(s) for s in scalars(rotation)]
     if not all(map(math.isfinite, values)):
         return "must be finite"
-    if len(values) == 4 and abs(math.hypot(*values) - 1.0) > UNIT_TOLERANCE:
+    if len(values) == 4 and abs(math.hypot(*values) - 1.0) > _unit_tolerance(rotation):
         return f"the quaternion w, x, y, z must have length 1, got {math.hypot(*values):.6g}"
     if len(values) == 9:
         rows = [values[0:3], values[3:6], values[6:9]]
+        tolerance = 2.0 * _unit_tolerance(rotation)  # of squares of lengths
         for i in range(3):
             for j in range(3):
                 product = sum(a * b for a, b in zip(rows[i], rows[j], strict=True))
-                if abs(product - (i == j)) > UNIT_TOLERANCE:
+                if abs(product - (i == j)) > tolerance:
                     return "the matrix is not orthogonal"
         (a, b, c), (d, e, f), (g, h, i_) = rows
         if a * (e * i_ - f * h) - b * (d * i_ - f * g) + c * (d * h - e * g) < 0:

@@ -351,14 +351,14 @@ class BeltTable(Table):
 
     joint_a: StrictStr = Field(description="The joint of the first wheel.")
     joint_b: StrictStr = Field(description="The joint of the second wheel.")
-    ratio: Number = Field(1.0, description="Turns of a to one of b.")
+    ratio: Number = Field(1.0, description="Turns of a per turn of b.")
     offset: Number = Field(0.0, description="Angle of a where b is zero [rad].")
 
 
 class GearTable(BeltTable):
     """Two wheels that mesh and turn opposite ways: joint_a = -ratio * joint_b + offset."""
 
-    ratio: Number = Field(description="Turns of a to one of b: teeth of b by teeth of a.")
+    ratio: Number = Field(description="Turns of a per turn of b: teeth of b over teeth of a.")
 
 
 class DifferentialTable(Table):
@@ -367,7 +367,7 @@ class DifferentialTable(Table):
     shaft: StrictStr = Field(description="The joint of the shaft.")
     left: StrictStr = Field(description="The joint of one side.")
     right: StrictStr = Field(description="The joint of the other side.")
-    ratio: Number = Field(1.0, description="Turns of the shaft to one of the cage.")
+    ratio: Number = Field(1.0, description="Turns of the shaft per turn of the cage.")
     offset: Number = Field(0.0, description="Angle of the shaft where both are zero [rad].")
 
 
@@ -377,7 +377,7 @@ class RackTable(Table):
     pinion: StrictStr = Field(description="The joint that turns.")
     slide: StrictStr = Field(description="The joint of the rack, which slides.")
     radius: Number = Field(description="Of the pinion [m].")
-    offset: Number = Field(0.0, description="Place of the rack where the pinion is at zero [m].")
+    offset: Number = Field(0.0, description="Position of the rack where the pinion is at zero [m].")
 
 
 class ScrewTable(Table):
@@ -386,7 +386,7 @@ class ScrewTable(Table):
     turning: StrictStr = Field(description="The joint of the spindle.")
     slide: StrictStr = Field(description="The joint of the nut, which slides.")
     pitch: Number = Field(description="Advance per angle [m/rad].")
-    offset: Number = Field(0.0, description="Place of the nut where the spindle is at zero [m].")
+    offset: Number = Field(0.0, description="Position of the nut where the spindle is at zero [m].")
 
 
 class MotorTable(MotorNumbers):
@@ -447,7 +447,7 @@ class Document(Table):
     gravity: Vector = Field((0.0, 0.0, -9.81), description="In the world [m/s^2].")
     loop_tolerance: Constant = Field(
         LOOP_TOLERANCE,
-        description="How much redundant constraints may contradict others [rad, parts of length].",
+        description="How far redundant rows may contradict others [rad, or relative to length].",
     )
     parameters: dict[str, Constant] = Field({}, description="Names and defaults, in SI units.")
     body: dict[str, BodyTable] = {}

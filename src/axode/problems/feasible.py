@@ -180,7 +180,9 @@ def _notes(found: GroundForces, stiffness_given: bool) -> tuple[str, ...]:
     if found.shared_normals:
         how = "the given stiffnesses" if stiffness_given else "equally stiff wheels (least norm)"
         names = ", ".join(found.shared_normals)
-        notes.append(f"loads of {names} are shared as by {how}: statics alone does not tell them")
+        notes.append(
+            f"loads of {names} are shared as by {how}: statics alone does not determine them"
+        )
     else:
         notes.append("loads are unique")
     if found.redistributed:

@@ -129,6 +129,10 @@ def lqr(lin: Linearization, Q: Any, R: Any) -> StateFeedback:
     """
     from scipy.linalg import solve_continuous_are, solve_discrete_are
 
+    if not lin.inputs:
+        raise InvalidArgument(
+            "lqr: there are no inputs to feed back to; add a motor or a wrench to the mechanism"
+        )
     cost_x = weights("Q", Q, lin.states, "state")
     cost_u = weights("R", R, lin.inputs, "input")
     if np.linalg.eigvalsh(cost_u).min(initial=1.0) <= 0:
@@ -180,10 +184,10 @@ def _refuse_unstabilisable(lin: Linearization) -> None:
         return
     fewer = ", ".join(f'"{name}"' for name in _stabilisable(lin))
     raise InvalidArgument(
-        f"no feedback of {', '.join(lin.inputs) or 'no inputs'} brings all states back: "
+        f"no feedback to {', '.join(lin.inputs)} brings all states back: "
         f"{'; '.join(found.missing)} cannot be moved (poles {poles_text(found.poles)}).\n"
         + (f"  Leave out what nothing depends on: lin.reduced([{fewer}])" if fewer else
-           "  It does not die out by itself, and the other states depend on it.")
+           "  They do not die out by themselves, and other states depend on them.")
     )  # fmt: skip
 
 

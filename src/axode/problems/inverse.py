@@ -171,7 +171,7 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 def refuse_singular(
     model: Model, q: Array, options: dict[str, Any], described: Described | None = None
 ) -> None:
-    """Refuse configurations at which the model's independent speeds do not tell the others, and
+    """Refuse configurations where the model's independent speeds do not determine the others, and
     wheels that lie down.
 
     Raises:
@@ -197,9 +197,9 @@ def refuse_singular(
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
     t = float(np.broadcast_to(options["t"], pivots.shape)[low])
     raise SingularConfiguration(
-        f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not tell the "
-        "other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), or "
-        "leave that time out", None, t)  # fmt: skip
+        f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not determine "
+        "the other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), "
+        "or leave that time out", None, t)  # fmt: skip
 
 
 def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:

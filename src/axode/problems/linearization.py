@@ -249,7 +249,8 @@ class Linearization:
         if self.equilibrium:
             return "an equilibrium"
         if not self.steady:
-            return f"no equilibrium, {', '.join(self.changing)} change"
+            verb = "changes" if len(self.changing) == 1 else "change"
+            return f"no equilibrium, {', '.join(self.changing)} {verb}"
         drifting = zip(self.states, self.drift.tolist(), strict=True)
         return f"a steady motion of {', '.join(n for n, rate in drifting if abs(rate) > AT_REST)}"
 

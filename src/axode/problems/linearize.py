@@ -89,10 +89,10 @@ def linearize(
     if not made.steady:
         warnings.warn(
             f"'{model.name}' is at no equilibrium and in no steady motion there: "
-            f"{', '.join(made.changing)} change, or how they depend on the states, and the linear "
-            "model holds only near that moment. "
-            'Its .drift tells the rates; input="hold" finds inputs that keep the speeds, '
-            "settle=True the equilibrium next to it.",
+            f"{', '.join(made.changing)} change{'s' if len(made.changing) == 1 else ''}, or how "
+            "they depend on the states does, and the linear model holds only near that instant. "
+            'Its .drift holds the rates; input="hold" finds inputs that keep the speeds, '
+            "settle=True the equilibrium nearby.",
             NotAnEquilibrium, stacklevel=2,
         )  # fmt: skip
     return made

@@ -201,7 +201,7 @@ def along(
         if still.any():
             raise InvalidArgument(
                 f"{name}: it stands still at t = {times[int(np.argmax(still))]:g} s, where its "
-                "velocity tells no heading; give heading=... as a formula of t"
+                "velocity has no direction; give heading=... as a formula of t"
             )
         return np.array([px[:3], py[:3], tangent(px, py)])
 
@@ -332,7 +332,7 @@ class _PathMotion(GivenMotion):
             rough = ", ".join(signal.name for signal in self.signals if not signal.exact)
             remedy += (
                 f".\n  Or splines through the samples of {rough} miss the rates at kinks: give a "
-                "formula of t, or leave out what steers, which the path tells"
+                "formula of t, or leave out what steers, which the path determines"
             )
         raise InvalidArgument(
             f"{self.path.name}: the wheels of '{self.model.name}' do not allow it: from t = "

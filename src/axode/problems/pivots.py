@@ -42,8 +42,8 @@ def find_flattest_wheel(model: Model, q: Array, options: Any) -> tuple[float, st
     wheel = int(np.argmin(flat))
     return float(flat[wheel]), (
         f"the wheel '{model.facts.leaning[wheel]}' {FLAT_WHEEL} there, so that no point "
-        "of its rim is the lowest; end the run before with an event on its lean, or go on with a "
-        "mechanism without this contact"
+        "of its rim is the lowest; end the run earlier with an event on its lean, or continue with "
+        "a mechanism without this contact"
     )
 
 

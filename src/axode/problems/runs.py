@@ -66,7 +66,7 @@ class Runs:
         self.calls: list[tuple[int, float, Array]] = []
         self.switched: dict[int, list[tuple[str, ...]]] = {}  # speeds that each run changed to
         self.stiff: dict[int, TakeOver] = {}  # runs whose explicit steps became too many
-        self.returned: set[int] = set()  # those for which implicit steps were no better
+        self.returned: dict[int, int] = {}  # how often implicit steps were no better for a run
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
         start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
         self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
@@ -200,17 +200,18 @@ class Runs:
     def _answer(self, batch: Batch, run: int) -> None:
         """A stiff run goes on with an implicit method, unless an explicit one was asked for.
 
-        It comes back, once and for all, if implicit steps turn out to be too short for their price.
+        It comes back if implicit steps turn out to be too short for their price, and is asked again
+        after many more explicit ones.
         """
         member = int(batch.members[run])
         if batch.settings.method == IMPLICIT:
             if not is_worth_its_price(batch, run, self.stiff[member]):
                 del self.stiff[member]
-                self.returned.add(member)
+                self.returned[member] = self.returned.get(member, 0) + 1
                 self._leave(batch, run, batch.model, self.settings)
             return
-        found = answer_stiffness(batch, run)
-        if found is None or member in self.returned:
+        found = answer_stiffness(batch, run, self.returned.get(member, 0))
+        if found is None:
             return
         self.stiff[member] = found
         if self.settings.method == AUTOMATIC:

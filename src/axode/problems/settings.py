@@ -46,9 +46,7 @@ class Settings:
         if not isinstance(self.method, str) or self.method not in (AUTOMATIC, *METHODS):
             raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
         if not isinstance(self.singular, str) or self.singular not in SINGULAR_CHOICES:
-            raise UnknownName(
-                "simulate", "way at singular configurations", self.singular, SINGULAR_CHOICES
-            )
+            raise UnknownName("simulate(singular=...)", "choice", self.singular, SINGULAR_CHOICES)
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
                 f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"

@@ -51,28 +51,28 @@ def simulate(
         model: What moves.
         duration: How long [s]; negative runs backwards in time.
         start: Coordinates, speeds and measures by name (arrays make a batch of runs), a `State`, a
-            `Trajectory` to go on from, or arrays `(q, nu)` with any number of runs; home at rest
+            `Trajectory` to continue, or arrays `(q, nu)` with any number of runs; home at rest
             unless given.
         input: Numbers or formulas of time by name; a function of the state, traced once;
             `Sampled(...)`; `Callback(...)`. Motor limits are kept.
-        method: "auto" begins with "dopri5" (explicit, adaptive) and goes on with "radau9"
-            (implicit, adaptive) where explicit steps collapse, which `info` reports; or one of
-            these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4" (explicit,
-            fixed steps).
-        step: Of rk4 [s].
-        rtol, atol: Error a step may make, relative and absolute (not rk4).
+        method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
+            (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
+            or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
+            (explicit, fixed steps).
+        step: Length of the steps of rk4 [s].
+        rtol, atol: Error that a step may make, relative and absolute (not rk4).
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         events: `Watch` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
         t0: Time at the start [s].
         threads: How many threads share a batch.
-        progress: Show a bar; by itself after a second on a terminal.
+        progress: Show a bar; unless given, after a second on a terminal.
         target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
             unless given.
         precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
             given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
-            motion across, as smoothly as it came; `info["passed"]` lists where that was done.
+            motion across smoothly; `info["passed"]` lists where that was done.
 
     Raises:
         SimulationFailed: if a number stops being finite or steps become too short; the error

@@ -109,7 +109,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     better = [equations.speeds[j] for j in rows.independent]
     raise SingularConfiguration(
         f"'{model.name}' starts where its independent speeds {', '.join(model.independent)} do not "
-        f"tell the others.\n  Derive it with some that do: derive(independent={better!r})",
+        f"determine the others.\n  Derive it with some that do: derive(independent={better!r})",
         None, t0,
     )  # fmt: skip
 

@@ -76,7 +76,7 @@ class Choices:
         rows = rows_at(system, q, t, system.defaults if p is None else p)
         names, weights, free = rows.weakest
         words = (
-            f"{_weak(names, weights)}, so that the speeds may also go along "
+            f"{_weak(names, weights)}, so that it may also move along "
             f"{_direction(equations.speeds, free)}"
         )
         if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):

@@ -29,23 +29,28 @@ class TakeOver:
     step: float
 
 
-def answer_stiffness(batch: Batch, run: int) -> TakeOver | None:
-    """What to do with a run whose explicit steps are short because of stability.
+def answer_stiffness(batch: Batch, run: int, returned: int = 0) -> TakeOver | None:
+    """Decide what to do with a run whose explicit steps are short because of stability.
 
     An implicit method takes over if enough steps are still to come; else the run goes on, and is
-    asked later again.
+    asked again later.
 
     Args:
         batch: Where it runs.
         run: Its number there.
+        returned: How often an implicit method gave it back; each time more steps must pass.
 
     Returns:
-        The method that takes over, or would: whoever asked for an explicit one keeps it.
+        The method that takes over, or would if no explicit one had been asked for.
     """
     b, settings = batch.buffers, batch.settings
     t, step = float(b["t"][run, 0]), float(b["h"][run, 0])
     left = abs(settings.t_end - t) / max(step, 1e-300)
     b["status"][run] = RUNNING
+    patience = WORTH * ASK_LATER ** (returned - 1) if returned else 0.0
+    if b["stiff"][run, 0] < patience:
+        b["stiff_limit"][run] = patience
+        return None
     if left < WORTH or not takes(settings.place, IMPLICIT, batch.dynamics):
         b["stiff_limit"][run] = ASK_LATER * b["stiff"][run]
         return None
@@ -54,20 +59,20 @@ def answer_stiffness(batch: Batch, run: int) -> TakeOver | None:
 
 
 def is_worth_its_price(batch: Batch, run: int, found: TakeOver) -> bool:
-    """Whether implicit steps are so much longer than explicit ones were as they take longer."""
+    """Check whether implicit steps are longer than explicit ones by more than they cost."""
     batch.buffers["status"][run] = RUNNING
     return bool(batch.buffers["h"][run, 0] > PRICE * found.step)
 
 
 def advise(name: str, found: Mapping[int, TakeOver]) -> None:
-    """Warn whoever asked for an explicit method of what it costs."""
+    """Warn that an explicit method which was asked for takes many short steps."""
     if not found:
         return
     first = min(found.values(), key=lambda item: item.time)
     runs = "" if len(found) == 1 else f" in {len(found)} runs"
     warnings.warn(
-        f"'{name}' is stiff{runs}: from t = {first.time:.6g} s on the steps of dopri5 are as short "
-        f"as its stability demands, not the tolerances; use method='auto' or '{first.method}'",
+        f"'{name}' is stiff{runs}: from t = {first.time:.6g} s on, stability and not the "
+        f"tolerances keeps the steps of dopri5 short; use method='auto' or '{first.method}'",
         StiffSystem,
         stacklevel=3,
     )

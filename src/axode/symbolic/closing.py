@@ -4,7 +4,7 @@ Numbers out of a drawing have five or ten digits, and an overconstrained loop ma
 as many: rows that would follow from others contradict them a little. Within the mechanism's
 tolerance such rows are left out, the others are closed exactly, and what is left open,
 
-.. math:: r - \min(\max(r, -30 \epsilon l), 30 \epsilon l),                        \tag{C10}
+.. math:: r - \min(\max(r, -30 \epsilon l), 30 \epsilon l),                        \tag{C12}
 
 with the length l of the mechanism for positions and one for angles, is what a dropped row has
 beyond what rounding may grow to.
@@ -176,6 +176,6 @@ def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
 
 
 def beyond_tolerance(residual: SX, unit: str, report: RankReport) -> SX:
-    """What of a dropped row's residual its tolerance does not cover.  (C10)"""
+    """What of a dropped row's residual its tolerance does not cover.  (C12)"""
     most = GROWTH * report.tolerance * (report.extent if unit == "m" else 1.0)
     return residual - ca.fmin(ca.fmax(residual, -most), most)

@@ -6,7 +6,7 @@ of the complement, P the momenta at the link that carries the cluster and H its 
 
 .. math:: D = \Theta_c^T (H + J_a) \Theta_c, \quad U = P \Theta_c, \quad
           I^A \mathrel{+}= \bar I - U D^{-1} U^T, \quad
-          \dot\nu_c = D^{-1} (\Theta_c^T f - U^T a).                              \tag{D14}
+          \dot\nu_c = D^{-1} (\Theta_c^T f - U^T a).                              \tag{D18}
 
 A body without mass may be part of a cluster: only D has to be regular.
 """
@@ -66,7 +66,7 @@ def _is_identity(Theta: SX) -> bool:
 
 
 class ClusterSolve:
-    """One solve of Theta_0^T (I~ v_dot - forces) = 0, v_dot = Theta_0 nu_dot, by (D14)."""
+    """One solve of Theta_0^T (I~ v_dot - forces) = 0, v_dot = Theta_0 nu_dot, by (D18)."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class ClusterSolve:
             P[:, own] = self._felt(cluster, i, place, momenta, H_c)
             self._carry_rigidly(i)
         H_c += ca.diag(self.armature[speeds])
-        factor = Factor.of(symmetric(ca.densify(Theta.T @ (H_c @ Theta))))  # (D14)
+        factor = Factor.of(symmetric(ca.densify(Theta.T @ (H_c @ Theta))))  # (D18)
         U, u = ca.densify(P @ Theta), ca.densify(Theta.T @ u)
         N_U, F_U = U[:3, :], U[3:, :]
         if carrier != ROOT:
@@ -202,7 +202,7 @@ class ClusterSolve:
             if cluster.alone:
                 w, at = first.rotation.inward(w), first.rotation.inward(at + cross(w, first.p))
             nu_dot = cluster.factor.solve(cluster.u - cluster.N_U.T @ w - cluster.F_U.T @ at)
-            v_dot[cluster.speeds] = ca.densify(cluster.Theta @ nu_dot)  # (D14)
+            v_dot[cluster.speeds] = ca.densify(cluster.Theta @ nu_dot)  # (D18)
             for i in cluster.links:
                 link = self.tree.links[i]
                 own = v_dot[list(link.speeds)]

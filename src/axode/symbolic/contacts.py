@@ -99,7 +99,7 @@ def contact_point(tree: Tree, contact: Contact) -> SX:
 def axis_in_ground(tree: Tree, contact: Contact) -> SX:
     r"""Resolve a wheel's axis along two directions of the ground plane, two by one.
 
-    .. math:: (e_1 \cdot a, \; e_2 \cdot a), \qquad \text{length } |a \times n|      \tag{C8}
+    .. math:: (e_1 \cdot a, \; e_2 \cdot a), \qquad \text{length } |a \times n|     \tag{C11}
 
     Both vanish where the wheel lies flat: no point of its rim is the lowest, and (C5) divides by
     their length.

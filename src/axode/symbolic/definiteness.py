@@ -121,13 +121,13 @@ def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) 
         listed = ", ".join(body.name for body in suspects if body.inertia.unphysical)
         message = (
             f"{name}: the kinetic energy of some motions is negative, so that forces accelerate "
-            f"them backwards; look at the inertia of {listed}"
+            f"them backwards; check the inertia of {listed}"
         )
     elif smallest < DOUBTFUL:
         digits = max(round(16 + math.log10(smallest)), 0)
         message = (
             f"{name}: bodies of very different mass leave direct dynamics about {digits} digits; "
-            f"look at {', '.join(body.name for body in suspects[:MOST_NAMES])}"
+            f"check {', '.join(body.name for body in suspects[:MOST_NAMES])}"
         )
     else:
         return

@@ -16,7 +16,7 @@ import numpy as np
 
 from axode.mechanism.bodies import GROUND
 from axode.mechanism.expressions import Scalar, evaluate, numeric
-from axode.mechanism.geometry import Vector, rotation_matrix
+from axode.mechanism.geometry import UNIT_ROUNDING, Vector, rotation_matrix
 from axode.mechanism.joints import (
     AbstractJoint,
     Fixed,
@@ -34,7 +34,6 @@ from axode.symbolic.spatial import SX, is_constant, vector
 Values = dict[str, SX]
 ROOT = -1  # the ground's link index
 FROM_BELOW = -0.5  # z of axes that frames are turned to from -z
-UNIT_ROUNDING = 4e-16  # of the length of a unit vector made by a formula
 REACH = 10.0  # distances between two joints that a link's frame may stand away from them
 
 
@@ -102,9 +101,9 @@ def symbolic_vector(v: Vector, values: Values) -> SX:
 
 
 def unit_vector(v: Vector, values: Values) -> SX:
-    """A unit vector; its length is made one if it is not, as that of rounded numbers.
+    """Return a unit vector: the length of rounded numbers is made one.
 
-    Of parameters too: a formula whose length is one at their defaults is taken as it is.
+    That of formulas too, unless it is one at the defaults of their parameters.
     """
     x = symbolic_vector(v, values)
     if is_constant(x):

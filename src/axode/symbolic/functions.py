@@ -223,7 +223,7 @@ def pivots(equations: Equations) -> SX:
     wheel that can lean, both zero where it lies flat."""
     system = equations.system
     moving = [x for x in ca.vertsplit(system.complement.pivots) if not x.is_constant()]
-    moving += [axis_in_ground(system.tree, contact) for contact in system.leaning]  # (C8)
+    moving += [axis_in_ground(system.tree, contact) for contact in system.leaning]  # (C11)
     return ca.vertcat(*moving) if moving else SX.zeros(0)
 
 

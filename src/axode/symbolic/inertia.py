@@ -108,7 +108,7 @@ def without_spin(tree: Tree, regrouped_inertias: list[RigidInertia]) -> Tree:
     r"""The tree with the spin angles of balanced wheels left out, for the recursions.
 
     A leaf that turns about its own axis of symmetry has the same inertia in axes that do not spin
-    with it, so its vectors may be kept in those: the recursions then hold no angle of it.  (D12)
+    with it, so its vectors may be kept in those: the recursions then hold no angle of it.  (D17)
     """
     occupied = {link.parent for link in tree.links} | _attached(tree)
     links = []

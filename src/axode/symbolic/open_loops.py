@@ -44,7 +44,7 @@ def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
     elif row.kind == "coupling":
         remedy = (
             "The offsets of the couplings, or those and the loops, contradict each other: give "
-            "them offsets that one configuration has, or leave this coupling out."
+            "them offsets that one configuration satisfies, or leave this coupling out."
         )
     else:
         remedy = _remedy(assembly, q, residual)
@@ -108,7 +108,7 @@ def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> li
                 f"{name} ({len(left)} fewer: {', '.join(left)})" for _, name, left in found[:3]
             )
             lines.append(
-                f"  Close '{loop.name}' by a joint with fewer rows than "
+                f"  Close '{loop.name}' with a joint of fewer rows than "
                 f"{type(loop.joint).__name__}: {options}."
             )
     return lines or ["  Give a joint of the loop more freedom, as Cylindrical has over Revolute."]

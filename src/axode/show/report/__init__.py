@@ -76,7 +76,7 @@ def _sides(what: Any) -> tuple[Equations | None, Model]:
 def _check(model: Model, run: Trajectory) -> None:
     if run.batch:
         raise InvalidArgument(
-            f"a report tells of one run, and this is a batch of shape {run.batch}.\n"
+            f"a report covers one run, and this is a batch of shape {run.batch}.\n"
             "  Remedy: run=batch.run(0)"
         )
     if run.name and run.name != model.name:

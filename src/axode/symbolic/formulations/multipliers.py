@@ -37,7 +37,7 @@ class MultiplierFormulation(ComplementFormulation):
         if ideal and not regular_inertia(system):
             raise NotApplicable(
                 f"formulation '{self.name}' inverts the inertia of the tree before its loops "
-                f"close, and nothing resists some motion of it: look at {', '.join(ideal)}.\n"
+                f"close, and nothing resists some motion of it: check {', '.join(ideal)}.\n"
                 "  Give these bodies an inertia, or use another formulation."
             )
 

@@ -170,7 +170,7 @@ class RecursiveFormulation(AbstractFormulation):
         return min((super().hold(held, force), by_links), key=self._operations)
 
     def _coupled_hold(self, held: list[int], force: SX) -> SX:
-        """The same where rows on joints alone constrain a tree, by clusters.  (D14)"""
+        """The same where rows on joints alone constrain a tree, by clusters.  (D18)"""
         system, c = self.system, self.system.complement
         on_joints = all(row.on_joints for row in system.kept)
         if not on_joints or system.tree.v.shape[0] <= ALWAYS_COMPOSITE:

@@ -73,7 +73,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
         if ideal and not regular_inertia(system):
             raise NotApplicable(
                 f"formulation '{self.name}' lets the arms go before it closes the loops, and "
-                f"nothing resists some motion of them then: look at {', '.join(ideal)}.\n"
+                f"nothing resists some motion of them then: check {', '.join(ideal)}.\n"
                 "  Give these bodies an inertia, or use another formulation."
             )
 
