@@ -157,10 +157,15 @@ def _camera(scene: Scene, poses: Array, follow: bool) -> Camera:
 def _opened(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:
     interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
     waits = not interactive and "ipykernel" not in sys.modules if block is None else block
-    print(f"Axode shows '{viewer.drawing.scene.name}' at {viewer.url}"
-          + ("; Ctrl-C closes it" if waits else ""), flush=True)  # fmt: skip
-    if open_browser:
-        viewer.open_browser()
-    if waits:
-        viewer.wait()
+    try:
+        ending = "; Ctrl-C closes it" if waits else ""
+        print(f"Axode shows '{viewer.drawing.scene.name}' at {viewer.url}{ending}", flush=True)
+        if open_browser:
+            viewer.open_browser()
+        if waits:
+            viewer.wait()
+    except KeyboardInterrupt:  # before the wait began, or while it ended
+        viewer.close()
+        if not waits:
+            raise
     return viewer
