@@ -42,9 +42,7 @@ class Settings:
         if self.method not in (AUTOMATIC, *METHODS):
             raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
         if self.singular not in SINGULAR_CHOICES:
-            raise UnknownName(
-                "simulate", "way at singular configurations", self.singular, SINGULAR_CHOICES
-            )
+            raise UnknownName("simulate", "choice of singular", self.singular, SINGULAR_CHOICES)
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
                 f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"
