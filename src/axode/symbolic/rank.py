@@ -147,6 +147,19 @@ def analyse(
         kept.append(r)
         for span, rest, A in zip(spans, rests, matrices, strict=True):
             span.add(rest, A[r], 0.0 if exact else tolerance)
+    reports, indeterminate = _describe(rows, kept, dropped, tolerance)
+    kept_matrices = tuple(A[kept] for A in given)
+    bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
+    regular = tuple(basis for basis in bases if basis is not None)
+    return RankReport(tuple(kept), reports, indeterminate, regular, kept_matrices,
+                      tuple(given), len(bases) - len(regular), rests=tuple(left.tolist()),
+                      tolerance=tolerance, units=units)  # fmt: skip
+
+
+def _describe(
+    rows: list[Row], kept: list[int], dropped: list[tuple[int, np.ndarray]], tolerance: float
+) -> tuple[tuple[DroppedRow, ...], tuple[str, ...]]:
+    """Describe dropped rows, and name those whose forces statics cannot tell apart."""
     reports = tuple(
         DroppedRow(rows[r].name, tuple(rows[kept[i]].name for i, c in enumerate(weights)
                                        if abs(c) > max(1e-6, tolerance)))
@@ -155,12 +168,7 @@ def analyse(
     # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
     undecided = {name for report in reports for name in (report.name, *report.follows_from)}
     indeterminate = sorted(undecided, key=[row.name for row in rows].index)
-    kept_matrices = tuple(A[kept] for A in given)
-    bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
-    regular = tuple(basis for basis in bases if basis is not None)
-    return RankReport(tuple(kept), reports, tuple(indeterminate), regular, kept_matrices,
-                      tuple(given), len(bases) - len(regular), rests=tuple(left.tolist()),
-                      tolerance=tolerance, units=units)  # fmt: skip
+    return reports, tuple(indeterminate)
 
 
 def _with_unit_couplings(rows: list[Row], matrices: list[np.ndarray]) -> list[np.ndarray]:
