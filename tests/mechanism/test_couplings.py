@@ -321,3 +321,41 @@ def test_a_fault_of_a_file_is_reported_with_its_line(case, tmp_path):
     with pytest.raises(ax.MechanismError) as caught:
         ax.load(path)
     assert str(caught.value).split("\n  ")[1:] == [message]
+
+
+def spindles(pitch: float) -> ax.Mechanism:
+    """A nut on two spindles."""
+    bot = ax.Mechanism("two spindles")
+    bot.add_body("nut", mass=2.0, inertia=(0.01, 0.01, 0.01))
+    bot.add_joint("nut", ax.Prismatic("z"), parent=bot.ground, child="nut", at=(0, 0, 0.3))
+    for k in range(2):
+        bot.add_body(f"s{k}", mass=0.3, inertia=(1e-5, 1e-5, 1e-6))
+        bot.add_joint(f"s{k}", ax.Revolute("z"), parent="ground", child=f"s{k}", at=(0.3 * k, 0, 0))
+        bot.add_screw(f"t{k}", f"s{k}", "nut", pitch)
+    return bot
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("pitch", [1e-3, 8e-5, 1e-6])  # 8e-5 m per radian: a thread of 0.5 mm
+def test_small_pitches_are_no_rounding(pitch):
+    equations = spindles(pitch).derive()
+
+    assert equations.system.report.dropped == ()
+    model = equations.compile()
+    speeds = dict(zip(model.speed_names, model.speeds(model.home, [0.1]), strict=True))
+    assert speeds["s0.rate"] == pytest.approx(speeds["s1.rate"], rel=1e-12)
+
+
+def test_small_coefficients_hold_as_large_ones_do():
+    bot = spindles(1e-3)
+    bot.couplings.clear()
+    bot.add_coupling("pair", {"s0": 1e-8, "s1": 2e-8})
+
+    assert bot.derive().mobility.mobility == 2
+
+
+def test_couplings_that_nearly_repeat_others_are_rounded():
+    bot = spindles(8e-5)
+    bot.add_screw("again", "s0", "nut", 8e-5 * (1 + 1e-6))
+
+    assert [row.name for row in bot.derive().system.report.dropped] == ["again.coupling"]

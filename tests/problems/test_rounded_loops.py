@@ -318,3 +318,14 @@ def test_loops_of_nine_digits_close_next_to_home(machine, seed, error):
     home = rounded(machine(), error, seed).derive(self_check=False).system.home
 
     assert home == pytest.approx(exact, abs=SPREAD * error)
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.parametrize("error", [1e-9, 1e-6])
+def test_rows_that_contradict_each_other_keep_the_energy_as_they_change(error):
+    model = rounded(linkage(), error).derive().compile()
+
+    run = ax.simulate(model, 3.0, start={"j1.rate": 4.0})
+
+    assert run.info["switches"] > 1
+    assert run.energy_error < SPREAD * error

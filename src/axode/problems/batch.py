@@ -16,6 +16,7 @@ from axode.codegen.model import Model, Options
 from axode.problems.adaptive import SHARE
 from axode.problems.inputs import InputPlan, callback_inputs, limited
 from axode.problems.integrators import EXPLICIT
+from axode.problems.other_models import ROUNDED_PIVOT, is_rounded
 from axode.problems.rollouts import dynamics_of, rollout_of
 from axode.problems.settings import ROUNDING, Settings
 from axode.problems.steps import FINISHED, RUNNING
@@ -106,7 +107,8 @@ class Batch:
             assert self.p is not None
             b["p"] = np.ascontiguousarray(self.p)
         if "least_pivot" in self.rollout.program.given:
-            b["least_pivot"] = np.full((n, 1), SMALLEST_PIVOT)
+            least = ROUNDED_PIVOT if is_rounded(self.model) else SMALLEST_PIVOT
+            b["least_pivot"] = np.full((n, 1), least)
         if "review" in self.rollout.program.given:
             b["review"] = b["steps"] + self.settings.review
         if "stiff_limit" in self.rollout.program.given:

@@ -21,7 +21,9 @@ from axode.codegen.model import Model
 Array = npt.NDArray[np.float64]
 Block = tuple[tuple[str, ...], tuple[str, ...], str, Array]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
+ROUNDED_PIVOT = 0.3  # rows that contradict others do so by its inverse square where it is smaller
 CARRIED = 1e-6  # of a force: rows that leave more of it cannot carry it
+CORRECTED = 0.05  # relative: the most by which speeds are corrected where rows change
 FEW = 2000  # states that are evaluated before code would have been compiled
 
 _INTERPRETED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
@@ -57,6 +59,12 @@ class Described:
         return {**options, "t": np.ascontiguousarray(np.broadcast_to(options["t"], shape)[places])}
 
 
+def is_rounded(model: Model) -> bool:
+    """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
+    library = model.library
+    return isinstance(library, SymbolicLibrary) and bool(library.equations.system.report.loose)
+
+
 def translate_speeds(
     model: Model, names: Sequence[str], q: Array, nu: Array, t: Array, p: Array | None
 ) -> Array:
@@ -68,6 +76,23 @@ def translate_speeds(
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
     v = model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
+
+
+def keep_kinetic_energy(before: Model, after: Model, q: Array, old: Array, new: Array, options: Any
+                        ) -> Array:  # fmt: skip
+    """Scale speeds of states that go from one model to another of rounded rows, (states, speeds).
+
+    Rows that contradict each other allow slightly different motions. What the change did to the
+    kinetic energy would add up from one change to the next. Prescribed motions keep their speeds.
+    """
+    if not isinstance(before.library, SymbolicLibrary) or before.library.equations.system.rheonomic:
+        return new
+    q, old, new = (np.ascontiguousarray(x) for x in (q, old, new))
+    kept, made = (model.energy(q, nu, **options)[..., 0] for model, nu in
+                  ((before, old), (after, new)))  # fmt: skip
+    scale = np.sqrt(np.divide(kept, made, out=np.ones_like(kept), where=made > 0.0))
+    near = np.abs(scale - 1.0) < CORRECTED  # what is larger is no rounding
+    return np.asarray(np.where(near, scale, 1.0)[:, np.newaxis] * new)
 
 
 def interpret_few_states(model: Model, count: int) -> Model:

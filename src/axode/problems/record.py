@@ -21,6 +21,7 @@ from axode.problems.other_models import (
     GOOD_PIVOT,
     Block,
     interpret_few_states,
+    is_rounded,
     make_columns,
     translate_speeds,
 )
@@ -118,6 +119,8 @@ def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[i
         q, nu = out[run, row, :n], out[run, row, n:-2]
         there = _options_at(options, run, row)
         poor = find_smallest_pivots(runs.model, q, there) < GOOD_PIVOT
+        if is_rounded(runs.model):  # rows that contradict each other do not describe one state
+            poor |= runs.models[number].rows != runs.model.rows
         p = None if runs.p is None else runs.p if runs.p.ndim == 1 else runs.p[run]
         own = translate_speeds(runs.models[number], runs.model.independent, q, nu, there["t"], p)
         out[run[~poor], row[~poor], n:-2] = own[~poor]

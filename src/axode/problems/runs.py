@@ -15,7 +15,7 @@ from axode.problems.crossings import locate
 from axode.problems.failures import cause_of
 from axode.problems.inputs import InputPlan, plan_input
 from axode.problems.integrators import AUTOMATIC, IMPLICIT
-from axode.problems.other_models import translate_speeds
+from axode.problems.other_models import is_rounded, keep_kinetic_energy, translate_speeds
 from axode.problems.passing import Candidates, Landing, find_events, land_beyond
 from axode.problems.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.settings import Settings
@@ -235,6 +235,14 @@ class Runs:
             start["t"][:, 0],
             p,
         )
+        if is_rounded(self.model) and model is not batch.model:
+            options: dict[str, Any] = {"t": start["t"][:, 0]}
+            if p is not None:
+                options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
+            old = batch.buffers["nu"][runs]
+            start["nu"] = keep_kinetic_energy(
+                batch.model, model, start["q"], old, start["nu"], options
+            )
         begun = np.isin(members, list(self._begun)) if batch is self._first else None
         if begun is not None and begun.any():
             start["nu"][begun] = batch.buffers["nu"][runs[begun]]

@@ -14,7 +14,7 @@ from axode.codegen.facts import Facts
 from axode.codegen.library import SymbolicLibrary
 from axode.codegen.model import Model, Options
 from axode.problems.batch import SMALLEST_PIVOT, Batch
-from axode.problems.other_models import GOOD_PIVOT, Described
+from axode.problems.other_models import GOOD_PIVOT, Described, is_rounded
 from axode.problems.passing import NEAR_ENOUGH
 from axode.problems.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps import FLAT, RUNNING, SINGULAR
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 BETTER = 3.0  # times the present pivot: what another choice must offer
+BETTER_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
 GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
 LOST = 1e-3  # a pivot below which the motion is no longer determined
 ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
@@ -84,7 +85,7 @@ class Choices:
         present = smallest_pivot(model, q, options)
         models = [(own, own.home), *self.made]
         known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, options))
-        enough = smallest_pivot(known, q, options) > max(BETTER * present, LOST)
+        enough = smallest_pivot(known, q, options) > max(_better(own) * present, LOST)
         made_here = any(np.abs(at - q).max() < HERE for _, at in models)
         if enough or made_here or len(models) >= MOST:
             return known, words
@@ -135,6 +136,10 @@ def _direction(names: tuple[str, ...], weights: Array) -> str:
     return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > INVOLVED)
 
 
+def _better(model: Model) -> float:
+    return BETTER_ROUNDED if is_rounded(model) else BETTER
+
+
 def smallest_pivot(model: Model, q: Array, options: Options) -> float:
     """Of all solves behind a model's speeds."""
     return float(find_smallest_pivots(model, q, options))
@@ -172,7 +177,7 @@ def near_singular(
     other, words = choices.best(model, own, q, t, p, options, passing=across is not None)
     if other is not model:
         present, offered = (smallest_pivot(m, q, options) for m in (model, other))
-        if offered > max(BETTER * present, LOST) or (near < LOST and offered > GOOD):
+        if offered > max(_better(own) * present, LOST) or (near < LOST and offered > GOOD):
             return other
     if across is not None:
         pivot = smallest_pivot(model, q, options)

@@ -169,7 +169,7 @@ def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
     warnings.warn(
         f"'{assembly.tree.mechanism.name}': constraint{'s' * (not what)} contradict{what} others, "
         f"{listed}: within loop_tolerance = {assembly.tolerance:g} {they} left out, as if the "
-        "numbers were rounded",
+        "numbers were rounded; a smaller tolerance keeps what is meant so",
         Doubtful,
         stacklevel=8,
     )

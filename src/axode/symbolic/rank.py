@@ -110,6 +110,7 @@ def analyse(
     given = matrices
     if units is not None:
         matrices = [units.measure(A) for A in given]
+    matrices = _with_unit_couplings(rows, matrices)
     size = matrices[0].shape[1]
     own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices)
                     for r in range(len(rows))])  # fmt: skip
@@ -128,20 +129,37 @@ def analyse(
         rests = [span.rest(A[r]) for span, A in zip(spans, matrices, strict=True)]
         sizes = np.array([np.abs(rest).max() for rest in rests])
         left[r] = sizes.max() / scales[r]
-        if r not in hold and least[r] <= sizes.max() < AMPLIFIED * tolerance * scales[r]:
+        # a small ratio of a coupling, such as a spindle's pitch, is no rounding
+        exact = r in hold or (
+            rows[r].kind == "coupling" and _share(rests, matrices, r) > AMPLIFIED * tolerance
+        )
+        if exact:
+            least[r] = RANK_TOLERANCE * own[r]
+        elif least[r] <= sizes.max() < AMPLIFIED * tolerance * scales[r]:
             # rounding errors of the rows it follows from count as often as it takes these rows
             taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
             terms = scales[r] + np.array(taken) @ scales[kept]
-            follows = bool((sizes < tolerance * terms).all())
-        else:
-            follows = bool((sizes < least[r]).all())
-        if follows:
+            least[r] = np.inf if (sizes < tolerance * terms).all() else 0.0
+        if (sizes < least[r]).all():
             weights = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
             dropped.append((r, np.max(weights, axis=0)))
             continue
         kept.append(r)
         for span, rest, A in zip(spans, rests, matrices, strict=True):
-            span.add(rest, A[r], tolerance)
+            span.add(rest, A[r], 0.0 if exact else tolerance)
+    reports, indeterminate = _describe(rows, kept, dropped, tolerance)
+    kept_matrices = tuple(A[kept] for A in given)
+    bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
+    regular = tuple(basis for basis in bases if basis is not None)
+    return RankReport(tuple(kept), reports, indeterminate, regular, kept_matrices,
+                      tuple(given), len(bases) - len(regular), rests=tuple(left.tolist()),
+                      tolerance=tolerance, units=units)  # fmt: skip
+
+
+def _describe(
+    rows: list[Row], kept: list[int], dropped: list[tuple[int, np.ndarray]], tolerance: float
+) -> tuple[tuple[DroppedRow, ...], tuple[str, ...]]:
+    """Describe dropped rows, and name those whose forces statics cannot tell apart."""
     reports = tuple(
         DroppedRow(rows[r].name, tuple(rows[kept[i]].name for i, c in enumerate(weights)
                                        if abs(c) > max(1e-6, tolerance)))
@@ -150,12 +168,25 @@ def analyse(
     # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
     undecided = {name for report in reports for name in (report.name, *report.follows_from)}
     indeterminate = sorted(undecided, key=[row.name for row in rows].index)
-    kept_matrices = tuple(A[kept] for A in given)
-    bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
-    regular = tuple(basis for basis in bases if basis is not None)
-    return RankReport(tuple(kept), reports, tuple(indeterminate), regular, kept_matrices,
-                      tuple(given), len(bases) - len(regular), rests=tuple(left.tolist()),
-                      tolerance=tolerance, units=units)  # fmt: skip
+    return reports, tuple(indeterminate)
+
+
+def _with_unit_couplings(rows: list[Row], matrices: list[np.ndarray]) -> list[np.ndarray]:
+    """Couplings in a unit in which their largest coefficient is one."""
+    coupled = [r for r, row in enumerate(rows) if row.kind == "coupling"]
+    if not coupled:
+        return matrices
+    made = [A.copy() for A in matrices]
+    for A in made:
+        A[coupled] /= np.abs(A[coupled]).max(axis=1, keepdims=True).clip(1e-300)
+    return made
+
+
+def _share(rests: list[np.ndarray], matrices: list[np.ndarray], row: int) -> float:
+    """How much of one of its own coefficients the kept rows leave of a row, at most."""
+    shares = [np.abs(rest[A[row] != 0] / A[row][A[row] != 0]).max(initial=0.0)
+              for rest, A in zip(rests, matrices, strict=True)]  # fmt: skip
+    return float(max(shares))
 
 
 def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:

@@ -102,9 +102,10 @@ class SelfCheck:
                 A, b, _ = self._rows_at(q, v)
                 kept = list(system.report.kept)
                 scale = np.ones(len(kept)) if units is None else units.of_rows(kept).rows
-                wrong = scale * (A[kept] @ v - b[kept])
-                A = scale[:, np.newaxis] * A[kept] * pace
-                v = v - pace * np.linalg.lstsq(A, wrong, rcond=None)[0]
+                measured = scale[:, np.newaxis] * A[kept] * pace
+                for _ in range(2):  # the second time for what cancels where ratios are small
+                    wrong = scale * (A[kept] @ v - b[kept])
+                    v = v - pace * np.linalg.lstsq(measured, wrong, rcond=None)[0]
             states.append(State(q, v, v_dot, u))
         return states
 
