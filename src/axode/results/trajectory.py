@@ -414,7 +414,7 @@ class Trajectory:
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
             save: A file to write as well, .png, .svg or .pdf.
             figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
-            labels: Of the runs of a small batch, one a run.
+            labels: Of the runs of a small batch, one per run.
             x: For "path", columns of points instead of the bodies and wheels found.
             y: Likewise, as many.
 
