@@ -171,7 +171,7 @@ WRONG = [
     ([np.inf], r"'rail\.force': every number must be finite"),
     ([1.0, 2.0], r"expected 1 numbers \(rail\.force\), got shape \(2,\)"),
     (3.0, r"expected 1 numbers"),
-    ("sin(t)", r"say which one"),
+    ("sin(t)", r"needs the name of an input"),
     ({"rail.force": "sin(x)"}, r"'x' in 'sin\(x\)'"),
     ({"rail.force": "sin("}, r"input:"),
     ({"rail.force": object()}, r"'rail\.force': expected numbers"),

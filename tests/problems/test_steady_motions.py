@@ -172,7 +172,7 @@ def test_a_wheel_out_of_round_is_periodic_and_said_so():
     bot.add_contact("rim", ax.Rolling(radius=R), body="disk")
     bot.home({"base.z": R})
     model = bot.derive(independent=["base.wx", "base.wy", "base.wz"]).compile("interpreter")
-    with pytest.warns(NotAnEquilibrium, match="how they depend on the states"):
+    with pytest.warns(NotAnEquilibrium, match="how the rates depend on the states"):
         lin = ax.linearize(model, {"base.wy": 5.0})
     assert not lin.steady and not lin.equilibrium
 

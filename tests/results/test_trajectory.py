@@ -89,6 +89,9 @@ def test_an_index_that_is_no_name(key):
 def test_the_last_sample():
     assert runs.one().final["pitch"] == np.sin(2.0)
     assert isinstance(runs.one().final["pitch"], float)
+    with pytest.raises(UnknownName, match=r"has no column 'pich'(.|\n)*Did you mean 'pitch'"):
+        runs.one().final["pich"]
+    assert pickle.loads(pickle.dumps(runs.one().final)) == dict(runs.one().final)
     many = runs.batch((3,), lengths=[41, 11, 0])
     np.testing.assert_array_equal(many.final["pitch"], [np.sin(2), 2 * np.sin(0.5), np.nan])
 

@@ -208,7 +208,7 @@ def test_few_runs_have_a_colour_and_a_name_each():
     assert [legend(axes) for axes in figure.axes] == [["soft", "middle", "hard"], []]
     for axes in figure.axes:
         assert len({line.get_color() for line in axes.get_lines()}) == 3
-    with pytest.raises(InvalidArgument, match="a list of 3, one a run"):
+    with pytest.raises(InvalidArgument, match="a list of 3, one per run"):
         batch((3,)).plot("pitch", labels=["soft"])
     with pytest.raises(InvalidArgument, match="2 to 8 runs of one signal a panel, here are 3 runs"):
         batch((3,)).plot("speeds", labels=["soft", "middle", "hard"])

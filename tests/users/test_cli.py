@@ -83,6 +83,13 @@ def test_help_opens_with_lines_that_run(verb, capsys):
     assert f"axode {verb}" in capsys.readouterr().out
 
 
+def test_the_package_runs_as_a_module():
+    environment = {**os.environ, "PYTHONPATH": str(Path(ax.__file__).parents[1])}
+    command = [sys.executable, "-m", "axode", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert shown.stdout.startswith("axode ")
+
+
 def test_a_check_waits_for_nothing_that_it_does_not_need():
     rover = str(EXAMPLES / "rover.toml")
     code = (f"import sys; from axode.cli import run; run(['check', {rover!r}]); "

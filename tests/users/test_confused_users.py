@@ -298,9 +298,9 @@ def test_equations_and_mechanisms_are_no_models_yet(verb):
     with pytest.raises(ax.InvalidArgument) as caught:
         VERBS[verb](arm())
     assert str(caught.value) == (
-        f"{verb}: a model is needed, got Mechanism; make one by mechanism.derive().compile()"
+        f"{verb}: a model is needed, got Mechanism; make one with mechanism.derive().compile()"
     )
-    with pytest.raises(ax.InvalidArgument, match=r"got Equations; make one by equations.compile"):
+    with pytest.raises(ax.InvalidArgument, match=r"got Equations; make one with equations.compile"):
         VERBS[verb](arm().derive())
 
 

@@ -1,4 +1,4 @@
-"""The command line: a file a verb, the same words as in Python."""
+"""The command line: one file per verb, the same words as in Python."""
 
 from __future__ import annotations
 

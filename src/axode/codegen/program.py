@@ -166,8 +166,8 @@ class Program:
     Attributes:
         name: For messages.
         state: Buffers that live between calls, name to size: read before, written after.
-        given: Buffers that are only read, one a run or shared.
-        tables: Arrays of rows, one a run or shared, name to row width.
+        given: Buffers that are only read, one per run or shared.
+        tables: Arrays of rows, one per run or shared, name to row width.
         operations: What is done, in order.
     """
 

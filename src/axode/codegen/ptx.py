@@ -180,7 +180,7 @@ _OF_ONE = re.compile(
 
 
 def _resources(ptx: str, capability: str) -> dict[str, dict[str, int]]:
-    """Registers and spilled bytes a thread of every entry; nothing without an assembler."""
+    """Registers and spilled bytes per thread of every entry; nothing without an assembler."""
     assembler = shutil.which("ptxas")
     if assembler is None:
         return {}

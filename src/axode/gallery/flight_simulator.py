@@ -35,7 +35,7 @@ def flight_simulator(
     A wrench w_W acts at the platform's mass centre.
 
     Args:
-        beta, pi: Directions of the legs' points on base and platform [rad], one a leg; any number.
+        beta, pi: Directions of the legs' points on base and platform [rad], one per leg.
         Rb, Rp, zp: Radii of these points, and their height over the platform's mass centre [m].
         L1, L2: Lengths of cylinder and piston, whose mass centres are at their middles [m].
         m1, Jx1, Jt1, m2, Jx2, Jt2: Their masses [kg], moments along and across [kg m^2].

@@ -35,7 +35,7 @@ def six_legged_platform(
     f_I ... f_VI; a wrench w_W acts at the platform's mass centre.
 
     Args:
-        beta, pi: Directions of the legs' points on base and platform [rad], one a leg; any number.
+        beta, pi: Directions of the legs' points on base and platform [rad], one per leg.
         Rb, Rp, zp: Radii of these points, and their height over the platform's mass centre [m].
         L1, L2: Lower and upper links [m].
         knee: Which way elbows bend, 1 or -1.

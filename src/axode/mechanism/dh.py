@@ -60,7 +60,7 @@ def chain_from_dh(
             and `link` (of the body). The joint's coordinate adds to theta or to d.
         name: Of the mechanism.
         gravity: [m/s^2]
-        options: `bodies` (a list of `{mass, com, inertia}`, one a row, in the row's own frame),
+        options: `bodies` (a list of `{mass, com, inertia}`, one per row, in the row's own frame),
             `convention` ("standard" or "modified"), `prefix` for joint and body names, `on`, `at`,
             `rotation` for the base, `motors=True` to drive every joint.
     """

@@ -97,7 +97,7 @@ def assembled(
 
     Args:
         model: What to assemble.
-        near: As for `assemble`, with one value a state.
+        near: As for `assemble`, with one value per state.
         count: How many states.
         t: Time [s].
         p: Free parameters, (size,) or (count, size).

@@ -27,7 +27,7 @@ def refuse_rows_that_no_longer_follow(
     Args:
         model: Whose parameters they are.
         q: Closed coordinates, (size,) or (states, size).
-        t: Time [s], one or one a state.
+        t: Time [s], one, or one per state.
         p: Free parameters, (size,) or (states, size).
 
     Raises:

@@ -21,7 +21,7 @@ def refuse_no_model(verb: str, given: Any) -> None:
         return
     kind = type(given).__name__
     remedy = STEPS.get(kind, STEPS["Mechanism"])
-    raise InvalidArgument(f"{verb}: a model is needed, got {kind}; make one by {remedy}")
+    raise InvalidArgument(f"{verb}: a model is needed, got {kind}; make one with {remedy}")
 
 
 def refuse_no_mechanism(verb: str, given: Any) -> None:

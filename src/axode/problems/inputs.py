@@ -172,7 +172,7 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
         return InputPlan(callback=given)
     if isinstance(given, str | Expression):
         raise InvalidArgument(
-            f"input: say which one {given!r} is, {{name: formula}}; there are "
+            f"input: {given!r} needs the name of an input, {{name: formula}}. Inputs: "
             f"{', '.join(model.inputs)}"
         )
     if is_symbolic(given):

@@ -90,7 +90,7 @@ def linearize(
         warnings.warn(
             f"'{model.name}' is at no equilibrium and in no steady motion there: "
             f"{', '.join(made.changing)} change{'s' if len(made.changing) == 1 else ''}, or how "
-            "they depend on the states does, and the linear model holds only near that instant. "
+            "the rates depend on the states does; the linear model holds only near that instant. "
             'Its .drift holds the rates; input="hold" finds inputs that keep the speeds, '
             "settle=True the equilibrium nearby.",
             NotAnEquilibrium, stacklevel=2,

@@ -122,7 +122,7 @@ def checked_samples(name: str, samples: Any, times: Array) -> Array:
     array = np.asarray(samples, dtype=float)
     if array.shape != times.shape:
         raise InvalidArgument(
-            f"motion, '{name}': {array.shape} samples for {times.size} times; give one a time"
+            f"motion, '{name}': {array.shape} samples for {times.size} times; give one per time"
         )
     if array.size <= ORDER:
         raise InvalidArgument(

@@ -71,7 +71,7 @@ def arms() -> Outcome:
 
 CAPTION = (
     "Two arms of three links carry a load of 3 kg there and back in 1 s, with the least torques "
-    "that do so; direct dynamics under these torques, given 1000 times a second, strays a little. "
+    "that do so; direct dynamics under these torques, applied at 1000 Hz, strays a little. "
     "The source derives its six steps and has neither numbers nor results; the data are the "
     "gallery's. The last panel has the joint accelerations by all formulations that take the arms, "
     "by the six steps and by the reduced order with half of the load on either arm, and by all "

@@ -1,4 +1,4 @@
-"""The result of a sweep: named arrays, a number a run, over the values that were swept."""
+"""The result of a sweep: named arrays, one number per run, over the values that were swept."""
 
 from __future__ import annotations
 

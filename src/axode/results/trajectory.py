@@ -27,6 +27,7 @@ from axode.results.checks import (
     summary,
 )
 from axode.results.interpolation import interpolated
+from axode.results.sample import Sample
 
 if TYPE_CHECKING:
     from axode.codegen.model import Model
@@ -148,10 +149,11 @@ class Trajectory:
 
     @property
     def final(self) -> dict[str, Any]:
-        """Last sample of each run by name."""
+        """Give the last sample of each run by name."""
         index = np.maximum(self.lengths - 1, 0)[..., np.newaxis, np.newaxis]
         last = np.take_along_axis(self.values, index, axis=-2)[..., 0, :]
-        return {name: number(last[..., k]) for k, name in enumerate(self.names)}
+        values = {name: number(last[..., k]) for k, name in enumerate(self.names)}
+        return Sample(values, self._owner)
 
     @property
     def energy_error(self) -> Any:
@@ -287,7 +289,8 @@ class Trajectory:
     def at(self, t: float, *, method: str | None = None) -> dict[str, Any]:
         """Values by name at one time [s], interpolated as `resample` does."""
         there = self.resample([float(t)], method=method).values[..., 0, :]
-        return {name: number(there[..., k]) for k, name in enumerate(self.names)}
+        values = {name: number(there[..., k]) for k, name in enumerate(self.names)}
+        return Sample(values, self._owner)
 
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
         """The same motion at other times.
@@ -414,7 +417,7 @@ class Trajectory:
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
             save: A file to write as well, .png, .svg or .pdf.
             figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
-            labels: Of the runs of a small batch, one a run.
+            labels: Of the runs of a small batch, one per run.
             x: For "path", columns of points instead of the bodies and wheels found.
             y: Likewise, as many.
 

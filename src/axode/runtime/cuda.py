@@ -209,7 +209,7 @@ class GpuKernel:
     @staticmethod
     def _buffer_entry(name: str, arrays: Mapping[str, Any], size: int, runs: int) -> list[int]:
         if name not in arrays:
-            raise InvalidArgument(f"buffer '{name}' ({size} numbers a run) is missing")
+            raise InvalidArgument(f"buffer '{name}' ({size} numbers per run) is missing")
         array = arrays[name]
         if array.shape not in ((size,), (runs, size)):
             raise InvalidArgument(f"'{name}' has shape {array.shape}, expected ({runs}, {size})")

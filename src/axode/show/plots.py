@@ -76,7 +76,7 @@ def _suffix(path: str | PathLike[str]) -> str:
 def _check_labels(trajectory: Trajectory, labels: Sequence[str]) -> None:
     count = len(trajectory.statuses)
     if isinstance(labels, str) or (labels and len(labels) != count):
-        raise InvalidArgument(f"plot, labels: a list of {count}, one a run, not {labels!r}")
+        raise InvalidArgument(f"plot, labels: a list of {count}, one per run, not {labels!r}")
 
 
 def _picture(figure: Any, suffix: str, size: Size) -> bytes:

@@ -58,7 +58,7 @@ def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bo
 
 
 def _left_free(A: np.ndarray) -> np.ndarray:
-    """Orthonormal speeds that satisfy all rows, one a column."""
+    """Orthonormal speeds that satisfy all rows, one per column."""
     _, s, Vt = np.linalg.svd(A)
     rank = int((s > FREE * s.max(initial=0.0)).sum())
     free: np.ndarray = Vt[rank:].T

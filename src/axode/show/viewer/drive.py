@@ -31,7 +31,7 @@ class Drive:
         model: What moves.
         running: Whether it does.
         mode: What `wanted` means: "speed" of the motors, or "torque".
-        wanted: One number a motor.
+        wanted: One number per motor.
         q, nu, time: The state [s].
         u: Inputs of the last frame.
         last: What was recorded of the last frame: columns by name.
