@@ -54,7 +54,7 @@ class Fault:
 
 
 class MechanismError(AxodeError):
-    """Everything wrong with a description, told at once."""
+    """Everything wrong with a description, reported at once."""
 
     def __init__(self, source: str, faults: Sequence[Fault]) -> None:
         self.source = source

@@ -238,7 +238,7 @@ def test_limits_that_are_passed_are_named():
     [
         ({"lefft": "t", "right": "t"}, {}, "signal 'lefft'(.|\n)*Did you mean 'left'"),
         ({"left": "t + x", "right": "t"}, {}, "'x' in 't \\+ x' is not a parameter"),
-        ({"left": "t"}, {}, "leave .*right.* undetermined"),
+        ({"left": "t"}, {}, "left leaves .*right.* undetermined"),
         ({"left": "t", "right": "t", "base.yaw": "t"}, {}, "do not allow"),
         ({"left": "sqrt(t - 1)", "right": "t"}, {}, "'left'.*not finite at t = 0 s"),
         ({"left": [0.0, 1.0, 2.0], "right": [0.0, 1.0, 2.0]}, {"times": [0, 1, 2]}, "too few"),
@@ -259,6 +259,15 @@ def test_limits_that_are_passed_are_named():
 def test_what_is_refused(caster, motion, more, message):
     with pytest.raises((ax.InvalidArgument, ax.UnknownName), match=message):
         inverse(caster, motion, **{"times": 1.0, **more})
+
+
+def test_a_measure_of_speed_is_no_part_of_a_motion():
+    bot = ax.Mechanism("box")
+    bot.add_body("box", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child="box")
+    model = bot.derive().compile("interpreter")
+    with pytest.raises(ax.InvalidArgument, match=r"'surge' is a measure of speed(.|\n)*base\.vx"):
+        inverse(model, {"surge": 5.0}, times=1.0)
 
 
 def test_a_motion_out_of_reach_is_refused(four_bar):

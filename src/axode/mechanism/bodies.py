@@ -271,7 +271,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Mesh:
-    """A file with the surface of a body: kept for whoever can read it, and never needed.
+    """A file with the surface of a body: kept for other programs, and never needed here.
 
     Pictures draw a body with a mesh as one without a shape.
 
@@ -309,7 +309,7 @@ class Mesh:
         raise InvalidArgument("a mesh has no inertia of its own; give inertia=...")
 
     def outside(self, point: Vector) -> bool:
-        """Whether a point is not within it, which is not known."""
+        """Return false: whether a point is within it is not known."""
         return False
 
 
@@ -353,7 +353,7 @@ class Body:
 
     @property
     def is_idealised(self) -> bool:
-        """Whether it may lack inertia in some direction.
+        """Check whether it may lack inertia in some direction.
 
         That is said by its inertia, or follows from its numbers: nothing at all, at the defaults of
         parameters too, is a massless body however it is written.

@@ -1,7 +1,7 @@
 """Values given to parameters later: the checks of a description, at these values.
 
 A mass of two kilograms may be a parameter, and minus two kilograms may be given for it when the
-equations are long derived. Many runs are looked through at once; the first that fails is told with
+equations are long derived. Many runs are checked at once; the first that fails is reported with
 the words that its description would have got.
 """
 

@@ -195,7 +195,7 @@ def _motor(value: Any, info: ValidationInfo) -> Any:
 
 
 def _terms(value: Any, info: ValidationInfo) -> Any:
-    """Coefficients by joint, with every fault in them told."""
+    """Read coefficients by joint, and report every fault in them."""
     if not isinstance(value, dict):
         example = "{ finger2 = 1.0, finger1 = -1.0 }"
         raise ValueError(f"expected coefficients by joint such as {example}, got {told(value)}")

@@ -159,6 +159,14 @@ def full_names(model: Model, names: Sequence[str]) -> list[str]:
     """What the names of a motion mean; short ones will do where they are clear."""
     placed = [n for n, _, needs_speeds in model.facts.measures if not needs_speeds]
     known = (*model.coordinates, *model.speed_names, *placed)
+    moving = [n for n, _, needs_speeds in model.facts.measures if needs_speeds]
+    for name in names:
+        if name not in known and any(n == name or n.endswith(f".{name}") for n in moving):
+            raise InvalidArgument(
+                f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
+                "joint speeds and measures of position.\n"
+                f"  Joint speeds: {', '.join(model.speed_names)}"
+            )
     return [signal_name(model, name, known) for name in names]
 
 
@@ -374,8 +382,9 @@ class GivenMotion:
         loose = [name for name, w in zip(self.model.independent, np.abs(lost).max(axis=0),
                                          strict=True) if w > 1e-6]  # fmt: skip
         given = ", ".join(self.rows.names)
+        verb = "leaves" if len(self.rows.names) == 1 else "leave"
         raise InvalidArgument(
-            f"motion: {given} leave {', '.join(loose)} undetermined at t = "
+            f"motion: {given} {verb} {', '.join(loose)} undetermined at t = "
             f"{np.atleast_1d(t)[k]:.6g} s.\n  '{self.model.name}' has {n} independent speeds: give "
             "these as functions of time too"
         )
