@@ -43,6 +43,13 @@ def test_another_process_compiles_the_same_code(monkeypatch):
     np.testing.assert_allclose(CompiledFunction(tape)(*values), tape.evaluate(*values)[0], 1e-12)
 
 
+def test_code_longer_than_a_pipe_arrives_whole(monkeypatch):
+    """However slowly the other process begins to read it; it waited for the rest for ever."""
+    monkeypatch.setattr(emitter, "POLL", 1e-3)
+    ir = kernel.module(arm(), 1) + 20_000 * "; more than a pipe holds\n"
+    assert compile_apart("arm", ir, 2) == jit.compile_here("apart", ir, 2)
+
+
 @pytest.mark.parametrize("program", ["raise SystemExit(1)", "pass", "import os; os.abort()"])
 def test_what_fails_apart_is_compiled_here(monkeypatch, program):
     monkeypatch.setattr(emitter, "_PROGRAM", program)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from typing import IO
 
 # Bytes of IR from which a compilation takes seconds, long against starting a process.
 LONG = 1_000_000
@@ -36,14 +38,19 @@ def compile_apart(name: str, ir: str, effort: int) -> bytes | None:
     if not sys.executable:
         return None
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+    command = [sys.executable, "-c", _PROGRAM, str(effort)]
     try:
-        with subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(effort)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-        ) as process:
+        # through a file: a pipe is no longer written to once `communicate` has timed out
+        with (
+            tempfile.TemporaryFile() as given,
+            subprocess.Popen(
+                command,
+                stdin=_filled(given, ir),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            ) as process,
+        ):
             try:
                 return _receive(process, name, ir)
             except BaseException:  # Ctrl-C above all
@@ -54,16 +61,20 @@ def compile_apart(name: str, ir: str, effort: int) -> bytes | None:
         return None
 
 
+def _filled(file: IO[bytes], ir: str) -> IO[bytes]:
+    file.write(ir.encode())
+    file.seek(0)
+    return file
+
+
 def _receive(process: subprocess.Popen[bytes], name: str, ir: str) -> bytes | None:
-    given: bytes | None = ir.encode()
     end = time.monotonic() + PATIENCE
     announced = False
     while True:
         try:
-            code, _ = process.communicate(given, timeout=POLL)
+            code, _ = process.communicate(timeout=POLL)
             return code if process.returncode == 0 and code else None
         except subprocess.TimeoutExpired:
-            given = None  # what was given is remembered
             for check in CHECKS:
                 check()
         if time.monotonic() > end and not announced:
