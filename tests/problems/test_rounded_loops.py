@@ -329,3 +329,28 @@ def test_rows_that_contradict_each_other_keep_the_energy_as_they_change(error):
 
     assert run.info["switches"] > 1
     assert run.energy_error < SPREAD * error
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+def test_runs_whose_rows_changed_go_on_and_have_inverse_dynamics():
+    error = 1e-6
+    model = rounded(linkage(), error).derive().compile()
+    whole = ax.simulate(model, 1.5, start={"j1.rate": 4.0})
+
+    first = ax.simulate(model, 1.0, start={"j1.rate": 4.0})
+    second = ax.simulate(model, 0.5, start=first)
+
+    assert second.final["j1"] == pytest.approx(whole.final["j1"], abs=SPREAD * error)
+    assert len(ax.inverse(model, whole)) == len(whole)
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+def test_sweeps_of_rounded_linkages_end_where_runs_do():
+    model = rounded(linkage(), 1e-6).derive().compile()
+    start = {"j1.rate": np.array([4.0])}
+
+    swept = ax.sweep(model, 1.5, step=1e-3, start=start)
+
+    exact = ax.simulate(linkage().derive().compile(), 1.5, start={"j1.rate": 4.0})
+    # rows change once where they contradict each other by four hundred times their errors
+    assert swept["j1"] == pytest.approx(exact.final["j1"], abs=4e-4)

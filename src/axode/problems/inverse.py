@@ -27,7 +27,7 @@ from axode.problems.motions import (
     full_names,
     rows_by_name,
 )
-from axode.problems.other_models import Described
+from axode.problems.other_models import Described, measure_disagreement
 from axode.problems.parameters import check_parameters
 from axode.problems.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.signals import ORDER, as_signal, checked_times
@@ -206,7 +206,7 @@ def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
     if not model.residual_rows:
         return
     residual = np.abs(model.residual(q, **options))
-    if np.nanmax(residual, initial=0.0) > OPEN:
+    if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
         worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
         row = int(np.argmax(worst))
         raise InvalidArgument(

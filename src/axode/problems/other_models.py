@@ -22,6 +22,7 @@ Array = npt.NDArray[np.float64]
 Block = tuple[tuple[str, ...], tuple[str, ...], str, Array]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
 ROUNDED_PIVOT = 0.3  # rows that contradict others do so by its inverse square where it is smaller
+GROWTH = 30.0  # of what rows contradict each other by at the configurations that were looked at
 CARRIED = 1e-6  # of a force: rows that leave more of it cannot carry it
 CORRECTED = 0.05  # relative: the most by which speeds are corrected where rows change
 FEW = 2000  # states that are evaluated before code would have been compiled
@@ -63,6 +64,18 @@ def is_rounded(model: Model) -> bool:
     """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
     library = model.library
     return isinstance(library, SymbolicLibrary) and bool(library.equations.system.report.loose)
+
+
+def measure_disagreement(model: Model) -> float:
+    """Measure by how much rounded rows may contradict each other, away from home, too [m or rad].
+
+    A run whose rows changed leaves the user's rows open by as much.
+    """
+    if not is_rounded(model):
+        return 0.0
+    assert isinstance(model.library, SymbolicLibrary)
+    dropped = model.library.equations.system.report.dropped
+    return GROWTH * max(row.disagreement for row in dropped)
 
 
 def translate_speeds(

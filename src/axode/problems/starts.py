@@ -13,6 +13,7 @@ from axode.codegen.model import Model, Options, as_numbers
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.problems.assemble import State, assembled
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
+from axode.problems.other_models import measure_disagreement
 from axode.problems.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
@@ -125,7 +126,7 @@ def _refuse_open(model: Model, q: Array, t0: float, p: Array | None) -> None:
     if p is not None:
         more["parameters"] = dict(zip(model.parameters, p.T, strict=True))
     residual = np.abs(model.residual(q, t=np.full(len(q), t0), **more))
-    if not residual.max(initial=0.0) <= OPEN:
+    if not residual.max(initial=0.0) <= max(OPEN, measure_disagreement(model)):
         run, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
         raise LoopNotClosed(
             model.residual_rows[row], float(residual[run, row]), model.facts.residual_units[row],

@@ -257,7 +257,7 @@ def choose_models(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT)
         t, p = float(known.times[k]), known.p_of(k)
         other, _ = choices.best(own, own, flat[k], t, p, known.at(k))
         offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
-        good = offered > np.maximum(BETTER * pivots[waiting], LOST)
+        good = offered > np.maximum(_better(own) * pivots[waiting], LOST)
         good |= (offered > pivots[waiting]) & (offered > GOOD)
         if other is not own and good.any():
             models += [] if other in models else [other]

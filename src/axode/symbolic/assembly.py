@@ -26,6 +26,8 @@ STILL = 1e-9  # [rad or of the size]: a shorter step ends the search
 FUTILE = 1e-3  # part of a step: if no longer one helps, none does
 TIGHT = 1e-9  # of the largest singular value: smaller ones are zero, whatever the tolerance
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
+TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
+ROUNDING = 2e-16  # [m]: what additions of lengths below a metre leave
 SMALL = 0.1  # [m]: a smaller mechanism is not measured in metres
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
@@ -166,8 +168,8 @@ class Assembly:
     def _error(self, r: Any) -> float:
         """Largest residual [rad, and m or parts of a small mechanism's extent]."""
         rows = np.abs(np.array(r).ravel())
-        if self.extent < SMALL:
-            rows = rows / self._row_lengths
+        if self.extent < SMALL:  # where levers are small, radii of wheels need not be
+            rows = (rows - ROUNDING).clip(0.0) / self._row_lengths
         return float(rows.max(initial=0.0))
 
     def exact(self, error: float) -> bool:
@@ -289,7 +291,7 @@ class Assembly:
         J = np.array(self.function(home, 0.0, self.parameters)[1])[: len(self.rows)]
         levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
         length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
-        return length if 0.0 < length < np.inf else 1.0
+        return length if TINY < length < np.inf else 1.0
 
     @cached_property
     def _row_lengths(self) -> np.ndarray:

@@ -62,7 +62,7 @@ def close_loops(
     home = assembly.closed_home()
     samples = assembly.samples(home, SAMPLES)
     matrices = [A(q) for q in samples]
-    units = _units(assembly, rows)
+    units = _units(assembly, rows, matrices)
     strict = analyse(rows, matrices, units=units)
     report = analyse(rows, matrices, tolerance, units=units)
     exact = all(
@@ -77,16 +77,16 @@ def close_loops(
     return made
 
 
-def _units(assembly: Assembly, rows: list[Row]) -> Units | None:
+def _units(assembly: Assembly, rows: list[Row], matrices: list[np.ndarray]) -> Units | None:
     """Units in which a small mechanism's rows are compared: its own length instead of a metre."""
-    length = assembly.extent
+    units = [u for c in tree_order(assembly.tree.mechanism) for u in c.joint.speed_units]
+    straight = np.array([unit == "m/s" for unit in units], dtype=bool)
+    linear = np.array([row.unit == "m" for row in rows], dtype=bool)
+    levers = [np.abs(A[np.ix_(linear, ~straight)]).max(initial=0.0) for A in matrices]
+    length = max(assembly.extent, *levers)  # radii of wheels, too
     if length >= SMALL:
         return None
-    speeds = [u for c in tree_order(assembly.tree.mechanism) for u in c.joint.speed_units]
-    return Units(
-        np.array([1.0 / length if row.unit == "m" else 1.0 for row in rows]),
-        np.array([length if unit == "m/s" else 1.0 for unit in speeds]),
-    )
+    return Units(np.where(linear, 1.0 / length, 1.0), np.where(straight, length, 1.0))
 
 
 def _closed_nearly(

@@ -24,6 +24,7 @@ from axode.symbolic.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
 AS_GOOD = 0.3  # of the best choice's smallest singular value: rows that offer this stay
+AS_GOOD_ROUNDED = 0.8  # the same of rows that contradict others, the more the smaller it is
 REGULAR = 1e-9  # smallest singular value of scaled rows at samples that still say what is usual
 
 
@@ -36,6 +37,7 @@ class RowsThere:
     scales: np.ndarray  # usual largest entries; zero of rows that vanish everywhere
     present: tuple[int, ...]  # the rows that are kept now
     units: Units | None = None  # in which they are compared; metres if none
+    rounded: bool = False  # whether some contradict others
 
     @property
     def rank(self) -> int:
@@ -76,7 +78,8 @@ class RowsThere:
 
         pivots = qr(self.scaled.T, pivoting=True, mode="r")[1][: self.rank]
         best = tuple(sorted(int(r) for r in pivots))
-        enough = _smallest(self.scaled[list(best)]) * AS_GOOD
+        as_good = AS_GOOD_ROUNDED if self.rounded else AS_GOOD
+        enough = _smallest(self.scaled[list(best)]) * as_good
         return self.present if _smallest(self.scaled[list(self.present)]) >= enough else best
 
     @property
@@ -118,7 +121,8 @@ def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere
     names = tuple(row.name for row in system.rows)
     vanish = {row.name for row in system.report.dropped if not row.follows_from}
     usual[[name in vanish for name in names]] = 0.0  # what rounding leaves of a row is no row
-    return RowsThere(names, matrix, usual, system.report.kept, units)
+    rounded = bool(system.report.loose)
+    return RowsThere(names, matrix, usual, system.report.kept, units, rounded)
 
 
 def repartitioned(
