@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import random
@@ -99,12 +100,12 @@ def change(data: Any, dice: random.Random) -> None:
         case 0:
             del parent[key]
         case 1 if isinstance(parent, list):
-            parent.insert(dice.randrange(len(parent) + 1), parent[key])
+            parent.insert(dice.randrange(len(parent) + 1), copy.deepcopy(parent[key]))
         case 2:
             other, entry = dice.choice(places)
             parent[key] = json.loads(json.dumps(other[entry]))
         case _:
-            parent[key] = dice.choice(JUNK)
+            parent[key] = copy.deepcopy(dice.choice(JUNK))
 
 
 def _places(data: Any) -> Any:
