@@ -10,6 +10,7 @@ import axode as ax
 from axode.symbolic import self_check
 from axode.symbolic.functions import function_graph
 from axode.symbolic.spatial import SX
+from near_mechanisms import mechanism_of
 from random_mechanisms import MECHANISMS, chain
 
 # Rounding leaves 1e-12 at most on these; the check raises at 1e-9.
@@ -193,3 +194,12 @@ def test_a_matrix_of_few_digits_means_the_nearest_rotation(digits, free):
         [0.4], list(equations.parameters.values())))  # fmt: skip
     # one step of Newton's squares what is missing: 1e-7 becomes 1e-14
     np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "seed", "size"),
+    [("rounded", "vehicle", 104436, 3), ("nearly", "loop", 106676, 3)],
+)
+def test_rows_of_rounding_errors_alone_raise_no_alarm(kind, shape, seed, size):
+    """Vehicles that hardly move: their biases are differences of numbers of 1e-17."""
+    mechanism_of(kind, shape, seed, size=size).derive()

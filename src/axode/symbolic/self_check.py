@@ -20,6 +20,7 @@ from axode.errors import SelfCheckFailed
 from axode.oracle.dynamics import Oracle, Rows
 from axode.symbolic.constraints import column_of, matrix_of
 from axode.symbolic.link_numbers import TreeNumbers
+from axode.symbolic.rounding import ROUNDING
 from axode.symbolic.system import System
 
 Array = npt.NDArray[Any]
@@ -192,9 +193,10 @@ class SelfCheck:
         return AGREEMENT + SLACK * open_by
 
     def _slip(self, state: State) -> float:
-        """How far speeds are from what all rows ask for [m/s or rad/s]."""
+        """How far speeds are from what all rows ask for [m/s or rad/s]: by rounding at least."""
         A, b, _ = self._rows_at(state.q, state.v)
-        return float(np.abs(A @ state.v - b).max(initial=0.0))
+        rounding = ROUNDING * float((np.abs(A) @ np.abs(state.v)).max(initial=0.0))
+        return max(rounding, float(np.abs(A @ state.v - b).max(initial=0.0)))
 
     def _gap(self, state: State) -> float:
         """How far loops are from closed [m or rad]: by rounding, or by their tolerance."""
