@@ -59,7 +59,7 @@ class NpzFile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the arrays."""
+        """Names of the arrays."""
         return tuple(self._members)
 
     def read(self, name: str) -> AnyArray:

@@ -258,7 +258,7 @@ class Oracle(Machine):
 
 
 def _lengths(rows: Array) -> Array:
-    """Of the vectors, three numbers each, that rows are made of."""
+    """Return the lengths of the vectors, three numbers each, that rows are made of."""
     return np.asarray(np.linalg.norm(rows.reshape(len(rows), rows.shape[1] // 3, 3), axis=-1))
 
 

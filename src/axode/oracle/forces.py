@@ -89,7 +89,7 @@ def _strut_loads(machine: Machine, frames: Frames, twists: Twists, strut: Strut)
 
 
 def wrench_loads(machine: Machine, frames: Frames) -> list[list[Loads]]:
-    """Of every wrench from outside, the loads of its six unit inputs."""
+    """Return the loads of the six unit inputs of every external wrench."""
     found = []
     for wrench in machine.mechanism.wrenches:
         body = machine.number[wrench.body]

@@ -76,7 +76,7 @@ class Machine:
 
     @cached_property
     def mass(self) -> Array:
-        """Of every body, the ground's being none."""
+        """Mass of every body; the ground has none."""
         bodies = self.mechanism.bodies
         return np.array([0.0, *(self.value(body.mass) for body in bodies)])
 

@@ -123,7 +123,7 @@ def _held(
     system: tuple[Array, Array],
     allowed: float,
 ) -> list[int]:
-    """Speeds that stay at zero, judged at one state; the others are told if it is by choice."""
+    """Find the speeds that stay at zero, judged at one state; warn of others that could."""
     A, b = system
     nu = np.linalg.pinv(A, rcond=1e-12) @ b
     most = GROWTH * float(np.linalg.norm(nu))

@@ -79,7 +79,7 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
 
 
 def _rank(J: np.ndarray) -> int:
-    """Of rows in units of their own, those that nearly follow from others not counted."""
+    """Count the rows, in units of their own, that do not nearly follow from others."""
     s = np.linalg.svd(J, compute_uv=False)
     return int((s > DEPENDENT * s.max(initial=0.0)).sum())
 

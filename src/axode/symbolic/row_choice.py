@@ -41,7 +41,7 @@ class RowsThere:
 
     @property
     def rank(self) -> int:
-        """Of the rows, wherever the mechanism is not singular."""
+        """Rank of the rows wherever the mechanism is not singular."""
         return len(self.present)
 
     @cached_property

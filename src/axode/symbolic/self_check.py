@@ -270,7 +270,7 @@ class SelfCheck:
         )
 
     def condition(self, state: State) -> float:
-        """Of the tree's inertia, or of the system of all bodies if that is worse."""
+        """Condition number of the tree's inertia, or of the system of all bodies if worse."""
         kept = {row.name for row in self.system.kept}
         solution = self.oracle.solve(state.q, state.v, state.u, INSTANT, kept)
         inertia = self.oracle.mass_matrix(state.q)
