@@ -46,8 +46,15 @@ def _commit() -> str:
     """The commit of the checkout, marked if files differ from it."""
     try:
         commit = _git("rev-parse", "--short=12", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks",
-                       ":!benchmarks/results")  # fmt: skip
+        changed = _git(
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            "src",
+            "benchmarks",
+            ":!benchmarks/results",
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return f"{commit}, with local changes" if changed else commit

@@ -47,8 +47,9 @@ class Subject:
         self.graph = function_graph(self.equations, self.function, fixed=True)
         self.tape = graph_tape(self.graph)
         self.arguments = self.states.arguments(tuple(port.name for port in self.tape.inputs))
-        self.wanted = self.model.evaluate(self.function, dict(zip(
-            self.graph.arguments, self.arguments, strict=True)))  # fmt: skip
+        self.wanted = self.model.evaluate(
+            self.function, dict(zip(self.graph.arguments, self.arguments, strict=True))
+        )
 
     @property
     def direct(self) -> bool:
@@ -106,8 +107,12 @@ def add_casadi(entrants: Entrants, subject: Subject) -> None:
     f = subject.graph.function
     rows = [[argument[i] for argument in subject.arguments] for i in range(PEER_STATES)]
     found = np.array([np.array(f(*row)).ravel() for row in rows])
-    entrants.add("CasADi, interpreter", repeated(lambda: [f(*row) for row in rows], len(rows)),
-                 subject.check(found), "calls from Python")  # fmt: skip
+    entrants.add(
+        "CasADi, interpreter",
+        repeated(lambda: [f(*row) for row in rows], len(rows)),
+        subject.check(found),
+        "calls from Python",
+    )
     count = len(subject.states)
     buffer, trigger = f.map(count).buffer()
     out = np.empty((count, f.nnz_out(0)))
@@ -132,8 +137,12 @@ def _add_c(entrants: Entrants, subject: Subject, name: str, source: str) -> None
         entrants.skipped[name] = str(reason)
         return
     loop()
-    entrants.add(name, repeated(loop, len(out)), subject.check(out),
-                 f"-O3 -march=native, {loop.seconds:.1f} s to compile")  # fmt: skip
+    entrants.add(
+        name,
+        repeated(loop, len(out)),
+        subject.check(out),
+        f"-O3 -march=native, {loop.seconds:.1f} s to compile",
+    )
 
 
 def add_pinocchio(entrants: Entrants, subject: Subject, native: bool) -> None:
@@ -154,9 +163,11 @@ def add_pinocchio(entrants: Entrants, subject: Subject, native: bool) -> None:
     except NativeSkipped as reason:
         entrants.skipped["Pinocchio from C++"] = str(reason)
         return
-    remarks = {"constraintDynamics": "default settings: mu = 0, one iteration",
-               "constraintDynamics_proximal": "mu = 1e-6, to 1e-12",
-               "lcaba": "mu = 1e-6, to 1e-12"}  # fmt: skip
+    remarks = {
+        "constraintDynamics": "default settings: mu = 0, one iteration",
+        "constraintDynamics_proximal": "mu = 1e-6, to 1e-12",
+        "lcaba": "mu = 1e-6, to 1e-12",
+    }
     turn: dict[str, list[float]] = {}
 
     def again(name: str, first: bool) -> list[float]:
@@ -167,8 +178,12 @@ def add_pinocchio(entrants: Entrants, subject: Subject, native: bool) -> None:
     unused = "rnea" if subject.direct else "aba"
     names = [name for name in loop.errors if name != unused]
     for k, name in enumerate(names):
-        entrants.add(f"Pinocchio C++, {name}", lambda n=name, k=k: again(n, k == 0),
-                     loop.errors[name], remarks.get(name, ""))  # fmt: skip
+        entrants.add(
+            f"Pinocchio C++, {name}",
+            lambda n=name, k=k: again(n, k == 0),
+            loop.errors[name],
+            remarks.get(name, ""),
+        )
 
 
 def _add_pinocchio_python(
@@ -205,8 +220,12 @@ def _add_pinocchio_python(
 
     overhead = repeated(calls, len(given))
     name = f"Pinocchio from Python, {algorithm.__name__}"
-    entrants.add(name, net(repeated(work, len(given)), overhead), error,
-                 f"less {1e9 * float(overhead()):.0f} ns, a call with an empty model")  # fmt: skip
+    entrants.add(
+        name,
+        net(repeated(work, len(given)), overhead),
+        error,
+        f"less {1e9 * float(overhead()):.0f} ns, a call with an empty model",
+    )
 
 
 def _loop_vectors(loops: list) -> tuple[object, object]:

@@ -33,8 +33,9 @@ def check_with_pinocchio(mechanism: ax.Mechanism, model: ax.Model) -> float:
     peer = pinocchio_peer(mechanism)
     states = random_states(mechanism, model, STATES)
     errors = []
-    for q, nu, nu_dot, u, v, force in zip(states.q, states.nu, states.nu_dot, states.u, states.v,
-                                          states.force, strict=True):  # fmt: skip
+    for q, nu, nu_dot, u, v, force in zip(
+        states.q, states.nu, states.nu_dot, states.u, states.v, states.force, strict=True
+    ):
         wanted, _ = peer.direct_dynamics(q, v, force)
         found = model.forward_dynamics(q, nu, u)
         errors.append(relative_error(model.accelerations(q, nu, found), wanted))
@@ -72,8 +73,11 @@ def check_rolling(mechanism: ax.Mechanism, model: ax.Model) -> float:
     for _ in range(STATES):
         nu = rng.uniform(-1, 1, len(model.independent))
         u = rng.uniform(-1, 1, len(model.inputs))
-        q = {name: rng.uniform(-2, 2) for name in model.coordinates
-             if name in ("base.x", "base.yaw", "left", "caster_bracket")}  # fmt: skip
+        q = {
+            name: rng.uniform(-2, 2)
+            for name in model.coordinates
+            if name in ("base.x", "base.yaw", "left", "caster_bracket")
+        }
         wanted = other.forward_dynamics(q, nu, u)
         errors.append(relative_error(model.forward_dynamics(q, nu, u), wanted))
     return max(errors)
@@ -87,8 +91,7 @@ def check_with_kane(_: ax.Mechanism, model: ax.Model) -> float:
         u = np.array([0.4, 6.0, -0.8])
         M, forcing, _, w_L = evaluate((0.0, lean, 0.0), u, (0.0, 0.0, 0.0))
         u_dot = np.linalg.solve(M, forcing).ravel()
-        q = {"base.qw": np.cos(lean / 2), "base.qx": np.sin(lean / 2),
-             "base.z": 0.3 * np.cos(lean)}  # fmt: skip
+        q = {"base.qw": np.cos(lean / 2), "base.qx": np.sin(lean / 2), "base.z": 0.3 * np.cos(lean)}
         named = dict(zip(("base.wx", "base.wy", "base.wz"), u, strict=True))
         found = model.forward_dynamics(q, named)
         errors.append(relative_error(found, u_dot + np.cross(w_L.ravel(), u)))

@@ -46,11 +46,20 @@ def subjects() -> list[Derived]:
     """All mechanisms, in the order of the table."""
     twist = mechanisms.platform_twist()
     found = [Derived("7-dof arm", mechanisms.arm, check_with_pinocchio)]
-    found += [Derived(f"{n}-link chain", lambda n=n: mechanisms.chain(n), check_with_pinocchio)
-              for n in (20, 32, 64)]  # fmt: skip
+    found += [
+        Derived(f"{n}-link chain", lambda n=n: mechanisms.chain(n), check_with_pinocchio)
+        for n in (20, 32, 64)
+    ]
     found += [Derived("6-UPS, leg rates", mechanisms.platform, check_with_pinocchio)]
-    found += [Derived(f"{n}-UPS, platform twist", lambda n=n: mechanisms.platform(n),
-                      check_with_pinocchio, twist) for n in range(3, 13)]  # fmt: skip
+    found += [
+        Derived(
+            f"{n}-UPS, platform twist",
+            lambda n=n: mechanisms.platform(n),
+            check_with_pinocchio,
+            twist,
+        )
+        for n in range(3, 13)
+    ]
     found += [
         Derived("two-wheel balancer", mechanisms.balancer, check_rolling),
         Derived("caster robot", mechanisms.caster_robot, check_rolling),
@@ -81,10 +90,16 @@ def measure(subject: Derived, repeat: int) -> Measured:
 
     times = turns(turn, repeat)
     return Measured(
-        subject.label, len(equations.speeds), len(equations.independent), error, times["derive"],
-        times["inverse_dynamics"], times["forward_dynamics"],
-        operations(equations, "inverse_dynamics"), operations(equations, "forward_dynamics"),
-    )  # fmt: skip
+        subject.label,
+        len(equations.speeds),
+        len(equations.independent),
+        error,
+        times["derive"],
+        times["inverse_dynamics"],
+        times["forward_dynamics"],
+        operations(equations, "inverse_dynamics"),
+        operations(equations, "forward_dynamics"),
+    )
 
 
 def against_kane(repeat: int) -> tuple[Times, Times]:
@@ -105,14 +120,30 @@ def table(measured: Sequence[Measured]) -> Table:
     """What was measured, one row a mechanism."""
     shown = Table(title="Derivation: median (least..most) milliseconds, and operations")
     shown.add_column("mechanism", no_wrap=True)
-    for name in ("speeds", "free", "error", "derive", "inverse", "direct", "ops inverse",
-                 "ops direct"):  # fmt: skip
+    for name in (
+        "speeds",
+        "free",
+        "error",
+        "derive",
+        "inverse",
+        "direct",
+        "ops inverse",
+        "ops direct",
+    ):
         shown.add_column(name, justify="right", no_wrap=True)
     for m in measured:
         inverse = str(m.inverse_operations) if m.inverse_operations else "-"
-        shown.add_row(m.label, str(m.speeds), str(m.mobility), f"{m.error:.0e}", str(m.derive),
-                      str(m.build_inverse), str(m.build_direct), inverse,
-                      str(m.direct_operations))  # fmt: skip
+        shown.add_row(
+            m.label,
+            str(m.speeds),
+            str(m.mobility),
+            f"{m.error:.0e}",
+            str(m.derive),
+            str(m.build_inverse),
+            str(m.build_direct),
+            inverse,
+            str(m.direct_operations),
+        )
     return shown
 
 
@@ -125,8 +156,15 @@ def derive(console: Console, repeat: int) -> dict[str, object]:
     console.print(table(measured))
     ours, theirs = against_kane(repeat)
     ratio = theirs.median / ours.median
-    console.print(f"Rolling disk, from description to a function of numbers: Axode {ours} ms, "
-                  f"SymPy's Kane {theirs} ms, ratio {ratio:.0f}")  # fmt: skip
-    return {"derivation": [asdict(m) for m in measured],
-            "rolling_disk": {"axode": ours.seconds, "sympy_kane": theirs.seconds,
-                             "ratio_of_medians": ratio}}  # fmt: skip
+    console.print(
+        f"Rolling disk, from description to a function of numbers: Axode {ours} ms, "
+        f"SymPy's Kane {theirs} ms, ratio {ratio:.0f}"
+    )
+    return {
+        "derivation": [asdict(m) for m in measured],
+        "rolling_disk": {
+            "axode": ours.seconds,
+            "sympy_kane": theirs.seconds,
+            "ratio_of_medians": ratio,
+        },
+    }

@@ -21,17 +21,23 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 OURS, OURS_LIGHT, THEIRS, THEIRS_LIGHT = COLOURS[1], COLOURS[6], INK, GREY
 FEWER_BYTES = {"svg.fonttype": "none"}  # text stays text, in whatever font the reader has
-FAMILIES = (("chain", "links of a chain", "Chain"),
-            ("platform", "legs of a platform", "Platform on legs, closed loops"))  # fmt: skip
+FAMILIES = (
+    ("chain", "links of a chain", "Chain"),
+    ("platform", "legs of a platform", "Platform on legs, closed loops"),
+)
 # Names of a line, the first of them that was measured; its label, colour, and the label's shift.
 LINES = (
     ((SCALAR,), "Axode, scalar", OURS, 0),
     ((SIMD,), "Axode, SIMD batch", OURS_LIGHT, 0),
     (("Pinocchio C++, aba", "Pinocchio from Python, aba"), "Pinocchio, aba", THEIRS, 0),
-    (("Pinocchio C++, constraintDynamics", "Pinocchio from Python, constraintDynamics"),
-     "Pinocchio, constraintDynamics", THEIRS, 5),
+    (
+        ("Pinocchio C++, constraintDynamics", "Pinocchio from Python, constraintDynamics"),
+        "Pinocchio, constraintDynamics",
+        THEIRS,
+        5,
+    ),
     (("Pinocchio C++, lcaba",), "Pinocchio, lcaba", THEIRS_LIGHT, -5),
-)  # fmt: skip
+)
 
 
 def draw_growth(found: dict[str, Any], folder: Path) -> list[Path]:
@@ -50,12 +56,24 @@ def _times(found: dict[str, Any], folder: Path) -> list[Path]:
             if name is None:
                 continue
             times = [Times(tuple(row["seconds"][name])) for row in rows]
-            axis.fill_between(sizes, [1e9 * t.least for t in times], [1e9 * t.most for t in times],
-                              color=colour, alpha=0.15, linewidth=0)  # fmt: skip
+            axis.fill_between(
+                sizes,
+                [1e9 * t.least for t in times],
+                [1e9 * t.most for t in times],
+                color=colour,
+                alpha=0.15,
+                linewidth=0,
+            )
             axis.plot(sizes, [1e9 * t.median for t in times], "o-", color=colour, markersize=4)
-            axis.annotate(text, (sizes[-1], 1e9 * times[-1].median), xytext=(8, shift),
-                          textcoords="offset points", va="center", color=colour,
-                          fontsize=9)  # fmt: skip
+            axis.annotate(
+                text,
+                (sizes[-1], 1e9 * times[-1].median),
+                xytext=(8, shift),
+                textcoords="offset points",
+                va="center",
+                color=colour,
+                fontsize=9,
+            )
         _logarithmic(axis, rows, label, title, room=0.7)
     axes[0].set_ylabel("direct dynamics, one core [ns a sample]")
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}".replace(",", " ")))
@@ -64,9 +82,11 @@ def _times(found: dict[str, Any], folder: Path) -> list[Path]:
 
 def _building(found: dict[str, Any], folder: Path) -> list[Path]:
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), sharey=True, layout="constrained")
-    kinds = (("derive", "derive the equations", THEIRS),
-             ("compile_scalar", "compile, scalar", OURS),
-             ("compile_simd", "compile, SIMD", OURS_LIGHT))  # fmt: skip
+    kinds = (
+        ("derive", "derive the equations", THEIRS),
+        ("compile_scalar", "compile, scalar", OURS),
+        ("compile_simd", "compile, SIMD", OURS_LIGHT),
+    )
     for axis, (key, label, title) in zip(axes, FAMILIES, strict=True):
         rows = found[key]
         sizes = [row["size"] for row in rows]

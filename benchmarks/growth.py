@@ -62,8 +62,11 @@ def _measure(family: Family, size: int, repeat: int, native: bool) -> dict[str, 
         spent, equations = timed(lambda: mechanism.derive(independent=family.independent))
         more, graph = timed(lambda: function_graph(equations, "forward_dynamics", fixed=True))
         tape = graph_tape(graph)
-        return {"derive": [spent + more], "compile_scalar": [_compile_seconds(tape, 1)],
-                "compile_simd": [_compile_seconds(tape, None)]}  # fmt: skip
+        return {
+            "derive": [spent + more],
+            "compile_scalar": [_compile_seconds(tape, 1)],
+            "compile_simd": [_compile_seconds(tape, None)],
+        }
 
     built = turns(turn, min(repeat, 3))
     equations = mechanism.derive(independent=family.independent)
@@ -76,11 +79,14 @@ def _measure(family: Family, size: int, repeat: int, native: bool) -> dict[str, 
     add_pinocchio(entrants, subject, native)
     times = in_turn(entrants.contestants, repeat)
     return {
-        "size": size, "operations": subject.tape.n_operations, "error": error,
+        "size": size,
+        "operations": subject.tape.n_operations,
+        "error": error,
         **{name: list(t.seconds) for name, t in built.items()},
         "seconds": {name: list(t.seconds) for name, t in times.items()},
-        "remarks": entrants.remarks, "skipped": entrants.skipped,
-    }  # fmt: skip
+        "remarks": entrants.remarks,
+        "skipped": entrants.skipped,
+    }
 
 
 def _compile_seconds(tape: object, lanes: int | None) -> float:
@@ -91,21 +97,40 @@ def _compile_seconds(tape: object, lanes: int | None) -> float:
 
 
 def _table(family: Family, rows: Sequence[dict]) -> Table:
-    shown = Table(title=f"Direct dynamics of a {family.name} against its size: median "
-                        "(least..most)")  # fmt: skip
-    for column in ("size", "ops", "derive ms", "compile scalar ms", "compile SIMD ms", "scalar ns",
-                   "SIMD ns", "Pinocchio ns", "to scalar", "to SIMD"):  # fmt: skip
+    shown = Table(
+        title=f"Direct dynamics of a {family.name} against its size: median (least..most)"
+    )
+    for column in (
+        "size",
+        "ops",
+        "derive ms",
+        "compile scalar ms",
+        "compile SIMD ms",
+        "scalar ns",
+        "SIMD ns",
+        "Pinocchio ns",
+        "to scalar",
+        "to SIMD",
+    ):
         shown.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         scalar, simd = times_of(row, SCALAR), times_of(row, SIMD)
         name = rival(row)
         peer = times_of(row, name)
-        steps = [f"{1e3 * Times(tuple(row[key])).median:.0f}"
-                 for key in ("derive", "compile_scalar", "compile_simd")]  # fmt: skip
-        shown.add_row(str(row["size"]), str(row["operations"]), *steps, scalar.text("ns"),
-                      simd.text("ns"), f"{1e9 * peer.median:.0f}",
-                      f"{peer.median / scalar.median:.1f}",
-                      f"{peer.median / simd.median:.1f}")  # fmt: skip
+        steps = [
+            f"{1e3 * Times(tuple(row[key])).median:.0f}"
+            for key in ("derive", "compile_scalar", "compile_simd")
+        ]
+        shown.add_row(
+            str(row["size"]),
+            str(row["operations"]),
+            *steps,
+            scalar.text("ns"),
+            simd.text("ns"),
+            f"{1e9 * peer.median:.0f}",
+            f"{peer.median / scalar.median:.1f}",
+            f"{peer.median / simd.median:.1f}",
+        )
     names = ", ".join(dict.fromkeys(filter(None, map(rival, rows))))
     shown.caption = f"Pinocchio: the fastest of what was measured ({names})"
     return shown

@@ -77,13 +77,19 @@ def machine(console: Console, repeat: int, native: bool) -> dict[str, object]:
     disk = _disk(repeat)
     console.print(_disk_line(disk))
     console.print("  new processes ...", style="dim")
-    startup = {label: startup_times(key, "forward_dynamics", max(3, repeat // 2))
-               for label, key in (("6-UPS direct", "platform"), ("arm direct", "arm"))}  # fmt: skip
+    startup = {
+        label: startup_times(key, "forward_dynamics", max(3, repeat // 2))
+        for label, key in (("6-UPS direct", "platform"), ("arm direct", "arm"))
+    }
     console.print(_startup_table(startup))
     targets = _targets(results, startup)
     console.print(targets_table(targets))
-    return {"cases": results, "rolling_disk": disk, "startup": startup,
-            "targets": [target.data() for target in targets]}  # fmt: skip
+    return {
+        "cases": results,
+        "rolling_disk": disk,
+        "startup": startup,
+        "targets": [target.data() for target in targets],
+    }
 
 
 def _measure(subject: Subject, repeat: int, native: bool) -> dict[str, object]:
@@ -96,16 +102,21 @@ def _measure(subject: Subject, repeat: int, native: bool) -> dict[str, object]:
     times = in_turn(entrants.contestants | {"call": call}, repeat)
     single = times.pop("call")
     widths = sorted({1, 2, 4, 8} & set(range(host().lanes + 1)))
-    compiled = {n: CompiledFunction(subject.tape, lanes=n).prepare(single=n == 1, batch=n > 1)
-                for n in widths}  # fmt: skip
+    compiled = {
+        n: CompiledFunction(subject.tape, lanes=n).prepare(single=n == 1, batch=n > 1)
+        for n in widths
+    }
     return {
         "operations": subject.tape.n_operations,
         "operations_by_kind": subject.tape.operations,
         "code_bytes": {n: f.code_bytes[n] for n, f in compiled.items()},
         "seconds": {name: list(t.seconds) for name, t in times.items()},
-        "errors": entrants.errors, "remarks": entrants.remarks, "skipped": entrants.skipped,
-        "single_call": list(single.seconds), "large": _large(subject, repeat),
-    }  # fmt: skip
+        "errors": entrants.errors,
+        "remarks": entrants.remarks,
+        "skipped": entrants.skipped,
+        "single_call": list(single.seconds),
+        "large": _large(subject, repeat),
+    }
 
 
 def _large(subject: Subject, repeat: int) -> dict[str, list[float]]:
@@ -115,8 +126,9 @@ def _large(subject: Subject, repeat: int) -> dict[str, list[float]]:
     count = len(arrays[0])
     function = CompiledFunction(subject.tape).prepare()
     out = np.empty((count, *subject.tape.outputs[0].shape))
-    contestants = {str(n): repeated(lambda n=n: function(*arrays, out=out, threads=n), count)
-                   for n in (1, 2)}  # fmt: skip
+    contestants = {
+        str(n): repeated(lambda n=n: function(*arrays, out=out, threads=n), count) for n in (1, 2)
+    }
     times = in_turn(contestants, THREADS_REPEAT * repeat)
     subject.check(out[: len(subject.states)])
     return {name: list(t.seconds) for name, t in times.items()}
@@ -167,8 +179,10 @@ def rival(found: dict) -> str | None:
 
 
 def _contest_table(found: dict) -> Table:
-    shown = Table(title=f"{found['mechanism']}, {found['function']} dynamics, "
-                        f"{found['operations']} operations")  # fmt: skip
+    shown = Table(
+        title=f"{found['mechanism']}, {found['function']} dynamics, "
+        f"{found['operations']} operations"
+    )
     shown.add_column("who", no_wrap=True)
     for column in ("ns a sample", "least..most", "to scalar", "to SIMD", "error"):
         shown.add_column(column, justify="right", no_wrap=True)
@@ -178,10 +192,14 @@ def _contest_table(found: dict) -> Table:
         t = times_of(found, name)
         error = found["errors"].get(name)
         shown.add_row(
-            name, f"{1e9 * t.median:.1f}", f"{1e9 * t.least:.1f}..{1e9 * t.most:.1f}",
-            f"{t.median / scalar.median:.2f}", f"{t.median / simd.median:.2f}",
-            "-" if error is None else f"{error:.0e}", found["remarks"].get(name, ""),
-        )  # fmt: skip
+            name,
+            f"{1e9 * t.median:.1f}",
+            f"{1e9 * t.least:.1f}..{1e9 * t.most:.1f}",
+            f"{t.median / scalar.median:.2f}",
+            f"{t.median / simd.median:.2f}",
+            "-" if error is None else f"{error:.0e}",
+            found["remarks"].get(name, ""),
+        )
     for name, reason in found["skipped"].items():
         shown.add_row(name, "-", "", "", "", "", f"skipped: {reason}", style="dim")
     return shown
@@ -189,29 +207,48 @@ def _contest_table(found: dict) -> Table:
 
 def _code_table(results: Sequence[dict]) -> Table:
     lanes = host().lanes
-    shown = Table(title=f"Axode's code ({lanes} lanes); nanoseconds a sample of {LARGE} in memory; "
-                        "a call of the model's method from Python")  # fmt: skip
+    shown = Table(
+        title=f"Axode's code ({lanes} lanes); nanoseconds a sample of {LARGE} in memory; "
+        "a call of the model's method from Python"
+    )
     shown.add_column("mechanism", no_wrap=True)
-    for column in ("function", "ops", "bytes scalar", "bytes SIMD", "1 thread", "2 threads",
-                   "gain", "call us", "of it overhead us"):  # fmt: skip
+    for column in (
+        "function",
+        "ops",
+        "bytes scalar",
+        "bytes SIMD",
+        "1 thread",
+        "2 threads",
+        "gain",
+        "call us",
+        "of it overhead us",
+    ):
         shown.add_column(column, justify="right", no_wrap=True)
     for r in results:
         one, two = (Times(tuple(r["large"][n])) for n in ("1", "2"))
         call, scalar = Times(tuple(r["single_call"])), times_of(r, SCALAR)
         shown.add_row(
-            r["mechanism"], r["function"], str(r["operations"]), str(r["code_bytes"][1]),
-            str(r["code_bytes"][lanes]), one.text("ns"), two.text("ns"),
-            f"{one.median / two.median:.2f}", f"{1e6 * call.median:.2f}",
+            r["mechanism"],
+            r["function"],
+            str(r["operations"]),
+            str(r["code_bytes"][1]),
+            str(r["code_bytes"][lanes]),
+            one.text("ns"),
+            two.text("ns"),
+            f"{one.median / two.median:.2f}",
+            f"{1e6 * call.median:.2f}",
             f"{1e6 * (call.median - scalar.median):.2f}",
-        )  # fmt: skip
+        )
     return shown
 
 
 def _disk_line(disk: dict) -> str:
     times = {name: Times(tuple(s)) for name, s in disk["seconds"].items()}
     slow = next(iter(times.values()))
-    parts = [f"{name} {t.text('us', 2)} us, ratio {slow.median / t.median:.1f}"
-             for name, t in times.items()]  # fmt: skip
+    parts = [
+        f"{name} {t.text('us', 2)} us, ratio {slow.median / t.median:.1f}"
+        for name, t in times.items()
+    ]
     return f"Rolling disk, direct dynamics, error {disk['error']:.0e}: " + "; ".join(parts)
 
 
@@ -235,8 +272,11 @@ def _short(seconds: Sequence[float]) -> str:
 def _targets(results: Sequence[dict], startup: dict) -> list[Target]:
     by = {(r["mechanism"], r["function"]): r for r in results}
     found = []
-    wanted = (("7-dof arm", "inverse", 5.0, 18.0), ("7-dof arm", "direct", 4.0, 12.0),
-              ("6-UPS, platform twist", "direct", 45.0, 150.0))  # fmt: skip
+    wanted = (
+        ("7-dof arm", "inverse", 5.0, 18.0),
+        ("7-dof arm", "direct", 4.0, 12.0),
+        ("6-UPS, platform twist", "direct", 45.0, 150.0),
+    )
     for mechanism, function, scalar, batch in wanted:
         r = by[mechanism, function]
         # The peer named first is the fastest; constraintDynamics is what the target was set for.
@@ -247,19 +287,27 @@ def _targets(results: Sequence[dict], startup: dict) -> list[Target]:
                 found.append(Target(f"{mechanism}, {function}: {name}", need, ratio, against=peer))
     for r in results:
         one, two = (Times(tuple(r["large"][n])).median for n in ("1", "2"))
-        found.append(Target(f"two threads: {r['mechanism']}, {r['function']}", 1.8, one / two,
-                            against="one thread"))  # fmt: skip
+        found.append(
+            Target(
+                f"two threads: {r['mechanism']}, {r['function']}",
+                1.8,
+                one / two,
+                against="one thread",
+            )
+        )
     direct = [r for r in results if r["function"] == "direct"]
-    overhead = max(Times(tuple(r["single_call"])).median - times_of(r, SCALAR).median
-                   for r in direct)  # fmt: skip
+    overhead = max(
+        Times(tuple(r["single_call"])).median - times_of(r, SCALAR).median for r in direct
+    )
     found.append(Target("overhead of a call of forward_dynamics", 3.0, 1e6 * overhead, "us", True))
     fresh, warm = startup["6-UPS direct"]["fresh"], startup["6-UPS direct"]["warm"]
     for label, kind in (("single", "compile_single"), ("batch", "compile_batch")):
         seconds = Times(tuple(fresh[kind])).median
         found.append(Target(f"compile 6-UPS direct, {label}", 1.0, seconds, "s", True))
     both = [a + b for a, b in zip(warm["compile_single"], warm["compile_batch"], strict=True)]
-    found.append(Target("the same, both from the cache", 20.0, 1e3 * Times(tuple(both)).median,
-                        "ms", True))  # fmt: skip
+    found.append(
+        Target("the same, both from the cache", 20.0, 1e3 * Times(tuple(both)).median, "ms", True)
+    )
     imports = fresh["import"] + warm["import"]
     found.append(Target("import axode", 0.4, Times(tuple(imports)).median, "s", True))
     return found

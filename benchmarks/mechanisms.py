@@ -39,15 +39,19 @@ def general_inertia(number: int) -> dict[str, object]:
     Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     moments = rng.uniform(0.01, 0.1, size=3)
     tensor = Q @ np.diag(moments.sum() - moments) @ Q.T
-    return {"mass": rng.uniform(1.0, 4.0), "com": rng.uniform(-0.1, 0.1, 3),
-            "inertia": (tensor + tensor.T) / 2}  # fmt: skip
+    return {
+        "mass": rng.uniform(1.0, 4.0),
+        "com": rng.uniform(-0.1, 0.1, 3),
+        "inertia": (tensor + tensor.T) / 2,
+    }
 
 
 def arm(motors: bool = True) -> ax.Mechanism:
     """A seven-joint serial arm."""
     bodies = [general_inertia(number) for number in range(len(ARM_ROWS))]
-    return ax.chain_from_dh(ARM_ROWS, name="arm", bodies=bodies, convention="modified",
-                            motors=motors)  # fmt: skip
+    return ax.chain_from_dh(
+        ARM_ROWS, name="arm", bodies=bodies, convention="modified", motors=motors
+    )
 
 
 def chain(length: int) -> ax.Mechanism:
@@ -56,8 +60,13 @@ def chain(length: int) -> ax.Mechanism:
     parent = mechanism.ground
     for number in range(length):
         link = mechanism.add_body(f"link{number}", **general_inertia(number))
-        mechanism.add_joint(f"joint{number}", ax.Revolute("zy"[number % 2]), parent=parent,
-                            child=link, at=(0.2, 0.0, 0.0))  # fmt: skip
+        mechanism.add_joint(
+            f"joint{number}",
+            ax.Revolute("zy"[number % 2]),
+            parent=parent,
+            child=link,
+            at=(0.2, 0.0, 0.0),
+        )
         mechanism.add_motor(f"joint{number}", f"joint{number}")
         parent = link
     return mechanism
@@ -75,8 +84,13 @@ def tree(limbs: int = 4, length: int = 6) -> ax.Mechanism:
             seed = len(mechanism.bodies)
             link = mechanism.add_body(f"{name}{number}", **general_inertia(seed))
             joint = f"{name}{number}"
-            mechanism.add_joint(joint, ax.Revolute("zyx"[number % 3]), parent=parent, child=link,
-                                at=at if number == 0 else (0.15, 0.02, -0.03))  # fmt: skip
+            mechanism.add_joint(
+                joint,
+                ax.Revolute("zyx"[number % 3]),
+                parent=parent,
+                child=link,
+                at=at if number == 0 else (0.15, 0.02, -0.03),
+            )
             mechanism.add_motor(joint, joint)
             parent = link
         return parent
@@ -112,8 +126,13 @@ def platform(legs: int = 6) -> ax.Mechanism:
     for k in range(legs):
         cylinder = mechanism.add_body(f"cylinder{k}", **LEG_CYLINDER)
         rod = mechanism.add_body(f"rod{k}", **LEG_ROD)
-        mechanism.add_joint(f"hip{k}", ax.Universal("x", "y"), parent=mechanism.ground,
-                            child=cylinder, at=at_base[k])  # fmt: skip
+        mechanism.add_joint(
+            f"hip{k}",
+            ax.Universal("x", "y"),
+            parent=mechanism.ground,
+            child=cylinder,
+            at=at_base[k],
+        )
         mechanism.add_joint(f"leg{k}", ax.Prismatic("z"), parent=cylinder, child=rod)
         mechanism.add_loop(f"ankle{k}", ax.Spherical(), parent=rod, child=top, child_at=at_top[k])
         mechanism.add_motor(f"leg{k}", f"leg{k}")
@@ -149,8 +168,9 @@ def balancer() -> ax.Mechanism:
     pole = mechanism.add_body("pole", mass=8.0, com=(0.0, 0.0, 0.4), inertia=(0.5, 0.4, 0.1))
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=pole)
     for side, y in (("left", 0.2), ("right", -0.2)):
-        mechanism.add_wheel(side, ax.Rolling(radius=0.1), on=pole, at=(0.0, y, 0.0), mass=0.5,
-                            motor=True)  # fmt: skip
+        mechanism.add_wheel(
+            side, ax.Rolling(radius=0.1), on=pole, at=(0.0, y, 0.0), mass=0.5, motor=True
+        )
     mechanism.home({"base.z": 0.1})
     return mechanism
 
@@ -162,13 +182,20 @@ def wheeled_pendulum() -> ax.Mechanism:
     """
     mechanism = ax.Mechanism("wheeled_pendulum")
     axle = mechanism.add_body("axle", mass=0.0, inertia=ax.Inertia.point())
-    mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=axle,
-                        at=(0.0, 0.0, WHEEL["radius"]))  # fmt: skip
+    mechanism.add_joint(
+        "base", ax.Planar(), parent=mechanism.ground, child=axle, at=(0.0, 0.0, WHEEL["radius"])
+    )
     pole = mechanism.add_body("pole", **POLE)
     mechanism.add_joint("pitch", ax.Revolute("y"), parent=axle, child=pole)
     for side, y in (("left", TRACK / 2), ("right", -TRACK / 2)):
-        mechanism.add_wheel(side, ax.Rolling(radius=WHEEL["radius"]), on=pole, at=(0.0, y, 0.0),
-                            mass=WHEEL["mass"], motor=True)  # fmt: skip
+        mechanism.add_wheel(
+            side,
+            ax.Rolling(radius=WHEEL["radius"]),
+            on=pole,
+            at=(0.0, y, 0.0),
+            mass=WHEEL["mass"],
+            motor=True,
+        )
     return mechanism
 
 
@@ -178,11 +205,20 @@ def caster_robot() -> ax.Mechanism:
     cart = mechanism.add_body("cart", mass=15.0, com=(-0.12, 0.0, 0.1), inertia=(0.4, 0.5, 0.55))
     mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=cart, at=(0, 0, 0.1))
     for side, y in (("left", 0.25), ("right", -0.25)):
-        mechanism.add_wheel(side, ax.Rolling(radius=0.1), on=cart, at=(0.0, y, 0.0), mass=1.2,
-                            motor=True)  # fmt: skip
-    mechanism.add_caster("caster", ax.Rolling(radius=0.1), on=cart, at=(-0.3, 0.0, 0.05),
-                         trail=0.06, drop=0.05, mass=0.6, bracket_mass=0.4,
-                         bracket_inertia=(0.001, 0.001, 0.0008))  # fmt: skip
+        mechanism.add_wheel(
+            side, ax.Rolling(radius=0.1), on=cart, at=(0.0, y, 0.0), mass=1.2, motor=True
+        )
+    mechanism.add_caster(
+        "caster",
+        ax.Rolling(radius=0.1),
+        on=cart,
+        at=(-0.3, 0.0, 0.05),
+        trail=0.06,
+        drop=0.05,
+        mass=0.6,
+        bracket_mass=0.4,
+        bracket_inertia=(0.001, 0.001, 0.0008),
+    )
     return mechanism
 
 

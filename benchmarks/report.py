@@ -30,8 +30,10 @@ def newest(section: str, folder: Path = RESULTS) -> dict[str, Any]:
     """The last saved numbers of a section."""
     files = sorted(folder.glob(f"*-{section}.json"))
     if not files:
-        raise SystemExit(f"no numbers of '{section}' in {folder.name}/; "
-                         f"run python -m benchmarks.run {section} --save")  # fmt: skip
+        raise SystemExit(
+            f"no numbers of '{section}' in {folder.name}/; "
+            f"run python -m benchmarks.run {section} --save"
+        )
     return json.loads(files[-1].read_text())
 
 
@@ -44,11 +46,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def conditions(found: dict[str, Any]) -> str:
     """Where and with what, in a sentence."""
     c = found["conditions"]
-    versions = ", ".join(f"{name} {c[name]}" for name in ("casadi", "numpy", "scipy", "llvmlite",
-                                                          "pin", "mujoco", "sympy"))  # fmt: skip
-    return (f"{c['date'][:10]}, commit `{c['commit']}`, {c['processor']}, {c['system']}; load "
-            f"average before {c['load before']}, after {c['load after']} (1, 5, 15 minutes; the "
-            f"run itself counts); {c['quiet']}; {versions}.")  # fmt: skip
+    versions = ", ".join(
+        f"{name} {c[name]}"
+        for name in ("casadi", "numpy", "scipy", "llvmlite", "pin", "mujoco", "sympy")
+    )
+    return (
+        f"{c['date'][:10]}, commit `{c['commit']}`, {c['processor']}, {c['system']}; load "
+        f"average before {c['load before']}, after {c['load after']} (1, 5, 15 minutes; the "
+        f"run itself counts); {c['quiet']}; {versions}."
+    )
 
 
 def targets(found: dict[str, Any]) -> str:
@@ -57,8 +63,15 @@ def targets(found: dict[str, Any]) -> str:
         sign = "≤" if t["at_most"] else "≥"
         measured = "-" if t["measured"] is None else f"{t['measured']:.3g}"
         verdict = t["verdict"] if t["verdict"] == "met" else f"**{t['verdict']}**"
-        rows.append((t["what"], t["against"] or "-", f"{sign} {t['wanted']:g} {t['unit']}",
-                     measured, verdict))  # fmt: skip
+        rows.append(
+            (
+                t["what"],
+                t["against"] or "-",
+                f"{sign} {t['wanted']:g} {t['unit']}",
+                measured,
+                verdict,
+            )
+        )
     return table(("what", "against", "target", "measured", ""), rows)
 
 
@@ -72,12 +85,18 @@ def contests(found: dict[str, Any]) -> str:
             t = times_of(case, name)
             error = case["errors"].get(name)
             strong = name in (SCALAR, SIMD)
-            rows.append((
-                f"**{name}**" if strong else name, f"{1e9 * t.median:.1f}",
-                f"{1e9 * t.least:.1f}", f"{100 * (t.most / t.least - 1):.0f} %",
-                f"{t.median / scalar.median:.2f}", f"{t.median / simd.median:.2f}",
-                "-" if error is None else f"{error:.0e}", case["remarks"].get(name, ""),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    f"**{name}**" if strong else name,
+                    f"{1e9 * t.median:.1f}",
+                    f"{1e9 * t.least:.1f}",
+                    f"{100 * (t.most / t.least - 1):.0f} %",
+                    f"{t.median / scalar.median:.2f}",
+                    f"{t.median / simd.median:.2f}",
+                    "-" if error is None else f"{error:.0e}",
+                    case["remarks"].get(name, ""),
+                )
+            )
         title = f"### {case['mechanism']}: {case['function']} dynamics"
         columns = ("who", "median ns", "least", "spread", "× scalar", "× SIMD", "error", "remark")
         parts.append(f"{title}\n\n{case['operations']} operations.\n\n{table(columns, rows)}")
@@ -90,31 +109,52 @@ def code(found: dict[str, Any]) -> str:
         one, two = (Times(tuple(case["large"][n])) for n in ("1", "2"))
         call, scalar = Times(tuple(case["single_call"])), times_of(case, SCALAR)
         size = case["code_bytes"]
-        rows.append((
-            f"{case['mechanism']}, {case['function']}", str(case["operations"]), size["1"],
-            list(size.values())[-1], f"{1e9 * one.median:.1f}", f"{1e9 * two.median:.1f}",
-            f"{one.median / two.median:.2f}", f"{one.least / two.least:.2f}",
-            f"{1e6 * call.median:.2f}", f"{1e6 * (call.median - scalar.median):.2f}",
-        ))  # fmt: skip
-    columns = ("function", "operations", "bytes scalar", "bytes SIMD", "1 thread, ns",
-               "2 threads, ns", "gain, medians", "gain, least", "a call, µs",
-               "of it overhead, µs")  # fmt: skip
+        rows.append(
+            (
+                f"{case['mechanism']}, {case['function']}",
+                str(case["operations"]),
+                size["1"],
+                list(size.values())[-1],
+                f"{1e9 * one.median:.1f}",
+                f"{1e9 * two.median:.1f}",
+                f"{one.median / two.median:.2f}",
+                f"{one.least / two.least:.2f}",
+                f"{1e6 * call.median:.2f}",
+                f"{1e6 * (call.median - scalar.median):.2f}",
+            )
+        )
+    columns = (
+        "function",
+        "operations",
+        "bytes scalar",
+        "bytes SIMD",
+        "1 thread, ns",
+        "2 threads, ns",
+        "gain, medians",
+        "gain, least",
+        "a call, µs",
+        "of it overhead, µs",
+    )
     return table(columns, (tuple(map(str, row)) for row in rows))
 
 
 def startup(found: dict[str, Any]) -> str:
     stages = list(next(iter(found["startup"].values()))["fresh"])
-    rows = [(f"{label}, {kind}", *(f"{1e3 * Times(tuple(times[s])).median:.1f}" for s in stages))
-            for label, kinds in found["startup"].items()
-            for kind, times in kinds.items()]  # fmt: skip
+    rows = [
+        (f"{label}, {kind}", *(f"{1e3 * Times(tuple(times[s])).median:.1f}" for s in stages))
+        for label, kinds in found["startup"].items()
+        for kind, times in kinds.items()
+    ]
     return table(("milliseconds", *(s.replace("_", " ") for s in stages)), rows)
 
 
 def disk(found: dict[str, Any]) -> str:
     times = {name: Times(tuple(s)) for name, s in found["rolling_disk"]["seconds"].items()}
     slowest = next(iter(times.values()))
-    rows = [(name, f"{1e6 * t.median:.3f}", f"{1e6 * t.least:.3f}",
-             f"{slowest.median / t.median:.1f}") for name, t in times.items()]  # fmt: skip
+    rows = [
+        (name, f"{1e6 * t.median:.3f}", f"{1e6 * t.least:.3f}", f"{slowest.median / t.median:.1f}")
+        for name, t in times.items()
+    ]
     return table(("rolling disk, direct dynamics", "median µs", "least", "times faster"), rows)
 
 
@@ -124,17 +164,36 @@ def growth(found: dict[str, Any]) -> str:
         rows = []
         for row in found[family]:
             scalar, simd, peer = (times_of(row, n) for n in (SCALAR, SIMD, rival(row)))
-            built = [f"{1e3 * Times(tuple(row[k])).median:.0f}"
-                     for k in ("derive", "compile_scalar", "compile_simd")]  # fmt: skip
-            rows.append((
-                str(row["size"]), str(row["operations"]), *built, f"{1e9 * scalar.median:.0f}",
-                f"{1e9 * simd.median:.1f}", f"{1e9 * peer.median:.0f}",
-                rival(row).removeprefix("Pinocchio "), f"{peer.median / scalar.median:.1f}",
-                f"{peer.median / simd.median:.1f}",
-            ))  # fmt: skip
-        columns = (size, "operations", "derive ms", "compile scalar ms", "compile SIMD ms",
-                   "scalar ns", "SIMD ns", "Pinocchio ns", "its fastest", "× scalar",
-                   "× SIMD")  # fmt: skip
+            built = [
+                f"{1e3 * Times(tuple(row[k])).median:.0f}"
+                for k in ("derive", "compile_scalar", "compile_simd")
+            ]
+            rows.append(
+                (
+                    str(row["size"]),
+                    str(row["operations"]),
+                    *built,
+                    f"{1e9 * scalar.median:.0f}",
+                    f"{1e9 * simd.median:.1f}",
+                    f"{1e9 * peer.median:.0f}",
+                    rival(row).removeprefix("Pinocchio "),
+                    f"{peer.median / scalar.median:.1f}",
+                    f"{peer.median / simd.median:.1f}",
+                )
+            )
+        columns = (
+            size,
+            "operations",
+            "derive ms",
+            "compile scalar ms",
+            "compile SIMD ms",
+            "scalar ns",
+            "SIMD ns",
+            "Pinocchio ns",
+            "its fastest",
+            "× scalar",
+            "× SIMD",
+        )
         parts.append(table(columns, rows))
     return "\n\n".join(parts)
 
@@ -142,20 +201,35 @@ def growth(found: dict[str, Any]) -> str:
 def simulation(found: dict[str, Any]) -> str:
     times = {name: Times(tuple(s)) for name, s in found["seconds_a_step"].items()}
     one, many = list(times.values())[:2]
-    rows = [(name, f"{1 / t.median:,.0f}".replace(",", " "), f"{1e9 * t.median:.1f}",
-             f"{1e9 * t.least:.1f}", f"{t.median / one.median:.1f}",
-             f"{t.median / many.median:.1f}") for name, t in times.items()]  # fmt: skip
-    speed = table(("who", "steps a second", "median ns a step", "least", "× one run", "× batch"),
-                  rows)  # fmt: skip
+    rows = [
+        (
+            name,
+            f"{1 / t.median:,.0f}".replace(",", " "),
+            f"{1e9 * t.median:.1f}",
+            f"{1e9 * t.least:.1f}",
+            f"{t.median / one.median:.1f}",
+            f"{t.median / many.median:.1f}",
+        )
+        for name, t in times.items()
+    ]
+    speed = table(
+        ("who", "steps a second", "median ns a step", "least", "× one run", "× batch"), rows
+    )
     checks = found["checks"]
-    rows = [(label, *(f"{checks[key]:.5g}" if key in checks else "-"
-                      for key in (ours, theirs))) for label, ours, theirs in ACCURACY]  # fmt: skip
+    rows = [
+        (label, *(f"{checks[key]:.5g}" if key in checks else "-" for key in (ours, theirs)))
+        for label, ours, theirs in ACCURACY
+    ]
     right = table(("90 s at 1 ms", "Axode", "MuJoCo"), rows)
-    ends = [f"- {name}: {1e3 * Times(tuple(s)).median:.1f} ms for 90 s of motion."
-            for name, s in found["adaptive_seconds"].items()]  # fmt: skip
+    ends = [
+        f"- {name}: {1e3 * Times(tuple(s)).median:.1f} ms for 90 s of motion."
+        for name, s in found["adaptive_seconds"].items()
+    ]
     whole = Times(tuple(found["whole_call_seconds"]))
-    ends.append(f"- The whole call of `axode.simulate`, 90 s at 1 ms, all columns recorded at 501 "
-                f"instants: {1e3 * whole.median:.1f} ms.")  # fmt: skip
+    ends.append(
+        f"- The whole call of `axode.simulate`, 90 s at 1 ms, all columns recorded at 501 "
+        f"instants: {1e3 * whole.median:.1f} ms."
+    )
     return "\n\n".join([speed, right, "\n".join(ends)])
 
 
@@ -194,12 +268,35 @@ def stiff(found: dict[str, Any]) -> str:
 def derivation(found: dict[str, Any]) -> str:
     rows = []
     for m in found["derivation"]:
-        ms = [f"{1e3 * Times(tuple(m[k]['seconds'])).median:.0f}"
-              for k in ("derive", "build_inverse", "build_direct")]  # fmt: skip
-        rows.append((m["label"], str(m["speeds"]), str(m["mobility"]), f"{m['error']:.0e}", *ms,
-                     str(m["inverse_operations"] or "-"), str(m["direct_operations"])))  # fmt: skip
-    return table(("mechanism", "speeds", "free", "error", "derive ms", "inverse ms", "direct ms",
-                  "operations inverse", "operations direct"), rows)  # fmt: skip
+        ms = [
+            f"{1e3 * Times(tuple(m[k]['seconds'])).median:.0f}"
+            for k in ("derive", "build_inverse", "build_direct")
+        ]
+        rows.append(
+            (
+                m["label"],
+                str(m["speeds"]),
+                str(m["mobility"]),
+                f"{m['error']:.0e}",
+                *ms,
+                str(m["inverse_operations"] or "-"),
+                str(m["direct_operations"]),
+            )
+        )
+    return table(
+        (
+            "mechanism",
+            "speeds",
+            "free",
+            "error",
+            "derive ms",
+            "inverse ms",
+            "direct ms",
+            "operations inverse",
+            "operations direct",
+        ),
+        rows,
+    )
 
 
 def large(found: dict[str, Any]) -> str:

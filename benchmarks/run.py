@@ -56,16 +56,23 @@ def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the sections; the exit status is 1 where a peer disagrees."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.run", description=__doc__,
+        prog="python -m benchmarks.run",
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("sections", nargs="*", metavar="section",
-                        help=f"{', '.join(SECTIONS)}; all unless given")  # fmt: skip
+    )
+    parser.add_argument(
+        "sections", nargs="*", metavar="section", help=f"{', '.join(SECTIONS)}; all unless given"
+    )
     parser.add_argument("--repeat", type=int, default=7, help="turns of each measurement")
-    parser.add_argument("--native", action="store_true",
-                        help="also build and time a C++ loop around Pinocchio")  # fmt: skip
-    parser.add_argument("--patience", type=float, default=0.0,
-                        help="seconds to spend on turns that others disturbed")  # fmt: skip
+    parser.add_argument(
+        "--native", action="store_true", help="also build and time a C++ loop around Pinocchio"
+    )
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=0.0,
+        help="seconds to spend on turns that others disturbed",
+    )
     parser.add_argument("--save", action="store_true", help=f"write JSON files to {RESULTS.name}/")
     options = parser.parse_args(arguments)
     for name in options.sections:

@@ -42,32 +42,39 @@ def simulation(console: Console, repeat: int) -> dict[str, object]:
     model = mechanism.derive().compile(parameters="fixed")
     checks = _check(model)
     contestants: dict[str, Contestant] = {
-        ONE: _axode(model), MANY: _axode_batch(model), RK45: _scipy(model),
-    }  # fmt: skip
+        ONE: _axode(model),
+        MANY: _axode_batch(model),
+        RK45: _scipy(model),
+    }
     skipped = {}
     try:
         contestants[MUJOCO] = _mujoco(checks, model)
     except ImportError:
         skipped[MUJOCO] = "not installed; pip install mujoco"
     times = in_turn(contestants, repeat)
-    adaptive = in_turn({DOPRI: _axode_adaptive(model), ADAPTIVE: _scipy_adaptive(model)},
-                       max(3, repeat // 2))  # fmt: skip
+    adaptive = in_turn(
+        {DOPRI: _axode_adaptive(model), ADAPTIVE: _scipy_adaptive(model)}, max(3, repeat // 2)
+    )
     whole = _whole_call(model, repeat)
     console.print(_table(times, skipped))
     console.print(_accuracy_table(checks))
     for name, t in adaptive.items():
         console.print(f"{LONG:.0f} s of motion, {name}: {t.text('ms')} ms")
-    console.print(f"{LONG:.0f} s of motion at 1 ms, the whole call of axode.simulate, with "
-                  f"everything recorded every 0.18 s: {whole.text('ms')} ms")  # fmt: skip
+    console.print(
+        f"{LONG:.0f} s of motion at 1 ms, the whole call of axode.simulate, with "
+        f"everything recorded every 0.18 s: {whole.text('ms')} ms"
+    )
     targets = _targets(times)
     console.print(targets_table(targets))
     return {
         "operations": {"state_rate": model.tape("state_rate").n_operations},
         "seconds_a_step": {name: list(t.seconds) for name, t in times.items()},
         "adaptive_seconds": {name: list(t.seconds) for name, t in adaptive.items()},
-        "whole_call_seconds": list(whole.seconds), "checks": checks, "skipped": skipped,
+        "whole_call_seconds": list(whole.seconds),
+        "checks": checks,
+        "skipped": skipped,
         "targets": [target.data() for target in targets],
-    }  # fmt: skip
+    }
 
 
 def _run(model: ax.Model, duration: float, **options: object) -> ax.Trajectory:
@@ -78,8 +85,9 @@ def _run(model: ax.Model, duration: float, **options: object) -> ax.Trajectory:
 def _check(model: ax.Model) -> dict[str, float]:
     """Against a tight solve_ivp; energy and slip over the long run."""
     q, nu = _start(model)
-    wanted = solve_ivp(_rate(model), (0, 1), np.concatenate([q, nu]), method="DOP853",
-                       rtol=1e-12, atol=1e-12).y[:, -1]  # fmt: skip
+    wanted = solve_ivp(
+        _rate(model), (0, 1), np.concatenate([q, nu]), method="DOP853", rtol=1e-12, atol=1e-12
+    ).y[:, -1]
     run = _run(model, 1.0)
     found = np.array([run[name][-1] for name in (*model.coordinates, *model.independent)])
     error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
@@ -87,9 +95,12 @@ def _check(model: ax.Model) -> dict[str, float]:
     run = _run(model, LONG, save_every=10 * STEP)
     slips = _slips(model, run)
     energy = run["kinetic"] + run["potential"]
-    return {"rk4_error_after_1_s": error, "axode_slip": float(slips.max()),
-            "axode_crept_90_s": float(slips.sum() * 10 * STEP),
-            "axode_energy_change": float(np.abs(energy - energy[0]).max())}  # fmt: skip
+    return {
+        "rk4_error_after_1_s": error,
+        "axode_slip": float(slips.max()),
+        "axode_crept_90_s": float(slips.sum() * 10 * STEP),
+        "axode_energy_change": float(np.abs(energy - energy[0]).max()),
+    }
 
 
 def _start(model: ax.Model) -> tuple[np.ndarray, np.ndarray]:
@@ -136,14 +147,19 @@ def _axode_batch(model: ax.Model) -> Contestant:
     nu += rng.uniform(-0.5, 0.5, nu.shape)
     steps = BATCH * round(BATCH_SECONDS / STEP)
     _run(model, BATCH_SECONDS, start=(q, nu), save_every=BATCH_SECONDS, threads=1)
-    return lambda: _run(model, BATCH_SECONDS, start=(q, nu), save_every=BATCH_SECONDS,
-                        threads=1).info["seconds"] / steps  # fmt: skip
+    return lambda: (
+        _run(model, BATCH_SECONDS, start=(q, nu), save_every=BATCH_SECONDS, threads=1).info[
+            "seconds"
+        ]
+        / steps
+    )
 
 
 def _axode_adaptive(model: ax.Model) -> Contestant:
     def run() -> ax.Trajectory:
-        return ax.simulate(model, LONG, start=START, rtol=1e-10, atol=1e-10, save_every=LONG,
-                           progress=False)  # fmt: skip
+        return ax.simulate(
+            model, LONG, start=START, rtol=1e-10, atol=1e-10, save_every=LONG, progress=False
+        )
 
     run()
     return lambda: timed(run)[0]
@@ -155,8 +171,11 @@ def _scipy(model: ax.Model) -> Contestant:
     rate = _rate(model)
 
     def run() -> float:
-        spent, solved = timed(lambda: solve_ivp(rate, (0, SCIPY_SECONDS), x, first_step=STEP,
-                                                max_step=STEP, rtol=1e-6))  # fmt: skip
+        spent, solved = timed(
+            lambda: solve_ivp(
+                rate, (0, SCIPY_SECONDS), x, first_step=STEP, max_step=STEP, rtol=1e-6
+            )
+        )
         return spent / (len(solved.t) - 1)
 
     return run
@@ -164,8 +183,9 @@ def _scipy(model: ax.Model) -> Contestant:
 
 def _scipy_adaptive(model: ax.Model) -> Contestant:
     x, rate = np.concatenate(_start(model)), _rate(model)
-    return lambda: timed(lambda: solve_ivp(rate, (0, LONG), x, method="DOP853", rtol=1e-10,
-                                           atol=1e-10))[0]  # fmt: skip
+    return lambda: timed(
+        lambda: solve_ivp(rate, (0, LONG), x, method="DOP853", rtol=1e-10, atol=1e-10)
+    )[0]
 
 
 def _mujoco(checks: dict[str, float], model: ax.Model) -> Contestant:
@@ -218,14 +238,23 @@ def _whole_call(model: ax.Model, repeat: int) -> Times:
 def _table(times: dict[str, Times], skipped: dict[str, str]) -> Table:
     shown = Table(title="Wheeled pendulum, one core: steps of 1 ms")
     shown.add_column("who", no_wrap=True)
-    for column in ("steps a second", "ns a step", "least..most", "ratio to one run",
-                   "ratio to batch"):  # fmt: skip
+    for column in (
+        "steps a second",
+        "ns a step",
+        "least..most",
+        "ratio to one run",
+        "ratio to batch",
+    ):
         shown.add_column(column, justify="right", no_wrap=True)
     for name, t in times.items():
-        shown.add_row(name, f"{1 / t.median:,.0f}", f"{1e9 * t.median:.1f}",
-                      f"{1e9 * t.least:.1f}..{1e9 * t.most:.1f}",
-                      f"{t.median / times[ONE].median:.2f}",
-                      f"{t.median / times[MANY].median:.2f}")  # fmt: skip
+        shown.add_row(
+            name,
+            f"{1 / t.median:,.0f}",
+            f"{1e9 * t.median:.1f}",
+            f"{1e9 * t.least:.1f}..{1e9 * t.most:.1f}",
+            f"{t.median / times[ONE].median:.2f}",
+            f"{t.median / times[MANY].median:.2f}",
+        )
     for name, reason in skipped.items():
         shown.add_row(name, "-", f"skipped: {reason}", style="dim")
     return shown
@@ -236,8 +265,7 @@ def _accuracy_table(checks: dict[str, float]) -> Table:
     for column in ("", "Axode", "MuJoCo"):
         shown.add_column(column, justify="left" if not column else "right")
     for label, ours, theirs in ACCURACY:
-        cells = [f"{checks[key]:.5g}" if key in checks else "-"
-                 for key in (ours, theirs)]  # fmt: skip
+        cells = [f"{checks[key]:.5g}" if key in checks else "-" for key in (ours, theirs)]
         shown.add_row(escape(label), *cells)
     return shown
 

@@ -27,8 +27,11 @@ def startup_times(mechanism: str, function: str, repeat: int) -> dict[str, dict[
     def turn() -> dict[str, list[float]]:
         with tempfile.TemporaryDirectory() as folder:
             done = {kind: _process(mechanism, function, folder) for kind in ("fresh", "warm")}
-        return {f"{kind} {stage}": [spent]
-                for kind, stages in done.items() for stage, spent in stages.items()}  # fmt: skip
+        return {
+            f"{kind} {stage}": [spent]
+            for kind, stages in done.items()
+            for stage, spent in stages.items()
+        }
 
     found: dict[str, dict[str, list[float]]] = {"fresh": {}, "warm": {}}
     for name, times in turns(turn, repeat).items():
@@ -40,8 +43,9 @@ def startup_times(mechanism: str, function: str, repeat: int) -> dict[str, dict[
 def _process(mechanism: str, function: str, cache: str) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.startup", mechanism, function]
     environment = os.environ | {"AXODE_CACHE": cache}
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True,
-                          text=True)  # fmt: skip
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout)
 
 

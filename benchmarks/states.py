@@ -29,17 +29,21 @@ class States:
 
     def first(self, count: int) -> States:
         """Some of them."""
-        return States(self.q[:count], self.nu[:count], self.nu_dot[:count], self.u[:count],
-                      self.v[:count], self.force[:count])  # fmt: skip
+        return States(
+            self.q[:count],
+            self.nu[:count],
+            self.nu_dot[:count],
+            self.u[:count],
+            self.v[:count],
+            self.force[:count],
+        )
 
     def arguments(self, names: tuple[str, ...]) -> list[np.ndarray]:
         """Those that a function takes, contiguous."""
         return [np.ascontiguousarray(getattr(self, name)) for name in names]
 
 
-def random_states(
-    mechanism: ax.Mechanism, model: ax.Model, count: int, seed: int = 0
-) -> States:  # fmt: skip
+def random_states(mechanism: ax.Mechanism, model: ax.Model, count: int, seed: int = 0) -> States:
     """States of a tree of single joints, or of a platform whose legs reach it."""
     rng = np.random.default_rng(seed)
     n, motors = len(model.independent), len(model.inputs)
@@ -56,9 +60,7 @@ def random_states(
     return States(q, nu, nu_dot, u, v, force)
 
 
-def _platform(
-    mechanism: ax.Mechanism, model: ax.Model, rng: np.random.Generator
-) -> list[float]:  # fmt: skip
+def _platform(mechanism: ax.Mechanism, model: ax.Model, rng: np.random.Generator) -> list[float]:
     quaternion = np.array([1.0, *rng.uniform(-TILT, TILT, 3)])
     position = np.array([0.0, 0.0, PLATFORM_HEIGHT]) + rng.uniform(-SHIFT, SHIFT, 3)
     unit = quaternion / np.linalg.norm(quaternion)

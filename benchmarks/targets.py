@@ -33,14 +33,25 @@ class Target:
         """The row of a table."""
         sign = "≤" if self.at_most else "≥"
         measured = "-" if self.measured is None else f"{self.measured:.3g} {self.unit}"
-        return (self.what, self.against, f"{sign} {self.wanted:g} {self.unit}", measured,
-                self.verdict)  # fmt: skip
+        return (
+            self.what,
+            self.against,
+            f"{sign} {self.wanted:g} {self.unit}",
+            measured,
+            self.verdict,
+        )
 
     def data(self) -> dict[str, object]:
         """For JSON."""
-        return {"what": self.what, "against": self.against, "wanted": self.wanted,
-                "measured": self.measured, "unit": self.unit, "at_most": self.at_most,
-                "verdict": self.verdict}  # fmt: skip
+        return {
+            "what": self.what,
+            "against": self.against,
+            "wanted": self.wanted,
+            "measured": self.measured,
+            "unit": self.unit,
+            "at_most": self.at_most,
+            "verdict": self.verdict,
+        }
 
 
 def targets_table(targets: Sequence[Target]) -> Table:

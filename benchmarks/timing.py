@@ -117,8 +117,10 @@ class Quiet:
         self.disturbed += disturbed
 
     def __str__(self) -> str:
-        return (f"{self.turns} turns, {self.disturbed} of them while other programs used more than "
-                f"{self.SHARE:.0%} of a core, {self.repeated} repeated for that")  # fmt: skip
+        return (
+            f"{self.turns} turns, {self.disturbed} of them while other programs used more than "
+            f"{self.SHARE:.0%} of a core, {self.repeated} repeated for that"
+        )
 
 
 QUIET = Quiet()

@@ -24,11 +24,13 @@ def car(curvature: Callable[[Any], Any], *, alike: bool = False) -> ax.Mechanism
     for name, side in (("left", 1), ("right", -1)):
         y = side * TRACK / 2
         offset = 0.0 if alike else y
-        machine.add_wheel(f"rear_{name}", ax.Rolling(0.3), on=body, at=(0, y, 0), mass=15.0,
-                          motor=True)  # fmt: skip
+        machine.add_wheel(
+            f"rear_{name}", ax.Rolling(0.3), on=body, at=(0, y, 0), mass=15.0, motor=True
+        )
         knuckle = machine.add_body(f"knuckle_{name}", mass=10.0, inertia=(0.1, 0.1, 0.1))
-        machine.add_joint(f"steer_{name}", ax.Revolute("z"), parent=body, child=knuckle,
-                          at=(LENGTH, y, 0))  # fmt: skip
+        machine.add_joint(
+            f"steer_{name}", ax.Revolute("z"), parent=body, child=knuckle, at=(LENGTH, y, 0)
+        )
         machine.add_wheel(f"front_{name}", ax.Rolling(0.3), on=knuckle, mass=15.0)
         machine.prescribe(
             f"steer_{name}",

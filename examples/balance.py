@@ -19,8 +19,9 @@ def balancer() -> ax.Mechanism:
     pole = bot.add_body("pole", mass=8.0, com=(0, 0, 0.4), inertia=(0.5, 0.4, 0.15))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
     for side, y in (("left", 0.2), ("right", -0.2)):
-        bot.add_wheel(side, ax.Rolling(radius=0.1), on=pole, at=(0, y, 0), mass=0.5,
-                      motor=ax.Motor(limit=3.0))  # fmt: skip
+        bot.add_wheel(
+            side, ax.Rolling(radius=0.1), on=pole, at=(0, y, 0), mass=0.5, motor=ax.Motor(limit=3.0)
+        )
     return bot
 
 
@@ -38,13 +39,17 @@ def main() -> None:
     run = ax.simulate(model, 6.0, start={"pitch": 0.3, "yaw": 0.5}, input=balance)
     late = run.time[np.abs(run["base.pitch"]) > SETTLED].max()
     pitch, surge = run.final["base.pitch"], run.final["base.surge"]
-    print(f"from a lean of 0.3 rad: within {SETTLED} rad after {late:.2f} s, "
-          f"at the end {pitch:.1e} rad, {surge:.1e} m/s")  # fmt: skip
+    print(
+        f"from a lean of 0.3 rad: within {SETTLED} rad after {late:.2f} s, "
+        f"at the end {pitch:.1e} rad, {surge:.1e} m/s"
+    )
 
     drive = balance.at({"surge": 0.6, "yaw": np.pi / 2})
     run = ax.simulate(model, 8.0, input=drive)
-    print(f"asked for 0.6 m/s to the left: {run.final['base.surge']:.4f} m/s, "
-          f"heading {run.final['base.yaw']:.4f} rad")  # fmt: skip
+    print(
+        f"asked for 0.6 m/s to the left: {run.final['base.surge']:.4f} m/s, "
+        f"heading {run.final['base.yaw']:.4f} rad"
+    )
 
     leans = np.linspace(0.1, 1.2, 23)
     many = ax.simulate(model, 6.0, start={"pitch": leans}, input=balance)

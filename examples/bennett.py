@@ -21,14 +21,23 @@ def linkage() -> ax.Mechanism:
     machine = ax.Mechanism("Bennett")
     parent, at, turned = machine.ground, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k, (length, twist) in enumerate(((A, ALPHA), (B, BETA), (A, ALPHA)), start=1):
-        link = machine.add_body(f"link{k}", mass=1.0, com=(length / 2, 0, 0),
-                                inertia=(0.01, 0.1, 0.1))  # fmt: skip
-        machine.add_joint(f"j{k}", ax.Revolute("z"), parent=parent, child=link, at=at,
-                          rotation=turned)  # fmt: skip
+        link = machine.add_body(
+            f"link{k}", mass=1.0, com=(length / 2, 0, 0), inertia=(0.01, 0.1, 0.1)
+        )
+        machine.add_joint(
+            f"j{k}", ax.Revolute("z"), parent=parent, child=link, at=at, rotation=turned
+        )
         parent, at, turned = link, (length, 0.0, 0.0), (twist, 0.0, 0.0)
-    machine.add_loop("j4", ax.Revolute("z"), parent=parent, child=machine.ground, at=at,
-                     rotation=turned, child_at=(-B, 0, 0),
-                     child_rotation=(-BETA, 0, 0))  # fmt: skip
+    machine.add_loop(
+        "j4",
+        ax.Revolute("z"),
+        parent=parent,
+        child=machine.ground,
+        at=at,
+        rotation=turned,
+        child_at=(-B, 0, 0),
+        child_rotation=(-BETA, 0, 0),
+    )
     machine.home(j1=1.0, j2=2 * np.arctan(RATIO / np.tan(0.5)), j3=-1.0)
     return machine
 

@@ -49,8 +49,10 @@ def main() -> None:
     run.plot(save=OUT / "wheeled_pendulum.png")
     page = report(equations, OUT / "wheeled_pendulum.html", run=run)
     print(f"\n{run}: energy balance within {run.energy_error:.1e} of its energy.")
-    print(f"Path: from ({run['x'][0]:.2f}, {run['y'][0]:.2f}) m "
-          f"to ({run['x'][-1]:.2f}, {run['y'][-1]:.2f}) m.")  # fmt: skip
+    print(
+        f"Path: from ({run['x'][0]:.2f}, {run['y'][0]:.2f}) m "
+        f"to ({run['x'][-1]:.2f}, {run['y'][-1]:.2f}) m."
+    )
     print("\nLook at")
     for file in (made.page, page, OUT / "wheeled_pendulum.png"):
         print(f"  {file}")

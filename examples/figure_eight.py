@@ -17,8 +17,9 @@ OUT = Path("out")
 def balancer() -> ax.Mechanism:
     """A body on two driven wheels, free in space: only the wheels hold it up."""
     bot = ax.Mechanism("balancer")
-    pole = bot.add_body("pole", mass=8.0, com=(0, 0, 0.4),
-                        shape=ax.Box((0.16, 0.3, 0.7), at=(0, 0, 0.4)))  # fmt: skip
+    pole = bot.add_body(
+        "pole", mass=8.0, com=(0, 0, 0.4), shape=ax.Box((0.16, 0.3, 0.7), at=(0, 0, 0.4))
+    )
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
     for side, y in (("left", 0.2), ("right", -0.2)):
         bot.add_wheel(side, ax.Rolling(radius=0.1), on=pole, at=(0, y, 0), mass=0.5, motor=True)

@@ -44,8 +44,9 @@ class Function:
     def __call__(self, grid, block, arguments):
         table, count = arguments
         gpu = sys.modules["cupy"]  # the present one: compiled steps are kept from test to test
-        gpu.launches.append(SimpleNamespace(
-            grid=grid[0], block=block[0], runs=int(count), stream=gpu.stream))  # fmt: skip
+        gpu.launches.append(
+            SimpleNamespace(grid=grid[0], block=block[0], runs=int(count), stream=gpu.stream)
+        )
         assert grid[0] * block[0] >= count
         for thread in range(min(grid[0] * block[0], int(count) + 3)):
             self._run(table.ctypes.data, int(count), thread)
@@ -92,17 +93,21 @@ class EmulatedGpu:
         attributes = {"MultiProcessorCount": 4}
         self.cuda = SimpleNamespace(
             runtime=SimpleNamespace(
-                getDeviceCount=lambda: 1, CUDARuntimeError=type("RuntimeError", (Exception,), {}),
-                driverGetVersion=lambda: driver, memGetInfo=lambda: (gpu.free, 2**36)),
+                getDeviceCount=lambda: 1,
+                CUDARuntimeError=type("RuntimeError", (Exception,), {}),
+                driverGetVersion=lambda: driver,
+                memGetInfo=lambda: (gpu.free, 2**36),
+            ),
             Device=lambda: SimpleNamespace(compute_capability=capability, attributes=attributes),
             function=SimpleNamespace(Module=Module),
             driver=SimpleNamespace(
                 CUDADriverError=type("CUDADriverError", (Exception,), {}),
-                funcGetAttribute=lambda number, _: gpu.registers if number == 4 else 0),
+                funcGetAttribute=lambda number, _: gpu.registers if number == 4 else 0,
+            ),
             memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (Exception,), {})),
             ExternalStream=lambda address: Stream(gpu, address),
             get_current_stream=nullcontext,
-        )  # fmt: skip
+        )
 
     def get_default_memory_pool(self):
         return SimpleNamespace(free_bytes=lambda: 0)

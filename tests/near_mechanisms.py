@@ -42,9 +42,11 @@ def mechanism_of(kind: str, shape: str, seed: int, size: int = 3) -> ax.Mechanis
     name = f"{kind} {shape} {seed}"
     acted_on = bool(rng.random() < 0.3)
     if kind == "generic":
-        make = {"tree": lambda: random_tree(rng, int(rng.integers(1, size + 1)), acted_on=acted_on),
-                "loop": lambda: random_loop(rng, acted_on=acted_on),
-                "vehicle": lambda: random_vehicle(rng, acted_on=acted_on)}[shape]  # fmt: skip
+        make = {
+            "tree": lambda: random_tree(rng, int(rng.integers(1, size + 1)), acted_on=acted_on),
+            "loop": lambda: random_loop(rng, acted_on=acted_on),
+            "vehicle": lambda: random_vehicle(rng, acted_on=acted_on),
+        }[shape]
         return replace(make(), name=name)
     near = Near(rng, exact=kind == "rounded")
     bot = {"tree": near_tree, "loop": near_loop, "vehicle": near_vehicle}[shape](near, size)
@@ -157,8 +159,9 @@ def near_vehicle(near: Near, size: int) -> ax.Mechanism:
     plane = ax.Plane()
     if rng.random() < 0.3:
         plate = near.body(bot, "plate")
-        bot.add_joint("mount", near.joint("revolute"), parent=bot.ground, child=plate,
-                      **near.placement())  # fmt: skip
+        bot.add_joint(
+            "mount", near.joint("revolute"), parent=bot.ground, child=plate, **near.placement()
+        )
         plane = ax.Plane(normal=tuple(np.eye(3)[rng.integers(3)] * rng.choice([-1, 1])), on=plate)
     chassis = near.body(bot, "chassis")
     base: Any = ax.Planar() if rng.random() < 0.4 else ax.Floating()
@@ -172,12 +175,26 @@ def near_vehicle(near: Near, size: int) -> ax.Mechanism:
         if not upright:
             axis = near.off(axis)
             axis /= np.linalg.norm(axis)
-        wheels = (ax.Rolling(radius), ax.Rolling(radius, lateral="free"), ax.Omni(radius),
-                  ax.Mecanum(radius), ax.Ball(radius), ax.Ball(radius, lateral="free"))  # fmt: skip
+        wheels = (
+            ax.Rolling(radius),
+            ax.Rolling(radius, lateral="free"),
+            ax.Omni(radius),
+            ax.Mecanum(radius),
+            ax.Ball(radius),
+            ax.Ball(radius, lateral="free"),
+        )
         wheel = wheels[int(rng.integers(len(wheels)))]
         motor = k == 0 and wheel.has_axis
-        bot.add_wheel(f"wheel{k}", wheel, on=chassis, at=(*near.off(corner), radius),
-                      axis=tuple(axis), mass=0.5, ground=plane, motor=motor)  # fmt: skip
+        bot.add_wheel(
+            f"wheel{k}",
+            wheel,
+            on=chassis,
+            at=(*near.off(corner), radius),
+            axis=tuple(axis),
+            mass=0.5,
+            ground=plane,
+            motor=motor,
+        )
     return bot
 
 
@@ -231,8 +248,12 @@ def as_written(rotation: Any, digits: int, rng: Rng) -> Any:
     angles = roll_pitch_yaw(R)
     if form == 2:
         (cr, sr), (cp, sp), (cy, sy) = ((math.cos(a / 2), math.sin(a / 2)) for a in angles)
-        q = (cr * cp * cy + sr * sp * sy, sr * cp * cy - cr * sp * sy,
-             cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy)  # fmt: skip
+        q = (
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        )
         return tuple(float(round(x, digits)) for x in q)
     return tuple(float(round(x, digits)) for x in angles)
 

@@ -20,8 +20,17 @@ from kinematics_by_hand import joint_motion, numbers, pose, poses_by_hand
 
 Rng = np.random.Generator
 Build = Callable[[], ax.Mechanism]
-ALL_JOINTS = ("revolute", "prismatic", "screw", "cylindrical", "universal", "spherical", "planar",
-              "floating", "fixed")  # fmt: skip
+ALL_JOINTS = (
+    "revolute",
+    "prismatic",
+    "screw",
+    "cylindrical",
+    "universal",
+    "spherical",
+    "planar",
+    "floating",
+    "fixed",
+)
 CLOSURES = tuple(name for name in ALL_JOINTS if name != "floating")  # that one closes nothing
 
 
@@ -57,8 +66,12 @@ def random_point(rng: Rng, size: float = 0.4) -> tuple[float, ...]:
 
 def random_placement(rng: Rng) -> dict[str, Any]:
     """Where a joint stands on its two bodies."""
-    return {"at": random_point(rng), "rotation": random_rotation(rng),
-            "child_at": random_point(rng), "child_rotation": random_rotation(rng)}  # fmt: skip
+    return {
+        "at": random_point(rng),
+        "rotation": random_rotation(rng),
+        "child_at": random_point(rng),
+        "child_rotation": random_rotation(rng),
+    }
 
 
 def random_tensor(rng: Rng, mass: float) -> np.ndarray:
@@ -88,8 +101,12 @@ def random_joint(rng: Rng, kind: str) -> AbstractJoint:
             return ax.Universal(axis, tuple(second / np.linalg.norm(second)))
         case "spherical" | "floating" | "fixed":
             return {"spherical": ax.Spherical, "floating": ax.Floating, "fixed": ax.Fixed}[kind]()
-    return {"revolute": ax.Revolute, "prismatic": ax.Prismatic, "cylindrical": ax.Cylindrical,
-            "planar": ax.Planar}[kind](axis)  # fmt: skip
+    return {
+        "revolute": ax.Revolute,
+        "prismatic": ax.Prismatic,
+        "cylindrical": ax.Cylindrical,
+        "planar": ax.Planar,
+    }[kind](axis)
 
 
 def random_coordinates(rng: Rng, joint: AbstractJoint) -> np.ndarray:
@@ -115,11 +132,24 @@ def act_on(bot: ax.Mechanism, rng: Rng) -> None:
         bot.add_damper("drag", several[-1], coefficient=rng.uniform(0.1, 1))
         bot.add_motor("thruster", several[0])
     first, last = bot.bodies[0].name, bot.bodies[-1].name
-    bot.add_spring("strut", parent="ground", child=last, at=(2.0, 1.0, 1.5),
-                   child_at=random_point(rng), stiffness=rng.uniform(1, 9), rest=0.5,
-                   damping=rng.uniform(0.1, 1))  # fmt: skip
-    bot.add_damper("dashpot", parent=first, child="ground", at=random_point(rng),
-                   child_at=(-2.0, 1.0, -1.5), coefficient=rng.uniform(0.1, 1))  # fmt: skip
+    bot.add_spring(
+        "strut",
+        parent="ground",
+        child=last,
+        at=(2.0, 1.0, 1.5),
+        child_at=random_point(rng),
+        stiffness=rng.uniform(1, 9),
+        rest=0.5,
+        damping=rng.uniform(0.1, 1),
+    )
+    bot.add_damper(
+        "dashpot",
+        parent=first,
+        child="ground",
+        at=random_point(rng),
+        child_at=(-2.0, 1.0, -1.5),
+        coefficient=rng.uniform(0.1, 1),
+    )
     bot.add_wrench("gust", last, at=random_point(rng))
     bot.add_wrench("jet", first, at=random_point(rng), frame="body")
 
@@ -127,19 +157,26 @@ def act_on(bot: ax.Mechanism, rng: Rng) -> None:
 # trees -------------------------------------------------------------------------------------------
 
 
-def random_tree(rng: Rng, n: int, kinds: Sequence[str] = (), *, acted_on: bool = True,
-                name: str = "tree") -> ax.Mechanism:  # fmt: skip
+def random_tree(
+    rng: Rng, n: int, kinds: Sequence[str] = (), *, acted_on: bool = True, name: str = "tree"
+) -> ax.Mechanism:
     """A branching tree of n bodies; the kinds of its joints are drawn unless given."""
     bot = ax.Mechanism(name, gravity=tuple(rng.uniform(-6, 6, 3)))
     for i in range(n):
         kind = kinds[i % len(kinds)] if kinds else str(rng.choice(ALL_JOINTS))
         parent = bot.ground if i == 0 else bot.bodies[rng.integers(max(0, i - 2), i)]
         body = random_body(bot, f"body{i}", rng)
-        bot.add_joint(f"joint{i}", random_joint(rng, kind), parent=parent, child=body,
-                      **random_placement(rng))  # fmt: skip
+        bot.add_joint(
+            f"joint{i}", random_joint(rng, kind), parent=parent, child=body, **random_placement(rng)
+        )
     bracket = bot.add_body("bracket", mass=0.0, inertia=ax.Inertia.point())
-    bot.add_joint("weld", ax.Fixed(), parent=bot.bodies[rng.integers(n)], child=bracket,
-                  **random_placement(rng))  # fmt: skip
+    bot.add_joint(
+        "weld",
+        ax.Fixed(),
+        parent=bot.bodies[rng.integers(n)],
+        child=bracket,
+        **random_placement(rng),
+    )
     load = random_body(bot, "load", rng)
     bot.add_joint("grip", ax.Fixed(), parent=bracket, child=load, **random_placement(rng))
     if acted_on:
@@ -155,8 +192,15 @@ def all_joints_tree() -> ax.Mechanism:
 # loops -------------------------------------------------------------------------------------------
 
 
-def close_loop(bot: ax.Mechanism, rng: Rng, name: str, joint: AbstractJoint, parent: str,
-               child: str, home: dict[str, float]) -> None:  # fmt: skip
+def close_loop(
+    bot: ax.Mechanism,
+    rng: Rng,
+    name: str,
+    joint: AbstractJoint,
+    parent: str,
+    child: str,
+    home: dict[str, float],
+) -> None:
     """Close a loop at a configuration: the child's joint frame goes where it must be."""
     poses = poses_by_hand(bot, home)
     at, rotation = random_point(rng), random_rotation(rng)
@@ -164,8 +208,16 @@ def close_loop(bot: ax.Mechanism, rng: Rng, name: str, joint: AbstractJoint, par
     in_child = (
         np.linalg.inv(poses[child]) @ poses[parent] @ pose(at, ax_rotation(rotation)) @ motion
     )
-    bot.add_loop(name, joint, parent=parent, child=child, at=at, rotation=rotation,
-                 child_at=tuple(in_child[:3, 3]), child_rotation=in_child[:3, :3])  # fmt: skip
+    bot.add_loop(
+        name,
+        joint,
+        parent=parent,
+        child=child,
+        at=at,
+        rotation=rotation,
+        child_at=tuple(in_child[:3, 3]),
+        child_rotation=in_child[:3, :3],
+    )
 
 
 def ax_rotation(rotation: Any) -> Any:
@@ -175,16 +227,22 @@ def ax_rotation(rotation: Any) -> Any:
     return as_rotation(rotation)
 
 
-def random_loop(rng: Rng, closure: str | None = None, *, acted_on: bool = True,
-                name: str = "loop") -> ax.Mechanism:  # fmt: skip
+def random_loop(
+    rng: Rng, closure: str | None = None, *, acted_on: bool = True, name: str = "loop"
+) -> ax.Mechanism:
     """Two branches of a common body, closed by a joint of any kind; one to three freedoms left."""
     closure = closure or str(rng.choice(CLOSURES))
     joint = random_joint(rng, closure)
     freedoms = 6 - joint.dof + int(rng.integers(1, 4))
     bot = ax.Mechanism(name, gravity=tuple(rng.uniform(-6, 6, 3)))
     stem = random_body(bot, "stem", rng)
-    bot.add_joint("root", random_joint(rng, "revolute"), parent=bot.ground, child=stem,
-                  **random_placement(rng))  # fmt: skip
+    bot.add_joint(
+        "root",
+        random_joint(rng, "revolute"),
+        parent=bot.ground,
+        child=stem,
+        **random_placement(rng),
+    )
     ends = [stem.name, stem.name]
     moving = 0
     while moving < freedoms:
@@ -192,8 +250,13 @@ def random_loop(rng: Rng, closure: str | None = None, *, acted_on: bool = True,
         added = random_joint(rng, str(rng.choice(kinds, p=[0.4, 0.2, 0.1, 0.1, 0.1, 0.1])))
         side = int(rng.integers(2))
         body = random_body(bot, f"link{len(bot.bodies)}", rng)
-        bot.add_joint(f"joint{len(bot.bodies) - 1}", added, parent=ends[side], child=body,
-                      **random_placement(rng))  # fmt: skip
+        bot.add_joint(
+            f"joint{len(bot.bodies) - 1}",
+            added,
+            parent=ends[side],
+            child=body,
+            **random_placement(rng),
+        )
         ends[side], moving = body.name, moving + added.dof
     home = {}
     for connection in tree_order(bot):
@@ -214,8 +277,11 @@ def ring(cut: int, kinds: Sequence[str], seed: int) -> ax.Mechanism:
     """
     rng = np.random.default_rng(seed)
     bot = ax.Mechanism(f"ring cut at {cut}", gravity=tuple(rng.uniform(-6, 6, 3)))
-    names = ["ground", *(random_body(bot, f"bar{i}", rng).name for i in range(len(kinds) - 1)),
-             "ground"]  # fmt: skip
+    names = [
+        "ground",
+        *(random_body(bot, f"bar{i}", rng).name for i in range(len(kinds) - 1)),
+        "ground",
+    ]
     joints = [random_joint(rng, kind) for kind in kinds]
     values = [random_coordinates(rng, joint) for joint in joints]
     places = [random_placement(rng) for _ in kinds]
@@ -259,8 +325,12 @@ def reversed_values(joint: AbstractJoint, q: np.ndarray) -> np.ndarray:
 
 def swapped(place: dict[str, Any]) -> dict[str, Any]:
     """A placement with parent and child exchanged."""
-    return {"at": place["child_at"], "rotation": place["child_rotation"],
-            "child_at": place["at"], "child_rotation": place["rotation"]}  # fmt: skip
+    return {
+        "at": place["child_at"],
+        "rotation": place["child_rotation"],
+        "child_at": place["at"],
+        "child_rotation": place["rotation"],
+    }
 
 
 # vehicles ----------------------------------------------------------------------------------------
@@ -271,8 +341,9 @@ def stand(radius: float, axis: Sequence[float]) -> float:
     return radius * math.sqrt(1 - axis[2] ** 2)
 
 
-def random_vehicle(rng: Rng, base: str | None = None, *, acted_on: bool = True,
-                   name: str = "vehicle") -> ax.Mechanism:  # fmt: skip
+def random_vehicle(
+    rng: Rng, base: str | None = None, *, acted_on: bool = True, name: str = "vehicle"
+) -> ax.Mechanism:
     """A chassis on a planar or floating base with an axle or a skate and any steerable wheels.
 
     Its ground is the world's plane at some tilt, or a plate that itself moves.
@@ -309,13 +380,15 @@ def _random_ground(bot: ax.Mechanism, rng: Rng) -> ax.Plane:
         return ax.Plane(normal=tuple(normal), point=random_point(rng))
     plate = random_body(bot, "plate", rng)
     kind = str(rng.choice(["revolute", "prismatic", "universal", "screw"]))
-    bot.add_joint("mount", random_joint(rng, kind), parent=bot.ground, child=plate,
-                  **random_placement(rng))  # fmt: skip
+    bot.add_joint(
+        "mount", random_joint(rng, kind), parent=bot.ground, child=plate, **random_placement(rng)
+    )
     return ax.Plane(normal=tuple(normal), point=random_point(rng), on=plate.name)
 
 
-def _add_wheels(bot: ax.Mechanism, rng: Rng, kind: str, name: str, corner: Sequence[float],
-                plane: ax.Plane) -> None:  # fmt: skip
+def _add_wheels(
+    bot: ax.Mechanism, rng: Rng, kind: str, name: str, corner: Sequence[float], plane: ax.Plane
+) -> None:
     radius, (x, y) = rng.uniform(0.08, 0.15), corner
     lean = float(rng.choice([0.0, rng.uniform(-0.4, 0.4)]))
     heading = rng.uniform(-math.pi, math.pi)
@@ -325,8 +398,13 @@ def _add_wheels(bot: ax.Mechanism, rng: Rng, kind: str, name: str, corner: Seque
     match kind:
         case "axle":
             for side, offset in (("left", 0.3), ("right", -0.3)):
-                bot.add_wheel(f"{name}_{side}", ax.Rolling(radius), at=(0.0, offset, radius),
-                              motor=True, **common)  # fmt: skip
+                bot.add_wheel(
+                    f"{name}_{side}",
+                    ax.Rolling(radius),
+                    at=(0.0, offset, radius),
+                    motor=True,
+                    **common,
+                )
         case "skate":
             bot.add_contact(name, ax.Skate(0.0), body="chassis", axis=(0.0, 1.0, 0.0), ground=plane)
         case "omni":
@@ -335,14 +413,23 @@ def _add_wheels(bot: ax.Mechanism, rng: Rng, kind: str, name: str, corner: Seque
             wheel = ax.Mecanum(radius, roller_angle=rng.uniform(0.3, 2.8))
             bot.add_wheel(name, wheel, at=at, axis=axis, motor=True, **common)
         case "caster":
-            bot.add_caster(name, ax.Rolling(radius), at=(x, y, radius + 0.1), drop=0.1,
-                           trail=rng.uniform(0.05, 0.12), **common)  # fmt: skip
+            bot.add_caster(
+                name,
+                ax.Rolling(radius),
+                at=(x, y, radius + 0.1),
+                drop=0.1,
+                trail=rng.uniform(0.05, 0.12),
+                **common,
+            )
         case "ball":
             bot.add_wheel(name, ax.Ball(radius), at=(x, y, radius), **common)
         case "free":
             side = {"lateral": "free"} if rng.random() < 0.5 else {"longitudinal": "free"}
-            slides = ax.Rolling(radius, **side) if "lateral" in side else ax.Rolling(
-                radius, lateral="free", longitudinal="free")  # fmt: skip
+            slides = (
+                ax.Rolling(radius, **side)
+                if "lateral" in side
+                else ax.Rolling(radius, lateral="free", longitudinal="free")
+            )
             bot.add_wheel(name, slides, at=at, axis=axis, **common)
 
 
@@ -352,9 +439,14 @@ def _add_wheels(bot: ax.Mechanism, rng: Rng, kind: str, name: str, corner: Seque
 def arm(n: int = 7) -> ax.Mechanism:
     """A serial arm with the axes of common seven-axis robots, driven at every joint."""
     rows = [(0.0, math.pi / 2 * (-1) ** i, 0.3 * ((i + 1) % 2), 0.0) for i in range(n)]
-    bodies = [{"mass": 4.0 - 0.4 * i, "com": (0.01 * i, 0.03, -0.05),
-               "inertia": ((0.04, 0.002, 0.001), (0.002, 0.03, 0.003), (0.001, 0.003, 0.02))}
-              for i in range(n)]  # fmt: skip
+    bodies = [
+        {
+            "mass": 4.0 - 0.4 * i,
+            "com": (0.01 * i, 0.03, -0.05),
+            "inertia": ((0.04, 0.002, 0.001), (0.002, 0.03, 0.003), (0.001, 0.003, 0.02)),
+        }
+        for i in range(n)
+    ]
     return ax.chain_from_dh(rows, name=f"arm of {n}", bodies=bodies, motors=True)
 
 
@@ -367,8 +459,9 @@ def chain(n: int) -> ax.Mechanism:
             f"link{i}", mass=1.0, com=(0.1, 0.02, 0.01), inertia=(0.01, 0.02, 0.025)
         )
         at = (0.2, 0.0, 0.0) if i else (0.0, 0.0, 0.0)
-        bot.add_joint(f"joint{i}", ax.Revolute("z" if i % 2 else "y"), parent=parent, child=body,
-                      at=at)  # fmt: skip
+        bot.add_joint(
+            f"joint{i}", ax.Revolute("z" if i % 2 else "y"), parent=parent, child=body, at=at
+        )
         parent = body
     return bot
 
@@ -378,13 +471,23 @@ def four_bar() -> ax.Mechanism:
     bot = ax.Mechanism("four-bar")
     lengths = {"crank": 0.2, "coupler": 0.5, "rocker": 0.4}
     for name, length in lengths.items():
-        bot.add_body(name, mass=length, com=(length / 2, 0, 0),
-                     inertia=(1e-3, length**3 / 12, length**3 / 12))  # fmt: skip
+        bot.add_body(
+            name,
+            mass=length,
+            com=(length / 2, 0, 0),
+            inertia=(1e-3, length**3 / 12, length**3 / 12),
+        )
     bot.add_joint("a", ax.Revolute("y"), parent="ground", child="crank")
     bot.add_joint("b", ax.Revolute("y"), parent="crank", child="coupler", at=(0.2, 0, 0))
     bot.add_joint("d", ax.Revolute("y"), parent="ground", child="rocker", at=(0.5, 0, 0))
-    bot.add_loop("c", ax.Revolute("y"), parent="coupler", child="rocker", at=(0.5, 0, 0),
-                 child_at=(0.4, 0, 0))  # fmt: skip
+    bot.add_loop(
+        "c",
+        ax.Revolute("y"),
+        parent="coupler",
+        child="rocker",
+        at=(0.5, 0, 0),
+        child_at=(0.4, 0, 0),
+    )
     bot.add_motor("crank", "a")
     bot.home(a=-1.0, b=0.7, d=-1.5)
     return bot
@@ -414,8 +517,11 @@ def platform(legs: int = 6) -> ax.Mechanism:
     for k in range(legs):
         foot = _on_circle(0.6, 2 * math.pi * (k // 2) / (legs / 2) + (0.2 if k % 2 else -0.2), 0.0)
         # ends are shifted against the feet: an unshifted platform is singular
-        head = _on_circle(0.4, 2 * math.pi * ((k + 1) // 2) / (legs / 2) - math.pi / 3
-                          + (-0.25 if k % 2 else 0.25), 0.0)  # fmt: skip
+        head = _on_circle(
+            0.4,
+            2 * math.pi * ((k + 1) // 2) / (legs / 2) - math.pi / 3 + (-0.25 if k % 2 else 0.25),
+            0.0,
+        )
         cylinder = bot.add_body(
             f"cylinder{k}", mass=1.5, com=(0, 0, 0.2), inertia=(0.03, 0.03, 0.002)
         )
@@ -425,8 +531,11 @@ def platform(legs: int = 6) -> ax.Mechanism:
         bot.add_loop(f"s{k}", ax.Spherical(), parent=piston, child=plate, child_at=head)
         bot.add_motor(f"p{k}", f"p{k}")
         dx, dy, dz = head[0] - foot[0], head[1] - foot[1], 0.7
-        home |= {f"u{k}.first": math.atan2(-dy, dz), f"p{k}": math.sqrt(dx**2 + dy**2 + dz**2),
-                 f"u{k}.second": math.atan2(dx, math.hypot(dy, dz))}  # fmt: skip
+        home |= {
+            f"u{k}.first": math.atan2(-dy, dz),
+            f"p{k}": math.sqrt(dx**2 + dy**2 + dz**2),
+            f"u{k}.second": math.atan2(dx, math.hypot(dy, dz)),
+        }
     bot.home(home)
     return bot
 
@@ -464,12 +573,19 @@ def balancer() -> ax.Mechanism:
     bot = ax.Mechanism("balancer")
     height = ax.Parameter("height", 0.4)
     radius = ax.Parameter("radius", 0.1)
-    pole = bot.add_body("pole", mass=ax.Parameter("mass", 8.0), com=(0, 0, height),
-                        inertia=(0.5, 0.4, 0.1))  # fmt: skip
+    pole = bot.add_body(
+        "pole", mass=ax.Parameter("mass", 8.0), com=(0, 0, height), inertia=(0.5, 0.4, 0.1)
+    )
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
     for side, y in (("left", 0.2), ("right", -0.2)):
-        bot.add_wheel(side, ax.Rolling(radius), on=pole, at=(0, y, 0), mass=0.5,
-                      motor=ax.Motor(limit=4.0, gear=3.0, rotor_inertia=1e-3))  # fmt: skip
+        bot.add_wheel(
+            side,
+            ax.Rolling(radius),
+            on=pole,
+            at=(0, y, 0),
+            mass=0.5,
+            motor=ax.Motor(limit=4.0, gear=3.0, rotor_inertia=1e-3),
+        )
     bot.home({"base.z": 0.1})
     return bot
 
@@ -493,8 +609,9 @@ def mecanum_base() -> ax.Mechanism:
     bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body)
     for name, x, y in (("rl", -0.3, 0.2), ("rr", -0.3, -0.2), ("fl", 0.3, 0.2), ("fr", 0.3, -0.2)):
         angle = math.pi / 4 * (1 if x * y > 0 else -1)
-        bot.add_wheel(name, ax.Mecanum(0.1, roller_angle=angle), on=body, at=(x, y, 0.1), mass=1.0,
-                      motor=True)  # fmt: skip
+        bot.add_wheel(
+            name, ax.Mecanum(0.1, roller_angle=angle), on=body, at=(x, y, 0.1), mass=1.0, motor=True
+        )
     return bot
 
 
@@ -524,8 +641,9 @@ def caster_robot() -> ax.Mechanism:
     for side, y in (("left", 0.2), ("right", -0.2)):
         bot.add_wheel(side, ax.Rolling(0.1), on=body, at=(0, y, 0.1), mass=0.5, motor=True)
     trail = ax.Parameter("trail", 0.06)
-    bot.add_caster("caster", ax.Rolling(0.05), on=body, at=(0.3, 0, 0.12), drop=0.07, trail=trail,
-                   mass=0.2)  # fmt: skip
+    bot.add_caster(
+        "caster", ax.Rolling(0.05), on=body, at=(0.3, 0, 0.12), drop=0.07, trail=trail, mass=0.2
+    )
     return bot
 
 
@@ -564,12 +682,30 @@ def fixed_wheel() -> ax.Mechanism:
     plate = bot.add_body("plate", mass=4.0, com=(0.1, 0.05, 0), inertia=(0.4, 0.4, 0.7))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=plate)
     under = ax.Plane(normal=(0, 0, 1), point=(0, 0, 0.05), on=plate)
-    bot.add_wheel("drive", ax.Rolling(0.1, lateral="free"), on=bot.ground, at=(0, 0, 0.15),
-                  mass=0.5, motor=True, ground=under)  # fmt: skip
-    bot.add_contact("knob", ax.Ball(0.1, longitudinal="free", lateral="free"), body=bot.ground,
-                    at=(0.4, 0.2, 0.15), ground=under)  # fmt: skip
-    bot.add_contact("edge", ax.Rolling(0.2, lateral="free"), body=bot.ground, at=(-0.4, 0.1, 0.25),
-                    axis=(0.6, 0.8, 0.0), ground=under)  # fmt: skip
+    bot.add_wheel(
+        "drive",
+        ax.Rolling(0.1, lateral="free"),
+        on=bot.ground,
+        at=(0, 0, 0.15),
+        mass=0.5,
+        motor=True,
+        ground=under,
+    )
+    bot.add_contact(
+        "knob",
+        ax.Ball(0.1, longitudinal="free", lateral="free"),
+        body=bot.ground,
+        at=(0.4, 0.2, 0.15),
+        ground=under,
+    )
+    bot.add_contact(
+        "edge",
+        ax.Rolling(0.2, lateral="free"),
+        body=bot.ground,
+        at=(-0.4, 0.1, 0.25),
+        axis=(0.6, 0.8, 0.0),
+        ground=under,
+    )
     return bot
 
 
@@ -578,8 +714,9 @@ def shaken_pendulum() -> ax.Mechanism:
     bot = ax.Mechanism("shaken pendulum")
     depth = ax.Parameter("depth", 0.1)
     cart = bot.add_body("cart", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    bot.add_joint("shake", ax.Prismatic(random_axis(np.random.default_rng(5))), parent=bot.ground,
-                  child=cart)  # fmt: skip
+    bot.add_joint(
+        "shake", ax.Prismatic(random_axis(np.random.default_rng(5))), parent=bot.ground, child=cart
+    )
     parent = cart
     for i, axis in enumerate(("x", "y")):
         rod = bot.add_body(f"rod{i}", mass=1.0, com=(0, 0.02, -0.2), inertia=(0.02, 0.02, 0.001))
@@ -647,15 +784,28 @@ def parametric_arm() -> ax.Mechanism:
     axes = [(0.0, 0.0, 1.0), (0.0, np.cos(lean), np.sin(lean)), (0.0, np.cos(lean), np.sin(lean))]
     for i, axis in enumerate(axes):
         m = ax.Parameter(f"m{i}", 1.0 + i)
-        body = bot.add_body(f"link{i}", mass=m, com=(a / 2, 0.01, 0.02), inertia=ax.Inertia.box(
-            m, (a, 0.1, 0.2)))  # fmt: skip
-        bot.add_joint(f"joint{i}", ax.Revolute(axis), parent=parent, child=body,
-                      at=(a * float(i > 0), 0, 0.1), rotation=(lean * i, 0, a))  # fmt: skip
+        body = bot.add_body(
+            f"link{i}", mass=m, com=(a / 2, 0.01, 0.02), inertia=ax.Inertia.box(m, (a, 0.1, 0.2))
+        )
+        bot.add_joint(
+            f"joint{i}",
+            ax.Revolute(axis),
+            parent=parent,
+            child=body,
+            at=(a * float(i > 0), 0, 0.1),
+            rotation=(lean * i, 0, a),
+        )
         bot.add_motor(f"joint{i}", f"joint{i}", gear=ax.Parameter("gear", 2.0))
         parent = body
     tip = bot.add_body("tip", mass=0.5, com=(0, 0, 0.1), inertia=(0.01, 0.01, 0.01))
-    bot.add_joint("screw", ax.Screw("x", pitch=ax.Parameter("pitch", 0.05)), parent=parent,
-                  child=tip, at=(a, 0, 0), child_rotation=(0, lean, 0))  # fmt: skip
+    bot.add_joint(
+        "screw",
+        ax.Screw("x", pitch=ax.Parameter("pitch", 0.05)),
+        parent=parent,
+        child=tip,
+        at=(a, 0, 0),
+        child_rotation=(0, lean, 0),
+    )
     bot.add_spring("coil", "screw", stiffness=ax.Parameter("k", 5.0), rest=lean)
     return bot
 
@@ -667,16 +817,41 @@ def parametric_vehicle() -> ax.Mechanism:
     lean, x = ax.Parameter("lean", 0.3), ax.Parameter("x", 0.3)
     slope = ax.Plane(normal=(np.sin(tilt), 0.0, np.cos(tilt)), point=(0, 0, x))
     body = bot.add_body("body", mass=9.0, com=(0.05, 0.02, 0.1), inertia=(0.3, 0.4, 0.5))
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, x),
-                  rotation=(0, tilt, 0))  # fmt: skip
+    bot.add_joint(
+        "base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, x), rotation=(0, tilt, 0)
+    )
     axis = (0.0, np.cos(lean), np.sin(lean))
-    bot.add_wheel("leaning", ax.Omni(r), on=body, at=(x, 0, r * np.cos(lean)), axis=axis, mass=0.5,
-                  ground=slope, motor=True)  # fmt: skip
-    bot.add_wheel("rollers", ax.Mecanum(r, roller_angle=roll), on=body, at=(-x, 0.2, r), mass=0.5,
-                  ground=slope, motor=True)  # fmt: skip
-    bot.add_caster("caster", ax.Rolling(r), on=body, at=(0, -x, r + 0.1), drop=0.1, trail=r / 2,
-                   mass=0.5, ground=slope, bracket_mass=0.1,
-                   bracket_inertia=(0.01, 0.01, 0.01))  # fmt: skip
+    bot.add_wheel(
+        "leaning",
+        ax.Omni(r),
+        on=body,
+        at=(x, 0, r * np.cos(lean)),
+        axis=axis,
+        mass=0.5,
+        ground=slope,
+        motor=True,
+    )
+    bot.add_wheel(
+        "rollers",
+        ax.Mecanum(r, roller_angle=roll),
+        on=body,
+        at=(-x, 0.2, r),
+        mass=0.5,
+        ground=slope,
+        motor=True,
+    )
+    bot.add_caster(
+        "caster",
+        ax.Rolling(r),
+        on=body,
+        at=(0, -x, r + 0.1),
+        drop=0.1,
+        trail=r / 2,
+        mass=0.5,
+        ground=slope,
+        bracket_mass=0.1,
+        bracket_inertia=(0.01, 0.01, 0.01),
+    )
     bot.add_spring("tether", "base.x", stiffness=ax.Parameter("k", 20.0), rest=0.1)
     bot.add_spring("vane", "base.yaw", stiffness=3.0, rest=tilt)
     bot.add_damper("drag", "base.surge", coefficient=2.0)
@@ -690,14 +865,21 @@ def parametric_loop() -> ax.Mechanism:
     bot.add_body("crank", mass=1.0, com=(a / 2, 0, 0), inertia=(0.01, 0.02, 0.02))
     bot.add_body("slider", mass=2.0, com=(0.02, 0, 0.01), inertia=(0.02, 0.02, 0.02))
     bot.add_body("rod", mass=b, com=(b / 2, 0, 0), inertia=ax.Inertia.box(b, (b, 0.05, 0.02)))
-    bot.add_joint("turn", ax.Revolute((0.0, np.cos(lean), np.sin(lean))), parent="ground",
-                  child="crank")  # fmt: skip
+    bot.add_joint(
+        "turn", ax.Revolute((0.0, np.cos(lean), np.sin(lean))), parent="ground", child="crank"
+    )
     bot.add_joint(
         "slide", ax.Cylindrical("x"), parent="ground", child="slider", rotation=(0, lean, 0)
     )
     bot.add_joint("ball", ax.Spherical(), parent="crank", child="rod", at=(a, 0, 0))
-    bot.add_loop("wrist", ax.Universal((0.0, np.cos(lean), np.sin(lean)), "x"), parent="slider",
-                 child="rod", child_at=(b, 0, 0), rotation=(0, 0, lean))  # fmt: skip
+    bot.add_loop(
+        "wrist",
+        ax.Universal((0.0, np.cos(lean), np.sin(lean)), "x"),
+        parent="slider",
+        child="rod",
+        child_at=(b, 0, 0),
+        rotation=(0, 0, lean),
+    )
     bot.add_motor("turn", "turn", gear=ax.Parameter("gear", 2.0))
     bot.home({"turn": -1.0, "slide.slide": 0.7, "ball.qw": 0.87, "ball.qy": 0.5})
     return bot
@@ -707,16 +889,24 @@ def on_a_plinth() -> ax.Mechanism:
     """A heavy plinth welded to the world that carries, closes, springs and is rolled upon."""
     bot = ax.Mechanism("on a plinth")
     plinth = bot.add_body("plinth", mass=50.0, com=(0, 0, 0.2), inertia=(1.0, 1.0, 1.0))
-    bot.add_joint("weld", ax.Fixed(), parent=bot.ground, child=plinth, at=(0.1, 0.2, 0.3),
-                  rotation=(0.2, -0.1, 0.5))  # fmt: skip
+    bot.add_joint(
+        "weld",
+        ax.Fixed(),
+        parent=bot.ground,
+        child=plinth,
+        at=(0.1, 0.2, 0.3),
+        rotation=(0.2, -0.1, 0.5),
+    )
     rod = bot.add_body("rod", mass=1.0, com=(0.2, 0, 0), inertia=(0.001, 0.02, 0.02))
     bot.add_joint("hinge", ax.Universal("y", "z"), parent=plinth, child=rod, at=(0, 0, 0.5))
     ball = bot.add_body("ball", mass=1.0, com=(0.01, 0, 0.02), inertia=(0.01, 0.012, 0.013))
-    bot.add_joint("socket", ax.Spherical(), parent=rod, child=ball, at=(0.4, 0, 0),
-                  child_at=(0.0, 0.02, 0.01))  # fmt: skip
+    bot.add_joint(
+        "socket", ax.Spherical(), parent=rod, child=ball, at=(0.4, 0, 0), child_at=(0.0, 0.02, 0.01)
+    )
     bot.add_contact("skin", ax.Ball(0.1), body=ball, ground=ax.Plane(point=(0, 0, 0.3), on=plinth))
-    bot.add_spring("strut", parent=plinth, child=ball, at=(0.5, 0, 1.0), stiffness=7.0, rest=0.2,
-                   damping=0.5)  # fmt: skip
+    bot.add_spring(
+        "strut", parent=plinth, child=ball, at=(0.5, 0, 1.0), stiffness=7.0, rest=0.2, damping=0.5
+    )
     bot.add_wrench("nothing", plinth)
     bot.add_wrench("push", rod, frame="body")
     bot.home({"hinge.first": 0.2})
@@ -731,26 +921,49 @@ def double_spin() -> ax.Mechanism:
     hub = bot.add_body("hub", mass=0.5, com=(0.01, 0, 0.02), inertia=(0.004, 0.005, 0.004))
     bot.add_joint("axle", ax.Revolute("-y"), parent=body, child=hub, at=(0, 0.3, 0))
     bot.add_wheel("left", ax.Rolling(0.1), on=hub, axis="y", at=(0, 0.05, 0), mass=0.5, motor=True)
-    bot.add_wheel("right", ax.Rolling(0.1), on=body, axis="-y", at=(0, -0.3, 0), mass=0.5,
-                  motor=ax.Motor(gear=-2.0, rotor_inertia=1e-3))  # fmt: skip
+    bot.add_wheel(
+        "right",
+        ax.Rolling(0.1),
+        on=body,
+        axis="-y",
+        at=(0, -0.3, 0),
+        mass=0.5,
+        motor=ax.Motor(gear=-2.0, rotor_inertia=1e-3),
+    )
     bot.prescribe("axle", lambda t: 0.5 * np.sin(2.0 * t))
     bot.home({"base.z": 0.1})
     return bot
 
 
 NAMED: dict[str, Build] = {
-    "all_joints_tree": all_joints_tree, "arm": arm, "parametric_arm": parametric_arm,
-    "four_bar": four_bar, "massless_coupler": massless_coupler, "platform": platform,
+    "all_joints_tree": all_joints_tree,
+    "arm": arm,
+    "parametric_arm": parametric_arm,
+    "four_bar": four_bar,
+    "massless_coupler": massless_coupler,
+    "platform": platform,
     "rolling_disk": rolling_disk,
-    "rolling_ball": rolling_ball, "balancer": balancer, "car": car, "mecanum_base": mecanum_base,
-    "disk_on_plate": disk_on_plate, "caster_robot": caster_robot, "snakeboard": snakeboard,
-    "ballbot": ballbot, "fixed_wheel": fixed_wheel, "shaken_pendulum": shaken_pendulum,
-    "driven_five_bar": driven_five_bar, "steered_plate": steered_plate,
-    "prescribed_yaw": prescribed_yaw, "parametric_vehicle": parametric_vehicle,
-    "parametric_loop": parametric_loop, "on_a_plinth": on_a_plinth, "double_spin": double_spin,
-    "coupled_tree": coupled_tree, "geared_five_bar": geared_five_bar,
+    "rolling_ball": rolling_ball,
+    "balancer": balancer,
+    "car": car,
+    "mecanum_base": mecanum_base,
+    "disk_on_plate": disk_on_plate,
+    "caster_robot": caster_robot,
+    "snakeboard": snakeboard,
+    "ballbot": ballbot,
+    "fixed_wheel": fixed_wheel,
+    "shaken_pendulum": shaken_pendulum,
+    "driven_five_bar": driven_five_bar,
+    "steered_plate": steered_plate,
+    "prescribed_yaw": prescribed_yaw,
+    "parametric_vehicle": parametric_vehicle,
+    "parametric_loop": parametric_loop,
+    "on_a_plinth": on_a_plinth,
+    "double_spin": double_spin,
+    "coupled_tree": coupled_tree,
+    "geared_five_bar": geared_five_bar,
     "differential_car": differential_car,
-}  # fmt: skip
+}
 
 
 def _seeded(make: Callable[..., ax.Mechanism], seed: int, *more: Any) -> Build:

@@ -25,11 +25,16 @@ AGREEMENT = {"float64": 1e-9, "float32": 1e-3}  # relative to the largest result
 RUNS_AGREE = {"float64": 1e-6, "float32": 2e-2}  # steps pile differences up
 MILLION = 2**20
 OUTPUTS: dict[str, dict[str, Any]] = {
-    "caster_robot": {"turn": ("max", "phi"), "far": ("last", "C.x"), "error": ("largest", "error"),
-                     "effort": ("integral", "kinetic"), "back": ("crossing", "theta3_dot")},
+    "caster_robot": {
+        "turn": ("max", "phi"),
+        "far": ("last", "C.x"),
+        "error": ("largest", "error"),
+        "effort": ("integral", "kinetic"),
+        "back": ("crossing", "theta3_dot"),
+    },
     "four_bar": {"turn": ("max", "theta3"), "error": ("largest", "error")},
     "rolling_disk": {"turn": ("max", "base.roll"), "error": ("largest", "error")},
-}  # fmt: skip
+}
 METHODS = ("rk4", "dopri5", "radau9", "rodas5p")
 
 
@@ -111,8 +116,15 @@ def check_runs(folder: Path, name: str) -> None:
     start, columns = (data["q"], data["nu"]), [str(c) for c in data["columns"]]
     for method, precision in (*((m, "float64") for m in METHODS), ("rk4", "float32")):
         began = time.perf_counter()
-        run = ax.simulate(model, 0.5, start=start, method=method, save_every=0.1, target="cuda",
-                          precision=precision)  # fmt: skip
+        run = ax.simulate(
+            model,
+            0.5,
+            start=start,
+            method=method,
+            save_every=0.1,
+            target="cuda",
+            precision=precision,
+        )
         seconds = time.perf_counter() - began
         values = run[columns].values
         if precision == "float64":  # runs that stop do so at the same sample
@@ -121,8 +133,9 @@ def check_runs(folder: Path, name: str) -> None:
         what = f"{name}, simulate, {method}, {precision} ({seconds:.1f} s, {run.status})"
         told(what, difference, RUNS_AGREE[precision])
     for precision in AGREEMENT:
-        made = ax.sweep(model, 0.5, start=start, outputs=OUTPUTS[name], target="cuda",
-                        precision=precision)  # fmt: skip
+        made = ax.sweep(
+            model, 0.5, start=start, outputs=OUTPUTS[name], target="cuda", precision=precision
+        )
         for key, values in made.items():
             if precision == "float32" and key in ("error", "back"):
                 continue  # rounding itself, and zeros that are only touched
@@ -139,10 +152,14 @@ def check_a_million(folder: Path) -> None:
         side = round(count**0.5)
         began = time.perf_counter()
         made = ax.sweep(
-            model, 1.0, start={"theta1_dot": np.linspace(-1, 1, side)},
-            parameters={"mp": np.linspace(5, 25, side)}, step=1e-3,
-            outputs=OUTPUTS["caster_robot"], target=target,
-        )  # fmt: skip
+            model,
+            1.0,
+            start={"theta1_dot": np.linspace(-1, 1, side)},
+            parameters={"mp": np.linspace(5, 25, side)},
+            step=1e-3,
+            outputs=OUTPUTS["caster_robot"],
+            target=target,
+        )
         seconds = time.perf_counter() - began
         assert made.finished.all()
         rate = count * 1000 / made.info["seconds"]

@@ -92,9 +92,12 @@ def measure_map(folder: Path, name: str, precision: str) -> list[dict[str, Any]]
         assert error < AGREEMENT[precision], f"{name}: error {error}"
         seconds = timed(launch)
         numbers = sum(a.shape[1] for a in given.values()) + out.shape[1]
-        row = {"ns a sample": seconds / batch * 1e9, "evaluations/s": batch / seconds,
-               "GFLOP/s": int(data["operations"]) * batch / seconds / 1e9,
-               "GB/s": kernel.dtype.itemsize * numbers * batch / seconds / 1e9}  # fmt: skip
+        row = {
+            "ns a sample": seconds / batch * 1e9,
+            "evaluations/s": batch / seconds,
+            "GFLOP/s": int(data["operations"]) * batch / seconds / 1e9,
+            "GB/s": kernel.dtype.itemsize * numbers * batch / seconds / 1e9,
+        }
         rows.append(described(kernel, name, precision, batch) | row | {"error": error})
     return rows
 
@@ -132,8 +135,11 @@ def rollout_rows(
         assert error < RUNS_AGREE[precision], f"{name}: error {error}"
         seconds = timed(launch, repeats=3, before=again)
         rate = batch * steps / seconds
-        row = {"ns a step": 1e9 / rate, "steps/s": rate,
-               "GFLOP/s": int(data["operations"]) * rate / 1e9}  # fmt: skip
+        row = {
+            "ns a step": 1e9 / rate,
+            "steps/s": rate,
+            "GFLOP/s": int(data["operations"]) * rate / 1e9,
+        }
         rows.append(described(kernel, f"{name}_rk4", precision, batch) | row | {"error": error})
     return rows
 
@@ -141,9 +147,15 @@ def rollout_rows(
 def described(kernel: GpuKernel, name: str, precision: str, batch: int) -> dict[str, Any]:
     """What a row says of its kernel."""
     blocks, threads = kernel.geometry(batch)
-    return {"kernel": name, "precision": precision, "batch": batch, "blocks": blocks,
-            "threads": threads, "registers": kernel.registers,
-            "spilled bytes": kernel.spilled_bytes}  # fmt: skip
+    return {
+        "kernel": name,
+        "precision": precision,
+        "batch": batch,
+        "blocks": blocks,
+        "threads": threads,
+        "registers": kernel.registers,
+        "spilled bytes": kernel.spilled_bytes,
+    }
 
 
 def main() -> None:
@@ -159,8 +171,12 @@ def main() -> None:
             print(*(_line(row) for row in made), sep="\n", flush=True)
             rows += made
     properties = cp.cuda.runtime.getDeviceProperties(0)
-    about = {"gpu": properties["name"].decode(), "cupy": cp.__version__,
-             "driver": cp.cuda.runtime.driverGetVersion(), "ceilings": best}  # fmt: skip
+    about = {
+        "gpu": properties["name"].decode(),
+        "cupy": cp.__version__,
+        "driver": cp.cuda.runtime.driverGetVersion(),
+        "ceilings": best,
+    }
     target.write_text(json.dumps({**about, "rows": rows}, indent=1))
 
 

@@ -25,11 +25,16 @@ CAPABILITY = "9.0"
 PRECISIONS = {"float64": "", "float32": "_single"}
 # Mechanisms of the gallery that are simulated and swept whole, and what is kept of their sweeps.
 WHOLE = {
-    "caster_robot": {"turn": ("max", "phi"), "far": ("last", "C.x"), "error": ("largest", "error"),
-                     "effort": ("integral", "kinetic"), "back": ("crossing", "theta3_dot")},
+    "caster_robot": {
+        "turn": ("max", "phi"),
+        "far": ("last", "C.x"),
+        "error": ("largest", "error"),
+        "effort": ("integral", "kinetic"),
+        "back": ("crossing", "theta3_dot"),
+    },
     "four_bar": {"turn": ("max", "theta3"), "error": ("largest", "error")},
     "rolling_disk": {"turn": ("max", "base.roll"), "error": ("largest", "error")},
-}  # fmt: skip
+}
 METHODS = ("rk4", "dopri5", "radau9", "rodas5p")
 
 
@@ -37,26 +42,42 @@ def prepare_map(folder: Path, name: str, equations: ax.Equations) -> None:
     """Direct dynamics at random states, and what the CPU gives."""
     model = equations.compile(parameters="fixed")
     for precision, ending in PRECISIONS.items():
-        model.export(folder / f"{name}{ending}.ptx", ["forward_dynamics"], capability=CAPABILITY,
-                     precision=precision)  # fmt: skip
+        model.export(
+            folder / f"{name}{ending}.ptx",
+            ["forward_dynamics"],
+            capability=CAPABILITY,
+            precision=precision,
+        )
     rng = np.random.default_rng(0)
     q = np.array(equations.system.samples)[
         rng.integers(len(equations.system.samples), size=SAMPLES)
     ]
-    given = {"q": q, "nu": rng.normal(size=(SAMPLES, len(model.independent))),
-             "u": rng.normal(size=(SAMPLES, len(model.inputs)))}  # fmt: skip
+    given = {
+        "q": q,
+        "nu": rng.normal(size=(SAMPLES, len(model.independent))),
+        "u": rng.normal(size=(SAMPLES, len(model.inputs))),
+    }
     model.save(folder / f"{name}.axm", ["forward_dynamics"])
     operations = model.tape("forward_dynamics").n_operations
-    np.savez(folder / f"{name}.npz", **given, expected=model.forward_dynamics(**given),
-             operations=operations)  # fmt: skip
+    np.savez(
+        folder / f"{name}.npz",
+        **given,
+        expected=model.forward_dynamics(**given),
+        operations=operations,
+    )
 
 
 def prepare_rollout(folder: Path, name: str, equations: ax.Equations) -> None:
     """Fixed steps from random starts, and where the CPU ends."""
     model = equations.compile(parameters="fixed")
     for precision, ending in PRECISIONS.items():
-        model.export(folder / f"{name}_rk4{ending}.ptx", [], rollout="rk4", capability=CAPABILITY,
-                     precision=precision)  # fmt: skip
+        model.export(
+            folder / f"{name}_rk4{ending}.ptx",
+            [],
+            rollout="rk4",
+            capability=CAPABILITY,
+            precision=precision,
+        )
     program = rollout_program(model, "rk4", None)
     rng = np.random.default_rng(0)
     q = np.repeat(model.home[np.newaxis], SAMPLES, axis=0)
@@ -65,8 +86,15 @@ def prepare_rollout(folder: Path, name: str, equations: ax.Equations) -> None:
     start = {key: value.copy() for key, value in buffers.items()}
     width = program.tables["out"]
     Rollout(program)(buffers, {"out": np.zeros((SAMPLES, 1, width))}, budget=2**62)
-    np.savez(folder / f"{name}_rk4.npz", expected_q=buffers["q"], expected_nu=buffers["nu"],
-             operations=operations_a_step(program), n_k=width, steps=STEPS, **start)  # fmt: skip
+    np.savez(
+        folder / f"{name}_rk4.npz",
+        expected_q=buffers["q"],
+        expected_nu=buffers["nu"],
+        operations=operations_a_step(program),
+        n_k=width,
+        steps=STEPS,
+        **start,
+    )
 
 
 def operations_a_step(program: Program) -> int:
@@ -80,8 +108,13 @@ def rollout_buffers(sizes: dict[str, int], q: np.ndarray, nu: np.ndarray) -> dic
     """Start of runs that save nothing but their end."""
     runs = len(q)
     own = {"q": q, "nu": nu, "w": np.zeros((runs, 2))}
-    shared = {"h": STEP, "n_steps": STEPS, "save_steps": STEPS, "t_end": STEPS * STEP,
-              "least_pivot": 0.0}  # fmt: skip
+    shared = {
+        "h": STEP,
+        "n_steps": STEPS,
+        "save_steps": STEPS,
+        "t_end": STEPS * STEP,
+        "least_pivot": 0.0,
+    }
     buffers: dict[str, np.ndarray] = {}
     for name, size in sizes.items():
         if name in own:
@@ -112,8 +145,12 @@ def prepare_runs(folder: Path, name: str) -> None:
         run = ax.simulate(model, 0.5, start=(q, nu), method=method, save_every=0.1)
         known[method] = run[columns].values
     made = ax.sweep(model, 0.5, start=(q, nu), outputs=WHOLE[name])
-    np.savez(folder / f"whole_{name}.npz", **known, columns=columns,
-             **{f"sweep.{key}": values for key, values in made.items()})  # fmt: skip
+    np.savez(
+        folder / f"whole_{name}.npz",
+        **known,
+        columns=columns,
+        **{f"sweep.{key}": values for key, values in made.items()},
+    )
 
 
 def main() -> None:
@@ -123,8 +160,12 @@ def main() -> None:
     arm, pendulum = mechanisms.arm().derive(), mechanisms.wheeled_pendulum().derive()
     caster = mechanisms.caster_robot().derive()
     platform = mechanisms.platform(6).derive(independent=mechanisms.platform_twist())
-    for name, equations in {"arm": arm, "platform": platform, "pendulum": pendulum,
-                            "caster": caster}.items():  # fmt: skip
+    for name, equations in {
+        "arm": arm,
+        "platform": platform,
+        "pendulum": pendulum,
+        "caster": caster,
+    }.items():
         prepare_map(folder, name, equations)
     for name, equations in {"arm": arm, "pendulum": pendulum, "caster": caster}.items():
         prepare_rollout(folder, name, equations)

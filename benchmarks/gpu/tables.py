@@ -6,19 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Table = Callable[[Sequence[str], Any], str]
-WORDS = {"arm": "7-dof arm, direct dynamics", "platform": "6-UPS, direct dynamics",
-         "pendulum": "wheeled pendulum, direct dynamics", "caster": "caster robot, direct dynamics",
-         "pendulum_rk4": "wheeled pendulum, RK4 steps", "caster_rk4": "caster robot, RK4 steps",
-         "arm_rk4": "7-dof arm, RK4 steps"}  # fmt: skip
+WORDS = {
+    "arm": "7-dof arm, direct dynamics",
+    "platform": "6-UPS, direct dynamics",
+    "pendulum": "wheeled pendulum, direct dynamics",
+    "caster": "caster robot, direct dynamics",
+    "pendulum_rk4": "wheeled pendulum, RK4 steps",
+    "caster_rk4": "caster robot, RK4 steps",
+    "arm_rk4": "7-dof arm, RK4 steps",
+}
 
 
 def conditions(found: dict[str, Any]) -> str:
     """Where, when, and what the chip can do."""
     top = found["ceilings"]
-    return (f"{found['date']}, commit `{found['commit']}`, {found['gpu']}, CuPy {found['cupy']}. "
-            f"Measured ceilings: {top['float64 GFLOP/s']:.3g} GFLOP/s in float64, "
-            f"{top['float32 GFLOP/s']:.3g} in float32 (fused multiply-adds, two operations each), "
-            f"{top['GB/s']:.3g} GB/s.")  # fmt: skip
+    return (
+        f"{found['date']}, commit `{found['commit']}`, {found['gpu']}, CuPy {found['cupy']}. "
+        f"Measured ceilings: {top['float64 GFLOP/s']:.3g} GFLOP/s in float64, "
+        f"{top['float32 GFLOP/s']:.3g} in float32 (fused multiply-adds, two operations each), "
+        f"{top['GB/s']:.3g} GB/s."
+    )
 
 
 def kernels(found: dict[str, Any], table: Table) -> str:
@@ -26,13 +33,31 @@ def kernels(found: dict[str, Any], table: Table) -> str:
     rows = []
     for (kernel, precision), row in fastest(found).items():
         flops = found["ceilings"][f"{precision} GFLOP/s"]
-        rows.append((
-            WORDS[kernel], precision, f"{rate(row):.3g}", f"2^{row['batch'].bit_length() - 1}",
-            f"{100 * row['GFLOP/s'] / flops:.0f} %", str(row["registers"]),
-            str(row["spilled bytes"]), f"{row['error']:.0e}",
-        ))  # fmt: skip
-    return table(("kernel", "precision", "a second", "batch", "of the FLOP ceiling", "registers",
-                  "bytes spilled", "error"), rows)  # fmt: skip
+        rows.append(
+            (
+                WORDS[kernel],
+                precision,
+                f"{rate(row):.3g}",
+                f"2^{row['batch'].bit_length() - 1}",
+                f"{100 * row['GFLOP/s'] / flops:.0f} %",
+                str(row["registers"]),
+                str(row["spilled bytes"]),
+                f"{row['error']:.0e}",
+            )
+        )
+    return table(
+        (
+            "kernel",
+            "precision",
+            "a second",
+            "batch",
+            "of the FLOP ceiling",
+            "registers",
+            "bytes spilled",
+            "error",
+        ),
+        rows,
+    )
 
 
 def fastest(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -65,6 +90,7 @@ def peers(found: dict[str, Any], peers: dict[str, Any], table: Table) -> str:
     for (peer, what, precision), row in best.items():
         mine = ours[kernel.get(what, "pendulum_rk4")]
         batch = f"2^{row['batch'].bit_length() - 1}"
-        rows.append((f"{peer}, {what}", precision, f"{row['rate']:.3g}", batch,
-                     f"{mine / row['rate']:.3g}"))  # fmt: skip
+        rows.append(
+            (f"{peer}, {what}", precision, f"{row['rate']:.3g}", batch, f"{mine / row['rate']:.3g}")
+        )
     return table(("peer", "precision", "a second", "batch", "Axode, float64, times faster"), rows)

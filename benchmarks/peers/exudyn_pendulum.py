@@ -43,22 +43,33 @@ def exudyn_run(seconds: float) -> tuple[float, float]:
     )
     pole = system.CreateRigidBody(
         inertia=RigidBodyInertia(mass=POLE["mass"], com=com, inertiaTensor=about_axle),
-        referencePosition=[0, 0, radius], referenceRotationMatrix=RotationMatrixY(LEAN),
-        initialVelocity=[SURGE, 0, 0], gravity=weight,
-    )  # fmt: skip
+        referencePosition=[0, 0, radius],
+        referenceRotationMatrix=RotationMatrixY(LEAN),
+        initialVelocity=[SURGE, 0, 0],
+        gravity=weight,
+    )
     across, spin = mass * radius**2 / 4, mass * radius**2 / 2
     for y, rows in ((TRACK / 2, [1, 1, 1]), (-TRACK / 2, [0, 1, 1])):
         wheel = system.CreateRigidBody(
-            inertia=RigidBodyInertia(mass=mass, com=[0, 0, 0],
-                                     inertiaTensor=np.diag([across, spin, across])),
-            referencePosition=[0, y, radius], initialVelocity=[SURGE, 0, 0],
-            initialAngularVelocity=[0, SURGE / radius, 0], gravity=weight,
-        )  # fmt: skip
+            inertia=RigidBodyInertia(
+                mass=mass, com=[0, 0, 0], inertiaTensor=np.diag([across, spin, across])
+            ),
+            referencePosition=[0, y, radius],
+            initialVelocity=[SURGE, 0, 0],
+            initialAngularVelocity=[0, SURGE / radius, 0],
+            gravity=weight,
+        )
         hub = system.AddMarker(MarkerBodyRigid(bodyNumber=pole, localPosition=[0, y, 0]))
         rim = system.AddMarker(MarkerBodyRigid(bodyNumber=wheel))
         system.AddObject(GenericJoint(markerNumbers=[hub, rim], constrainedAxes=[1, 1, 1, 1, 0, 1]))
-        system.AddObject(ObjectJointRollingDisc(markerNumbers=[world, rim], constrainedAxes=rows,
-                                                discRadius=radius, discAxis=[0, 1, 0]))  # fmt: skip
+        system.AddObject(
+            ObjectJointRollingDisc(
+                markerNumbers=[world, rim],
+                constrainedAxes=rows,
+                discRadius=radius,
+                discAxis=[0, 1, 0],
+            )
+        )
     system.Assemble()
     settings, steps = exu.SimulationSettings(), round(seconds / STEP)
     settings.timeIntegration.endTime = seconds

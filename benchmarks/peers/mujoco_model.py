@@ -73,8 +73,9 @@ class MujocoPeer:
 
 def _document(mechanism: ax.Mechanism) -> ElementTree.Element:
     root = ElementTree.Element("mujoco")
-    ElementTree.SubElement(root, "compiler", angle="radian", autolimits="false",
-                           inertiafromgeom="false")  # fmt: skip
+    ElementTree.SubElement(
+        root, "compiler", angle="radian", autolimits="false", inertiafromgeom="false"
+    )
     option = ElementTree.SubElement(root, "option", gravity=text(_numbers(mechanism.gravity)))
     ElementTree.SubElement(option, "flag", contact="disable")
     elements = {mechanism.ground.name: ElementTree.SubElement(root, "worldbody")}
@@ -86,17 +87,23 @@ def _document(mechanism: ax.Mechanism) -> ElementTree.Element:
         quaternion = np.zeros(4)
         mujoco.mju_mat2Quat(quaternion, R.ravel())
         element = ElementTree.SubElement(
-            elements[connection.parent], "body", name=connection.child,
-            pos=text(_numbers(connection.at) - R @ child_at), quat=text(quaternion),
-        )  # fmt: skip
+            elements[connection.parent],
+            "body",
+            name=connection.child,
+            pos=text(_numbers(connection.at) - R @ child_at),
+            quat=text(quaternion),
+        )
         for kind, axis in _joints(connection.joint):
             more = {} if kind == "free" else {"axis": text(R_child @ axis), "pos": text(child_at)}
             ElementTree.SubElement(element, "joint", type=kind, **more)
         body = bodies[connection.child]
         ElementTree.SubElement(
-            element, "inertial", mass=repr(numeric(body.mass)), pos=text(_numbers(body.com)),
+            element,
+            "inertial",
+            mass=repr(numeric(body.mass)),
+            pos=text(_numbers(body.com)),
             fullinertia=text([numeric(entry) for entry in body.inertia.entries]),
-        )  # fmt: skip
+        )
         elements[connection.child] = element
     _add_loops(mechanism, root, elements)
     return root
@@ -113,10 +120,12 @@ def _add_loops(
             raise NotImplementedError("only spherical loops are handed to MuJoCo")
         ends = ((loop.parent, loop.at, "one"), (loop.child, loop.child_at, "other"))
         for body, at, which in ends:
-            ElementTree.SubElement(elements[body], "site", name=f"{loop.name}.{which}",
-                                   pos=text(_numbers(at)))  # fmt: skip
-        ElementTree.SubElement(equality, "connect", site1=f"{loop.name}.one",
-                               site2=f"{loop.name}.other")  # fmt: skip
+            ElementTree.SubElement(
+                elements[body], "site", name=f"{loop.name}.{which}", pos=text(_numbers(at))
+            )
+        ElementTree.SubElement(
+            equality, "connect", site1=f"{loop.name}.one", site2=f"{loop.name}.other"
+        )
 
 
 def _joints(joint: object) -> list[tuple[str, np.ndarray]]:

@@ -66,8 +66,9 @@ class PinocchioPeer:
         if not self.loops:
             return self.back(pin.aba(self.model, self.data, q, v, force)), np.zeros((0, 3))
         settings = pin.ProximalSettings(*self._proximal)
-        v_dot = pin.constraintDynamics(self.model, self.data, q, v, force, self.loops,
-                                       self._loop_data, settings)  # fmt: skip
+        v_dot = pin.constraintDynamics(
+            self.model, self.data, q, v, force, self.loops, self._loop_data, settings
+        )
         forces = [data.contact_force.linear.copy() for data in self._loop_data]
         return self.back(v_dot.copy()), np.array(forces)
 
@@ -106,8 +107,10 @@ def joint_model(joint: object) -> pin.JointModel:
         ax.Revolute: {"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ},
         ax.Prismatic: {"x": pin.JointModelPX, "y": pin.JointModelPY, "z": pin.JointModelPZ},
     }
-    general = {ax.Revolute: pin.JointModelRevoluteUnaligned,
-               ax.Prismatic: pin.JointModelPrismaticUnaligned}  # fmt: skip
+    general = {
+        ax.Revolute: pin.JointModelRevoluteUnaligned,
+        ax.Prismatic: pin.JointModelPrismaticUnaligned,
+    }
     if type(joint) not in general:
         raise NotImplementedError(f"no Pinocchio joint for {type(joint).__name__}")
     axis = _numbers(joint.axis)
@@ -133,11 +136,14 @@ def _point_loop(
     if not isinstance(loop.joint, ax.Spherical):
         raise NotImplementedError("only spherical loops are handed to Pinocchio")
     return pin.RigidConstraintModel(
-        pin.ContactType.CONTACT_3D, model,
-        joint_of[loop.parent], pose_of[loop.parent] * _at(loop),
-        joint_of[loop.child], pose_of[loop.child] * _in_child(loop),
+        pin.ContactType.CONTACT_3D,
+        model,
+        joint_of[loop.parent],
+        pose_of[loop.parent] * _at(loop),
+        joint_of[loop.child],
+        pose_of[loop.child] * _in_child(loop),
         pin.ReferenceFrame.LOCAL,
-    )  # fmt: skip
+    )
 
 
 def _numbers(v: object) -> np.ndarray:

@@ -35,15 +35,20 @@ def on_files(files, config):
 
 
 def _index() -> str:
-    cells = [f'<a class="card" href="{name}.html"><img src="{name}.png" alt="{words}" '
-             f'loading="lazy"><span>{name}</span><small>{words}</small></a>'
-             for name, words in gallery.NAMES.items()]  # fmt: skip
+    cells = [
+        f'<a class="card" href="{name}.html"><img src="{name}.png" alt="{words}" '
+        f'loading="lazy"><span>{name}</span><small>{words}</small></a>'
+        for name, words in gallery.NAMES.items()
+    ]
     lines = [
-        "# Gallery", "",
+        "# Gallery",
+        "",
         "Mechanisms that come with Axode, those of the five sources first. Each page was made by "
-        "running it: the picture, what the mobility analysis says, and the equations.", "",
-        f'<div class="cards">{"".join(cells)}</div>', "",
-    ]  # fmt: skip
+        "running it: the picture, what the mobility analysis says, and the equations.",
+        "",
+        f'<div class="cards">{"".join(cells)}</div>',
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -53,15 +58,36 @@ def _page(name: str) -> tuple[str, bytes]:
     equations = mechanism.derive()
     model = equations.compile()
     lines = [
-        f"# {name}", "", f"![{gallery.NAMES[name]}]({name}.png)", "",
-        *_described(inspect.getdoc(function) or ""), "",
-        "```sh", f"axode view {name} --drive", f"axode simulate {name} --time 5",
-        f"axode report {name}", "```", "",
-        "```python", "import axode as ax", "",
+        f"# {name}",
+        "",
+        f"![{gallery.NAMES[name]}]({name}.png)",
+        "",
+        *_described(inspect.getdoc(function) or ""),
+        "",
+        "```sh",
+        f"axode view {name} --drive",
+        f"axode simulate {name} --time 5",
+        f"axode report {name}",
+        "```",
+        "",
+        "```python",
+        "import axode as ax",
+        "",
         f'model = ax.gallery.build("{name}").derive().compile()',
-        "```", "", "## Mobility", "", "```text", str(equations.mobility), "```", "",
-        "## Equations", "", *_equations(equations), "", *_parameters(equations),
-    ]  # fmt: skip
+        "```",
+        "",
+        "## Mobility",
+        "",
+        "```text",
+        str(equations.mobility),
+        "```",
+        "",
+        "## Equations",
+        "",
+        *_equations(equations),
+        "",
+        *_parameters(equations),
+    ]
     stream = io.BytesIO()
     imsave(
         stream, picture(model.scene, model.poses(model.home), width=640, height=420), format="png"
@@ -85,8 +111,10 @@ def _described(text: str) -> list[str]:
 def _equations(equations) -> list[str]:
     tex = equations.latex()
     if len(tex) > READABLE:
-        return [f"Written out they fill {len(tex):,} characters of TeX; "
-                f"`axode derive {equations.name} --latex` prints them."]  # fmt: skip
+        return [
+            f"Written out they fill {len(tex):,} characters of TeX; "
+            f"`axode derive {equations.name} --latex` prints them."
+        ]
     return [rf"\[{tex}\]"]
 
 

@@ -70,8 +70,9 @@ class FileError(AxodeError):
 class LoopNotClosed(AxodeError):
     """No configuration near the guess closes the loops and touches the ground."""
 
-    def __init__(self, row: str, residual: float, unit: str, configuration: dict[str, float],
-                 remedy: str) -> None:  # fmt: skip
+    def __init__(
+        self, row: str, residual: float, unit: str, configuration: dict[str, float], remedy: str
+    ) -> None:
         self.row = row
         self.residual = residual
         self.configuration = configuration

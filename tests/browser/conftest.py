@@ -16,11 +16,18 @@ NO_BROWSER = "no browser found; on Debian: apt install chromium, or set AXODE_BR
 NO_SUCH_BROWSER = "AXODE_BROWSER is not the path of a program"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run", "--no-default-browser-check",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
     "--disable-dev-shm-usage",
-)  # fmt: skip
+)
 # What a page without a GPU is told by the browser itself, which is no fault of the page.
 NOT_OURS = ("GPU stall due to ReadPixels", "Automatic fallback to software WebGL", "GL Driver")
 

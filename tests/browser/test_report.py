@@ -13,8 +13,9 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     equations = ax.gallery.build("differential_drive").derive()
-    run = ax.simulate(equations.compile(), 30.0, start={"phi_R_dot": 3.0, "phi_L_dot": 1.5},
-                      progress=False)  # fmt: skip
+    run = ax.simulate(
+        equations.compile(), 30.0, start={"phi_R_dot": 3.0, "phi_L_dot": 1.5}, progress=False
+    )
     return report(equations, tmp_path_factory.mktemp("report") / "page.html", run=run)
 
 

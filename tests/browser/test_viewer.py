@@ -70,8 +70,16 @@ def test_a_trajectory_is_played_and_scrubbed(sight: Sight, opened: list[Any]) ->
     threads = set(threading.enumerate())
     model = gallery.build("differential_drive").derive().compile()
     run = ax.simulate(model, 4.0, input={"tau_R": 0.1, "tau_L": 0.2})
-    viewer = open_page(sight, opened, run, play=False, follow=False, trails="all contacts",
-                       signals="kinetic", forces=True)  # fmt: skip
+    viewer = open_page(
+        sight,
+        opened,
+        run,
+        play=False,
+        follow=False,
+        trails="all contacts",
+        signals="kinetic",
+        forces=True,
+    )
     first = scenery(sight)
     sight.page.get_by_role("button", name="Play").click()
     until(lambda: viewer.stage.playback.elapsed > 0.2)
@@ -89,8 +97,9 @@ def test_a_trajectory_is_played_and_scrubbed(sight: Sight, opened: list[Any]) ->
 
 
 def test_a_robot_is_driven(sight: Sight, opened: list[Any]) -> None:
-    viewer = open_page(sight, opened, gallery.build("differential_drive"), drive="torque",
-                       follow=False)  # fmt: skip
+    viewer = open_page(
+        sight, opened, gallery.build("differential_drive"), drive="torque", follow=False
+    )
     before = viewer.poses
     type_into(sight, "tau_R", "0.4")
     type_into(sight, "tau_L", "0.4")

@@ -55,9 +55,13 @@ def twist_map(model: ax.Model, q: ArrayLike, body: str | None = None) -> np.ndar
 
 
 def slope(
-    function: Callable[[np.ndarray, np.ndarray], ArrayLike], model: ax.Model, q: np.ndarray,
-    nu: np.ndarray, nu_dot: ArrayLike | None = None, step: float = 2e-4,
-) -> np.ndarray:  # fmt: skip
+    function: Callable[[np.ndarray, np.ndarray], ArrayLike],
+    model: ax.Model,
+    q: np.ndarray,
+    nu: np.ndarray,
+    nu_dot: ArrayLike | None = None,
+    step: float = 2e-4,
+) -> np.ndarray:
     """Time derivative of a function of the state along a motion: two central differences.
 
     Accelerations are zero unless given. What is left of step^4 and of rounding is below `SLOPE`.
@@ -89,13 +93,20 @@ def bars(closed: bool) -> ax.Model:
     parent, at = mechanism.ground, (0.0, 0.0, 0.0)
     for name, (mass, length) in BARS.items():
         across = mass * length**2 / 12
-        body = mechanism.add_body(name, mass=mass, com=(length / 2, 0, 0),
-                                  inertia=(1e-5, across, across))  # fmt: skip
+        body = mechanism.add_body(
+            name, mass=mass, com=(length / 2, 0, 0), inertia=(1e-5, across, across)
+        )
         mechanism.add_joint(name, ax.Revolute("z"), parent=parent, child=body, at=at)
         parent, at = body, (length, 0.0, 0.0)
     if closed:
-        mechanism.add_loop("hinge", ax.Revolute("z"), parent=mechanism.ground, child=parent,
-                           at=(SPAN, 0, 0), child_at=at)  # fmt: skip
+        mechanism.add_loop(
+            "hinge",
+            ax.Revolute("z"),
+            parent=mechanism.ground,
+            child=parent,
+            at=(SPAN, 0, 0),
+            child_at=at,
+        )
         mechanism.home(named(tuple(BARS), bar_angles(1.2)))
     mechanism.add_motor("crank", "crank")
     return mechanism.derive(independent=["crank"] if closed else None).compile("interpreter")
@@ -152,14 +163,25 @@ LEGS = [
 def add_leg(mechanism: ax.Mechanism, leg: Leg, name: str) -> ax.mechanism.bodies.Body:
     """Five links; at zero angles all frames are parallel to the world's."""
     rod3, rod4 = (leg.E - leg.B) / 2, (leg.P - leg.E) / 2
-    links = [(0.1, np.zeros(3), 1e-3), (0.1, np.zeros(3), 1e-3), (0.9, rod3, 0.02),
-             (0.7, rod4, 0.015), (0.2, np.zeros(3), 1e-3)]  # fmt: skip
+    links = [
+        (0.1, np.zeros(3), 1e-3),
+        (0.1, np.zeros(3), 1e-3),
+        (0.9, rod3, 0.02),
+        (0.7, rod4, 0.015),
+        (0.2, np.zeros(3), 1e-3),
+    ]
     parent, before = mechanism.ground, np.zeros(3)
     for k, (mass, com, inertia) in enumerate(links):
-        link = mechanism.add_body(f"{name}{k + 1}", mass=mass, com=tuple(com),
-                                  inertia=(inertia, inertia, inertia))  # fmt: skip
-        mechanism.add_joint(f"{name}{k + 1}", ax.Revolute(tuple(leg.axes[k])), parent=parent,
-                            child=link, at=tuple(leg.points[k] - before))  # fmt: skip
+        link = mechanism.add_body(
+            f"{name}{k + 1}", mass=mass, com=tuple(com), inertia=(inertia, inertia, inertia)
+        )
+        mechanism.add_joint(
+            f"{name}{k + 1}",
+            ax.Revolute(tuple(leg.axes[k])),
+            parent=parent,
+            child=link,
+            at=tuple(leg.points[k] - before),
+        )
         parent, before = link, leg.points[k]
     return parent
 
@@ -172,11 +194,17 @@ def six_legs() -> ax.Model:
     mechanism.add_joint("platform", ax.Floating(), parent=mechanism.ground, child=platform)
     for j, leg in enumerate(LEGS):
         last = add_leg(mechanism, leg, f"leg{j}_")
-        mechanism.add_loop(f"leg{j}_6", ax.Revolute(tuple(leg.axes[5])), parent=last,
-                           child=platform, child_at=tuple(leg.P - PLATFORM_CENTRE))  # fmt: skip
+        mechanism.add_loop(
+            f"leg{j}_6",
+            ax.Revolute(tuple(leg.axes[5])),
+            parent=last,
+            child=platform,
+            child_at=tuple(leg.P - PLATFORM_CENTRE),
+        )
         mechanism.add_motor(f"elbow{j}", f"leg{j}_4")
-    mechanism.home(dict(zip(("platform.x", "platform.y", "platform.z"), PLATFORM_CENTRE,
-                            strict=True)))  # fmt: skip
+    mechanism.home(
+        dict(zip(("platform.x", "platform.y", "platform.z"), PLATFORM_CENTRE, strict=True))
+    )
     return mechanism.derive(independent=[f"leg{j}_4" for j in range(6)]).compile("interpreter")
 
 
@@ -235,17 +263,34 @@ class Caster:
 def caster_model() -> ax.Model:
     k = Caster
     mechanism = ax.Mechanism("caster_robot")
-    platform = mechanism.add_body("platform", mass=k.mp, com=(0, -k.a, 0.08),
-                                  inertia=(0.4, 0.3, k.Ip))  # fmt: skip
-    mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=platform,
-                        at=(0, 0, k.r))  # fmt: skip
+    platform = mechanism.add_body(
+        "platform", mass=k.mp, com=(0, -k.a, 0.08), inertia=(0.4, 0.3, k.Ip)
+    )
+    mechanism.add_joint(
+        "base", ax.Planar(), parent=mechanism.ground, child=platform, at=(0, 0, k.r)
+    )
     for name, side in (("wheel1", k.l / 2), ("wheel2", -k.l / 2)):
-        mechanism.add_wheel(name, ax.Rolling(radius=k.r), on=platform, at=(side, 0, 0), axis="-x",
-                            mass=k.mw, inertia=ax.Inertia.axial(k.spin, k.turn, "x"),
-                            motor=True)  # fmt: skip
-    mechanism.add_caster("caster", ax.Rolling(radius=k.r), on=platform, at=(0, -k.a - k.b, 0.07),
-                         trail=k.d, drop=0.07, mass=k.mc, bracket_mass=k.mb,
-                         bracket_inertia=(0.0005, 0.0006, k.Ib))  # fmt: skip
+        mechanism.add_wheel(
+            name,
+            ax.Rolling(radius=k.r),
+            on=platform,
+            at=(side, 0, 0),
+            axis="-x",
+            mass=k.mw,
+            inertia=ax.Inertia.axial(k.spin, k.turn, "x"),
+            motor=True,
+        )
+    mechanism.add_caster(
+        "caster",
+        ax.Rolling(radius=k.r),
+        on=platform,
+        at=(0, -k.a - k.b, 0.07),
+        trail=k.d,
+        drop=0.07,
+        mass=k.mc,
+        bracket_mass=k.mb,
+        bracket_inertia=(0.0005, 0.0006, k.Ib),
+    )
     return mechanism.derive(independent=["wheel1", "wheel2"]).compile("interpreter")
 
 
@@ -282,13 +327,21 @@ def delta_model() -> ax.Model:
     k = Delta
     mechanism = ax.Mechanism("delta")
     platform = mechanism.add_body("platform", mass=k.mp, inertia=(0.07, 0.08, k.H))
-    mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=platform,
-                        at=(0, 0, k.a))  # fmt: skip
+    mechanism.add_joint(
+        "base", ax.Planar(), parent=mechanism.ground, child=platform, at=(0, 0, k.a)
+    )
     for i, angle in enumerate(k.angles):
         e = np.array([np.cos(angle), np.sin(angle), 0.0])
-        mechanism.add_wheel(f"wheel{i}", ax.Omni(radius=k.a), on=platform, at=tuple(k.r * e),
-                            axis=tuple(e), mass=k.mw, motor=True,
-                            inertia=ax.Inertia.axial(k.I, k.J, tuple(e)))  # fmt: skip
+        mechanism.add_wheel(
+            f"wheel{i}",
+            ax.Omni(radius=k.a),
+            on=platform,
+            at=tuple(k.r * e),
+            axis=tuple(e),
+            mass=k.mw,
+            motor=True,
+            inertia=ax.Inertia.axial(k.I, k.J, tuple(e)),
+        )
     wheels = [f"wheel{i}" for i in range(3)]
     return mechanism.derive(independent=wheels).compile("interpreter")
 
@@ -304,8 +357,7 @@ class Disk:
     def __init__(self, lean: float, omega: ArrayLike, spin: float = 0.8) -> None:
         self.model = disk_model()
         self.turn = rotation("x", lean) @ rotation("y", spin)
-        self.q = np.array([*quaternion(("x", lean), ("y", spin)), 0.4, -0.1,
-                           self.R * np.cos(lean)])  # fmt: skip
+        self.q = np.array([*quaternion(("x", lean), ("y", spin)), 0.4, -0.1, self.R * np.cos(lean)])
         self.omega = np.asarray(omega, float)
         self.nu = self.turn.T @ self.omega
         n = self.turn[:, 1]
@@ -331,8 +383,10 @@ class Disk:
 
 def vector_of(cross: np.ndarray) -> np.ndarray:
     """The vector whose cross-product matrix this is."""
-    return np.array([cross[2, 1] - cross[1, 2], cross[0, 2] - cross[2, 0],
-                     cross[1, 0] - cross[0, 1]]) / 2  # fmt: skip
+    return (
+        np.array([cross[2, 1] - cross[1, 2], cross[0, 2] - cross[2, 0], cross[1, 0] - cross[0, 1]])
+        / 2
+    )
 
 
 @cache
@@ -351,8 +405,7 @@ def wheel_on_a_plank() -> ax.Model:
     """A plank that tilts about y and a ball that rolls on it."""
     mechanism = ax.Mechanism("plank", gravity=(0, 0, -G))
     plank = mechanism.add_body("plank", mass=3.0, com=(0.2, 0.1, -0.1), inertia=(0.1, 0.2, 0.25))
-    mechanism.add_joint("plank", ax.Revolute("y"), parent=mechanism.ground,
-                        child=plank)  # fmt: skip
+    mechanism.add_joint("plank", ax.Revolute("y"), parent=mechanism.ground, child=plank)
     ball = mechanism.add_body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=ball)
     mechanism.add_contact("touch", ax.Ball(radius=0.1), body=ball, ground=plank)
@@ -392,11 +445,13 @@ def pendulum_model(J3: float = Pendulum.J3, target: str = "interpreter") -> ax.M
     k = Pendulum
     mechanism = ax.Mechanism("pendulum", gravity=(0, 0, -G))
     own = k.M * k.d**2
-    body = mechanism.add_body("body", mass=k.M, com=(0, 0, -k.d),
-                              inertia=(k.J2 - own, J3 - own, k.J1))  # fmt: skip
+    body = mechanism.add_body(
+        "body", mass=k.M, com=(0, 0, -k.d), inertia=(k.J2 - own, J3 - own, k.J1)
+    )
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=body)
     for name, side in (("left", k.l / 2), ("right", -k.l / 2)):
-        mechanism.add_wheel(name, ax.Rolling(radius=k.r), on=body, at=(0, side, 0), mass=k.m,
-                            motor=True)  # fmt: skip
+        mechanism.add_wheel(
+            name, ax.Rolling(radius=k.r), on=body, at=(0, side, 0), mass=k.m, motor=True
+        )
     mechanism.home({"base.z": k.r})
     return mechanism.derive(independent=["left.rate", "right.rate", "base.wy"]).compile(target)

@@ -42,8 +42,9 @@ def test_A1_gravity_is_missing_from_12_4a():
     applied = tree.tau(q, u)
     # the part that multipliers cannot supply, whatever they are: A Theta = 0
     Theta = closed.speed_map(q)
-    judge(Theta.T @ inertial, printed=Theta.T @ applied,
-          correct=Theta.T @ (applied + tree.gamma(q)))  # fmt: skip
+    judge(
+        Theta.T @ inertial, printed=Theta.T @ applied, correct=Theta.T @ (applied + tree.gamma(q))
+    )
 
 
 # 12.4: the six-legged platform --------------------------------------------------------------------
@@ -87,8 +88,14 @@ def platform_parts() -> dict[str, np.ndarray]:
         inertia_dot[j, :5, :5] = slope(lambda q, _, m=leg: m.mass_matrix(q), leg, rest, rates)
         bias[j, :5] = leg.bias(rest, rates)
         gravity[j, :5] = leg.gamma(rest)
-    return {"L": L, "L_dot": L_dot, "I": inertia, "I_dot": inertia_dot, "C theta_dot": bias,
-            "gravity": gravity}  # fmt: skip
+    return {
+        "L": L,
+        "L_dot": L_dot,
+        "I": inertia,
+        "I_dot": inertia_dot,
+        "C theta_dot": bias,
+        "gravity": gravity,
+    }
 
 
 def summed(*factors: np.ndarray) -> np.ndarray:
@@ -145,8 +152,11 @@ def test_12_27_is_right():
     """Inertia and convective terms of platform and legs."""
     model, parts = six_legs(), platform_parts()
     holds(model.mass_matrix(model.home), platform_inertia() + summed(parts["I"], parts["L"]))
-    convective = np.einsum("jki,j...k->...i", parts["L"], np.einsum(
-        "jkl,jlm,m->jk", parts["I"], parts["L_dot"], RATES) + parts["C theta_dot"])  # fmt: skip
+    convective = np.einsum(
+        "jki,j...k->...i",
+        parts["L"],
+        np.einsum("jkl,jlm,m->jk", parts["I"], parts["L_dot"], RATES) + parts["C theta_dot"],
+    )
     holds(model.bias(model.home, RATES), platform_bias() + convective, SLOPE)
 
 
@@ -166,16 +176,21 @@ def test_A2_the_legs_torques_come_by_the_transpose():
     model, L = six_legs(), platform_parts()["L"]
     torque = np.array([3.0, -1.0, 2.0, 0.5, -2.5, 1.5])
     along = np.eye(6)[K]
-    judge(model.tau(model.home, torque),
-          printed=sum(L[j] @ along * torque[j] for j in range(6)),
-          correct=sum(L[j].T @ along * torque[j] for j in range(6)))  # fmt: skip
+    judge(
+        model.tau(model.home, torque),
+        printed=sum(L[j] @ along * torque[j] for j in range(6)),
+        correct=sum(L[j].T @ along * torque[j] for j in range(6)),
+    )
 
 
 def test_A3_the_actuators_matrix_is_the_identity():
     model, L = six_legs(), platform_parts()["L"]
     found = model.jacobian("tau", "u", model.home, np.zeros(6))
-    judge(found, printed=np.array([L[j] @ np.eye(6)[K] for j in range(6)]).T,
-          correct=np.array([L[j].T @ np.eye(6)[K] for j in range(6)]).T)  # fmt: skip
+    judge(
+        found,
+        printed=np.array([L[j] @ np.eye(6)[K] for j in range(6)]).T,
+        correct=np.array([L[j].T @ np.eye(6)[K] for j in range(6)]).T,
+    )
     assert error(found, np.eye(6)) < 1e-10
 
 
@@ -194,11 +209,12 @@ def test_A5_the_maps_are_differentiated_not_the_inertia():
     model, parts = six_legs(), platform_parts()
     rates = np.einsum("jkl,l->jk", parts["L"], RATES)
     rest = platform_bias() + np.einsum("jki,jk->i", parts["L"], parts["C theta_dot"])
-    judge(model.bias(model.home, RATES),
-          printed=rest + np.einsum("jki,jkl,jl->i", parts["L"], parts["I_dot"], rates),
-          correct=rest + np.einsum("jki,jkl,jlm,m->i", parts["L"], parts["I"], parts["L_dot"],
-                                   RATES),
-          within=SLOPE)  # fmt: skip
+    judge(
+        model.bias(model.home, RATES),
+        printed=rest + np.einsum("jki,jkl,jl->i", parts["L"], parts["I_dot"], rates),
+        correct=rest + np.einsum("jki,jkl,jlm,m->i", parts["L"], parts["I"], parts["L_dot"], RATES),
+        within=SLOPE,
+    )
 
 
 def test_A6_forces_need_accelerations_and_gravity():
@@ -224,8 +240,11 @@ def caster(request: pytest.FixtureRequest) -> Caster:
 
 
 def test_A7_the_platform_has_coriolis_forces(caster: Caster):
-    judge(caster.model.coriolis(caster.q, caster.rates), printed=caster.coriolis(platform=False),
-          correct=caster.coriolis())  # fmt: skip
+    judge(
+        caster.model.coriolis(caster.q, caster.rates),
+        printed=caster.coriolis(platform=False),
+        correct=caster.coriolis(),
+    )
 
 
 def test_A7_a_steady_turn_needs_far_larger_torques():
@@ -235,9 +254,11 @@ def test_A7_a_steady_turn_needs_far_larger_torques():
     rates = np.array([v + k.l / 2 * omega, v - k.l / 2 * omega]) / k.r
     ahead = np.arctan2(-(k.a + k.b) * omega, v)
     size = np.hypot(v, (k.a + k.b) * omega)
-    psi = next(p for p in (ahead + np.arccos(k.d * omega / size),
-                           ahead - np.arccos(k.d * omega / size))
-               if abs(Caster(p, rates).psi_dot) < 1e-12)  # fmt: skip
+    psi = next(
+        p
+        for p in (ahead + np.arccos(k.d * omega / size), ahead - np.arccos(k.d * omega / size))
+        if abs(Caster(p, rates).psi_dot) < 1e-12
+    )
     turn = Caster(psi, rates)
     needed = turn.model.inverse_dynamics(turn.q, rates, np.zeros(2))
     printed = turn.coriolis(platform=False) @ rates
@@ -246,8 +267,11 @@ def test_A7_a_steady_turn_needs_far_larger_torques():
 
 
 def test_A8_the_bracket_has_barred_factors(caster: Caster):
-    judge(caster.model.coriolis(caster.q, caster.rates), printed=caster.coriolis(barred=False),
-          correct=caster.coriolis())  # fmt: skip
+    judge(
+        caster.model.coriolis(caster.q, caster.rates),
+        printed=caster.coriolis(barred=False),
+        correct=caster.coriolis(),
+    )
 
 
 def test_A8_as_printed_the_power_does_not_balance(caster: Caster):
@@ -292,10 +316,14 @@ def test_A11_two_columns_each(caster: Caster):
     )
     holds(twist_map(caster.model, caster.q, "caster_bracket")[3:], G4)
     turning = caster.bar @ caster.rates
-    Theta3_dot = (np.outer(caster.e3, caster.t1_dot) + turning * np.outer(caster.f3, caster.t1)
-                  + np.outer([0, 0, 1], caster.t2_dot))  # fmt: skip
-    found = slope(lambda q, _: twist_map(caster.model, q, "caster")[:3], caster.model, caster.q,
-                  caster.rates)  # fmt: skip
+    Theta3_dot = (
+        np.outer(caster.e3, caster.t1_dot)
+        + turning * np.outer(caster.f3, caster.t1)
+        + np.outer([0, 0, 1], caster.t2_dot)
+    )
+    found = slope(
+        lambda q, _: twist_map(caster.model, q, "caster")[:3], caster.model, caster.q, caster.rates
+    )
     holds(found, Theta3_dot, SLOPE)
 
 
@@ -375,8 +403,11 @@ def test_A15_the_twist_holds_a_velocity():
     q = np.zeros(len(model.coordinates))
     q[model.coordinates.index("base.x")] = 7.0
     at = model.bodies.index("platform")
-    judge(model.twists(q, np.zeros(3))[at, 3:5], printed=model.poses(q)[at, :2, 3],
-          correct=np.zeros(2))  # fmt: skip
+    judge(
+        model.twists(q, np.zeros(3))[at, 3:5],
+        printed=model.poses(q)[at, :2, 3],
+        correct=np.zeros(2),
+    )
     rates = named_rates(model, q, np.array([3.0, -1.0, 5.0]))
     holds([rates["base.x"], rates["base.y"]], model.twists(q, [3.0, -1.0, 5.0])[at, 3:5])
 
@@ -391,5 +422,8 @@ def test_A16_the_complement_is_tall(caster: Caster):
     bodies, speeds = len(caster.model.bodies), len(caster.rates)
     assert T.shape == (6 * bodies, speeds) != (speeds, 6 * bodies)
     angles = np.array([0.3, -0.2])
-    judge(caster.model.twists(caster.q, caster.rates).ravel(), printed=T @ angles,
-          correct=T @ caster.rates)  # fmt: skip
+    judge(
+        caster.model.twists(caster.q, caster.rates).ravel(),
+        printed=T @ angles,
+        correct=T @ caster.rates,
+    )

@@ -75,9 +75,12 @@ def acceleration(disk: Disk, printed: bool) -> np.ndarray:
 
 
 def test_B2_the_disks_angular_acceleration(disk: Disk):
-    judge(disk.turn @ disk.model.forward_dynamics(disk.q, disk.nu),
-          printed=acceleration(disk, True), correct=acceleration(disk, False),
-          within=SLOPE)  # fmt: skip
+    judge(
+        disk.turn @ disk.model.forward_dynamics(disk.q, disk.nu),
+        printed=acceleration(disk, True),
+        correct=acceleration(disk, False),
+        within=SLOPE,
+    )
 
 
 def test_B2_as_printed_energy_is_not_kept(disk: Disk):
@@ -103,8 +106,12 @@ def test_B3_the_sign_of_the_line_for_M_T_dot():
     """A disk that only tips over: its contact stays, so that q_dot = 0 and B-1 does not matter."""
     disk = Disk(0.3, (0.9, 0.0, 0.0))
     s, omega, m = disk.s, disk.omega, disk.m
-    judge(m * disk.T_dot[3:], printed=-m * skew(np.cross(omega, s)),
-          correct=-m * skew(np.cross(omega, -s)), within=SLOPE)  # fmt: skip
+    judge(
+        m * disk.T_dot[3:],
+        printed=-m * skew(np.cross(omega, s)),
+        correct=-m * skew(np.cross(omega, -s)),
+        within=SLOPE,
+    )
 
 
 def test_B4_the_rolling_body_has_its_own_arm():
@@ -116,8 +123,9 @@ def test_B4_the_rolling_body_has_its_own_arm():
     contact = np.array([0.3, 0.05, 0.0])
     C_i = skew(c_i - contact)
     far = -C_i @ plank[:3] - plank[3:]
-    judge(-far, printed=C_i @ ball[:3] + ball[3:],
-          correct=skew(c_j - contact) @ ball[:3] + ball[3:])  # fmt: skip
+    judge(
+        -far, printed=C_i @ ball[:3] + ball[3:], correct=skew(c_j - contact) @ ball[:3] + ball[3:]
+    )
     assert np.abs(far).max() > 0.1
 
 

@@ -72,8 +72,9 @@ def test_C2_equation_38_has_an_acceleration():
     found = k.accelerations([0.1, 0.1])
     c, s = np.cos(k.theta3), np.sin(k.theta3)
     rest = k.J3 * found[2] + k.M * G * k.d * s
-    judge(0.2 - rest, printed=k.M * k.r * k.d * k.rates[0] * c,
-          correct=k.M * k.r * k.d * found[0] * c)  # fmt: skip
+    judge(
+        0.2 - rest, printed=k.M * k.r * k.d * k.rates[0] * c, correct=k.M * k.r * k.d * found[0] * c
+    )
     forward = (3 * k.m + k.M) * k.r**2 * found[0] / 2
     swing = k.M * k.r * k.d * (found[2] * c - k.rates[2] ** 2 * s) / 2
     holds(0.1, forward + swing)  # 37
@@ -88,8 +89,12 @@ def test_C3_the_lateral_acceleration_of_the_axle(robot: Pendulum):
     c, s = np.cos(k.psi), np.sin(k.psi)
     turning = k.r * k.rho / 2 * (w2**2 - w1**2)
     holds(found[0], k.r / 2 * (a1 + a2) * c - turning * s, SLOPE)
-    judge(found[1], printed=k.r / 2 * (w1 + w2) * s + turning * c,
-          correct=k.r / 2 * (a1 + a2) * s + turning * c, within=SLOPE)  # fmt: skip
+    judge(
+        found[1],
+        printed=k.r / 2 * (w1 + w2) * s + turning * c,
+        correct=k.r / 2 * (a1 + a2) * s + turning * c,
+        within=SLOPE,
+    )
 
 
 def test_C4_the_torque_balances_the_inertia_forces(robot: Pendulum):
@@ -98,14 +103,17 @@ def test_C4_the_torque_balances_the_inertia_forces(robot: Pendulum):
     nu_dot = model.forward_dynamics(k.q, k.nu, TORQUE)
     own = k.M * k.d**2
     disk = k.m * k.r**2 / 4
-    data = {"body": (k.M, np.diag([k.J2 - own, k.J3 - own, k.J1])),
-            "left": (k.m, disk * np.diag([1.0, 2.0, 1.0])),
-            "right": (k.m, disk * np.diag([1.0, 2.0, 1.0]))}  # fmt: skip
+    data = {
+        "body": (k.M, np.diag([k.J2 - own, k.J3 - own, k.J1])),
+        "left": (k.m, disk * np.diag([1.0, 2.0, 1.0])),
+        "right": (k.m, disk * np.diag([1.0, 2.0, 1.0])),
+    }
 
     def momentum(q: np.ndarray, nu: np.ndarray) -> np.ndarray:
         found = []
-        for twist, pose, name in zip(model.twists(q, nu), model.poses(q), model.bodies,
-                                     strict=True):  # fmt: skip
+        for twist, pose, name in zip(
+            model.twists(q, nu), model.poses(q), model.bodies, strict=True
+        ):
             mass, inertia = data[name]
             R = pose[:3, :3]
             found += [*(R @ inertia @ R.T @ twist[:3]), *(mass * twist[3:])]
@@ -129,8 +137,11 @@ def test_C5_the_kinetic_energy_of_the_body(robot: Pendulum):
         k.M * k.d * (w3 * c * (x_dot * cp + y_dot * sp) + psi_dot * s * (y_dot * cp - x_dot * sp))
     )
     yaw = k.J1 * c**2 + k.J2 * s**2
-    judge(k.model.energy(k.q, k.nu)[0], printed=wheels + moving + yaw / 2 + mixed,
-          correct=wheels + moving + (yaw * psi_dot**2 + k.J3 * w3**2) / 2 + mixed)  # fmt: skip
+    judge(
+        k.model.energy(k.q, k.nu)[0],
+        printed=wheels + moving + yaw / 2 + mixed,
+        correct=wheels + moving + (yaw * psi_dot**2 + k.J3 * w3**2) / 2 + mixed,
+    )
 
 
 def test_C6_the_wheels_are_linked_by_the_y_axis():

@@ -26,8 +26,9 @@ def arm() -> ax.Model:
     mechanism.add_joint("theta1", ax.Revolute("y"), parent=mechanism.ground, child=base)
     parent, at = base, (0.0, 0.0, 0.0)
     for k, (mass, length) in enumerate(zip(MASSES, LINKS, strict=False), start=2):
-        link = mechanism.add_body(f"link{k}", mass=mass, com=(length / 2, 0, 0),
-                                  inertia=ax.Inertia.point())  # fmt: skip
+        link = mechanism.add_body(
+            f"link{k}", mass=mass, com=(length / 2, 0, 0), inertia=ax.Inertia.point()
+        )
         mechanism.add_joint(f"theta{k}", ax.Revolute("z"), parent=parent, child=link, at=at)
         parent, at = link, (length, 0.0, 0.0)
     gripper = mechanism.add_body("gripper", mass=MASSES[3], inertia=ax.Inertia.point())
@@ -58,9 +59,13 @@ class Posture:
         return moving + turning + self.base * self.nu[0] ** 2 / 2
 
 
-@pytest.fixture(params=[((0.3, 0.5, -0.7, 0.4), (0.8, -0.5, 1.2, -0.9)),
-                        ((-1.0, -1.2, 0.9, 0.3), (0.5, 1.0, -1.5, 2.0))],
-                ids=["one", "another"])  # fmt: skip
+@pytest.fixture(
+    params=[
+        ((0.3, 0.5, -0.7, 0.4), (0.8, -0.5, 1.2, -0.9)),
+        ((-1.0, -1.2, 0.9, 0.3), (0.5, 1.0, -1.5, 2.0)),
+    ],
+    ids=["one", "another"],
+)
 def posture(request: pytest.FixtureRequest) -> Posture:
     return Posture(*request.param)
 
@@ -68,46 +73,64 @@ def posture(request: pytest.FixtureRequest) -> Posture:
 def test_E1_the_masses_turn_about_the_base(posture: Posture):
     """I_k = m_k x_k^2 belongs to theta_1_dot; 7, 13, 19, 25 print the pitch rates."""
     pitch = posture.nu[[1, 2, 3, 3]]
-    judge(posture.model.energy(posture.q, posture.nu)[0], printed=posture.energy(pitch),
-          correct=posture.energy(np.full(4, posture.nu[0])))  # fmt: skip
+    judge(
+        posture.model.energy(posture.q, posture.nu)[0],
+        printed=posture.energy(pitch),
+        correct=posture.energy(np.full(4, posture.nu[0])),
+    )
 
 
 def yaw_inertia(p: Posture, base: float, second: float) -> float:
     """A of equation 38: theta_1's own inertia."""
     third, gripper = p.x[2], p.x[3]
-    return (base + MASSES[0] * (LINKS[0] * p.c[0]) ** 2 / 4 + MASSES[1] * second**2 / 4
-            + MASSES[2] * third**2 + MASSES[3] * gripper**2)  # fmt: skip
+    return (
+        base
+        + MASSES[0] * (LINKS[0] * p.c[0]) ** 2 / 4
+        + MASSES[1] * second**2 / 4
+        + MASSES[2] * third**2
+        + MASSES[3] * gripper**2
+    )
 
 
 def test_E2_a_solid_disk_has_half_of_m_r_squared(posture: Posture):
     second = LINKS[1] * posture.c[1] + 2 * LINKS[0] * posture.c[0]
-    judge(posture.model.mass_matrix(posture.q)[0, 0],
-          printed=yaw_inertia(posture, BASE_MASS * BASE_RADIUS**2, second),
-          correct=yaw_inertia(posture, posture.base, second))  # fmt: skip
+    judge(
+        posture.model.mass_matrix(posture.q)[0, 0],
+        printed=yaw_inertia(posture, BASE_MASS * BASE_RADIUS**2, second),
+        correct=yaw_inertia(posture, posture.base, second),
+    )
 
 
 def test_E3_the_second_link_has_its_own_height(posture: Posture):
     mixed = posture.y_dot.copy()
     mixed[1] = posture.y_dot[0]
     around = np.full(4, posture.nu[0])
-    judge(posture.model.energy(posture.q, posture.nu)[0], printed=posture.energy(around, mixed),
-          correct=posture.energy(around))  # fmt: skip
+    judge(
+        posture.model.energy(posture.q, posture.nu)[0],
+        printed=posture.energy(around, mixed),
+        correct=posture.energy(around),
+    )
 
 
 def test_E3_w_c_is_the_grippers_mass(posture: Posture):
     """Equation 30 multiplies it by g: a weight would be multiplied twice."""
     height = lambda last: G * (MASSES[:3] @ posture.y[:3] + last * posture.y[3])  # noqa: E731
     reference = posture.model.energy(np.zeros(4), np.zeros(4))[1]
-    judge(posture.model.energy(posture.q, posture.nu)[1] - reference,
-          printed=height(MASSES[3] * G), correct=height(MASSES[3]))  # fmt: skip
+    judge(
+        posture.model.energy(posture.q, posture.nu)[1] - reference,
+        printed=height(MASSES[3] * G),
+        correct=height(MASSES[3]),
+    )
 
 
 def test_E4_equation_38_lost_an_angle(posture: Posture):
     printed = LINKS[1] * posture.c[0] + 2 * LINKS[0] * posture.c[0]
     correct = LINKS[1] * posture.c[1] + 2 * LINKS[0] * posture.c[0]
-    judge(posture.model.mass_matrix(posture.q)[0, 0],
-          printed=yaw_inertia(posture, posture.base, printed),
-          correct=yaw_inertia(posture, posture.base, correct))  # fmt: skip
+    judge(
+        posture.model.mass_matrix(posture.q)[0, 0],
+        printed=yaw_inertia(posture, posture.base, printed),
+        correct=yaw_inertia(posture, posture.base, correct),
+    )
 
 
 def convective(p: Posture, slip: bool, last: str) -> float:
@@ -127,8 +150,11 @@ def convective(p: Posture, slip: bool, last: str) -> float:
 
 def test_E5_equation_42_has_two_slips(posture: Posture):
     truth = posture.model.bias(posture.q, posture.nu)[0]
-    judge(truth, printed=convective(posture, True, "printed"),
-          correct=convective(posture, False, "correct"))  # fmt: skip
+    judge(
+        truth,
+        printed=convective(posture, True, "printed"),
+        correct=convective(posture, False, "correct"),
+    )
     for slip, last in ((True, "correct"), (False, "printed")):  # either one alone is wrong
         assert error(convective(posture, slip, last), truth) > FAILS
 
@@ -150,8 +176,11 @@ def ratio(numerator: str, values: dict[str, float]) -> float:
 
 def test_E6_cramers_rule_for_theta_2(posture: Posture):
     truth, values = letters(posture)
-    judge(truth[1], printed=ratio("G*L*Z4-H*K*Z4-H*O*Z3+H*O*Z3+K*P*Z2-L*O*Z2", values),
-          correct=ratio("G*L*Z4-H*K*Z4-G*P*Z3+H*O*Z3+K*P*Z2-L*O*Z2", values))  # fmt: skip
+    judge(
+        truth[1],
+        printed=ratio("G*L*Z4-H*K*Z4-H*O*Z3+H*O*Z3+K*P*Z2-L*O*Z2", values),
+        correct=ratio("G*L*Z4-H*K*Z4-G*P*Z3+H*O*Z3+K*P*Z2-L*O*Z2", values),
+    )
 
 
 def test_E7_cramers_rule_for_theta_3(posture: Posture):
@@ -187,23 +216,33 @@ def platform(spin: float = WHEEL[1]) -> ax.Model:
     """Six driven wheels; one keeps the platform from sliding sideways, as the source has it."""
     mechanism = ax.Mechanism("platform")
     body = mechanism.add_body("body", mass=BODY[0], inertia=(0.5, 0.6, BODY[1]))
-    mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=body,
-                        at=(0, 0, RADIUS))  # fmt: skip
+    mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=body, at=(0, 0, RADIUS))
     for side, y in (("right", -HALF), ("left", HALF)):
         for k, x in enumerate(PLACES):
             lateral = "rigid" if (side, k) == ("right", 1) else "free"
             inertia = ax.Inertia.axial(spin, WHEEL[2], "y", ideal=True)
-            mechanism.add_wheel(f"{side}{k}", ax.Rolling(radius=RADIUS, lateral=lateral), on=body,
-                                at=(x, y, 0), mass=WHEEL[0], inertia=inertia,
-                                motor=True)  # fmt: skip
+            mechanism.add_wheel(
+                f"{side}{k}",
+                ax.Rolling(radius=RADIUS, lateral=lateral),
+                on=body,
+                at=(x, y, 0),
+                mass=WHEEL[0],
+                inertia=inertia,
+                motor=True,
+            )
     return mechanism.derive(independent=["right1", "left1"]).compile("interpreter")
 
 
 class Drive:
     """The platform at a heading, with wheel rates and torques of its sides, right then left."""
 
-    def __init__(self, theta: float, nu: tuple[float, float], torque: tuple[float, float],
-                 spin: float = WHEEL[1]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        theta: float,
+        nu: tuple[float, float],
+        torque: tuple[float, float],
+        spin: float = WHEEL[1],
+    ) -> None:
         self.model, self.nu, self.torque = platform(spin), np.array(nu), np.array(torque)
         self.theta, self.I1 = theta, 3 * spin
         self.c, self.s = np.cos(theta), np.sin(theta)
@@ -232,12 +271,21 @@ class Drive:
         """Five rows; the first three are equation 60."""
         c, s = (self.c, self.s) if theta is None else (np.cos(theta), np.sin(theta))
         r = RADIUS
-        return np.array([[r * c / 2, r * c / 2], [r * s / 2, r * s / 2],
-                         [r / (2 * HALF), -r / (2 * HALF)], [1, 0], [0, 1]])  # fmt: skip
+        return np.array(
+            [
+                [r * c / 2, r * c / 2],
+                [r * s / 2, r * s / 2],
+                [r / (2 * HALF), -r / (2 * HALF)],
+                [1, 0],
+                [0, 1],
+            ]
+        )
 
 
-@pytest.fixture(params=[(0.7854, (5.0, -1.0), (10.0, 8.0)), (-2.0, (3.0, 4.0), (1.0, -6.0))],
-                ids=["one", "another"])  # fmt: skip
+@pytest.fixture(
+    params=[(0.7854, (5.0, -1.0), (10.0, 8.0)), (-2.0, (3.0, 4.0), (1.0, -6.0))],
+    ids=["one", "another"],
+)
 def drive(request: pytest.FixtureRequest) -> Drive:
     return Drive(*request.param)
 
@@ -275,8 +323,9 @@ def test_E11_the_yaw_equation_of_55(drive: Drive):
     both = (lam_R + lam_L) * np.array([drive.c, drive.s])
     side = lam_c * np.array([drive.s, -drive.c])
     holds(MASS * np.array([x, y]), both + side, SLOPE)
-    judge(YAW * turning, printed=-HALF * (lam_R + lam_L), correct=HALF * (lam_R - lam_L),
-          within=SLOPE)  # fmt: skip
+    judge(
+        YAW * turning, printed=-HALF * (lam_R + lam_L), correct=HALF * (lam_R - lam_L), within=SLOPE
+    )
 
 
 def test_E12_three_rows_of_S_do_not_fit_five_columns_of_A(drive: Drive):
@@ -290,8 +339,11 @@ def test_E12_three_rows_of_S_do_not_fit_five_columns_of_A(drive: Drive):
 
 def test_E13_wheel_rates_from_speed_and_turn(drive: Drive):
     motion = np.array([drive.forward, drive.rates[2]])
-    judge(drive.nu, printed=np.full((2, 2), 1 / RADIUS) @ motion,
-          correct=np.array([[1, HALF], [1, -HALF]]) / RADIUS @ motion)  # fmt: skip
+    judge(
+        drive.nu,
+        printed=np.full((2, 2), 1 / RADIUS) @ motion,
+        correct=np.array([[1, HALF], [1, -HALF]]) / RADIUS @ motion,
+    )
 
 
 def test_E14_the_acceleration_of_64(drive: Drive):
@@ -310,8 +362,12 @@ def test_E15_the_turn_of_67():
     light = Drive(0.3, (5.0, -1.0), (10.0, 8.0), spin=0.0)
     right, left = light.torque
     holds(RADIUS * light.nu_dot.mean(), (right + left) / (MASS * RADIUS))  # 66
-    judge(light.accelerations[2], printed=HALF * (right + left) / (YAW * RADIUS),
-          correct=HALF * (right - left) / (YAW * RADIUS), within=SLOPE)  # fmt: skip
+    judge(
+        light.accelerations[2],
+        printed=HALF * (right + left) / (YAW * RADIUS),
+        correct=HALF * (right - left) / (YAW * RADIUS),
+        within=SLOPE,
+    )
 
 
 def test_E16_the_accelerations_of_69():
@@ -320,11 +376,19 @@ def test_E16_the_accelerations_of_69():
     S, M = light.S()[:3], np.diag([MASS, MASS, YAW])
     B = np.array([[light.c, light.c], [light.s, light.s], [HALF, -HALF]]) / RADIUS
     force = S.T @ B @ light.torque
-    S_dot = slope(lambda q, _: light.S(q[light.model.coordinates.index("base.yaw")])[:3],
-                  light.model, light.q, light.nu)  # fmt: skip
+    S_dot = slope(
+        lambda q, _: light.S(q[light.model.coordinates.index("base.yaw")])[:3],
+        light.model,
+        light.q,
+        light.nu,
+    )
     nu_dot = np.linalg.solve(S.T @ M @ S, force - S.T @ M @ S_dot @ light.nu)
-    judge(light.accelerations[:3], printed=(S.T @ M).T @ force,
-          correct=S_dot @ light.nu + S @ nu_dot, within=SLOPE)  # fmt: skip
+    judge(
+        light.accelerations[:3],
+        printed=(S.T @ M).T @ force,
+        correct=S_dot @ light.nu + S @ nu_dot,
+        within=SLOPE,
+    )
     assert (S.T @ M).shape == (2, 3)  # it has no inverse either
 
 
@@ -334,12 +398,18 @@ def reduced(drive: Drive, mass: float, yaw: float, spin: float) -> np.ndarray:
 
 
 def test_E17_the_wheels_spin_counts(drive: Drive):
-    judge(drive.model.mass_matrix(drive.q), printed=reduced(drive, MASS, YAW, 0.0),
-          correct=reduced(drive, MASS, YAW, drive.I1))  # fmt: skip
+    judge(
+        drive.model.mass_matrix(drive.q),
+        printed=reduced(drive, MASS, YAW, 0.0),
+        correct=reduced(drive, MASS, YAW, drive.I1),
+    )
 
 
 def test_E18_six_wheels_and_their_distances(drive: Drive):
     few = reduced(drive, BODY[0] + 2 * WHEEL[0], BODY[1] + 2 * WHEEL[2], drive.I1)
     wheels = 6 * WHEEL[2] + 6 * WHEEL[0] * HALF**2 + 2 * WHEEL[0] * sum(x**2 for x in PLACES)
-    judge(drive.model.mass_matrix(drive.q), printed=few,
-          correct=reduced(drive, BODY[0] + 6 * WHEEL[0], BODY[1] + wheels, drive.I1))  # fmt: skip
+    judge(
+        drive.model.mass_matrix(drive.q),
+        printed=few,
+        correct=reduced(drive, BODY[0] + 6 * WHEEL[0], BODY[1] + wheels, drive.I1),
+    )

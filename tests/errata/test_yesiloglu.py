@@ -45,20 +45,28 @@ def arms(closed: bool, load: float = 0.0) -> ax.Model:
         for k in range(3):
             middle = (points[k + 1] - points[k]) / 2
             mass = 0.8 - 0.2 * k
-            body = mechanism.add_body(f"{arm}{k}", mass=mass, com=flat(middle),
-                                      inertia=(0.01, 0.01, 0.02 - 0.005 * k))  # fmt: skip
-            mechanism.add_joint(f"{arm}{k}", ax.Revolute("z"), parent=parent, child=body,
-                                at=flat(points[k] - before))  # fmt: skip
+            body = mechanism.add_body(
+                f"{arm}{k}", mass=mass, com=flat(middle), inertia=(0.01, 0.01, 0.02 - 0.005 * k)
+            )
+            mechanism.add_joint(
+                f"{arm}{k}",
+                ax.Revolute("z"),
+                parent=parent,
+                child=body,
+                at=flat(points[k] - before),
+            )
             mechanism.add_motor(f"{arm}{k}", f"{arm}{k}")
             parent, before = body, points[k]
     if closed:
         moments = (load / 50, load / 50, LOAD_INERTIA * load / LOAD_MASS)
         inertia = moments if load else ax.Inertia.point()
         held = mechanism.add_body("load", mass=load, inertia=inertia)
-        mechanism.add_joint("grip_a", ax.Fixed(), parent="a2", child=held,
-                            at=flat(LOAD - ARMS["a"][2]))  # fmt: skip
-        mechanism.add_loop("grip_b", ax.Fixed(), parent="b2", child=held,
-                           at=flat(LOAD - ARMS["b"][2]))  # fmt: skip
+        mechanism.add_joint(
+            "grip_a", ax.Fixed(), parent="a2", child=held, at=flat(LOAD - ARMS["a"][2])
+        )
+        mechanism.add_loop(
+            "grip_b", ax.Fixed(), parent="b2", child=held, at=flat(LOAD - ARMS["b"][2])
+        )
     free = ["table", "a0", "a1", "a2"] if closed else None
     return mechanism.derive(independent=free).compile("interpreter")
 
@@ -128,8 +136,12 @@ class Problem:
         M = self.tree.mass_matrix(self.q)
         self.M, self.L = M[1:, 1:], M[1:, :1]
         self.C = (self.tree.bias(self.q, self.rates) - self.tree.gamma(self.q))[1:]
-        self.bias = slope(lambda q, rates: Tips(q).annihilator @ Tips(q).twists(rates), self.tree,
-                          self.q, self.rates)  # fmt: skip
+        self.bias = slope(
+            lambda q, rates: Tips(q).annihilator @ Tips(q).twists(rates),
+            self.tree,
+            self.q,
+            self.rates,
+        )
 
     def _all(self, values: np.ndarray) -> np.ndarray:
         known = dict(zip(self.closed.speed_names, values, strict=True))
@@ -176,8 +188,12 @@ def test_D1_the_internal_force_needs_the_annihilator():
 
 def test_D2_moving_arms_have_a_closure_bias():
     problem = Problem(MOVING)
-    judge(problem.truth[1:], printed=problem.constrained(np.zeros(3)),
-          correct=problem.constrained(problem.bias), within=SLOPE)  # fmt: skip
+    judge(
+        problem.truth[1:],
+        printed=problem.constrained(np.zeros(3)),
+        correct=problem.constrained(problem.bias),
+        within=SLOPE,
+    )
 
 
 def test_D2_a_load_has_inertia():
@@ -185,8 +201,9 @@ def test_D2_a_load_has_inertia():
     M_c = np.diag([LOAD_INERTIA, LOAD_MASS, LOAD_MASS])
     A, J = problem.tips.grasp, problem.J
     zero = np.zeros
-    system = np.block([[problem.M, J.T, zero((6, 3))], [J, zero((6, 6)), -A],
-                       [zero((3, 6)), A.T, -M_c]])  # fmt: skip
+    system = np.block(
+        [[problem.M, J.T, zero((6, 3))], [J, zero((6, 6)), -A], [zero((3, 6)), A.T, -M_c]]
+    )
     weight = np.array([0, 0, LOAD_MASS * G])
     solution = np.linalg.solve(system, [*(problem.torque - problem.C), *zero(6), *weight])
     judge(problem.truth[1:], printed=problem.constrained(np.zeros(3)), correct=solution[:6])
@@ -245,17 +262,23 @@ def pivoted_cart() -> ax.Model:
     """Wheels on pivots at the ground, two pseudo joints each, half a rod each, welded."""
     mechanism = ax.Mechanism("pivoted", gravity=(0, 0, 0))
     for side, y in (("l", CART_L / 2), ("r", -CART_L / 2)):
-        wheel = mechanism.add_body(f"{side}_wheel", mass=CART_WHEEL[0], com=(0, 0, CART_R),
-                                   inertia=ax.Inertia.axial(*CART_WHEEL[1:], "y"))  # fmt: skip
-        mechanism.add_joint(f"{side}_pivot", ax.Spherical(), parent=mechanism.ground, child=wheel,
-                            at=(0, y, 0))  # fmt: skip
+        wheel = mechanism.add_body(
+            f"{side}_wheel",
+            mass=CART_WHEEL[0],
+            com=(0, 0, CART_R),
+            inertia=ax.Inertia.axial(*CART_WHEEL[1:], "y"),
+        )
+        mechanism.add_joint(
+            f"{side}_pivot", ax.Spherical(), parent=mechanism.ground, child=wheel, at=(0, y, 0)
+        )
         parent, at = wheel, (0, 0, CART_R)
         for name, joint in (("lean", ax.Revolute("x")), ("lift", ax.Prismatic("z"))):
             body = mechanism.add_body(f"{side}_{name}", mass=0.0, inertia=ax.Inertia.point())
             mechanism.add_joint(f"{side}_{name}", joint, parent=parent, child=body, at=at)
             parent, at = body, (0, 0, 0)
-        half = mechanism.add_body(f"{side}_rod", mass=CART_ROD[0] / 2, com=(0, -y, 0),
-                                  inertia=[CART_ROD[1] / 2] * 3)  # fmt: skip
+        half = mechanism.add_body(
+            f"{side}_rod", mass=CART_ROD[0] / 2, com=(0, -y, 0), inertia=[CART_ROD[1] / 2] * 3
+        )
         mechanism.add_joint(f"{side}_motor", ax.Revolute("y"), parent=parent, child=half)
         mechanism.add_motor(f"{side}_motor", f"{side}_motor")
     mechanism.add_loop("weld", ax.Fixed(), parent="l_rod", child="r_rod", at=(0, -CART_L, 0))
@@ -268,9 +291,15 @@ def rolling_cart() -> ax.Model:
     rod = mechanism.add_body("rod", mass=CART_ROD[0], inertia=[CART_ROD[1]] * 3)
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=rod)
     for side, y in (("l", CART_L / 2), ("r", -CART_L / 2)):
-        mechanism.add_wheel(side, ax.Rolling(radius=CART_R), on=rod, at=(0, y, 0),
-                            mass=CART_WHEEL[0], motor=True,
-                            inertia=ax.Inertia.axial(*CART_WHEEL[1:], "y"))  # fmt: skip
+        mechanism.add_wheel(
+            side,
+            ax.Rolling(radius=CART_R),
+            on=rod,
+            at=(0, y, 0),
+            mass=CART_WHEEL[0],
+            motor=True,
+            inertia=ax.Inertia.axial(*CART_WHEEL[1:], "y"),
+        )
     mechanism.home({"base.z": CART_R})
     return mechanism.derive(independent=["l", "r", "base.wy"]).compile("interpreter")
 
@@ -327,8 +356,9 @@ def chain() -> ax.Model:
     parent = mechanism.ground
     for k, (mass, com, axis) in enumerate(CHAIN):
         body = mechanism.add_body(f"link{k}", mass=mass, com=com, inertia=TENSORS[k])
-        mechanism.add_joint(f"joint{k}", ax.Revolute(axis), parent=parent, child=body,
-                            at=tuple(STEPS[k]))  # fmt: skip
+        mechanism.add_joint(
+            f"joint{k}", ax.Revolute(axis), parent=parent, child=body, at=tuple(STEPS[k])
+        )
         parent = body
     return mechanism.derive().compile("interpreter")
 
@@ -349,8 +379,9 @@ class Operators:
             arm = R @ np.array(com)
             tensor = R @ TENSORS[k] @ R.T - mass * skew(arm) @ skew(arm)
             self.H[6 * k : 6 * k + 3, k] = R @ axes[k]
-            self.M[at, at] = np.block([[tensor, mass * skew(arm)],
-                                       [-mass * skew(arm), mass * np.eye(3)]])  # fmt: skip
+            self.M[at, at] = np.block(
+                [[tensor, mass * skew(arm)], [-mass * skew(arm), mass * np.eye(3)]]
+            )
             for j in range(k):
                 step = poses[k, :3, 3] - poses[j, :3, 3]
                 self.phi[at, 6 * j : 6 * j + 6] = carry(step)
@@ -409,8 +440,11 @@ def test_D9_the_coefficients_of_36():
     printed = -X @ AJ @ inverse @ problem.torque + X @ A @ (J @ inverse @ L - problem.J_b) @ base
     assert problem.C.shape != (A @ problem.J_b)[:, 0].shape  # G_e does not conform, either
     printed = printed + X @ (AJ @ inverse @ problem.C) - X @ problem.bias
-    correct = X @ (AJ @ inverse @ (problem.torque - problem.C - L @ base)
-                   + A @ problem.J_b @ base + problem.bias)  # fmt: skip
+    correct = X @ (
+        AJ @ inverse @ (problem.torque - problem.C - L @ base)
+        + A @ problem.J_b @ base
+        + problem.bias
+    )
     judge(force, printed=printed, correct=correct, within=1e-7)
     holds(-force, printed, 1e-7)
 

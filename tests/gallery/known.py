@@ -49,8 +49,11 @@ def check_mobility(label: str, known: Known) -> None:
     """The report tells what is known."""
     report = known.mechanism(label).derive().mobility
     assert (report.mobility, report.rows, report.rank, report.loops) == (
-        known.mobility, known.rows, known.rank, known.loops
-    )  # fmt: skip
+        known.mobility,
+        known.rows,
+        known.rank,
+        known.loops,
+    )
     assert len(report.dropped) == known.rows - known.rank
     assert (report.configuration_dof, report.reachable) == (known.configuration, known.reachable)
     assert (report.actuation, report.motors) == (known.actuation, known.motors)

@@ -36,32 +36,91 @@ class Entry:
 # A platform on elbows that nothing holds up soon lies in the plane of its base and later in a
 # configuration where no motion is determined: it floats instead, and falls in a test of its own.
 ENTRIES = {
-    "four_bar": Entry(1, 3, 4, 1, "fully actuated", True, {"theta1_dot": 8.0},
-                      near={"theta1": 2.5}, twist_rows=24),
+    "four_bar": Entry(
+        1, 3, 4, 1, "fully actuated", True, {"theta1_dot": 8.0}, near={"theta1": 2.5}, twist_rows=24
+    ),
     "six_legged_platform": Entry(
-        6, 31, 36, 5, "fully actuated", True,
-        {f"theta_{leg}4_dot": rate for leg, rate in zip(LEGS, SLOW, strict=True)}, {"g": 0.0},
-        {"c_M.x": 0.05, "c_M.z": 0.95, "roll": 0.08, "yaw": -0.1}, 216),
+        6,
+        31,
+        36,
+        5,
+        "fully actuated",
+        True,
+        {f"theta_{leg}4_dot": rate for leg, rate in zip(LEGS, SLOW, strict=True)},
+        {"g": 0.0},
+        {"c_M.x": 0.05, "c_M.z": 0.95, "roll": 0.08, "yaw": -0.1},
+        216,
+    ),
     "flight_simulator": Entry(
-        6, 13, 18, 5, "fully actuated", True,
-        {f"l_{leg}_dot": rate for leg, rate in zip(LEGS, SLOW, strict=True)}, {},
-        {"c_M.x": 0.05, "c_M.z": 0.95, "roll": 0.08, "yaw": -0.1}, 6 * 4 + 6 * 6 + 6 * 3),
-    "caster_robot": Entry(2, 5, 5, 0, "fully actuated", False,
-                          {"theta1_dot": 3.0, "theta2_dot": 1.0}, near={"psi": 0.4, "phi": 1.0},
-                          twist_rows=33),
-    "two_caster_robot": Entry(2, 7, 7, 0, "fully actuated", False,
-                              {"theta1_dot": 3.0, "theta2_dot": 1.0},
-                              near={"psi1": 0.4, "psi2": -1.0}, twist_rows=6 * 6 + 3 * 4),
-    "delta_array": Entry(3, 4, 4, 0, "fully actuated", False,
-                         {"theta1_dot": 3.0, "theta2_dot": 1.0, "theta3_dot": -5.0}, {"c": 0.0},
-                         {"sigma": 0.7}, 6 * 3 + 2 * 3),
-    "mecanum_platform": Entry(3, 5, 5, 0, "redundantly actuated", False,
-                              {"vx": 0.3, "vy": 1.0, "omega": 0.5}, {"c": 0.0}, {"sigma": 0.7},
-                              6 * 4 + 2 * 4),
-    "rolling_disk": Entry(3, 1, 1, 0, "unactuated", False,
-                          {"base.wx": 0.3, "base.wy": 8.0, "base.wz": 0.5},
-                          near={"base.roll": 0.4, "base.pitch": 0.3}, twist_rows=3),
-}  # fmt: skip
+        6,
+        13,
+        18,
+        5,
+        "fully actuated",
+        True,
+        {f"l_{leg}_dot": rate for leg, rate in zip(LEGS, SLOW, strict=True)},
+        {},
+        {"c_M.x": 0.05, "c_M.z": 0.95, "roll": 0.08, "yaw": -0.1},
+        6 * 4 + 6 * 6 + 6 * 3,
+    ),
+    "caster_robot": Entry(
+        2,
+        5,
+        5,
+        0,
+        "fully actuated",
+        False,
+        {"theta1_dot": 3.0, "theta2_dot": 1.0},
+        near={"psi": 0.4, "phi": 1.0},
+        twist_rows=33,
+    ),
+    "two_caster_robot": Entry(
+        2,
+        7,
+        7,
+        0,
+        "fully actuated",
+        False,
+        {"theta1_dot": 3.0, "theta2_dot": 1.0},
+        near={"psi1": 0.4, "psi2": -1.0},
+        twist_rows=6 * 6 + 3 * 4,
+    ),
+    "delta_array": Entry(
+        3,
+        4,
+        4,
+        0,
+        "fully actuated",
+        False,
+        {"theta1_dot": 3.0, "theta2_dot": 1.0, "theta3_dot": -5.0},
+        {"c": 0.0},
+        {"sigma": 0.7},
+        6 * 3 + 2 * 3,
+    ),
+    "mecanum_platform": Entry(
+        3,
+        5,
+        5,
+        0,
+        "redundantly actuated",
+        False,
+        {"vx": 0.3, "vy": 1.0, "omega": 0.5},
+        {"c": 0.0},
+        {"sigma": 0.7},
+        6 * 4 + 2 * 4,
+    ),
+    "rolling_disk": Entry(
+        3,
+        1,
+        1,
+        0,
+        "unactuated",
+        False,
+        {"base.wx": 0.3, "base.wy": 8.0, "base.wz": 0.5},
+        near={"base.roll": 0.4, "base.pitch": 0.3},
+        twist_rows=3,
+    ),
+}
 
 
 def state(model: ax.Model, entry: Entry) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -88,8 +147,11 @@ def test_it_is_in_the_gallery_and_documented(name: str):
 def test_mobility(name: str):
     report, entry = build(name).derive().mobility, ENTRIES[name]
     assert (report.mobility, report.bodies, report.joints, report.loops) == (
-        entry.mobility, entry.bodies, entry.joints, entry.loops
-    )  # fmt: skip
+        entry.mobility,
+        entry.bodies,
+        entry.joints,
+        entry.loops,
+    )
     assert (report.actuation, report.holonomic) == (entry.actuation, entry.holonomic)
 
 
@@ -180,8 +242,13 @@ def test_a_leg_that_cannot_reach_is_named():
 
 def test_unlike_wheels():
     """Five wheels with five roller angles still leave the platform three speeds."""
-    wheels = [(0.25, 0.1, 0.3, 1.1), (-0.1, 0.2, 2.0, -0.6), (-0.2, -0.15, -1.2, 0.9),
-              (0.15, -0.2, 1.0, 2.2), (0.0, 0.3, -0.4, 0.7)]  # fmt: skip
+    wheels = [
+        (0.25, 0.1, 0.3, 1.1),
+        (-0.1, 0.2, 2.0, -0.6),
+        (-0.2, -0.15, -1.2, 0.9),
+        (0.15, -0.2, 1.0, 2.2),
+        (0.0, 0.3, -0.4, 0.7),
+    ]
     report = build("mecanum_platform", wheels=wheels).derive().mobility
     assert (report.mobility, report.motors) == (3, 5)
 

@@ -13,28 +13,76 @@ from gallery.known import Known, each_check
 LOW = 1.9  # angle of the delta's arms near where it hangs [rad]
 KNOWN = {
     "unicycle": Known(2, 3, 2, 0, 4, 4, "fully actuated", 2, {"phi_dot": 3.0, "w": 0.4}),
-    "differential_drive": Known(2, 6, 3, 0, 5, 4, "fully actuated", 2,
-                                {"phi_R_dot": 5.0, "phi_L_dot": 2.0}),
+    "differential_drive": Known(
+        2, 6, 3, 0, 5, 4, "fully actuated", 2, {"phi_R_dot": 5.0, "phi_L_dot": 2.0}
+    ),
     "chaplygin_sleigh": Known(2, 2, 1, 0, 3, 3, "unactuated", 0, {"v": -0.5, "omega": 1.0}),
-    "snakeboard": Known(4, 4, 2, 0, 6, 6, "underactuated", 3,
-                        {"psi_dot": 1.0, "v": 0.3, "phi_f_dot": 0.05, "phi_b_dot": -0.03},
-                        spread=0.1),
-    "ballbot": Known(6, 3, 3, 0, 8, 8, "underactuated", 3,
-                     {"base.wx": 1.0, "base.wz": 0.3, "drive.wx": 0.4, "drive.wy": -0.2}),
-    "five_bar": Known(2, 5, 2, 1, 2, 2, "fully actuated", 2,
-                      {"theta1_dot": 0.4, "theta2_dot": -0.3}, spread=0.1),
-    "mecanum_rover": Known(3, 8, 4, 0, 7, 5, "redundantly actuated", 4,
-                           {"vx": 0.5, "vy": -0.3, "w": 0.7}),
-    "tricycle": Known(2, 9, 5, 0, 7, 6, "fully actuated", 2,
-                      {"phi_F_dot": 4.0, "delta_dot": 0.02, "delta": 0.2}),
-    "pendulum_on_slope": Known(3, 6, 5, 0, 6, 5, "underactuated", 2,
-                               {"base.wy": 0.3, "base.wz": 0.5, "base.vx": 0.2}, spread=0.2),
+    "snakeboard": Known(
+        4,
+        4,
+        2,
+        0,
+        6,
+        6,
+        "underactuated",
+        3,
+        {"psi_dot": 1.0, "v": 0.3, "phi_f_dot": 0.05, "phi_b_dot": -0.03},
+        spread=0.1,
+    ),
+    "ballbot": Known(
+        6,
+        3,
+        3,
+        0,
+        8,
+        8,
+        "underactuated",
+        3,
+        {"base.wx": 1.0, "base.wz": 0.3, "drive.wx": 0.4, "drive.wy": -0.2},
+    ),
+    "five_bar": Known(
+        2, 5, 2, 1, 2, 2, "fully actuated", 2, {"theta1_dot": 0.4, "theta2_dot": -0.3}, spread=0.1
+    ),
+    "mecanum_rover": Known(
+        3, 8, 4, 0, 7, 5, "redundantly actuated", 4, {"vx": 0.5, "vy": -0.3, "w": 0.7}
+    ),
+    "tricycle": Known(
+        2, 9, 5, 0, 7, 6, "fully actuated", 2, {"phi_F_dot": 4.0, "delta_dot": 0.02, "delta": 0.2}
+    ),
+    "pendulum_on_slope": Known(
+        3,
+        6,
+        5,
+        0,
+        6,
+        5,
+        "underactuated",
+        2,
+        {"base.wy": 0.3, "base.wz": 0.5, "base.vx": 0.2},
+        spread=0.2,
+    ),
     "seven_axis_arm": Known(7, 0, 0, 0, 7, 7, "fully actuated", 7, {"q1_dot": 0.5, "q3_dot": 0.4}),
     "delta_robot": Known(
-        3, 25, 13, 5, 3, 3, "fully actuated", 3,
-        {"theta1": LOW, "theta2": LOW + 0.03, "theta3": LOW - 0.02, "pitch1": -1.5, "pitch2": -1.5,
-         "pitch3": -1.5, "hinge1": -0.2}, spread=0.05),
-}  # fmt: skip
+        3,
+        25,
+        13,
+        5,
+        3,
+        3,
+        "fully actuated",
+        3,
+        {
+            "theta1": LOW,
+            "theta2": LOW + 0.03,
+            "theta3": LOW - 0.02,
+            "pitch1": -1.5,
+            "pitch2": -1.5,
+            "pitch3": -1.5,
+            "hinge1": -0.2,
+        },
+        spread=0.05,
+    ),
+}
 
 
 @each_check
@@ -74,8 +122,11 @@ def test_sleigh_ends_up_straight():
 def test_snakeboard_drives_itself():
     """Rotor and wheelsets swung in step move it forward, though no wheel is driven."""
     bot = build("snakeboard")
-    for name, motion in (("psi", lambda t: 0.7 * np.sin(t)), ("phi_f", lambda t: 0.5 * np.sin(t)),
-                         ("phi_b", lambda t: -0.5 * np.sin(t))):  # fmt: skip
+    for name, motion in (
+        ("psi", lambda t: 0.7 * np.sin(t)),
+        ("phi_f", lambda t: 0.5 * np.sin(t)),
+        ("phi_b", lambda t: -0.5 * np.sin(t)),
+    ):
         bot.prescribe(name, motion)
     bot.home(phi_f=0.0, phi_b=0.0)
     model = bot.derive().compile()
@@ -91,8 +142,9 @@ def test_ballbot_falls_and_the_drive_catches_it():
     falling = dict(zip(model.independent, model.forward_dynamics(state.q, state.nu), strict=True))
     assert falling["drive.wy"] > 0.5
     held = {"tau_y": -14.0 * 9.81 * 0.45 * np.sin(lean)}
-    caught = dict(zip(model.independent, model.forward_dynamics(state.q, state.nu, held),
-                      strict=True))  # fmt: skip
+    caught = dict(
+        zip(model.independent, model.forward_dynamics(state.q, state.nu, held), strict=True)
+    )
     assert caught["base.wy"] > 0.1  # the ball is driven under the body
 
 

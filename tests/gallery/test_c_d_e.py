@@ -19,26 +19,86 @@ from gallery.known import Known, each_check
 OPEN = {case.id: case for case in load_cases() if case.system[0] in "CDE"}
 HANGING = {"d": 0.08, "Jx": 0.1556, "Jy": 0.0456}  # the load of the cart, below its axle
 KNOWN = {
-    "wheeled_pendulum": Known(3, 6, 3, 0, 6, 5, "underactuated", 2,
-                              {"theta3": 0.8, "theta1_dot": 2.0, "theta2_dot": -1.0}),
-    "two_wheeled_cart": Known(3, 6, 3, 0, 6, 5, "underactuated", 2,
-                              {"pitch": 0.8, "wheel1_rate": 2.0, "wheel2_rate": 5.0},
-                              options=HANGING),
-    "cart_of_two_arms": Known(3, 12, 11, 0, 6, 5, "underactuated", 2,
-                              {"q1": 0.4, "q2": 0.4, "q1_dot": 0.5}, name="two_wheeled_cart",
-                              options={"arms": True, **HANGING}, spread=0.1),
-    "cooperating_arms": Known(3, 12, 6, 2, 3, 3, "redundantly actuated", 6,
-                              {"along": 0.2, "across": -0.3, "F_dot": 0.5}, spread=0.1),
-    "five_axis_arm": Known(5, 0, 0, 0, 5, 5, "fully actuated", 5,
-                           {"theta1_dot": 0.8, "theta3_dot": 0.5, "theta5_dot": 1.0}),
-    "six_wheel_platform": Known(2, 6, 3, 0, 5, 4, "fully actuated", 2,
-                                {"phi_R_dot": 3.0, "phi_L_dot": 1.0}),
-    "six_separate_wheels": Known(2, 13, 7, 0, 9, 4, "redundantly actuated", 6,
-                                 {"v": 0.4, "w": -0.3}, name="six_wheel_platform",
-                                 options={"separate": True}),
-    "mobile_manipulator": Known(7, 6, 3, 0, 10, 9, "fully actuated", 7,
-                                {"phi_R_dot": 3.0, "phi_L_dot": 1.0, "theta1_dot": 0.5}),
-}  # fmt: skip
+    "wheeled_pendulum": Known(
+        3, 6, 3, 0, 6, 5, "underactuated", 2, {"theta3": 0.8, "theta1_dot": 2.0, "theta2_dot": -1.0}
+    ),
+    "two_wheeled_cart": Known(
+        3,
+        6,
+        3,
+        0,
+        6,
+        5,
+        "underactuated",
+        2,
+        {"pitch": 0.8, "wheel1_rate": 2.0, "wheel2_rate": 5.0},
+        options=HANGING,
+    ),
+    "cart_of_two_arms": Known(
+        3,
+        12,
+        11,
+        0,
+        6,
+        5,
+        "underactuated",
+        2,
+        {"q1": 0.4, "q2": 0.4, "q1_dot": 0.5},
+        name="two_wheeled_cart",
+        options={"arms": True, **HANGING},
+        spread=0.1,
+    ),
+    "cooperating_arms": Known(
+        3,
+        12,
+        6,
+        2,
+        3,
+        3,
+        "redundantly actuated",
+        6,
+        {"along": 0.2, "across": -0.3, "F_dot": 0.5},
+        spread=0.1,
+    ),
+    "five_axis_arm": Known(
+        5,
+        0,
+        0,
+        0,
+        5,
+        5,
+        "fully actuated",
+        5,
+        {"theta1_dot": 0.8, "theta3_dot": 0.5, "theta5_dot": 1.0},
+    ),
+    "six_wheel_platform": Known(
+        2, 6, 3, 0, 5, 4, "fully actuated", 2, {"phi_R_dot": 3.0, "phi_L_dot": 1.0}
+    ),
+    "six_separate_wheels": Known(
+        2,
+        13,
+        7,
+        0,
+        9,
+        4,
+        "redundantly actuated",
+        6,
+        {"v": 0.4, "w": -0.3},
+        name="six_wheel_platform",
+        options={"separate": True},
+    ),
+    "mobile_manipulator": Known(
+        7,
+        6,
+        3,
+        0,
+        10,
+        9,
+        "fully actuated",
+        7,
+        {"phi_R_dot": 3.0, "phi_L_dot": 1.0, "theta1_dot": 0.5},
+    ),
+}
 
 
 @each_check
@@ -58,8 +118,13 @@ def test_open_case(case: Case):
 
 
 def test_every_system_has_its_cases():
-    wanted = {"C1_quasimoro", "D2_cooperating_arms", "D5_two_wheeled_cart", "E1_valencia_arm",
-              "E2_valencia_platform"}  # fmt: skip
+    wanted = {
+        "C1_quasimoro",
+        "D2_cooperating_arms",
+        "D5_two_wheeled_cart",
+        "E1_valencia_arm",
+        "E2_valencia_platform",
+    }
     assert {case.system for case in OPEN.values()} == wanted
 
 
@@ -83,9 +148,11 @@ def pendulum(theta3: float, rates: np.ndarray, p: dict[str, float]) -> tuple[np.
     a13 = mrd * c / 2
     A = np.array([[a11, a12, a13], [a12, a11, a13], [a13, a13, p["J3"]]])
     spread, thrown = 2 * rho**2 * J * s * c * (w2 - w1) * w3, -mrd / 2 * s * w3**2
-    b = [mrd * rho**2 * s * (w1 * w2 - w2**2) + spread + thrown,
-         mrd * rho**2 * s * (w1 * w2 - w1**2) - spread + thrown,
-         J * rho**2 * s * c * (w1 - w2) ** 2 + p["M"] * p["g"] * p["d"] * s]  # fmt: skip
+    b = [
+        mrd * rho**2 * s * (w1 * w2 - w2**2) + spread + thrown,
+        mrd * rho**2 * s * (w1 * w2 - w1**2) - spread + thrown,
+        J * rho**2 * s * c * (w1 - w2) ** 2 + p["M"] * p["g"] * p["d"] * s,
+    ]
     return A, np.array(b)
 
 
@@ -130,10 +197,14 @@ def test_cart_and_pendulum_are_one_robot():
     mine = answers(OPEN["C1-1"], state=state, input=dict(zip(("M1", "M2"), torques, strict=True)))
     cart = answers(
         OPEN["D5-5"],
-        state={"psi": 1.0, "load_pitch": -theta3, "wheel_rates": rates[:2],
-               "load_pitch_rate": -rates[2]},
+        state={
+            "psi": 1.0,
+            "load_pitch": -theta3,
+            "wheel_rates": rates[:2],
+            "load_pitch_rate": -rates[2],
+        },
         input={"tau1": -torques[0], "tau2": -torques[1]},
-    )  # fmt: skip
+    )
     assert p["m"] == OPEN["D5-5"].parameters["mw"]
     th1, th2, th3 = ask(mine, "accelerations")[0]
     (spins, pitch, side) = ask(
@@ -190,9 +261,11 @@ def test_platform_under_torques_that_vary():
     """Speeds and heading obey the two scalar equations of the differential drive."""
     case = OPEN["E2-5"]
     p = {**case.parameters, "bR": 0.5, "bL": 0.5}
-    found = answers(case, parameters=p, input={
-        "tau_R": "3*sin(2*t)", "tau_L": {"signal": "1 + t**2", "until": 1}, "t_end": 2.0
-    })  # fmt: skip
+    found = answers(
+        case,
+        parameters=p,
+        input={"tau_R": "3*sin(2*t)", "tau_L": {"signal": "1 + t**2", "until": 1}, "t_end": 2.0},
+    )
     mass, turn = (
         p["m"] * p["r"] ** 2 + 2 * p["I1"],
         p["I"] * p["r"] ** 2 + 2 * p["I1"] * p["l"] ** 2,
@@ -203,8 +276,13 @@ def test_platform_under_torques_that_vary():
         R, L = 3 * np.sin(2 * t), (1 + t**2) * left
         R -= p["bR"] * (v + p["l"] * w) / p["r"]
         L -= p["bL"] * (v - p["l"] * w) / p["r"]
-        return [v * np.cos(theta), v * np.sin(theta), w, p["r"] * (R + L) / mass,
-                p["l"] * p["r"] * (R - L) / turn]  # fmt: skip
+        return [
+            v * np.cos(theta),
+            v * np.sin(theta),
+            w,
+            p["r"] * (R + L) / mass,
+            p["l"] * p["r"] * (R - L) / turn,
+        ]
 
     exact = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
     one = solve_ivp(rates, (0, 1), [0, 0, case.state["theta"], 0, 0], args=(True,), **exact)
@@ -236,9 +314,10 @@ def test_arm_on_a_heavy_platform_is_the_arm():
     wanted = arm.forward_dynamics(q, nu, torques)
     names = [f"theta{k}" for k in range(1, 6)]
     found = heavy.forward_dynamics(
-        dict(zip(names, q, strict=True)), {f"{n}_dot": x for n, x in zip(names, nu, strict=True)},
+        dict(zip(names, q, strict=True)),
+        {f"{n}_dot": x for n, x in zip(names, nu, strict=True)},
         {f"tau{k}": x for k, x in enumerate(torques, start=1)},
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(found[2:], wanted, rtol=1e-6)
 
 
@@ -246,8 +325,14 @@ def test_arm_pushes_the_platform():
     """Wheels without inertia pass on no force along the track: the common mass centre stays."""
     bot = build("mobile_manipulator", I1=1e-9, g=0.0)
     model = bot.derive().compile()
-    run = ax.simulate(model, 2.0, start={"theta2": 0.3}, rtol=1e-11, progress=False,
-                      input={"tau2": "0.2*sin(3*t)", "tau3": "0.1*cos(2*t)"})  # fmt: skip
+    run = ax.simulate(
+        model,
+        2.0,
+        start={"theta2": 0.3},
+        rtol=1e-11,
+        progress=False,
+        input={"tau2": "0.2*sin(3*t)", "tau3": "0.1*cos(2*t)"},
+    )
     poses = model.poses(np.stack([run[n] for n in model.coordinates], axis=-1)[[0, -1]])
     centre, total = np.zeros(2), 0.0
     for body in bot.bodies:

@@ -6,17 +6,33 @@ from dataclasses import dataclass
 
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
-    "errors", "disk", "runtime", "mechanism", "oracle", "symbolic", "codegen", "problems",
-    "results", "show", "verification", "reproduce", "cli",
-)  # fmt: skip
+    "errors",
+    "disk",
+    "runtime",
+    "mechanism",
+    "oracle",
+    "symbolic",
+    "codegen",
+    "problems",
+    "results",
+    "show",
+    "verification",
+    "reproduce",
+    "cli",
+)
 
 # Steps along the pipeline that a method may take when it is called, never when it is imported:
 # mechanism.derive(), equations.compile(), simulate(), which returns a trajectory, and its pictures;
 # model.export(), which may write whole runs.
 STEPS_WHEN_CALLED = {
-    ("mechanism", "symbolic"), ("symbolic", "codegen"), ("problems", "results"),
-    ("results", "show"), ("mechanism", "show"), ("codegen", "show"), ("codegen", "problems"),
-}  # fmt: skip
+    ("mechanism", "symbolic"),
+    ("symbolic", "codegen"),
+    ("problems", "results"),
+    ("results", "show"),
+    ("mechanism", "show"),
+    ("codegen", "show"),
+    ("codegen", "problems"),
+}
 
 # Packages that a folder knows nothing of, not even inside a function.
 STRANGERS = {
@@ -34,8 +50,16 @@ STRANGERS = {
 
 # Extras and peers, imported when used so that a plain installation starts.
 WHEN_USED = {
-    "matplotlib", "viser", "control", "cupy", "pandas", "pyarrow", "sympy", "pinocchio", "mujoco",
-}  # fmt: skip
+    "matplotlib",
+    "viser",
+    "control",
+    "cupy",
+    "pandas",
+    "pyarrow",
+    "sympy",
+    "pinocchio",
+    "mujoco",
+}
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,19 @@ import ast
 
 from house.tree import ROOT, relative, sources
 
-LINES_A_FILE = 500
-LINES_A_FUNCTION = 60  # without its docstring, which may be as long as it needs
+LINES_PER_FILE = 500
+LINES_PER_FUNCTION = 60  # of its body: signature and docstring are as long as they need to be
 
 # Tables of numbers, not logic: path from the project root, and why.
 DATA_TABLES: dict[str, str] = {}
 
 
-def long_functions(source: str, limit: int = LINES_A_FUNCTION) -> list[str]:
+def long_functions(source: str, limit: int = LINES_PER_FUNCTION) -> list[str]:
     """Functions longer than the limit, as "name, line n: m lines"."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            size = node.end_lineno - node.lineno + 1 - _docstring_lines(node)
+            size = node.end_lineno - node.body[0].lineno + 1 - _docstring_lines(node)
             if size > limit:
                 found.append(f"{node.name}, line {node.lineno}: {size} lines")
     return found
@@ -32,8 +32,8 @@ def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_files_are_short():
     sizes = {relative(path): len(path.read_text().splitlines()) for path in sources()}
     assert sizes, "no sources found under src/axode"
-    over = {name: n for name, n in sizes.items() if n > LINES_A_FILE and name not in DATA_TABLES}
-    assert not over, f"files over {LINES_A_FILE} lines, split them by what they hold: {over}"
+    over = {name: n for name, n in sizes.items() if n > LINES_PER_FILE and name not in DATA_TABLES}
+    assert not over, f"files over {LINES_PER_FILE} lines, split them by what they hold: {over}"
 
 
 def test_functions_are_short():
@@ -43,7 +43,7 @@ def test_functions_are_short():
         if relative(path) not in DATA_TABLES
         for fault in long_functions(path.read_text())
     ]
-    assert not faults, f"functions over {LINES_A_FUNCTION} lines, split them:\n  " + "\n  ".join(
+    assert not faults, f"functions over {LINES_PER_FUNCTION} lines, split them:\n  " + "\n  ".join(
         faults
     )
 
@@ -51,13 +51,15 @@ def test_functions_are_short():
 def test_exemptions_are_still_needed():
     for name, reason in DATA_TABLES.items():
         text = (ROOT / name).read_text()
-        needed = len(text.splitlines()) > LINES_A_FILE or long_functions(text)
+        needed = len(text.splitlines()) > LINES_PER_FILE or long_functions(text)
         assert needed and reason, f"take {name} off DATA_TABLES in tests/house/test_sizes.py"
 
 
 def test_a_long_function_is_seen():
-    body = "    x = 1\n" * LINES_A_FUNCTION
+    body = "    x = 1\n" * (LINES_PER_FUNCTION + 1)
     assert long_functions(f"def f():\n{body}") == ["f, line 1: 61 lines"]
     assert long_functions(f"class A:\n    async def g(self):\n{body.replace('    ', ' ' * 8)}")
+    arguments = ", ".join("abcdefgh").replace(" ", "\n" * 10)
+    assert long_functions(f"def f({arguments}):\n    return a\n") == []
     documented = 'def f():\n    """' + "\n" * 80 + '    """\n    return 1\n'
     assert long_functions(documented) == []

@@ -42,8 +42,9 @@ class State:
 class Case:
     """One mechanism and what the laws ask about it."""
 
-    def __init__(self, mechanism: ax.Mechanism, seed: int = 0,
-                 independent: Sequence[str] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, mechanism: ax.Mechanism, seed: int = 0, independent: Sequence[str] | None = None
+    ) -> None:
         self.mechanism = mechanism
         self.seed = seed
         self.equations = mechanism.derive(independent=independent)
@@ -72,11 +73,25 @@ class Case:
             x is not y for x, y in zip(expressions, self._last, strict=True)
         ):
             self._last = expressions  # the same ones usually come again with another state
-            self._function = ca.Function("f", self.symbols, [ca.densify(ca.SX(x))
-                                                             for x in expressions])  # fmt: skip
+            self._function = ca.Function(
+                "f", self.symbols, [ca.densify(ca.SX(x)) for x in expressions]
+            )
         weights = np.ones(self.equations.weights.shape[0])
-        results = self._function.call([ca.DM(x) for x in (state.q, state.nu, state.nu_dot, state.u,
-                                 state.t, state.p, state.v, weights)])  # fmt: skip
+        results = self._function.call(
+            [
+                ca.DM(x)
+                for x in (
+                    state.q,
+                    state.nu,
+                    state.nu_dot,
+                    state.u,
+                    state.t,
+                    state.p,
+                    state.v,
+                    weights,
+                )
+            ]
+        )
         return [np.array(x) for x in results]
 
     def vector(self, state: State, expression: Any) -> Array:

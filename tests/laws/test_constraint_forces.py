@@ -11,8 +11,7 @@ from random_mechanisms import MECHANISMS
 
 TREES = ("tree", "all_joints", "arm", "parametric_arm")
 CONSTRAINED = [name for name in MECHANISMS if not name.startswith(TREES)]
-RHEONOMIC = ("shaken_pendulum", "driven_five_bar", "steered_plate", "prescribed_yaw",
-             "double_spin")  # fmt: skip
+RHEONOMIC = ("shaken_pendulum", "driven_five_bar", "steered_plate", "prescribed_yaw", "double_spin")
 
 
 def all_accelerations(case):
@@ -29,8 +28,12 @@ def test_multipliers_balance_the_uncoupled_bodies(name):
     v_dot = all_accelerations(case)
     t_dot = book.U @ v_dot + tree.time_derivative(ca.densify(book.U)) @ tree.v
     momentum_rate = book.M @ t_dot + book.W @ (book.M @ (book.U @ tree.v))
-    weights = ca.vertcat(*[ca.vertcat(ca.SX.zeros(3), symbolic_scalar(b.mass, tree.values)
-                                      * tree.gravity) for b in case.mechanism.bodies])  # fmt: skip
+    weights = ca.vertcat(
+        *[
+            ca.vertcat(ca.SX.zeros(3), symbolic_scalar(b.mass, tree.values) * tree.gravity)
+            for b in case.mechanism.bodies
+        ]
+    )
     weights = ca.vertcat(weights, ca.SX.zeros(book.U.shape[0] - weights.shape[0]))
     springs = potential_energy(case.system) - potential_energy(case.system, springs=False)
     elastic = -(ca.jacobian(springs, e.q) @ tree.N).T

@@ -22,8 +22,11 @@ from random_mechanisms import MECHANISMS, random_vehicle
 
 CLOSED = 1e-9  # Newton stops at 1e-13 in the residuals; poses go through a dozen transforms
 
-CONSTRAINED = [name for name in MECHANISMS if not name.startswith(("tree", "all_joints", "arm",
-                                                                   "parametric_arm"))]  # fmt: skip
+CONSTRAINED = [
+    name
+    for name in MECHANISMS
+    if not name.startswith(("tree", "all_joints", "arm", "parametric_arm"))
+]
 
 
 def all_rows(case):
@@ -105,8 +108,9 @@ def test_closed_loops_are_closed_as_seen_from_outside(name):
     """The two joint frames differ by a motion of the joint, by kinematics that know no rows."""
     case = case_of(name)
     for state in case.states:
-        poses = poses_by_hand(case.mechanism, dict(zip(case.equations.coordinates, state.q,
-                                                       strict=True)))  # fmt: skip
+        poses = poses_by_hand(
+            case.mechanism, dict(zip(case.equations.coordinates, state.q, strict=True))
+        )
         for loop in case.mechanism.loops:
             one = poses[loop.parent] @ pose(loop.at, loop.rotation)
             two = poses[loop.child] @ pose(loop.child_at, loop.child_rotation)
@@ -136,8 +140,10 @@ def check_contact(mechanism, contact, poses, twists):
     if contact.wheel.has_axis:
         axis = body[:3, :3] @ numbers(contact.axis)
         across = np.cross(axis, np.cross(axis, n))
-        rim = [centre + radius * (turn(axis, s) @ across) / np.linalg.norm(across)
-               for s in np.linspace(-1, 1, 21)]  # fmt: skip
+        rim = [
+            centre + radius * (turn(axis, s) @ across) / np.linalg.norm(across)
+            for s in np.linspace(-1, 1, 21)
+        ]
         Q = rim[10]
         assert min(n @ x for x in rim) > n @ Q - CLOSED, f"{contact.name}: not the lowest point"
     touched = (ground @ [*numbers(plane.point), 1.0])[:3]

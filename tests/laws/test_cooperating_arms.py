@@ -12,8 +12,10 @@ from axode.symbolic.formulations.cooperation import Arm, ArmLink, Cooperation, L
 from axode.symbolic.formulations.operators import Base
 from laws.cases import agree
 
-OPEN = {c["id"]: c for c in json.loads(
-    (files("axode") / "verification" / "cases_open.json").read_text())}  # fmt: skip
+OPEN = {
+    c["id"]: c
+    for c in json.loads((files("axode") / "verification" / "cases_open.json").read_text())
+}
 CARTS = [OPEN[key] for key in ("D5-1", "D5-2", "D5-5")]
 TOLERANCE = 1e-9  # relative: a matrix of condition 1e4 is inverted twice
 
@@ -35,8 +37,9 @@ def cart(parameters, state, pseudo="none", *, rolls=True):
     (x, e, z), r, l = _axes(state["psi"]), p["r"], p["l"]
     rates, pitch, axle = state["wheel_rates"], state["load_pitch"], p["r"] * _axes(0.0)[2]
     yaw_rate = r / l * (rates[1] - rates[0])
-    R = np.column_stack([np.cos(pitch) * x - np.sin(pitch) * z, e,
-                         np.sin(pitch) * x + np.cos(pitch) * z])  # fmt: skip
+    R = np.column_stack(
+        [np.cos(pitch) * x - np.sin(pitch) * z, e, np.sin(pitch) * x + np.cos(pitch) * z]
+    )
     J = np.diag([p["Jx"], p["Jy"], p["Jz"]]) - p["Mc"] * p["d"] ** 2 * np.diag([1.0, 1.0, 0.0])
     half = Lump(p["Mc"] / 2, axle - p["d"] * R[:, 2], R @ J @ R.T / 2)
     spin = np.outer(e, e)
@@ -46,8 +49,15 @@ def cart(parameters, state, pseudo="none", *, rolls=True):
     for side, rate in zip((0.5, -0.5), rates, strict=True):
         contact = side * l * e
         centre = contact + r * z
-        links = [ArmLink(contact, ball, [0.0, rate, yaw_rate], [Lump(p["mw"], centre, wheel)],
-                         rolls_at=r * rate * x if rolls else None)]  # fmt: skip
+        links = [
+            ArmLink(
+                contact,
+                ball,
+                [0.0, rate, yaw_rate],
+                [Lump(p["mw"], centre, wheel)],
+                rolls_at=r * rate * x if rolls else None,
+            )
+        ]
         if pseudo == "lean and lift":
             links += [ArmLink(centre, turn(x), [0.0]), ArmLink(centre, turn(0 * x, z), [0.0])]
         elif pseudo == "two leans":
@@ -64,8 +74,14 @@ def _axes(psi):
 
 def expected(case):
     e = case["expected"]
-    return np.array([*e["arm1_omega_dot_platform_axes"], e["arm1_q_ddot"],
-                     *e["arm2_omega_dot_platform_axes"], e["arm2_q_ddot"]])  # fmt: skip
+    return np.array(
+        [
+            *e["arm1_omega_dot_platform_axes"],
+            e["arm1_q_ddot"],
+            *e["arm2_omega_dot_platform_axes"],
+            e["arm2_q_ddot"],
+        ]
+    )
 
 
 def torques(case, joints=4):
@@ -117,23 +133,44 @@ def test_cart_of_arms_is_the_cart_of_wheels(seed):
     """The same cart as a mechanism, at random states."""
     rng = np.random.default_rng(seed)
     p = CARTS[1]["parameters"]
-    state = {"psi": rng.uniform(-3, 3), "load_pitch": rng.uniform(-1, 1),
-             "wheel_rates": rng.normal(size=2) * 3, "load_pitch_rate": rng.normal()}  # fmt: skip
+    state = {
+        "psi": rng.uniform(-3, 3),
+        "load_pitch": rng.uniform(-1, 1),
+        "wheel_rates": rng.normal(size=2) * 3,
+        "load_pitch_rate": rng.normal(),
+    }
     tau = rng.normal(size=2)
     bot = ax.Mechanism("cart", gravity=(0, 0, -p["g"]))
     Md2 = p["Mc"] * p["d"] ** 2
-    pole = bot.add_body("pole", mass=p["Mc"], com=(0, 0, -p["d"]),
-                        inertia=(p["Jx"] - Md2, p["Jy"] - Md2, p["Jz"]))  # fmt: skip
+    pole = bot.add_body(
+        "pole", mass=p["Mc"], com=(0, 0, -p["d"]), inertia=(p["Jx"] - Md2, p["Jy"] - Md2, p["Jz"])
+    )
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
     for name, y in (("one", p["l"] / 2), ("two", -p["l"] / 2)):
-        bot.add_wheel(name, ax.Rolling(p["r"]), on=pole, at=(0, y, 0), mass=p["mw"], motor=True,
-                      inertia=(p["It"], p["Ia"], p["It"]))  # fmt: skip
+        bot.add_wheel(
+            name,
+            ax.Rolling(p["r"]),
+            on=pole,
+            at=(0, y, 0),
+            mass=p["mw"],
+            motor=True,
+            inertia=(p["It"], p["Ia"], p["It"]),
+        )
     bot.home({"base.z": p["r"]})
     names = ("one.rate", "two.rate", "base.wy")
     model = bot.derive(independent=names).compile("interpreter")
     psi, pitch = state["psi"] / 2, state["load_pitch"] / 2
-    q = [np.cos(psi) * np.cos(pitch), -np.sin(psi) * np.sin(pitch), np.cos(psi) * np.sin(pitch),
-         np.sin(psi) * np.cos(pitch), 0, 0, p["r"], 0.3, -0.2]  # fmt: skip
+    q = [
+        np.cos(psi) * np.cos(pitch),
+        -np.sin(psi) * np.sin(pitch),
+        np.cos(psi) * np.sin(pitch),
+        np.sin(psi) * np.cos(pitch),
+        0,
+        0,
+        p["r"],
+        0.3,
+        -0.2,
+    ]
     relative = np.array(state["wheel_rates"]) - state["load_pitch_rate"]
     nu_dot = model.forward_dynamics(q, [*relative, state["load_pitch_rate"]], -tau)
     steps = cart(p, state).six_steps([0, 0, 0, tau[0], 0, 0, 0, tau[1]])
@@ -196,8 +233,7 @@ def test_a_load_may_be_shared_between_the_arms():
     for arm, share in zip(whole.arms, (0.3, 0.7), strict=True):
         part = Lump(share * whole.load.mass, whole.load.centre, share * whole.load.tensor)
         last = arm.links[-1]
-        links = [*arm.links[:-1],
-                 ArmLink(last.origin, last.H, last.rates, [*last.lumps, part])]  # fmt: skip
+        links = [*arm.links[:-1], ArmLink(last.origin, last.H, last.rates, [*last.lumps, part])]
         shared.append(Arm(links, arm.tip))
     lumped = Cooperation(shared, whole.meet, (0.0, -case["parameters"]["g"], 0.0))
     agree(lumped.six_steps(tau).total, whole.with_load(tau)[0], TOLERANCE, "accelerations")
@@ -228,8 +264,15 @@ def test_two_arms_on_a_turning_base():
         add = bot.add_joint if a == 0 else bot.add_loop
         c, s = np.cos(sums[a]), np.sin(sums[a])
         inward = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]])  # of the link, the load upright
-        add(name, ax.Fixed(), parent=f"link{a}3", child="load", at=(p["L3"], 0, 0),
-            rotation=inward, child_at=tuple(np.asarray(tips[a]) - (X, Y, 0)))  # fmt: skip
+        add(
+            name,
+            ax.Fixed(),
+            parent=f"link{a}3",
+            child="load",
+            at=(p["L3"], 0, 0),
+            rotation=inward,
+            child_at=tuple(np.asarray(tips[a]) - (X, Y, 0)),
+        )
     bot.home({f"joint{a}{k}": e["theta"][3 * a + k - 1] for a in range(2) for k in (1, 2, 3)})
     equations = bot.derive()
     tau, v = case["input"]["tau"], [rate, *e["theta_dot"]]

@@ -10,8 +10,7 @@ from axode.symbolic.energy import kinetic_energy, potential_energy
 from laws.cases import ROUNDING, SOLVED, agree, case_of
 from random_mechanisms import MECHANISMS
 
-RHEONOMIC = ("shaken_pendulum", "driven_five_bar", "steered_plate", "prescribed_yaw",
-             "double_spin")  # fmt: skip
+RHEONOMIC = ("shaken_pendulum", "driven_five_bar", "steered_plate", "prescribed_yaw", "double_spin")
 NOTHING_ACTS = ("rolling_ball", "steered_plate", "prescribed_yaw", "disk_on_plate")
 SCLERONOMIC = [name for name in MECHANISMS if name not in RHEONOMIC]
 
@@ -85,9 +84,10 @@ def test_potential_energy_of_gravity_is_that_of_the_bodies(name):
     from axode.symbolic.frames import symbolic_scalar, symbolic_vector
 
     weight = sum(
-        -symbolic_scalar(body.mass, values) * ca.dot(
-            case.tree.gravity, e.poses[body.name].point(symbolic_vector(body.com, values)))
-        for body in case.mechanism.bodies)  # fmt: skip
+        -symbolic_scalar(body.mass, values)
+        * ca.dot(case.tree.gravity, e.poses[body.name].point(symbolic_vector(body.com, values)))
+        for body in case.mechanism.bodies
+    )
     rate = case.along(weight - potential_energy(case.system, springs=False))
     for state in case.states:
         agree(case.vector(state, rate), [0.0], ROUNDING, "difference of two potentials")

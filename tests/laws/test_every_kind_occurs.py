@@ -26,11 +26,19 @@ def test_every_joint_that_can_close_a_loop_does():
 
 def test_every_wheel_occurs_on_a_joint_and_on_a_body():
     assert kinds(gathered("contacts"), "wheel") == set(WHEELS)
-    mounted = {type(c.wheel).__name__ for bot in BUILT.values() for c in bot.contacts
-               if c.name in {joint.name for joint in bot.connections}}  # fmt: skip
+    mounted = {
+        type(c.wheel).__name__
+        for bot in BUILT.values()
+        for c in bot.contacts
+        if c.name in {joint.name for joint in bot.connections}
+    }
     assert {"Ball", "Rolling", "Omni", "Mecanum"} <= mounted
-    placed = {type(c.wheel).__name__ for bot in BUILT.values() for c in bot.contacts
-              if c.name not in {joint.name for joint in bot.connections}}  # fmt: skip
+    placed = {
+        type(c.wheel).__name__
+        for bot in BUILT.values()
+        for c in bot.contacts
+        if c.name not in {joint.name for joint in bot.connections}
+    }
     assert {"Ball", "Rolling", "Skate"} <= placed
 
 
@@ -41,8 +49,9 @@ def test_wheels_lean_slide_and_roll_on_moving_and_tilted_ground():
     assert any(getattr(c.wheel, "longitudinal", "") == "free" for c in contacts)
     assert any(c.plane.on != "ground" for c in contacts)
     assert any(c.plane.on == "ground" and numeric(c.plane.normal[2]) < 0.99 for c in contacts)
-    assert any(name.endswith("_bracket") for bot in BUILT.values()
-               for name in (b.name for b in bot.bodies))  # fmt: skip
+    assert any(
+        name.endswith("_bracket") for bot in BUILT.values() for name in (b.name for b in bot.bodies)
+    )
 
 
 def test_every_force_occurs():
@@ -55,6 +64,7 @@ def test_every_force_occurs():
 def test_every_actuation_occurs():
     from laws.cases import case_of
 
-    found = {case_of(n).equations.actuation for n in (
-        "arm", "balancer", "mecanum_base", "rolling_ball")}  # fmt: skip
+    found = {
+        case_of(n).equations.actuation for n in ("arm", "balancer", "mecanum_base", "rolling_ball")
+    }
     assert found == {"fully actuated", "underactuated", "redundantly actuated", "unactuated"}

@@ -22,8 +22,9 @@ class Seen:
         self.v = dict(zip(e.speeds, state.v, strict=True))
         self.u = dict(zip(e.inputs, state.u, strict=True))
         self.poses = poses_by_hand(bot, self.q)
-        self.twists = {n: x.ravel() for n, x in zip(e.twists, case.at(state, *e.twists.values()),
-                                                    strict=True)}  # fmt: skip
+        self.twists = {
+            n: x.ravel() for n, x in zip(e.twists, case.at(state, *e.twists.values()), strict=True)
+        }
         self.com = {b.name: numbers(b.com) for b in bot.bodies}
 
     def point(self, body, x):
@@ -72,8 +73,11 @@ def test_potential_energy_is_that_of_weights_and_springs(name):
     for state in case.states:
         seen, energy = Seen(case, state), 0.0
         for body in case.mechanism.bodies:
-            energy -= numeric(body.mass) * numbers(case.mechanism.gravity) @ seen.point(
-                body.name, body.com)  # fmt: skip
+            energy -= (
+                numeric(body.mass)
+                * numbers(case.mechanism.gravity)
+                @ seen.point(body.name, body.com)
+            )
         for spring in case.mechanism.springs:
             stretch = seen.q[coordinate_of(case.mechanism, spring.coordinate)] - numeric(
                 spring.rest
@@ -94,8 +98,9 @@ def test_dampers_take_what_their_speeds_say(name):
     power = ca.dot(case.system.forces.dissipative, case.tree.v)
     for state in case.states:
         seen = Seen(case, state)
-        taken = sum(numeric(d.coefficient) * seen.speed(d.coordinate) ** 2
-                    for d in case.mechanism.dampers)  # fmt: skip
+        taken = sum(
+            numeric(d.coefficient) * seen.speed(d.coordinate) ** 2 for d in case.mechanism.dampers
+        )
         taken += sum(numeric(s.damping) * seen.stretch(s)[1] ** 2 for s in case.mechanism.struts)
         agree(case.vector(state, power), [-taken], ROUNDING, "power of dampers")
 
@@ -149,9 +154,13 @@ def test_ground_forces_move_the_whole(name):
         forces = model.contact_forces(state.q, state.nu, state.u)
         for contact, force in zip(case.mechanism.contacts, forces, strict=True):
             ground += contact_directions(seen, contact) @ np.nan_to_num(force)
-        outside = sum((np.array([seen.u[f"{w.name}.f{a}"] for a in "xyz"])
-                       @ seen.poses[w.body][:3, :3].T for w in case.mechanism.wrenches),
-                      np.zeros(3))  # fmt: skip
+        outside = sum(
+            (
+                np.array([seen.u[f"{w.name}.f{a}"] for a in "xyz"]) @ seen.poses[w.body][:3, :3].T
+                for w in case.mechanism.wrenches
+            ),
+            np.zeros(3),
+        )
         need = momentum_rate(case, state) - outside
         if name == "car":  # its axle's lateral and its wheels' normal forces are shared
             n = contact_directions(seen, case.mechanism.contacts[0])

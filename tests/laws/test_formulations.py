@@ -33,8 +33,13 @@ def compare(case, formulation):
     for state in case.states:
         for name in ("I", "bias", "gamma", "delta", "tau"):
             agree(*case.at(state, getattr(rival, name), getattr(mine, name)), ROUNDING, name)
-        for name in ("forward_dynamics", "accelerations", "multipliers", "inverse_dynamics",
-                     "inverse_residual"):  # fmt: skip
+        for name in (
+            "forward_dynamics",
+            "accelerations",
+            "multipliers",
+            "inverse_dynamics",
+            "inverse_residual",
+        ):
             agree(*case.at(state, getattr(rival, name), getattr(mine, name)), SOLVED, name)
 
 

@@ -15,11 +15,30 @@ from random_mechanisms import MECHANISMS, random_rotation, ring
 # Two derivations of one motion, each solved through its own matrices.
 SAME_MOTION = SOLVED
 # Wherever all geometry is in numbers, so that frames can be re-expressed.
-NUMERIC = ["all_joints_tree", "tree_0", "tree_2", "four_bar", "rolling_ball", "disk_on_plate",
-           "car", "snakeboard", "mecanum_base", "fixed_wheel", "steered_plate", "on_a_plinth",
-           "double_spin", "loop_screw",
-           "loop_planar", "loop_universal", "loop_cylindrical", "loop_prismatic", "vehicle_0",
-           "vehicle_2", "vehicle_5", "vehicle_6"]  # fmt: skip
+NUMERIC = [
+    "all_joints_tree",
+    "tree_0",
+    "tree_2",
+    "four_bar",
+    "rolling_ball",
+    "disk_on_plate",
+    "car",
+    "snakeboard",
+    "mecanum_base",
+    "fixed_wheel",
+    "steered_plate",
+    "on_a_plinth",
+    "double_spin",
+    "loop_screw",
+    "loop_planar",
+    "loop_universal",
+    "loop_cylindrical",
+    "loop_prismatic",
+    "vehicle_0",
+    "vehicle_2",
+    "vehicle_5",
+    "vehicle_6",
+]
 RINGS = {
     "rcusrp": (1, ("revolute", "cylindrical", "universal", "screw", "revolute", "prismatic")),
     "spfru": (2, ("spherical", "prismatic", "fixed", "revolute", "universal")),
@@ -56,8 +75,10 @@ def same_motion(case, other, u_map=None):
 # independent speeds ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [n for n in MECHANISMS if not n.startswith(
-    ("tree", "all_joints", "arm", "parametric_arm"))])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [n for n in MECHANISMS if not n.startswith(("tree", "all_joints", "arm", "parametric_arm"))],
+)
 def test_any_independent_speeds_give_the_same_motion(name):
     case = case_of(name)
     report, speeds = case.system.report, case.equations.speeds
@@ -70,8 +91,11 @@ def test_any_independent_speeds_give_the_same_motion(name):
         tried.add(chosen)
         other = Case(MECHANISMS[name](), independent=[speeds[j] for j in chosen])
         assert other.equations.independent == tuple(speeds[j] for j in chosen)
-        posed = [s for s in case.states if np.abs(other.at(s, other.equations.Theta)[0]).max()
-                 < WELL_POSED]  # fmt: skip
+        posed = [
+            s
+            for s in case.states
+            if np.abs(other.at(s, other.equations.Theta)[0]).max() < WELL_POSED
+        ]
         case_there = Case.__new__(Case)
         case_there.__dict__ |= case.__dict__ | {"states": posed}
         same_motion(case_there, other)
@@ -100,14 +124,16 @@ def with_frame_moved(bot, body, X):
 
     other = bot.copy()
     for connections in (other.connections, other.loops):
-        connections[:] = [replace(c, **placed(c, "parent"), **placed(c, "child"))
-                          for c in connections]  # fmt: skip
+        connections[:] = [
+            replace(c, **placed(c, "parent"), **placed(c, "child")) for c in connections
+        ]
     for i, b in enumerate(other.bodies):
         if b.name == body:
             tensor = R @ tensor_of(b) @ R.T
             moved = ax.Inertia.of((tensor + tensor.T) / 2)
-            other.bodies[i] = replace(b, com=point(b.com), inertia=replace(
-                moved, ideal=b.inertia.ideal))  # fmt: skip
+            other.bodies[i] = replace(
+                b, com=point(b.com), inertia=replace(moved, ideal=b.inertia.ideal)
+            )
     for i, c in enumerate(other.contacts):
         if c.body == body:
             c = replace(c, at=point(c.at), axis=direction(c.axis))
@@ -197,10 +223,20 @@ def test_one_body_or_two_welded_together(name):
     )
     X = random_pose(9)
     turned = X[:3, :3] @ (rest / 2) @ X[:3, :3].T
-    half = bot.add_body("other half", mass=(1 - share) * m, inertia=(turned + turned.T) / 2,
-                        com=tuple((X @ [*(c - share * d), 1.0])[:3]))  # fmt: skip
-    bot.add_joint("weld them", ax.Fixed(), parent=whole.name, child=half,
-                  child_at=tuple(X[:3, 3]), child_rotation=X[:3, :3])  # fmt: skip
+    half = bot.add_body(
+        "other half",
+        mass=(1 - share) * m,
+        inertia=(turned + turned.T) / 2,
+        com=tuple((X @ [*(c - share * d), 1.0])[:3]),
+    )
+    bot.add_joint(
+        "weld them",
+        ax.Fixed(),
+        parent=whole.name,
+        child=half,
+        child_at=tuple(X[:3, 3]),
+        child_rotation=X[:3, :3],
+    )
     same_motion(case, Case(bot, independent=case.equations.independent))
 
 
@@ -212,8 +248,15 @@ def body_motion(case, nu=None, twists=None):
     e = case.equations
     t = ca.vertcat(*e.twists.values())
     n, p = len(e.independent), case.system.defaults
-    state = State(case.system.assembly.home(), np.zeros(n), np.zeros(n), np.zeros(0), 0.0, p,
-                  np.zeros(len(e.speeds)))  # fmt: skip
+    state = State(
+        case.system.assembly.home(),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(0),
+        0.0,
+        p,
+        np.zeros(len(e.speeds)),
+    )
     if nu is None:
         T = case.at(state, ca.jacobian(t, e.nu))[0]
         nu = np.linalg.lstsq(T, twists, rcond=None)[0]
@@ -222,8 +265,10 @@ def body_motion(case, nu=None, twists=None):
     return case.vector(state, t), case.vector(state, rates)
 
 
-@pytest.mark.parametrize(("name", "cut"), [(name, k) for name, (_, kinds) in RINGS.items()
-                                           for k in range(len(kinds) - 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [(name, k) for name, (_, kinds) in RINGS.items() for k in range(len(kinds) - 1)],
+)
 def test_any_joint_of_a_ring_may_close_it(name, cut):
     """Every joint in the tree, described from either side, and as a loop: one motion."""
     seed, kinds = RINGS[name]

@@ -63,8 +63,12 @@ def test_link_accelerations_are_the_rates_of_link_velocities(name):
     def rate(x):
         return tree.time_derivative(x) + ca.jtimes(x, tree.v, v_dot)
 
-    exact = ca.vertcat(*[ca.vertcat(rate(w_i), rate(u_i) + ca.cross(w_i, u_i))
-                         for w_i, u_i in zip(w, u, strict=True)])  # fmt: skip
+    exact = ca.vertcat(
+        *[
+            ca.vertcat(rate(w_i), rate(u_i) + ca.cross(w_i, u_i))
+            for w_i, u_i in zip(w, u, strict=True)
+        ]
+    )
     mine = ca.vertcat(*[ca.vertcat(a, b) for a, b in zip(motion.w_dot, motion.a, strict=True)])
     both = ca.substitute(ca.horzcat(mine, exact), v_dot, ca.DM(values))
     for state in case.states:
@@ -97,5 +101,9 @@ def test_an_axis_of_parameters_may_point_anywhere(tilt, across):
     there, elsewhere = (pendulum(ax.Parameter("tilt", angle)) for angle in (tilt, 0.7))
     for model, options in ((there, {}), (elsewhere, {"parameters": {"tilt": tilt}})):
         agree(model.poses([0.4], **options), plain.poses([0.4]), ROUNDING, "poses")
-        agree(model.forward_dynamics([0.4], [0.5], **options),
-              plain.forward_dynamics([0.4], [0.5]), ROUNDING, "acceleration")  # fmt: skip
+        agree(
+            model.forward_dynamics([0.4], [0.5], **options),
+            plain.forward_dynamics([0.4], [0.5]),
+            ROUNDING,
+            "acceleration",
+        )

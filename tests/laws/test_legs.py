@@ -17,24 +17,35 @@ from laws.test_more_formulations import compare
 from legged_platforms import GEOMETRY, hanging_legs, leg_geometry, rotation_zyx, six_legs
 from random_mechanisms import MECHANISMS, platform
 
-OPEN = {c["id"]: c for c in json.loads(
-    (files("axode") / "verification" / "cases_open.json").read_text())}  # fmt: skip
+OPEN = {
+    c["id"]: c
+    for c in json.loads((files("axode") / "verification" / "cases_open.json").read_text())
+}
 
 
 def dressed():
     """Springs, dampers, wrenches, a load on the platform, rotors and a lighter gravity."""
     motor = ax.Motor(gear=2.0, rotor_inertia=ax.Parameter("rotor", 0.02))
     bot = six_legs({"g": 3.7}, base="spherical", tip="universal", held_by="leg", motor=motor)
-    load = bot.add_body("load", mass=ax.Parameter("load", 2.0), com=(0.1, 0, 0.2),
-                        inertia=(0.1, 0.2, 0.15))  # fmt: skip
-    bot.add_joint("weld", ax.Fixed(), parent="platform", child=load, at=(0, 0.1, 0.1),
-                  rotation=(0.2, 0, 0.3))  # fmt: skip
+    load = bot.add_body(
+        "load", mass=ax.Parameter("load", 2.0), com=(0.1, 0, 0.2), inertia=(0.1, 0.2, 0.15)
+    )
+    bot.add_joint(
+        "weld", ax.Fixed(), parent="platform", child=load, at=(0, 0.1, 0.1), rotation=(0.2, 0, 0.3)
+    )
     bot.add_wrench("push", "load", at=(0.1, 0, 0))
     bot.add_wrench("kick", "lower2", frame="body")
     bot.add_damper("friction", "upper1.joint", coefficient=0.7)
     bot.add_spring("coil", "upper3.joint", stiffness=4.0, rest=0.2)
-    bot.add_spring("strut", parent="platform", child="lower4", at=(0, 0, 0.5), stiffness=5.0,
-                   rest=0.3, damping=0.4)  # fmt: skip
+    bot.add_spring(
+        "strut",
+        parent="platform",
+        child="lower4",
+        at=(0, 0, 0.5),
+        stiffness=5.0,
+        rest=0.3,
+        damping=0.4,
+    )
     return bot
 
 
@@ -52,9 +63,11 @@ PLATFORMS = {
     "sliding knees": lambda: six_legs(base="spherical", knee="prismatic", tip="universal"),
     "axes that miss": lambda: six_legs(base="skew"),
     "tree through a leg": lambda: six_legs(held_by="leg"),
-    "dressed": dressed, "hanging legs": hanging_legs, "two motors a leg": three_legs,
+    "dressed": dressed,
+    "hanging legs": hanging_legs,
+    "two motors a leg": three_legs,
     "eight legs": lambda: platform(8),
-}  # fmt: skip
+}
 
 
 @cache
@@ -202,10 +215,14 @@ def test_u_of_the_book():
 # refusals ----------------------------------------------------------------------------------------
 
 REASONS = {
-    "arm": "three joints or more", "four_bar": "three joints or more", "balancer": "rolls",
-    "shaken_pendulum": "led by time", "loop_revolute": "freedoms", "tree_1": "both move freely",
+    "arm": "three joints or more",
+    "four_bar": "three joints or more",
+    "balancer": "rolls",
+    "shaken_pendulum": "led by time",
+    "loop_revolute": "freedoms",
+    "tree_1": "both move freely",
     "all_joints_tree": "not on the ground",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", [n for n in MECHANISMS if n != "platform"])

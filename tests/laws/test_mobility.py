@@ -20,12 +20,17 @@ KNOWN = {
 }
 DROPPED = {
     "balancer": ["right.lateral (follows from left.lateral)"],
-    "car": ["rr.lateral (follows from rl.lateral)",
-            "fr.touch (follows from rl.touch, rr.touch, fl.touch)"],
-    "four_bar": ["c.rx (vanishes everywhere)", "c.ry (vanishes everywhere)",
-                 "c.z (vanishes everywhere)"],
+    "car": [
+        "rr.lateral (follows from rl.lateral)",
+        "fr.touch (follows from rl.touch, rr.touch, fl.touch)",
+    ],
+    "four_bar": [
+        "c.rx (vanishes everywhere)",
+        "c.ry (vanishes everywhere)",
+        "c.z (vanishes everywhere)",
+    ],
     "platform": [],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -46,9 +51,16 @@ def test_loops_by_the_formula_of_euler():
     assert case_of("all_joints_tree").equations.mobility.loops == 0
 
 
-@pytest.mark.parametrize(("name", "rheonomic", "holonomic"), [
-    ("four_bar", False, True), ("balancer", False, False), ("shaken_pendulum", True, True),
-    ("driven_five_bar", True, False), ("snakeboard", False, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "rheonomic", "holonomic"),
+    [
+        ("four_bar", False, True),
+        ("balancer", False, False),
+        ("shaken_pendulum", True, True),
+        ("driven_five_bar", True, False),
+        ("snakeboard", False, False),
+    ],
+)
 def test_kinds_of_constraints_are_told_apart(name, rheonomic, holonomic):
     m = case_of(name).equations.mobility
     assert (m.rheonomic, m.holonomic, m.catastatic) == (rheonomic, holonomic, not rheonomic)

@@ -17,15 +17,32 @@ from random_mechanisms import (
     parametric_vehicle,
 )
 
-SAMPLED = ("balancer", "four_bar", "shaken_pendulum", "mecanum_base", "all_joints_tree",
-           "rolling_ball")  # fmt: skip
+SAMPLED = (
+    "balancer",
+    "four_bar",
+    "shaken_pendulum",
+    "mecanum_base",
+    "all_joints_tree",
+    "rolling_ball",
+)
 STATE_FUNCTIONS = {
-    "forward_dynamics": ("q", "nu", "u"), "mass_matrix": ("q",), "coriolis": ("q", "nu"),
-    "bias": ("q", "nu"), "gamma": ("q",), "delta": ("q", "nu"), "tau": ("q", "u"),
-    "speeds": ("q", "nu"), "rates": ("q", "nu"), "accelerations": ("q", "nu", "nu_dot"),
-    "multipliers": ("q", "nu", "u"), "contact_forces": ("q", "nu", "u"), "energy": ("q", "nu"),
-    "residual": ("q",), "poses": ("q",), "twists": ("q", "nu"),
-}  # fmt: skip
+    "forward_dynamics": ("q", "nu", "u"),
+    "mass_matrix": ("q",),
+    "coriolis": ("q", "nu"),
+    "bias": ("q", "nu"),
+    "gamma": ("q",),
+    "delta": ("q", "nu"),
+    "tau": ("q", "u"),
+    "speeds": ("q", "nu"),
+    "rates": ("q", "nu"),
+    "accelerations": ("q", "nu", "nu_dot"),
+    "multipliers": ("q", "nu", "u"),
+    "contact_forces": ("q", "nu", "u"),
+    "energy": ("q", "nu"),
+    "residual": ("q",),
+    "poses": ("q",),
+    "twists": ("q", "nu"),
+}
 
 
 def arguments(case, names, state):
@@ -46,8 +63,10 @@ def test_batches_and_names_give_what_single_calls_give(name):
     for function, takes in STATE_FUNCTIONS.items():
         call = getattr(model, function)
         singles = [call(*arguments(case, takes, s), t=s.t) for s in case.states]
-        stacked = [np.stack(pair) for pair in zip(*(arguments(case, takes, s) for s in case.states),
-                                                  strict=True)]  # fmt: skip
+        stacked = [
+            np.stack(pair)
+            for pair in zip(*(arguments(case, takes, s) for s in case.states), strict=True)
+        ]
         batch = call(*stacked, t=t)
         np.testing.assert_array_equal(batch, np.stack(singles), function)
         deep = call(*(x[:, np.newaxis, :] for x in stacked), t=t[:, np.newaxis])
@@ -177,8 +196,14 @@ def test_speeds_are_named_as_independent_ones_are():
     for one, other in zip(full, short, strict=True):
         np.testing.assert_array_equal(one, other)
     e = bot.derive()
-    assert all(map(ca.is_equal, e.hybrid_dynamics(["shoulder"], ["elbow.torque"]),
-                   e.hybrid_dynamics(["shoulder.rate"], ["elbow.torque"]), (9, 9)))  # fmt: skip
+    assert all(
+        map(
+            ca.is_equal,
+            e.hybrid_dynamics(["shoulder"], ["elbow.torque"]),
+            e.hybrid_dynamics(["shoulder.rate"], ["elbow.torque"]),
+            (9, 9),
+        )
+    )
     with pytest.raises(ax.InvalidArgument, match=r"'elbow' is the speed elbow\.rate, .* twice"):
         model.speeds(q, {"elbow.rate": 1.0, "elbow": 2.0})
     with pytest.raises(ax.UnknownName, match="no independent speed 'wrist'"):

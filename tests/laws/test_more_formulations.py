@@ -14,8 +14,13 @@ from laws.cases import ROUNDING, SOLVED, Case, agree, case_of
 from random_mechanisms import MECHANISMS, random_loop, random_tree, random_vehicle
 
 TERMS = ("I", "bias", "gamma", "delta", "tau")
-SOLUTIONS = ("forward_dynamics", "accelerations", "multipliers", "inverse_dynamics",
-             "inverse_residual")  # fmt: skip
+SOLUTIONS = (
+    "forward_dynamics",
+    "accelerations",
+    "multipliers",
+    "inverse_dynamics",
+    "inverse_residual",
+)
 EXAMPLES = 4  # seeds that hypothesis draws: each mechanism is derived once a formulation
 SEEDS = st.integers(0, 2**31 - 1)
 
@@ -131,6 +136,7 @@ def test_arms_on_a_moving_base():
     mine = ca.Function("f", [fixed.tree.q, fixed.tree.v], [need])(q, v)
     whole = SpatialOperatorFormulation(free).tree_forces(ca.SX(np.concatenate([V_dot, v_dot])))
     there = ca.Function("f", [free.tree.q, free.tree.v], [whole])(
-        np.concatenate([[1, 0, 0, 0, 0, 0, 0], q]), np.concatenate([V, v]))  # fmt: skip
+        np.concatenate([[1, 0, 0, 0, 0, 0, 0], q]), np.concatenate([V, v])
+    )
     assert free.tree.speed_names[6:] == fixed.tree.speed_names
     agree(np.array(mine), np.array(there)[6:], ROUNDING, "joint forces")

@@ -38,8 +38,9 @@ def test_direct_dynamics_of_a_seven_axis_arm():
     assert direct(arm(7)) <= ARM_DIRECT
 
 
-@pytest.mark.parametrize("independent", [None, [f"base.{s}" for s in ("wx", "wy", "wz", "vx", "vy",
-                                                                      "vz")]])  # fmt: skip
+@pytest.mark.parametrize(
+    "independent", [None, [f"base.{s}" for s in ("wx", "wy", "wz", "vx", "vy", "vz")]]
+)
 def test_direct_dynamics_of_a_platform_on_six_legs(independent):
     assert direct(platform(6), independent) <= PLATFORM_DIRECT
 
@@ -65,10 +66,16 @@ def test_long_paths_are_solved_by_articulated_bodies(arms):
     for a in range(arms):
         parent = bot.ground
         for k in range(ALWAYS_ARTICULATED + 1):
-            body = bot.add_body(f"link{a}_{k}", mass=1.0, com=(0.1, 0.02, 0.03),
-                                inertia=(0.1, 0.2, 0.25))  # fmt: skip
-            bot.add_joint(f"joint{a}_{k}", ax.Revolute("zyx"[k % 3]), parent=parent, child=body,
-                          at=(0.3, 0, 0.1))  # fmt: skip
+            body = bot.add_body(
+                f"link{a}_{k}", mass=1.0, com=(0.1, 0.02, 0.03), inertia=(0.1, 0.2, 0.25)
+            )
+            bot.add_joint(
+                f"joint{a}_{k}",
+                ax.Revolute("zyx"[k % 3]),
+                parent=parent,
+                child=body,
+                at=(0.3, 0, 0.1),
+            )
             parent = body
     tried = RecursiveFormulation(bot.derive().system)
     force = tried.tree_forces(None)

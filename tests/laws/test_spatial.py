@@ -33,8 +33,12 @@ def rotation_and_matrix(rng):
     """A rotation as turns of every kind, and the matrix it must be, by Rodrigues' formula."""
     angles = rng.uniform(-np.pi, np.pi, 3)
     q = rng.normal(size=4)
-    turns = [Turn.about("z", angles[0]), Turn.about("x", angles[1]),
-             Turn("matrix", SX(quaternion_turn(q))), Turn.about("z", angles[2])]  # fmt: skip
+    turns = [
+        Turn.about("z", angles[0]),
+        Turn.about("x", angles[1]),
+        Turn("matrix", SX(quaternion_turn(q))),
+        Turn.about("z", angles[2]),
+    ]
     z, x = np.array([0, 0, 1.0]), np.array([1.0, 0, 0])
     R = turn(z, angles[0]) @ turn(x, angles[1]) @ quaternion_turn(q) @ turn(z, angles[2])
     return Rotation.of(*turns), R

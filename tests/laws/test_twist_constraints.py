@@ -35,8 +35,11 @@ def test_rows_of_a_hinge_and_of_a_rolling_wheel():
     constraints = TwistConstraints(case.equations)
     A, _ = constraints.at(case.states[0].q)
     assert [(rows.name, rows.linear.shape[0]) for rows in constraints.blocks] == [
-        ("left", 6), ("right", 6), ("left", 3), ("right", 3)
-    ]  # fmt: skip
+        ("left", 6),
+        ("right", 6),
+        ("left", 3),
+        ("right", 3),
+    ]
     for first, rows, rank, bodies in ((0, 6, 5, {"pole", "left"}), (12, 3, 3, {"left"})):
         block = A[first : first + rows]
         assert rank_of(block) == rank

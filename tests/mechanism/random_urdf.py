@@ -16,16 +16,24 @@ def numbers(values):
 
 
 def random_origin(rng):
-    return f'<origin xyz="{numbers(rng.uniform(-0.5, 0.5, 3))}" ' \
-        f'rpy="{numbers(rng.uniform(-3, 3, 3))}"/>'  # fmt: skip
+    return (
+        f'<origin xyz="{numbers(rng.uniform(-0.5, 0.5, 3))}" '
+        f'rpy="{numbers(rng.uniform(-3, 3, 3))}"/>'
+    )
 
 
 def random_link(rng, name, *, massless=False):
     if massless:
         return f'<link name="{name}"/>'
     I = random_inertia(rng)
-    entries = {"ixx": I[0, 0], "ixy": I[0, 1], "ixz": I[0, 2], "iyy": I[1, 1], "iyz": I[1, 2],
-               "izz": I[2, 2]}  # fmt: skip
+    entries = {
+        "ixx": I[0, 0],
+        "ixy": I[0, 1],
+        "ixz": I[0, 2],
+        "iyy": I[1, 1],
+        "iyz": I[1, 2],
+        "izz": I[2, 2],
+    }
     tensor = " ".join(f'{key}="{numbers([value])}"' for key, value in entries.items())
     return f"""<link name="{name}"><inertial>{random_origin(rng)}
         <mass value="{numbers([rng.uniform(0.5, 3.0)])}"/><inertia {tensor}/></inertial></link>"""
@@ -54,8 +62,10 @@ def random_robot(seed, size=7):
             path = path[: rng.integers(1, len(path) + 1)]
         kind = KINDS[seed % len(KINDS)] if k == 1 else str(rng.choice(KINDS))
         kind = "prismatic" if kind == "floating" and k > 1 else kind
-        parts += [random_link(rng, names[k]),
-                  random_joint(rng, f"hinge.{names[k]}", kind, path[-1], names[k])]  # fmt: skip
+        parts += [
+            random_link(rng, names[k]),
+            random_joint(rng, f"hinge.{names[k]}", kind, path[-1], names[k]),
+        ]
         path.append(names[k])
     bare, last = names[size:]
     kind = str(rng.choice(("fixed", "prismatic")))

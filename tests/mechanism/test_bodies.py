@@ -44,15 +44,17 @@ AXES = [(0, 0, 1), (1, 0, 0), (0, -1, 0), (0.6, 0.0, -0.8), (2 / 3, -2 / 3, 1 / 
 
 def test_box():
     found = ax.Inertia.box(MASS, (0.4, 0.6, 1.1))
-    np.testing.assert_allclose(tensor(found), integrated(grid((0.4, 0.6, 1.1))), rtol=INTEGRAL,
-                               atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        tensor(found), integrated(grid((0.4, 0.6, 1.1))), rtol=INTEGRAL, atol=1e-12
+    )
 
 
 def test_sphere():
     points = grid((2.0, 2.0, 2.0)) * 0.35
     inside = points[np.linalg.norm(points, axis=1) <= 0.35]
-    np.testing.assert_allclose(tensor(ax.Inertia.sphere(MASS, 0.35)), integrated(inside),
-                               rtol=INTEGRAL, atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        tensor(ax.Inertia.sphere(MASS, 0.35)), integrated(inside), rtol=INTEGRAL, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("axis", AXES)

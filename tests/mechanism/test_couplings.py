@@ -98,10 +98,7 @@ FAULTS = {
         lambda m: m.add_gear("k", "a", "b", ax.Parameter("r", 0.0)),
         f"coefficients.b: {UNTOLD} 0 ('r')",
     ),
-    "offset": (
-        lambda m: m.add_gear("k", "a", "b", 1.0, offset=math.nan),
-        "offset: must be finite",
-    ),
+    "offset": (lambda m: m.add_gear("k", "a", "b", 1.0, offset=math.nan), "offset: must be finite"),
     "one term": (
         lambda m: m.add_coupling("k", {"a": 1.0}),
         "terms: a coupling relates at least two joints, got 1; add the others, or hold a single "

@@ -121,8 +121,15 @@ def test_a_chain_may_sit_on_a_moving_body():
     cart = ax.Mechanism("cart")
     base = cart.add_body("base", mass=5.0, inertia=(1.0, 1.0, 1.0))
     cart.add_joint("slide", ax.Prismatic("x"), parent="ground", child=base)
-    links = cart.chain_from_dh(ROWS[:2], bodies=[SOLID] * 2, on=base, at=(0, 0, 0.3), prefix="arm_",
-                               convention="modified", motors=True)  # fmt: skip
+    links = cart.chain_from_dh(
+        ROWS[:2],
+        bodies=[SOLID] * 2,
+        on=base,
+        at=(0, 0, 0.3),
+        prefix="arm_",
+        convention="modified",
+        motors=True,
+    )
     assert [link.name for link in links] == ["arm_link1", "arm_link2"]
     assert [drive.coordinate for drive in cart.drives] == ["arm_joint1", "arm_joint2"]
     q = np.array([0.8, 0.1, -0.4])

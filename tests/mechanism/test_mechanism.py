@@ -86,8 +86,14 @@ def test_any_sequence_of_numbers_is_a_vector():
     for make in (tuple, list, np.array, lambda v: np.array(v, dtype=np.float32)):
         m = ax.Mechanism("m", gravity=make([0, 0, -10]))
         m.add_body("a", mass=np.int64(2), com=make([1, 2, 3]), inertia=make([1, 1, 1]))
-        m.add_joint("j", ax.Revolute(make([0, 1, 0])), parent="ground", child="a",
-                    at=make([0, 0, 1]), rotation=make([1, 0, 0, 0]))  # fmt: skip
+        m.add_joint(
+            "j",
+            ax.Revolute(make([0, 1, 0])),
+            parent="ground",
+            child="a",
+            at=make([0, 0, 1]),
+            rotation=make([1, 0, 0, 0]),
+        )
         built.append(m)
     assert all(m == built[0] for m in built)
     assert type(built[-1].bodies[0].com[0]) is float
@@ -103,10 +109,29 @@ def test_parameters_may_stand_in_every_place():
     b = m.add_body("b", mass=p, inertia=[[p, 0, 0], [0, p, 0], [0, 0, p]], shape=ax.Sphere(p))
     m.add_joint("j", ax.Screw(q, p), parent="ground", child=a, at=(p, 0, p), rotation=(p, 0, 0))
     m.add_joint("k", ax.Universal(q, "y"), parent=a, child=b, child_at=np.array([1, 2, 3]) * p)
-    m.add_wheel("w", ax.Mecanum(p, p), on=a, at=(p, 0, 0), axis=q, mass=p, inertia=(p, p, p),
-                motor=ax.Motor(p, p, p), ground=ax.Plane(q, (p, p, p)))  # fmt: skip
-    m.add_caster("c", ax.Rolling(p), on=a, at=(p, 0, 0), trail=p, drop=p, mass=p, bracket_mass=p,
-                 bracket_inertia=(p, p, p), pivot_axis=q)  # fmt: skip
+    m.add_wheel(
+        "w",
+        ax.Mecanum(p, p),
+        on=a,
+        at=(p, 0, 0),
+        axis=q,
+        mass=p,
+        inertia=(p, p, p),
+        motor=ax.Motor(p, p, p),
+        ground=ax.Plane(q, (p, p, p)),
+    )
+    m.add_caster(
+        "c",
+        ax.Rolling(p),
+        on=a,
+        at=(p, 0, 0),
+        trail=p,
+        drop=p,
+        mass=p,
+        bracket_mass=p,
+        bracket_inertia=(p, p, p),
+        pivot_axis=q,
+    )
     m.add_contact("e", ax.Ball(p), body=b, at=(p, 0, 0))
     m.add_motor("m", "j", limit=p, gear=p, rotor_inertia=p)
     m.add_damper("d", "j", coefficient=p)
@@ -132,8 +157,16 @@ def test_a_caster_is_a_bracket_and_a_wheel_behind_it():
 
 def test_a_wheel_may_lean_roll_on_a_body_and_carry_other_names():
     m = with_bodies("a", "plate")
-    m.add_wheel("w", ax.Rolling(0.1), on="a", axis=(0, 0.8, 0.6), mass=1, ground="plate",
-                coordinate="turn", speed="spin")  # fmt: skip
+    m.add_wheel(
+        "w",
+        ax.Rolling(0.1),
+        on="a",
+        axis=(0, 0.8, 0.6),
+        mass=1,
+        ground="plate",
+        coordinate="turn",
+        speed="spin",
+    )
     assert m.contacts[0].plane == ax.Plane((0, 0, 1), (0, 0, 0), "plate")
     assert m.connections[0].coordinates == ("turn",) and m.connections[0].speeds == ("spin",)
     m.add_wheel("ball", ax.Ball(0.1), on="a", mass=1)

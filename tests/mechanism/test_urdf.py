@@ -133,8 +133,10 @@ def test_a_root_called_world_is_the_ground(file):
 
 def test_turned_inertias_of_equal_solids_are_equal(file):
     """A rod along its own z, turned to lie along y, is a rod along y."""
-    rod = '<origin rpy="1.5707963267948966 0 0"/><mass value="1"/>' \
-        '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.025" iyz="0.001" izz="0.01"/>'  # fmt: skip
+    rod = (
+        '<origin rpy="1.5707963267948966 0 0"/><mass value="1"/>'
+        '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.025" iyz="0.001" izz="0.01"/>'
+    )
     text = SOUND.replace("<inertial><mass", f"<inertial>{rod}</inertial><inertial><mass")
     inertia = ax.load(file(text)).bodies[2].inertia
     assert inertia == ax.Inertia(0.02, 0.01, 0.025, 0, 0, -0.001)
@@ -181,8 +183,10 @@ def test_what_is_left_out_is_warned_of(file):
 
 
 def test_a_massless_end_that_moves_is_told_when_equations_are_derived(file):
-    hand = '<link name="hand"/><joint name="wrist" type="revolute"><parent link="fore"/>' \
-        '<child link="hand"/></joint></robot>'  # fmt: skip
+    hand = (
+        '<link name="hand"/><joint name="wrist" type="revolute"><parent link="fore"/>'
+        '<child link="hand"/></joint></robot>'
+    )
     bot = ax.load(file(SOUND.replace("</robot>", hand)))
     with pytest.warns(Doubtful, match=r"hand.*nothing resists the motion of wrist\.rate"):
         equations = bot.derive()
@@ -220,135 +224,155 @@ INERTIA = '<inertia ixx="0.03" ixy="0.001" ixz="0" iyy="0.02" iyz="0" izz="0.02"
 NAMES = "Links: base, upper, fore."
 FAULTS = {
     "type": (
-        'type="revolute"', 'type="revolut"',
+        'type="revolute"',
+        'type="revolut"',
         "line  15  [joint.shoulder] type: unknown type 'revolut'. Types: revolute, continuous, "
         "prismatic, fixed, floating, planar.   Did you mean 'revolute'?",
     ),
     "no type": (
-        ' type="revolute"', "",
+        ' type="revolute"',
+        "",
         "line  15  [joint.shoulder] type: is missing. Types: revolute, continuous, prismatic, "
         "fixed, floating, planar.",
     ),
     "unknown link": (
-        '<child link="fore"/>', '<child link="four"/>',
+        '<child link="fore"/>',
+        '<child link="four"/>',
         f"line  25  [joint.elbow] child: unknown link 'four'. {NAMES}   Did you mean 'fore'?",
     ),
     "no parent": (
-        '<parent link="base"/>', "",
+        '<parent link="base"/>',
+        "",
         'line  15  [joint.shoulder] parent: is missing; name a link: <parent link="..."/>',
     ),
     "a joint on itself": (
-        '<parent link="upper"/>', '<parent link="fore"/>',
+        '<parent link="upper"/>',
+        '<parent link="fore"/>',
         "line  22  [joint.elbow] child: a joint needs two different links",
     ),
     "two roots": (
-        "</robot>", '<link name="stray"/></robot>',
+        "</robot>",
+        '<link name="stray"/></robot>',
         "line  28  [link.stray] no joint holds it, and none holds 'base'; a robot has one root: "
         "make this link the child of a joint",
     ),
     "a loop": (
-        "</robot>", '<joint name="rod" type="fixed"><parent link="base"/><child link="fore"/>'
-        "</joint></robot>",
+        "</robot>",
+        '<joint name="rod" type="fixed"><parent link="base"/><child link="fore"/></joint></robot>',
         "line  28  [joint.rod] child: joint 'elbow' holds link 'fore' already, and a URDF file is "
         "a tree; leave this joint out and close the loop after loading, with add_loop",
     ),
     "one name twice": (
-        '<link name="fore">', '<link name="upper">',
+        '<link name="fore">',
+        '<link name="upper">',
         "line  12  [link.upper] line 3 has this name already; names are unique",
     ),
-    "no name": (
-        '<joint name="elbow"', "<joint",
-        'line  22  [robot] a joint has no name="..."',
-    ),
+    "no name": ('<joint name="elbow"', "<joint", 'line  22  [robot] a joint has no name="..."'),
     "not a number": (
-        'mass value="2"', 'mass value="heavy"',
+        'mass value="2"',
+        'mass value="heavy"',
         "line   6  [link.upper] mass value: expected a number, got 'heavy'",
     ),
     "nan": (
-        'xyz="0 0 0.2"', 'xyz="0 NaN 0.2"',
+        'xyz="0 0 0.2"',
+        'xyz="0 NaN 0.2"',
         "line   5  [link.upper] origin xyz: must be finite, got '0 NaN 0.2'",
     ),
     "too large": (
-        'effort="40"', 'effort="1e400"',
+        'effort="40"',
+        'effort="1e400"',
         "line  19  [joint.shoulder] limit effort: must be finite, got '1e400'",
     ),
     "two numbers": (
-        'xyz="0 0 0.4"', 'xyz="0 0.4"',
+        'xyz="0 0 0.4"',
+        'xyz="0 0.4"',
         "line  23  [joint.elbow] origin xyz: expected three numbers, got '0 0.4'",
     ),
     "python's digits": (
-        'mass value="2"', 'mass value="2_0"',
+        'mass value="2"',
+        'mass value="2_0"',
         "line   6  [link.upper] mass value: expected a number, got '2_0'",
     ),
     "negative": (
-        'damping="0.5"', 'damping="-0.5"',
+        'damping="0.5"',
+        'damping="-0.5"',
         "line  20  [joint.shoulder] dynamics damping: must be >= 0, got -0.5",
     ),
     "axis": (
-        'xyz="0 3 0"', 'xyz="0 0 0"',
+        'xyz="0 3 0"',
+        'xyz="0 0 0"',
         "line  18  [joint.shoulder] axis xyz: points nowhere; give a direction such as '0 0 1'",
     ),
     "mass": (
-        'mass value="2"', 'mass value="-2"',
+        'mass value="2"',
+        'mass value="-2"',
         "line   6  [link.upper] mass: must be > 0 kg, got -2",
     ),
     "no mass": (
-        '<mass value="2"/>', "",
+        '<mass value="2"/>',
+        "",
         'line   4  [link.upper] inertial: has no <mass value="..."/>',
     ),
     "no inertia": (
-        INERTIA, "",
+        INERTIA,
+        "",
         "line   4  [link.upper] inertial: has no <inertia ixx=... iyy=... izz=.../>",
     ),
     "triangle": (
-        'izz="0.02"', 'izz="0.06"',
+        'izz="0.02"',
+        'izz="0.06"',
         "line   7  [link.upper] inertia: not physical, Ixx + Iyy < Izz",
     ),
-    "no moment": (
-        'iyy="0.02"', "",
-        "line   7  [link.upper] inertia iyy: is missing",
-    ),
+    "no moment": ('iyy="0.02"', "", "line   7  [link.upper] inertia iyy: is missing"),
     "attribute": (
-        'rpy="0 0 0"', 'rpj="0 0 0"',
+        'rpy="0 0 0"',
+        'rpj="0 0 0"',
         "line   5  [link.upper] origin: unknown attribute 'rpj'. Attributes: xyz, rpy.   Did you "
         "mean 'rpy'?",
     ),
     "element": (
-        "<inertial><mass value=\"1\"/>", "<Inertial/><inertial><mass value=\"1\"/>",
+        '<inertial><mass value="1"/>',
+        '<Inertial/><inertial><mass value="1"/>',
         "line  13  [link.fore] unknown element <Inertial>.   Did you mean <inertial>?",
     ),
     "mimic of a fixed joint": (
-        "</robot>", '<link name="finger"/><joint name="grip" type="fixed"><parent link="fore"/>'
+        "</robot>",
+        '<link name="finger"/><joint name="grip" type="fixed"><parent link="fore"/>'
         '<child link="finger"/>\n<mimic joint="elbow"/></joint></robot>',
         "line  29  [joint.grip] mimic: a joint of type fixed cannot follow another",
     ),
     "mimic of nothing": (
-        "</robot>", '<link name="finger"/><joint name="grip" type="revolute"><parent link="fore"/>'
+        "</robot>",
+        '<link name="finger"/><joint name="grip" type="revolute"><parent link="fore"/>'
         '<child link="finger"/>\n<mimic joint="elbo"/></joint></robot>',
         "line  29  [joint.grip] mimic: cannot follow joint 'elbo'. Joints: shoulder, elbow.   Did "
         "you mean 'elbow'?",
     ),
     "transmission": (
-        "</robot>", '<transmission name="t"><joint name="elbo"/></transmission></robot>',
+        "</robot>",
+        '<transmission name="t"><joint name="elbo"/></transmission></robot>',
         "line  28  [transmission.t] joint: unknown joint 'elbo'. Joints: shoulder, elbow.   Did "
         "you mean 'elbow'?",
     ),
     "transmission to nowhere": (
-        "</robot>", '<link name="tip"/><joint name="end" type="fixed"><parent link="fore"/>'
+        "</robot>",
+        '<link name="tip"/><joint name="end" type="fixed"><parent link="fore"/>'
         '<child link="tip"/></joint><transmission name="t"><joint name="end"/></transmission>'
         "</robot>",
         "line  28  [transmission.t] joint: joint 'end' is fixed, and a motor moves a joint that "
         "turns or slides",
     ),
     "the ground's name": (
-        '"fore"', '"ground"',
+        '"fore"',
+        '"ground"',
         "line  12  [link.ground] 'ground' is the world; choose another name",
     ),
     "bracket": (
-        'name="elbow"', 'name="[elbow"',
+        'name="elbow"',
+        'name="[elbow"',
         "line  22  [joint.\"[elbow\"] a name must not begin with a bracket, got '[elbow'",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", FAULTS)
@@ -469,9 +493,11 @@ def spoiled(dice, text):
                 words[dice.randrange(len(words))] = word
                 lines[k] = '"'.join(words)
             case 3:
-                lines[k] = lines[k].replace(*dice.choice(
-                    (("link", "joint"), ("1", "-1"), ("/>", ">"), ("0", "0.0.1"), ("=", ""))
-                ))  # fmt: skip
+                lines[k] = lines[k].replace(
+                    *dice.choice(
+                        (("link", "joint"), ("1", "-1"), ("/>", ">"), ("0", "0.0.1"), ("=", ""))
+                    )
+                )
     return "\n".join(lines)
 
 

@@ -60,11 +60,34 @@ def deviations(path, **options):
 
 # numbers -----------------------------------------------------------------------------------------
 
-SNAPPED = ("1.57079632679", "-1.570796327", "1.5707963267", "3.1415926535", "3.14159265359",
-           "4.71238898038", "-6.283185307", "1.5707963267948961", "6.12323e-17", "0",
-           "1.57079632679490", "157.0796326795e-2")  # fmt: skip
-KEPT = ("1.5708", "1.57079633", "1.570796325", "1.5707963259", "3.141592653", "1.53106e-11", "0.5",
-        "3.14159265", "7.45058e-09", "1e-12", "1.5707963705062866", "1e300")  # fmt: skip
+SNAPPED = (
+    "1.57079632679",
+    "-1.570796327",
+    "1.5707963267",
+    "3.1415926535",
+    "3.14159265359",
+    "4.71238898038",
+    "-6.283185307",
+    "1.5707963267948961",
+    "6.12323e-17",
+    "0",
+    "1.57079632679490",
+    "157.0796326795e-2",
+)
+KEPT = (
+    "1.5708",
+    "1.57079633",
+    "1.570796325",
+    "1.5707963259",
+    "3.141592653",
+    "1.53106e-11",
+    "0.5",
+    "3.14159265",
+    "7.45058e-09",
+    "1e-12",
+    "1.5707963705062866",
+    "1e300",
+)
 
 
 @pytest.mark.parametrize("text", SNAPPED)
@@ -163,14 +186,22 @@ def test_a_leader_that_is_fixed_holds_its_followers(file):
 # the ground --------------------------------------------------------------------------------------
 
 WORLD = ARM.replace('<link name="base"/>', '<link name="world"/><link name="base"/>').replace(
-    "</robot>", '<joint name="stand" type="fixed"><parent link="world"/><child link="base"/>'
-    "</joint></robot>")  # fmt: skip
+    "</robot>",
+    '<joint name="stand" type="fixed"><parent link="world"/><child link="base"/></joint></robot>',
+)
 
 
 def test_a_world_that_only_carries_the_robot_may_float_with_it(file):
-    bot, found = deviations(file(WORLD.replace('<link name="base"/>', """<link name="base">
-        <inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>""")),
-        base="floating")  # fmt: skip
+    bot, found = deviations(
+        file(
+            WORLD.replace(
+                '<link name="base"/>',
+                """<link name="base">
+        <inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>""",
+            )
+        ),
+        base="floating",
+    )
     assert not found
     assert (bot.connections[0].joint, bot.connections[0].child) == (ax.Floating(), "world")
     assert bot.derive().mobility.mobility == 8
@@ -224,8 +255,11 @@ def test_macros_that_would_make_parts_are_refused(file, part):
 
 
 def test_macros_where_nothing_is_read_do_no_harm(file):
-    text = ARM.replace("</robot>", '<xacro:property name="a" value="${b}"/>'
-                       '<gazebo x="${c}"/><material name="$(arg d)"/></robot>')  # fmt: skip
+    text = ARM.replace(
+        "</robot>",
+        '<xacro:property name="a" value="${b}"/>'
+        '<gazebo x="${c}"/><material name="$(arg d)"/></robot>',
+    )
     _, found = deviations(file(text))
     assert found == ["  line  18  [robot] <xacro:property> is left from xacro -> ignored"]
     with pytest.raises(ax.FileError, match="line 18: holds macros of xacro"):
@@ -236,8 +270,10 @@ def test_macros_where_nothing_is_read_do_no_harm(file):
 
 
 def test_a_mesh_is_kept_as_a_reference(file):
-    mesh = '<visual><origin xyz="0 0 1" rpy="0 0 0.5"/><geometry><mesh scale="1 1 -1" ' \
-        'filename="package://arm/upper.stl"/></geometry></visual>'  # fmt: skip
+    mesh = (
+        '<visual><origin xyz="0 0 1" rpy="0 0 0.5"/><geometry><mesh scale="1 1 -1" '
+        'filename="package://arm/upper.stl"/></geometry></visual>'
+    )
     bot, _ = deviations(file(ARM.replace('<link name="upper">', f'<link name="upper">{mesh}')))
     wanted = Mesh("package://arm/upper.stl", (1, 1, -1), (0, 0, 1), (0, 0, 0.5))
     assert bot.bodies[1].shape == wanted

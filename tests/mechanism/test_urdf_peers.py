@@ -106,14 +106,16 @@ def test_mass_matrix(robot):
 
 
 def test_inverse_dynamics(robot):
-    wanted = pin.rnea(robot.theirs, robot.data, robot.their_q, robot.vector(robot.v),
-                      robot.vector(robot.v_dot))[robot.order]  # fmt: skip
+    wanted = pin.rnea(
+        robot.theirs, robot.data, robot.their_q, robot.vector(robot.v), robot.vector(robot.v_dot)
+    )[robot.order]
     found = robot.forces(robot.model.inverse_dynamics(robot.q, robot.v, robot.v_dot))
     assert relative_error(found, wanted) < TOLERANCE
 
 
 def test_direct_dynamics(robot):
-    wanted = pin.aba(robot.theirs, robot.data, robot.their_q, robot.vector(robot.v),
-                     robot.vector(robot.u))[robot.order]  # fmt: skip
+    wanted = pin.aba(
+        robot.theirs, robot.data, robot.their_q, robot.vector(robot.v), robot.vector(robot.u)
+    )[robot.order]
     found = robot.model.forward_dynamics(robot.q, robot.v, robot.inputs(robot.u))
     assert relative_error(found, wanted) < TOLERANCE

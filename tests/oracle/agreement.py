@@ -89,10 +89,13 @@ def function_errors(equations: Equations, check: SelfCheck) -> dict[str, float]:
     errors = {"direct": 0.0, "inertia": 0.0}
     for i, state in enumerate(check.states):
         nu = state.v[list(system.independent)]
-        direct, inertia = (np.array(x) for x in function(
-            state.q, nu, state.u, INSTANT, system.defaults))  # fmt: skip
-        for key, name, values in (("direct", "forward_dynamics", direct.ravel()),
-                                  ("inertia", "mass_matrix", inertia.ravel())):  # fmt: skip
+        direct, inertia = (
+            np.array(x) for x in function(state.q, nu, state.u, INSTANT, system.defaults)
+        )
+        for key, name, values in (
+            ("direct", "forward_dynamics", direct.ravel()),
+            ("inertia", "mass_matrix", inertia.ravel()),
+        ):
             found = check.function_errors(i, name, values, nu)
             errors[key] = max(errors[key], float(np.max(found, initial=0.0)))
     return errors
@@ -107,8 +110,9 @@ def body_errors(equations: Equations, check: SelfCheck) -> dict[str, float]:
     kept = {row.name for row in system.kept}
     for state in check.states:
         nu = state.v[list(system.independent)]
-        mine, inertia = (np.array(x) for x in function(
-            state.q, nu, state.u, INSTANT, system.defaults))  # fmt: skip
+        mine, inertia = (
+            np.array(x) for x in function(state.q, nu, state.u, INSTANT, system.defaults)
+        )
         if not inertia.size or np.linalg.cond(inertia) > WELL_CONDITIONED:
             continue
         solution = oracle.solve(state.q, state.v, state.u, INSTANT, kept)

@@ -15,9 +15,20 @@ from laws.cases import ROUNDING, SOLVED, agree, case_of
 
 G = 9.81
 # One of each joint, loop, wheel, ground and relation.
-NAMES = ("all_joints_tree", "massless_coupler", "loop_screw", "loop_planar", "rolling_disk",
-         "disk_on_plate", "fixed_wheel", "vehicle_3", "prescribed_yaw", "steered_plate",
-         "coupled_tree", "parametric_loop")  # fmt: skip
+NAMES = (
+    "all_joints_tree",
+    "massless_coupler",
+    "loop_screw",
+    "loop_planar",
+    "rolling_disk",
+    "disk_on_plate",
+    "fixed_wheel",
+    "vehicle_3",
+    "prescribed_yaw",
+    "steered_plate",
+    "coupled_tree",
+    "parametric_loop",
+)
 
 
 def test_a_pendulum():
@@ -87,9 +98,20 @@ def test_speeds_are_read_off_the_motion_that_they_cause(name):
 def test_motions_are_differentiated():
     """Two derivatives of every function a formula may hold, by differences."""
     t = ax.Mechanism("t")
-    t.prescribe("x", lambda s: np.sin(s) ** 2 / (1 + np.exp(-s)) - np.tanh(s) * np.sqrt(s) ** 3
-                + np.arctan(s) + np.log(s) * np.cos(s) + np.arcsin(s / 9) - np.arccos(s / 8)
-                + np.tan(s / 3) + 2.0**s + s**-1.5)  # fmt: skip
+    t.prescribe(
+        "x",
+        lambda s: (
+            np.sin(s) ** 2 / (1 + np.exp(-s))
+            - np.tanh(s) * np.sqrt(s) ** 3
+            + np.arctan(s)
+            + np.log(s) * np.cos(s)
+            + np.arcsin(s / 9)
+            - np.arccos(s / 8)
+            + np.tan(s / 3)
+            + 2.0**s
+            + s**-1.5
+        ),
+    )
     motion, at, h = t.prescribed[0].motion, 0.8, 1e-4
     before, here, after = (motion_at(motion, {}, at + d) for d in (-h, 0.0, h))
     assert isinstance(here, Jet)

@@ -137,8 +137,9 @@ def ball_on_plate(turn):
     bot = ax.Mechanism("ball on a plate")
     plate = bot.add_body("plate", mass=4.0, inertia=(0.4, 0.4, 0.7))
     ball = bot.add_body("ball", mass=1.0, com=(0.01, 0.02, 0.0), inertia=(0.01, 0.012, 0.013))
-    bot.add_joint("tilt", ax.Revolute("x"), parent=bot.ground, child=plate,
-                  child_rotation=(0.0, 0.0, turn))  # fmt: skip
+    bot.add_joint(
+        "tilt", ax.Revolute("x"), parent=bot.ground, child=plate, child_rotation=(0.0, 0.0, turn)
+    )
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=ball)
     bot.add_contact("skin", ax.Ball(0.1, lateral="free"), body=ball, ground=plate)
     bot.home({"base.z": 0.1, "tilt": 0.2})
@@ -190,8 +191,11 @@ def test_a_matrix_of_few_digits_means_the_nearest_rotation(digits, free):
     bot = turned_body(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)))
     equations = bot.derive()
     pose = equations.poses["body"]
-    R = np.array(ca.Function("R", [equations.q, equations.p], [pose.R])(
-        [0.4], list(equations.parameters.values())))  # fmt: skip
+    R = np.array(
+        ca.Function("R", [equations.q, equations.p], [pose.R])(
+            [0.4], list(equations.parameters.values())
+        )
+    )
     # one step of Newton's squares what is missing: 1e-7 becomes 1e-14
     np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-13)
 

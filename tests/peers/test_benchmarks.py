@@ -15,12 +15,7 @@ from benchmarks.contestants import (
     add_mujoco,
     add_pinocchio,
 )
-from benchmarks.correctness import (
-    TOLERANCE,
-    check_rolling,
-    check_with_kane,
-    check_with_pinocchio,
-)
+from benchmarks.correctness import TOLERANCE, check_rolling, check_with_kane, check_with_pinocchio
 from benchmarks.mechanisms import (
     arm,
     balancer,

@@ -37,8 +37,9 @@ class MujocoTree:
     def __init__(self, links: list[TreeLink]) -> None:
         self.links = links
         root = ElementTree.Element("mujoco")
-        ElementTree.SubElement(root, "compiler", angle="radian", autolimits="false",
-                               inertiafromgeom="false")  # fmt: skip
+        ElementTree.SubElement(
+            root, "compiler", angle="radian", autolimits="false", inertiafromgeom="false"
+        )
         option = ElementTree.SubElement(root, "option", gravity=_text(GRAVITY))
         ElementTree.SubElement(option, "flag", contact="disable")
         world = ElementTree.SubElement(root, "worldbody")
@@ -100,16 +101,22 @@ def _body(parent: ElementTree.Element, link: TreeLink, at: Placed) -> ElementTre
     """A MuJoCo body whose frame is the joint's moving frame."""
     quaternion = np.zeros(4)
     mujoco.mju_mat2Quat(quaternion, at.R.ravel())
-    body = ElementTree.SubElement(parent, "body", name=link.name, pos=_text(at.p),
-                                  quat=_text(quaternion))  # fmt: skip
+    body = ElementTree.SubElement(
+        parent, "body", name=link.name, pos=_text(at.p), quat=_text(quaternion)
+    )
     for kind, axis in _joints(link):
         options = {} if kind in ("ball", "free") else {"axis": _text(axis)}
         ElementTree.SubElement(body, "joint", type=kind, **options)
     inside = link.body_in_joint
     tensor = inside.R @ link.inertia @ inside.R.T
     six = tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    ElementTree.SubElement(body, "inertial", mass=repr(link.mass), fullinertia=_text(six),
-                           pos=_text(inside.R @ link.com + inside.p))  # fmt: skip
+    ElementTree.SubElement(
+        body,
+        "inertial",
+        mass=repr(link.mass),
+        fullinertia=_text(six),
+        pos=_text(inside.R @ link.com + inside.p),
+    )
     return body
 
 

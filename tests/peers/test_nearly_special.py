@@ -42,10 +42,21 @@ def chain(axes: list[np.ndarray], places: list[np.ndarray], seed: int) -> list[T
     links: list[TreeLink] = []
     for number, (axis, place) in enumerate(zip(axes, places, strict=True)):
         parent = links[-1].name if links else GROUND
-        links.append(TreeLink(
-            f"b{number}", parent, "revolute", axis, axis, 0.0, Placed(np.eye(3), place),
-            Placed(np.eye(3), np.zeros(3)), rng.uniform(0.5, 2.0), rng.uniform(-0.3, 0.3, 3),
-            random_inertia(rng)))  # fmt: skip
+        links.append(
+            TreeLink(
+                f"b{number}",
+                parent,
+                "revolute",
+                axis,
+                axis,
+                0.0,
+                Placed(np.eye(3), place),
+                Placed(np.eye(3), np.zeros(3)),
+                rng.uniform(0.5, 2.0),
+                rng.uniform(-0.3, 0.3, 3),
+                random_inertia(rng),
+            )
+        )
     return links
 
 
@@ -129,8 +140,9 @@ def test_frames_rounded_as_files_are(digits: int):
     for number, link in enumerate(links):
         c, s = np.cos((-1) ** number * right), np.sin((-1) ** number * right)
         R = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
-        turned.append(replace(link, in_parent=Placed(R, link.in_parent.p),
-                              axis=Z if number < 2 else R.T @ Z))  # fmt: skip
+        turned.append(
+            replace(link, in_parent=Placed(R, link.in_parent.p), axis=Z if number < 2 else R.T @ Z)
+        )
     assert_agree(turned)
 
 
@@ -139,10 +151,14 @@ def test_small_and_large_robots(scale: float):
     """Lengths in micrometres or kilometres: what is small is so against the robot."""
     rng = np.random.default_rng(2)
     links = [
-        replace(link, in_parent=Placed(random_rotation(rng), scale * link.in_parent.p),
-                com=scale * link.com, inertia=scale**2 * link.inertia)
+        replace(
+            link,
+            in_parent=Placed(random_rotation(rng), scale * link.in_parent.p),
+            com=scale * link.com,
+            inertia=scale**2 * link.inertia,
+        )
         for link in chain([random_unit(rng) for _ in range(3)], OFFSETS, 2)
-    ]  # fmt: skip
+    ]
     worst = errors(links)
     assert max(worst.values()) < TOLERANCE, worst
 
@@ -154,8 +170,9 @@ def test_tiny_inertia_about_the_axis_of_a_heavy_link(small: float, turned: bool)
     rng = np.random.default_rng(4)
     R = random_rotation(rng) if turned else np.eye(3)
     links = chain([Z, Z], [np.zeros(3), np.array([0.2, 0.0, 0.0])], 4)
-    links[1] = replace(links[1], axis=R @ Z, com=R @ Z * 0.3,
-                       inertia=R @ np.diag([1.0, 1.0, small]) @ R.T)  # fmt: skip
+    links[1] = replace(
+        links[1], axis=R @ Z, com=R @ Z * 0.3, inertia=R @ np.diag([1.0, 1.0, small]) @ R.T
+    )
     theirs = PinocchioTree(links)
     model = to_axode(links).derive(self_check=not turned).compile("interpreter")
     coordinates = random_coordinates(links, rng)

@@ -174,6 +174,7 @@ def test_platform_inverse_dynamics(platform_case: PlatformCase):
         nu_dot = 0.05 * wanted
         u = model.inverse_dynamics(q, nu, nu_dot)
         v_dot, _ = platform_case.peer.direct_dynamics(
-            q, model.speeds(q, nu), platform_case.forces(u))  # fmt: skip
+            q, model.speeds(q, nu), platform_case.forces(u)
+        )
         independent = [model.speed_names.index(name) for name in model.independent]
         assert relative_error(v_dot[independent], nu_dot) < TOLERANCE

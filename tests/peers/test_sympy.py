@@ -120,8 +120,17 @@ def test_rolling_disk(kane: KaneDisk, axode_disk: ax.Model, state: DiskState):
 
 # a cart with its mass centre off the axle ---------------------------------------------------------
 
-CART = {"m": 12.0, "J": 0.7, "cx": 0.15, "cy": -0.04, "mw": 1.1, "spin": 0.006, "turn": 0.004,
-        "r": 0.1, "half": 0.25}  # fmt: skip
+CART = {
+    "m": 12.0,
+    "J": 0.7,
+    "cx": 0.15,
+    "cy": -0.04,
+    "mw": 1.1,
+    "spin": 0.006,
+    "turn": 0.004,
+    "r": 0.1,
+    "half": 0.25,
+}
 
 
 class KaneCart:
@@ -160,32 +169,43 @@ class KaneCart:
         rows.append(axle.vel(N).dot(B.y))
         rates = [x.diff() - axle.vel(N).dot(N.x), y.diff() - axle.vel(N).dot(N.y)]
         rates += [q[k].diff() - u[k] for k in (2, 3, 4)]
-        method = me.KanesMethod(N, q_ind=q, u_ind=u[3:], u_dependent=u[:3], kd_eqs=rates,
-                                velocity_constraints=rows)  # fmt: skip
+        method = me.KanesMethod(
+            N, q_ind=q, u_ind=u[3:], u_dependent=u[:3], kd_eqs=rates, velocity_constraints=rows
+        )
         method.kanes_equations(bodies, loads)
-        self._evaluate = sm.lambdify([q, u, torques], [method.mass_matrix, method.forcing],
-                                     cse=True)  # fmt: skip
+        self._evaluate = sm.lambdify(
+            [q, u, torques], [method.mass_matrix, method.forcing], cse=True
+        )
 
     def wheel_accelerations(self, yaw: float, rates: np.ndarray, torques: np.ndarray) -> np.ndarray:
         """Of the right and the left wheel."""
         p = CART
         surge = p["r"] * rates.mean()
         turning = p["r"] * (rates[0] - rates[1]) / (2 * p["half"])
-        M, forcing = self._evaluate((0.3, -0.2, yaw, 0.1, 0.2), (surge, 0.0, turning, *rates),
-                                    torques)  # fmt: skip
+        M, forcing = self._evaluate(
+            (0.3, -0.2, yaw, 0.1, 0.2), (surge, 0.0, turning, *rates), torques
+        )
         return np.linalg.solve(M, forcing).ravel()[:2]  # Kane's equations keep these first
 
 
 def cart() -> ax.Mechanism:
     p = CART
     mechanism = ax.Mechanism("cart")
-    body = mechanism.add_body("body", mass=p["m"], com=(p["cx"], p["cy"], 0.05),
-                              inertia=(0.5, 0.6, p["J"]))  # fmt: skip
+    body = mechanism.add_body(
+        "body", mass=p["m"], com=(p["cx"], p["cy"], 0.05), inertia=(0.5, 0.6, p["J"])
+    )
     mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=body, at=(0, 0, p["r"]))
     for name, side in (("right", -p["half"]), ("left", p["half"])):
         inertia = ax.Inertia.axial(p["spin"], p["turn"], "y")
-        mechanism.add_wheel(name, ax.Rolling(radius=p["r"]), on=body, at=(0, side, 0),
-                            mass=p["mw"], inertia=inertia, motor=True)  # fmt: skip
+        mechanism.add_wheel(
+            name,
+            ax.Rolling(radius=p["r"]),
+            on=body,
+            at=(0, side, 0),
+            mass=p["mw"],
+            inertia=inertia,
+            motor=True,
+        )
     return mechanism
 
 

@@ -16,12 +16,30 @@ GROUND = "ground"
 GRAVITY = np.array([0.4, -0.7, -9.81])  # along no axis, so that no component goes untested
 
 # what the joints of the two families of trees may be
-PINOCCHIO_KINDS = ("revolute", "prismatic", "screw", "cylindrical", "universal", "spherical",
-                   "planar", "floating", "fixed")  # fmt: skip
+PINOCCHIO_KINDS = (
+    "revolute",
+    "prismatic",
+    "screw",
+    "cylindrical",
+    "universal",
+    "spherical",
+    "planar",
+    "floating",
+    "fixed",
+)
 MUJOCO_KINDS = tuple(kind for kind in PINOCCHIO_KINDS if kind != "screw")  # it has no helical joint
 
-SPEEDS = {"revolute": 1, "prismatic": 1, "screw": 1, "cylindrical": 2, "universal": 2,
-          "spherical": 3, "planar": 3, "floating": 6, "fixed": 0}  # fmt: skip
+SPEEDS = {
+    "revolute": 1,
+    "prismatic": 1,
+    "screw": 1,
+    "cylindrical": 2,
+    "universal": 2,
+    "spherical": 3,
+    "planar": 3,
+    "floating": 6,
+    "fixed": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -111,11 +129,18 @@ def _random_link(rng: np.random.Generator, name: str, parent: str, kind: str) ->
     axis = random_unit(rng)
     second = np.cross(axis, random_unit(rng))
     return TreeLink(
-        name, parent, kind, axis, second / np.linalg.norm(second), rng.uniform(-0.5, 0.5),
+        name,
+        parent,
+        kind,
+        axis,
+        second / np.linalg.norm(second),
+        rng.uniform(-0.5, 0.5),
         Placed(random_rotation(rng), rng.uniform(-0.5, 0.5, 3)),
         Placed(random_rotation(rng), rng.uniform(-0.5, 0.5, 3)),
-        rng.uniform(0.5, 3.0), rng.uniform(-0.3, 0.3, 3), random_inertia(rng),
-    )  # fmt: skip
+        rng.uniform(0.5, 3.0),
+        rng.uniform(-0.3, 0.3, 3),
+        random_inertia(rng),
+    )
 
 
 def to_axode(links: list[TreeLink]) -> ax.Mechanism:
@@ -124,10 +149,15 @@ def to_axode(links: list[TreeLink]) -> ax.Mechanism:
     for link in links:
         mechanism.add_body(link.name, mass=link.mass, com=link.com, inertia=link.inertia)
         joint = mechanism.add_joint(
-            f"{link.name}_joint", _axode_joint(link), parent=link.parent, child=link.name,
-            at=link.in_parent.p, rotation=link.in_parent.R,
-            child_at=link.in_child.p, child_rotation=link.in_child.R,
-        )  # fmt: skip
+            f"{link.name}_joint",
+            _axode_joint(link),
+            parent=link.parent,
+            child=link.name,
+            at=link.in_parent.p,
+            rotation=link.in_parent.R,
+            child_at=link.in_child.p,
+            child_rotation=link.in_child.R,
+        )
         for speed in joint.speeds:
             mechanism.add_motor(speed, speed)
     return mechanism
@@ -173,11 +203,13 @@ def random_coordinates(links: list[TreeLink], rng: np.random.Generator) -> list[
 def quaternion_matrix(q: np.ndarray) -> np.ndarray:
     """Rotation matrix of a unit quaternion w, x, y, z."""
     w, x, y, z = q
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
 
 
 def relative_error(found: np.ndarray, wanted: np.ndarray) -> float:

@@ -14,8 +14,9 @@ def slider(bot: ax.Mechanism, name: str, x: float, y: float, height: float = 0.0
     bot.add_contact(name, free, body="chassis", at=(x, y, height))
 
 
-def cart(com=(0.15, 0.03, 0.2), *, base="planar", supports=((0.5, 0.0),), half_track=0.25,
-         name="cart") -> ax.Mechanism:  # fmt: skip
+def cart(
+    com=(0.15, 0.03, 0.2), *, base="planar", supports=((0.5, 0.0),), half_track=0.25, name="cart"
+) -> ax.Mechanism:
     """Two driven wheels on one axle through the origin, and sliding supports elsewhere.
 
     The base's frame stands at the height of the axle; `com` is that of the chassis, its height

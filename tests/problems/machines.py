@@ -46,8 +46,9 @@ def wheeled_pendulum() -> ax.Model:
     bot.add_joint("base", ax.Planar(), parent=bot.ground, child=frame)
     bot.add_joint("pitch", ax.Revolute("y"), parent=frame, child=body, at=(0, 0, 0.1))
     for side, y in (("left", 0.2), ("right", -0.2)):
-        bot.add_wheel(side, ax.Rolling(0.1), on=frame, at=(0, y, 0.1), mass=0.5,
-                      motor=ax.Motor(limit=4.0))  # fmt: skip
+        bot.add_wheel(
+            side, ax.Rolling(0.1), on=frame, at=(0, y, 0.1), mass=0.5, motor=ax.Motor(limit=4.0)
+        )
     return bot.derive().compile()
 
 
@@ -70,8 +71,17 @@ def caster_robot() -> ax.Model:
     bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body)
     for side, y in (("left", 0.2), ("right", -0.2)):
         bot.add_wheel(side, ax.Rolling(0.1), on=body, at=(0, y, 0.1), mass=0.5, motor=True)
-    bot.add_caster("caster", ax.Rolling(0.05), on=body, at=(0.3, 0, 0.12), drop=0.07, trail=0.06,
-                   mass=0.4, bracket_mass=0.3, bracket_inertia=(0.001, 0.001, 0.001))  # fmt: skip
+    bot.add_caster(
+        "caster",
+        ax.Rolling(0.05),
+        on=body,
+        at=(0.3, 0, 0.12),
+        drop=0.07,
+        trail=0.06,
+        mass=0.4,
+        bracket_mass=0.3,
+        bracket_inertia=(0.001, 0.001, 0.001),
+    )
     return bot.derive().compile()
 
 
@@ -85,8 +95,9 @@ def platform(stiffness: float = 3000.0) -> ax.Model:
     return bot.derive().compile()
 
 
-def four_bar_of(crank: float, coupler: float, rocker: float, frame: float, name: str
-                ) -> ax.Mechanism:  # fmt: skip
+def four_bar_of(
+    crank: float, coupler: float, rocker: float, frame: float, name: str
+) -> ax.Mechanism:
     """Crank and rocker on the ground, the coupler between them; gravity along -y."""
     bot = ax.Mechanism(name, gravity=(0, -G, 0))
     for link, length in (("crank", crank), ("coupler", coupler), ("rocker", rocker)):
@@ -95,8 +106,14 @@ def four_bar_of(crank: float, coupler: float, rocker: float, frame: float, name:
     bot.add_joint("crank", ax.Revolute("z"), parent=bot.ground, child="crank")
     bot.add_joint("coupler", ax.Revolute("z"), parent="crank", child="coupler", at=(crank, 0, 0))
     bot.add_joint("rocker", ax.Revolute("z"), parent=bot.ground, child="rocker", at=(frame, 0, 0))
-    bot.add_loop("hinge", ax.Revolute("z"), parent="coupler", child="rocker", at=(coupler, 0, 0),
-                 child_at=(rocker, 0, 0))  # fmt: skip
+    bot.add_loop(
+        "hinge",
+        ax.Revolute("z"),
+        parent="coupler",
+        child="rocker",
+        at=(coupler, 0, 0),
+        child_at=(rocker, 0, 0),
+    )
     bot.add_motor("crank", "crank")
     return bot
 

@@ -73,10 +73,16 @@ def test_a_coordinate_that_is_not_kept_is_told(start, words, verb):
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("start", [
-    {"pitch": 0.1, "base.x": 2.0}, {"base.z": 0.1004}, {"base.z": 0.1, "left": 30.0},
-    {"base.qw": 2.0, "base.qz": 2.0}, {"left.rate": 3.0},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"pitch": 0.1, "base.x": 2.0},
+        {"base.z": 0.1004},
+        {"base.z": 0.1, "left": 30.0},
+        {"base.qw": 2.0, "base.qz": 2.0},
+        {"left.rate": 3.0},
+    ],
+)
 def test_a_coordinate_that_is_kept_is_not_told(start):
     model = random_mechanisms.balancer().derive().compile()
     with warnings.catch_warnings():
@@ -151,9 +157,17 @@ def test_units_come_from_the_model():
     bot.measure("lean", lambda s: s["first.first"], unit="rad")
     model = bot.derive().compile()
     with pytest.raises(ax.LoopNotClosed, match=r"'weld\.r[xy]' is open by .* rad\."):
-        ax.assemble(model, fix={"second.qw": 0.5, "second.qx": 0.5, "second.qy": 0.5,
-                                "second.qz": 0.5, "first.first": 0.0, "first.second": 0.0}
-                    )  # fmt: skip
+        ax.assemble(
+            model,
+            fix={
+                "second.qw": 0.5,
+                "second.qx": 0.5,
+                "second.qy": 0.5,
+                "second.qz": 0.5,
+                "first.first": 0.0,
+                "first.second": 0.0,
+            },
+        )
     with pytest.raises(ax.LoopNotClosed, match=r"'lean' is open by 1 rad\."):
         ax.assemble(model, {"lean": 1.0}, fix={"first.first": 0.0})
 

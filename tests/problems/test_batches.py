@@ -37,21 +37,28 @@ def test_parameters_starts_and_inputs_are_axes():
     model = machines.slider()
     mass, speed = np.array([1.0, 2.0, 4.0]), np.array([[0.0], [1.0]])
     force = np.array([[[1.0]], [[-3.0]]])
-    run = ax.simulate(model, 2.0, start={"rail.rate": speed}, parameters={"mass": mass},
-                      input={"rail.force": force})  # fmt: skip
+    run = ax.simulate(
+        model,
+        2.0,
+        start={"rail.rate": speed},
+        parameters={"mass": mass},
+        input={"rail.force": force},
+    )
     assert run.batch == (2, 2, 3)
     exact = speed * 2 + force * 2**2 / (2 * mass)
     assert run.final["rail"] == pytest.approx(exact, abs=1e-12)
     samples = ax.Sampled({"rail.force": np.broadcast_to(force, (2, 2, 3))[..., np.newaxis]}, 1.0)
-    again = ax.simulate(model, 2.0, start={"rail.rate": speed}, parameters={"mass": mass},
-                        input=samples)  # fmt: skip
+    again = ax.simulate(
+        model, 2.0, start={"rail.rate": speed}, parameters={"mass": mass}, input=samples
+    )
     assert again.final["rail"] == pytest.approx(exact, abs=1e-12)
 
 
 def test_batches_that_do_not_fit():
     with pytest.raises(ax.InvalidArgument, match="do not fit"):
-        ax.simulate(machines.slider(), 1.0, start={"rail": [1.0, 2.0]},
-                    parameters={"mass": [1.0, 2.0, 3.0]})  # fmt: skip
+        ax.simulate(
+            machines.slider(), 1.0, start={"rail": [1.0, 2.0]}, parameters={"mass": [1.0, 2.0, 3.0]}
+        )
 
 
 def test_arrays_as_start():

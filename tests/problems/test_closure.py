@@ -34,8 +34,13 @@ def test_steps_themselves_are_closed():
 
 
 def test_quaternions_stay_unit():
-    run = ax.simulate(machines.rolling_disk(), 60.0, method="rk4", step=1e-3,
-                      start={"base.wx": 0.3, "base.wy": 8.0, "base.wz": 0.4})  # fmt: skip
+    run = ax.simulate(
+        machines.rolling_disk(),
+        60.0,
+        method="rk4",
+        step=1e-3,
+        start={"base.wx": 0.3, "base.wy": 8.0, "base.wz": 0.4},
+    )
     four = np.stack([run[f"base.q{c}"] for c in "wxyz"])
     assert np.abs(np.linalg.norm(four, axis=0) - 1).max() < 1e-14
     assert run["residual"].max() < OPEN and np.ptp(four, axis=1).min() > 0.5

@@ -30,8 +30,12 @@ def steered_car() -> ax.Mechanism:
         knuckle = car.add_body(f"knuckle_{side}", mass=10.0, inertia=(0.1, 0.1, 0.1))
         car.add_joint(f"steer_{side}", ax.Revolute("z"), parent=body, child=knuckle, at=(2.5, y, 0))
         car.add_contact(f"front_{side}", ax.Skate(), body=knuckle)
-        car.prescribe(f"steer_{side}", lambda t, y=y, more=more: (1 + more) * np.arctan(
-            2.5 * 0.1 * np.sin(t) / (1 - y * 0.1 * np.sin(t))))  # fmt: skip
+        car.prescribe(
+            f"steer_{side}",
+            lambda t, y=y, more=more: (
+                (1 + more) * np.arctan(2.5 * 0.1 * np.sin(t) / (1 - y * 0.1 * np.sin(t)))
+            ),
+        )
     return car
 
 
@@ -74,8 +78,9 @@ def test_a_start_may_be_special():
     assert run.final["base.yaw"] > 0.01
     ax.assemble(model, parameters={"toe": 0.2})
     with pytest.raises(ax.errors.SimulationFailed, match=r"toe = 0\.2.*front_right\.lateral") as e:
-        ax.simulate(model, 1.0, start={"base.surge": 1.0}, method="rk4", step=0.02,
-                    parameters={"toe": 0.2})  # fmt: skip
+        ax.simulate(
+            model, 1.0, start={"base.surge": 1.0}, method="rk4", step=0.02, parameters={"toe": 0.2}
+        )
     assert e.value.trajectory.final["base.x"] > 0.5
 
 

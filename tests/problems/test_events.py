@@ -21,8 +21,9 @@ each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "auto", "r
 
 def ramp(*watches: ax.Watch, duration: float = 2.0, **options) -> ax.Trajectory:
     """x = t^2 / 2 from rest."""
-    return ax.simulate(machines.slider(), duration, input={"rail.force": 1.0}, events=watches,
-                       **options)  # fmt: skip
+    return ax.simulate(
+        machines.slider(), duration, input={"rail.force": 1.0}, events=watches, **options
+    )
 
 
 @each_method
@@ -43,8 +44,11 @@ def test_times_in_closed_form(options: dict):
 def test_every_half_period_of_a_pendulum(options: dict):
     """It hangs down at T/4, 3T/4, ...: a watch by name, both directions or one."""
     half = 2 * np.sqrt(1 / G) * ellipk(np.sin(0.5) ** 2)
-    watches = [ax.Watch("down", "pin"), ax.Watch("forth", "pin", direction=1),
-               ax.Watch("back", "pin", direction=-1)]  # fmt: skip
+    watches = [
+        ax.Watch("down", "pin"),
+        ax.Watch("forth", "pin", direction=1),
+        ax.Watch("back", "pin", direction=-1),
+    ]
     run = ax.simulate(machines.pendulum(), 6.0, start={"pin": 1.0}, events=watches, **options)
     times = {w.name: [e.time for e in run.events if e.name == w.name] for w in watches}
     exact = half / 2 + half * np.arange(6)
@@ -55,9 +59,12 @@ def test_every_half_period_of_a_pendulum(options: dict):
 @each_method
 def test_stop(options: dict):
     """The run ends where the first stop is; the last row is the state there."""
-    run = ramp(ax.Watch("later", lambda s: s["rail"] - 0.7, stop=True),
-               ax.Watch("first", lambda s: s["rail"] - 0.5, stop=True),
-               ax.Watch("before", lambda s: s["rail"] - 0.499999), **options)  # fmt: skip
+    run = ramp(
+        ax.Watch("later", lambda s: s["rail"] - 0.7, stop=True),
+        ax.Watch("first", lambda s: s["rail"] - 0.5, stop=True),
+        ax.Watch("before", lambda s: s["rail"] - 0.499999),
+        **options,
+    )
     assert run.status == "stopped by event 'first'"
     assert [e.name for e in run.events] == ["before", "first"]
     assert abs(run.time[-1] - 1.0) < LOCATED and run.final["rail"] == pytest.approx(0.5, abs=1e-12)
@@ -70,8 +77,9 @@ def test_stop(options: dict):
 def test_zero_at_the_start_is_no_crossing(options: dict):
     """Thrown up from zero it comes back at 2 v / g, and only that counts."""
     thrown = {"start": {"rail.rate": 1.0}, "input": {"rail.force": -2.0}}
-    run = ax.simulate(machines.slider(), 1.5, events=[ax.Watch("floor", "rail")], **thrown,
-                      **options)  # fmt: skip
+    run = ax.simulate(
+        machines.slider(), 1.5, events=[ax.Watch("floor", "rail")], **thrown, **options
+    )
     assert [e.time for e in run.events] == pytest.approx([1.0], abs=LOCATED)
     stays = ax.simulate(machines.slider(), 1.0, events=[ax.Watch("floor", "rail")], **options)
     assert stays.events == ()
@@ -80,8 +88,11 @@ def test_zero_at_the_start_is_no_crossing(options: dict):
 @each_method
 def test_at_the_very_ends(options: dict):
     """A crossing within a millionth of a second of the start, and one of the end."""
-    run = ramp(ax.Watch("start", lambda s: s.t - 1e-6), ax.Watch("end", lambda s: s.t - 1.999999),
-               **options)  # fmt: skip
+    run = ramp(
+        ax.Watch("start", lambda s: s.t - 1e-6),
+        ax.Watch("end", lambda s: s.t - 1.999999),
+        **options,
+    )
     assert [e.time for e in run.events] == pytest.approx([1e-6, 1.999999], abs=LOCATED)
     beyond = ramp(ax.Watch("beyond", lambda s: s.t - 2.000001), **options)
     assert beyond.events == () and beyond.status == "finished"
@@ -90,8 +101,15 @@ def test_at_the_very_ends(options: dict):
 @each_method
 def test_backwards(options: dict):
     half = ax.Watch("half", lambda s: s["rail"] - 0.125, stop=True)
-    run = ax.simulate(machines.slider(), -1.0, t0=1.0, start={"rail": 0.5, "rail.rate": 1.0},
-                      input={"rail.force": 1.0}, events=[half], **options)  # fmt: skip
+    run = ax.simulate(
+        machines.slider(),
+        -1.0,
+        t0=1.0,
+        start={"rail": 0.5, "rail.rate": 1.0},
+        input={"rail.force": 1.0},
+        events=[half],
+        **options,
+    )
     assert run.time[-1] == pytest.approx(0.5, abs=LOCATED)
 
 
@@ -101,8 +119,9 @@ def test_in_batches(options: dict):
     amplitudes = np.array([0.2, 0.9, 1.6, 2.2, 2.9])
     quarter = np.sqrt(1 / G) * ellipk(np.sin(amplitudes / 2) ** 2)
     watches = [ax.Watch("down", "pin", stop=True), ax.Watch("fast", lambda s: s["pin.rate"] + 5.0)]
-    run = ax.simulate(machines.pendulum(), 0.8, start={"pin": amplitudes}, events=watches,
-                      **options)  # fmt: skip
+    run = ax.simulate(
+        machines.pendulum(), 0.8, start={"pin": amplitudes}, events=watches, **options
+    )
     down = {e.index_of_run: e for e in run.events if e.name == "down"}
     assert set(down) == set(np.flatnonzero(quarter < 0.8).tolist()) != set(range(5))
     for k, event in down.items():
@@ -120,19 +139,34 @@ def test_in_batches(options: dict):
 
 
 def test_measures_and_parameters_in_watches():
-    run = ax.simulate(machines.slider(), 3.0, start={"rail.rate": 1.0}, parameters={"mass": 1.5},
-                      events=[ax.Watch("mass", lambda s: s["rail"] - s["mass"])])  # fmt: skip
+    run = ax.simulate(
+        machines.slider(),
+        3.0,
+        start={"rail.rate": 1.0},
+        parameters={"mass": 1.5},
+        events=[ax.Watch("mass", lambda s: s["rail"] - s["mass"])],
+    )
     assert run.events[0].time == pytest.approx(1.5, abs=LOCATED)
-    swing = ax.simulate(machines.pendulum(), 1.0, start={"pin": 0.5}, rtol=1e-11,
-                        events=[ax.Watch("below", "tip.x")])  # fmt: skip
+    swing = ax.simulate(
+        machines.pendulum(),
+        1.0,
+        start={"pin": 0.5},
+        rtol=1e-11,
+        events=[ax.Watch("below", "tip.x")],
+    )
     assert abs(swing.events[0].state["pin"]) < 1e-9
 
 
 def test_many_crossings_cost_little():
     """Two thousand half turns, each located."""
-    run = ax.simulate(machines.slider(), 2000.0, start={"rail.rate": np.pi}, method="rk4",
-                      step=0.01, events=[ax.Watch("half turn", lambda s: np.sin(s["rail"] + 0.5))]
-                      )  # fmt: skip
+    run = ax.simulate(
+        machines.slider(),
+        2000.0,
+        start={"rail.rate": np.pi},
+        method="rk4",
+        step=0.01,
+        events=[ax.Watch("half turn", lambda s: np.sin(s["rail"] + 0.5))],
+    )
     times = np.array([e.time for e in run.events])
     assert len(times) == 2000
     assert times == pytest.approx(np.arange(1, 2001) - 0.5 / np.pi, abs=1e-8)

@@ -39,8 +39,13 @@ def test_a_callback_that_gives_nan(options: dict):
 def test_others_of_a_batch_go_on(options: dict):
     """x'' = sqrt(p - x): a number only up to x = p."""
     with pytest.warns(ax.RunsFailed, match=r"2 of 4 runs failed \(2 failed: not finite\)"):
-        run = ax.simulate(machines.slider(), 1.0, start={"rail": [0.0, 0.9, 0.99, -5.0]},
-                          input=lambda s: [(1 - s["rail"]) ** 0.5], **options)  # fmt: skip
+        run = ax.simulate(
+            machines.slider(),
+            1.0,
+            start={"rail": [0.0, 0.9, 0.99, -5.0]},
+            input=lambda s: [(1 - s["rail"]) ** 0.5],
+            **options,
+        )
     failed = [status.startswith("failed: not finite") for status in run.statuses]
     assert failed == [False, True, True, False]
     assert "input rail.force is nan" in run.statuses[1] and "t = " in run.statuses[1]
@@ -53,11 +58,17 @@ def test_ended_runs_are_nan_beyond_their_ends_in_every_column(options: dict):
     """Inputs, energies and measures too, whether or not they depend on the state."""
     begin = {"rail": [0.0, 0.5], "rail.rate": 1.0}
     with pytest.warns(ax.RunsFailed, match="2 of 2 runs failed"):
-        failed = ax.simulate(machines.slider(), 2.0, start=begin,
-                             input=lambda s: [(0.9 - s["rail"]) ** 0.5], **options)  # fmt: skip
+        failed = ax.simulate(
+            machines.slider(),
+            2.0,
+            start=begin,
+            input=lambda s: [(0.9 - s["rail"]) ** 0.5],
+            **options,
+        )
     far = ax.Watch("far", lambda s: s["rail"] - 1.0, stop=True)
-    stopped = ax.simulate(machines.slider(), 2.0, start=begin, input={"rail.force": 0.2},
-                          events=[far], **options)  # fmt: skip
+    stopped = ax.simulate(
+        machines.slider(), 2.0, start=begin, input={"rail.force": 0.2}, events=[far], **options
+    )
     for run in (failed, stopped):
         assert run.lengths[1] < run.lengths[0] <= len(run)
         for values, length in zip(run.values, run.lengths, strict=True):
@@ -68,16 +79,27 @@ def test_ended_runs_are_nan_beyond_their_ends_in_every_column(options: dict):
 def test_a_motion_that_blows_up(options: dict):
     """v' = v^2 from 1 is 1/(1-t): beyond one second there is nothing."""
     with pytest.raises(ax.SimulationFailed, match="failed at t =") as caught:
-        ax.simulate(machines.slider(limit=1e308), 2.0, start={"rail.rate": 1.0},
-                    input=lambda s: [s["rail.rate"] ** 2], **options)  # fmt: skip
+        ax.simulate(
+            machines.slider(limit=1e308),
+            2.0,
+            start={"rail.rate": 1.0},
+            input=lambda s: [s["rail.rate"] ** 2],
+            **options,
+        )
     assert caught.value.time == pytest.approx(1.0, abs=0.02)
 
 
 def test_steps_that_become_too_short():
     """Dry friction as a sign has no solution once the speed is zero, only shorter steps."""
     with pytest.raises(ax.SimulationFailed) as caught:
-        ax.simulate(machines.slider(limit=1e12), 2.0, start={"rail.rate": 1.0}, rtol=1e-10,
-                    atol=1e-12, input=lambda s: [-1e6 * np.sign(s["rail.rate"])])  # fmt: skip
+        ax.simulate(
+            machines.slider(limit=1e12),
+            2.0,
+            start={"rail.rate": 1.0},
+            rtol=1e-10,
+            atol=1e-12,
+            input=lambda s: [-1e6 * np.sign(s["rail.rate"])],
+        )
     assert caught.value.time == pytest.approx(1e-6, rel=1e-3)
     assert "still too long for the tolerances" in str(caught.value)
     assert "Loosen rtol" in str(caught.value) and "rk4" in str(caught.value)
@@ -87,8 +109,9 @@ def test_steps_that_become_too_short():
 def test_what_a_rejected_step_leaves_behind():
     """A failed run's last row is the last good state, with its energy balance."""
     with pytest.raises(ax.SimulationFailed) as caught:
-        ax.simulate(machines.pendulum(), 3.0, start={"pin": 1.0},
-                    input={"pin.torque": "log(2 - t)"})  # fmt: skip
+        ax.simulate(
+            machines.pendulum(), 3.0, start={"pin": 1.0}, input={"pin.torque": "log(2 - t)"}
+        )
     run = caught.value.trajectory
     assert isinstance(run, ax.Trajectory)
     assert run.energy_error < 1e-6 and run.time[-1] == pytest.approx(2.0, abs=1e-6)

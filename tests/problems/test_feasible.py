@@ -72,8 +72,11 @@ def test_loads_of_a_cart_that_turns_and_speeds_up(leaning):
 def test_braking_moves_load_to_the_front():
     com = (0.2, 0.0, 0.3)
     model = cart(com).derive().compile()
-    run = inverse(model, {"left.rate": "20 - 30 * t", "right.rate": "20 - 30 * t"},
-                  times=np.linspace(0, 0.5, 11))  # fmt: skip
+    run = inverse(
+        model,
+        {"left.rate": "20 - 30 * t", "right.rate": "20 - 30 * t"},
+        times=np.linspace(0, 0.5, 11),
+    )
     found = feasible(model, run, friction=0.9)
     a = -30 * R
     gained = -(M * com[2] + 2 * MW * R + 2 * SPIN / R) * a / L
@@ -151,8 +154,9 @@ def test_sum_of_forces_is_mass_times_acceleration_minus_weight(leaning):
     rate = make_interp_spline(run.time, momentum, k=5).derivative()(run.time)
     c, s = np.cos(run["path.heading"]), np.sin(run["path.heading"])
     along, across = found.longitudinal.sum(axis=-1), found.lateral.sum(axis=-1)
-    total = np.stack([c * along - s * across, s * along + c * across,
-                      found.normal.sum(axis=-1) - W], axis=-1)  # fmt: skip
+    total = np.stack(
+        [c * along - s * across, s * along + c * across, found.normal.sum(axis=-1) - W], axis=-1
+    )
     assert np.abs(total - rate).max() < 1e-6 * np.abs(rate).max()
     assert np.abs(total[:, 2]).max() < 1e-9 and np.abs(rate[:, :2]).max() > 10
 
@@ -250,8 +254,11 @@ def test_two_wheel_balancer_falls_without_tipping_over():
         np.testing.assert_allclose(found.longitudinal[:, k], run[f"{side}.longitudinal"], atol=1e-7)
     np.testing.assert_allclose(found.lateral[:, 0], found.lateral[:, 1], atol=1e-8)
     assert np.abs(found.lateral).max() > 1e-3
-    at_rest = feasible(model, inverse(model, {"left": "0", "right": "0", "pitch": "0"},
-                                      times=[0.0, 1.0]), friction=0.6)  # fmt: skip
+    at_rest = feasible(
+        model,
+        inverse(model, {"left": "0", "right": "0", "pitch": "0"}, times=[0.0, 1.0]),
+        friction=0.6,
+    )
     np.testing.assert_allclose(at_rest.normal, 9.0 * 9.81 / 2, rtol=1e-10)
 
 
@@ -259,8 +266,11 @@ def test_a_motion_with_missing_force_keeps_its_own_loads():
     """Held upright by a force that no motor gives, a balancer's wheels carry its weight evenly."""
     model = balancer().derive().compile()
     with pytest.warns(ax.UnderactuatedMotion):
-        run = inverse(model, {"left.rate": "5 * t", "right.rate": "5 * t", "pitch": "0"},
-                      times=np.linspace(0, 1, 21))  # fmt: skip
+        run = inverse(
+            model,
+            {"left.rate": "5 * t", "right.rate": "5 * t", "pitch": "0"},
+            times=np.linspace(0, 1, 21),
+        )
     found = feasible(model, run, friction=0.6)
     np.testing.assert_allclose(found.normal, 9.0 * 9.81 / 2, rtol=1e-8)
     np.testing.assert_allclose(run["left.normal"], 9.0 * 9.81 / 2, rtol=1e-8)
@@ -274,11 +284,15 @@ def test_random_vehicles_on_planar_bases(seed):
     the planar model tell, the vehicle set free tells too."""
     model = rm.random_vehicle(np.random.default_rng(seed), "planar").derive().compile()
     inputs = {name: 0.1 * (k + 1) for k, name in enumerate(model.inputs)}
-    run = ax.simulate(model, 0.05, input=inputs, save_every=0.01,
-                      start={model.independent[0]: 0.3}).between(0.005, 0.05)  # fmt: skip
+    run = ax.simulate(
+        model, 0.05, input=inputs, save_every=0.01, start={model.independent[0]: 0.3}
+    ).between(0.005, 0.05)
     found = feasible(model, run, friction=0.5)
-    known = [(k, part, run[f"{name}.{part}"]) for k, name in enumerate(model.contacts)
-             for part in ("longitudinal", "lateral", "normal")]  # fmt: skip
+    known = [
+        (k, part, run[f"{name}.{part}"])
+        for k, name in enumerate(model.contacts)
+        for part in ("longitudinal", "lateral", "normal")
+    ]
     known = [(k, part, force) for k, part, force in known if not np.isnan(force).any()]
     assert max(np.abs(force).max() for *_, force in known) > 0.1
     for k, part, force in known:

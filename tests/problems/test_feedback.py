@@ -21,9 +21,11 @@ def test_at_rest_no_input_moves_a_wheeled_robot_sideways_and_on_its_way_they_do(
         found = ax.linearize(balancer(), {"surge": speed}).controllable
         assert not found and found.rank == 9 - missing
         assert ("base.y" in found.missing) == (speed == 0.0)
-    assert str(found) == ("controllable: 7 of 9 modes; no input moves base.x - 0.1 base.pitch - "
-                          "0.05 left - 0.05 right; base.yaw + 0.25 left - 0.25 right "
-                          "(poles 0 (2 times))")  # fmt: skip
+    assert str(found) == (
+        "controllable: 7 of 9 modes; no input moves base.x - 0.1 base.pitch - "
+        "0.05 left - 0.05 right; base.yaw + 0.25 left - 0.25 right "
+        "(poles 0 (2 times))"
+    )
 
 
 def test_outputs_that_do_not_show_a_state():
@@ -96,7 +98,8 @@ def test_feedback_reads_small_angles_and_angles_that_turn():
     lin = ax.linearize(balancer(), {"yaw": 3.0}, states=["yaw", "yaw_rate"])
     law = lin.state_feedback({"left.torque": {"yaw": 1.0}})
     assert law(lin.point.as_dict() | {"base.yaw": -3.2})["left.torque"] == pytest.approx(
-        -(2 * np.pi - 6.2))  # fmt: skip
+        -(2 * np.pi - 6.2)
+    )
 
 
 def test_steps_are_the_exact_flow_with_inputs_held():

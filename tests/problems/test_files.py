@@ -46,8 +46,9 @@ def test_simulation_without_casadi(tmp_path: Path):
     model = machines.four_bar()
     path = tmp_path / "four_bar.axm"
     model.save(path)
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True,
-                          timeout=120)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     found = [line.split() for line in done.stdout.splitlines()]
     assert len(found) == 9

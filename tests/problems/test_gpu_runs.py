@@ -80,10 +80,16 @@ def test_single_precision_keeps_six_digits(gpu):
 def test_sampled_inputs_are_tables_on_the_gpu(gpu, between, precision):
     """A sample that begins with a step holds in that step, in seven digits too."""
     rng = np.random.default_rng(2)
-    table = ax.Sampled({"tau1": rng.normal(size=(5, 30)), "tau2": rng.normal(size=30)}, 0.01,
-                       between=between)  # fmt: skip
-    options = {"start": starts("caster_robot"), "input": table, "method": "rk4", "step": 5e-3,
-               "save_every": 0.05}  # fmt: skip
+    table = ax.Sampled(
+        {"tau1": rng.normal(size=(5, 30)), "tau2": rng.normal(size=30)}, 0.01, between=between
+    )
+    options = {
+        "start": starts("caster_robot"),
+        "input": table,
+        "method": "rk4",
+        "step": 5e-3,
+        "save_every": 0.05,
+    }
     got = ax.simulate(model("caster_robot"), 0.3, target="cuda", precision=precision, **options)
     expected = ax.simulate(model("caster_robot"), 0.3, **options)
     names = [*model("caster_robot").coordinates, *model("caster_robot").independent]
@@ -91,16 +97,25 @@ def test_sampled_inputs_are_tables_on_the_gpu(gpu, between, precision):
 
 
 def test_parameters_and_formulas_of_time(gpu):
-    options = {"start": {"theta1_dot": [0.1, 0.5, 1.0]}, "parameters": {"mp": [10.0, 15.0, 20.0]},
-               "input": {"tau1": "0.2*sin(3*t)"}, "method": "rk4", "save_every": 0.1}  # fmt: skip
+    options = {
+        "start": {"theta1_dot": [0.1, 0.5, 1.0]},
+        "parameters": {"mp": [10.0, 15.0, 20.0]},
+        "input": {"tau1": "0.2*sin(3*t)"},
+        "method": "rk4",
+        "save_every": 0.1,
+    }
     there = ax.simulate(model("caster_robot"), 0.3, target="cuda", **options)
     assert_same(there, ax.simulate(model("caster_robot"), 0.3, **options))
 
 
 def test_events_stop_runs_there_too(gpu):
     far = ax.Watch("far", lambda s: s["y"] - 0.01, stop=True)
-    options = {"start": {"theta1_dot": [-1.0, -2.0], "theta2_dot": [1.0, -2.0]}, "events": [far],
-               "method": "rk4", "save_every": 0.1}  # fmt: skip
+    options = {
+        "start": {"theta1_dot": [-1.0, -2.0], "theta2_dot": [1.0, -2.0]},
+        "events": [far],
+        "method": "rk4",
+        "save_every": 0.1,
+    }
     there = ax.simulate(model("caster_robot"), 0.5, target="cuda", **options)
     here = ax.simulate(model("caster_robot"), 0.5, **options)
     assert_same(there, here)

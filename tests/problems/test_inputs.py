@@ -28,8 +28,13 @@ def held(t: float, values: np.ndarray = VALUES, period: float = 0.25) -> tuple[f
 @pytest.mark.parametrize("options", METHODS)
 def test_held_samples(options: dict):
     """Within a step the sample that began it holds, also at the step's last stage."""
-    run = ax.simulate(machines.slider(), 1.3, input=ax.Sampled({"rail.force": VALUES}, 0.25),
-                      save_every=0.05, **options)  # fmt: skip
+    run = ax.simulate(
+        machines.slider(),
+        1.3,
+        input=ax.Sampled({"rail.force": VALUES}, 0.25),
+        save_every=0.05,
+        **options,
+    )
     exact = np.array([held(t) for t in run.time])
     assert run["rail"] == pytest.approx(exact[:, 0], abs=EXACT)
     assert run["rail.rate"] == pytest.approx(exact[:, 1], abs=EXACT)
@@ -39,9 +44,15 @@ def test_held_samples(options: dict):
 @pytest.mark.parametrize("options", METHODS[:2])
 def test_held_samples_backwards(options: dict):
     x, v = held(1.0)
-    run = ax.simulate(machines.slider(), -1.0, t0=1.0, start={"rail": x, "rail.rate": v},
-                      input=ax.Sampled(VALUES[:, np.newaxis], 0.25), save_every=0.05, **options
-                      )  # fmt: skip
+    run = ax.simulate(
+        machines.slider(),
+        -1.0,
+        t0=1.0,
+        start={"rail": x, "rail.rate": v},
+        input=ax.Sampled(VALUES[:, np.newaxis], 0.25),
+        save_every=0.05,
+        **options,
+    )
     assert run.final["rail"] == pytest.approx(0, abs=EXACT)
     assert run.final["rail.rate"] == pytest.approx(0, abs=EXACT)
 
@@ -92,15 +103,26 @@ def test_ways_to_say_the_same(name: str):
 def test_feedback_from_state_measures_and_parameters():
     """A spring made of a motor: x = cos(sqrt(k/m) t)."""
     model = machines.slider()
-    run = ax.simulate(model, 3.0, start={"rail": 1.0}, parameters={"mass": 2.0}, rtol=1e-11,
-                      input=lambda s: [-3.0 * s["mass"] * s["rail"]])  # fmt: skip
+    run = ax.simulate(
+        model,
+        3.0,
+        start={"rail": 1.0},
+        parameters={"mass": 2.0},
+        rtol=1e-11,
+        input=lambda s: [-3.0 * s["mass"] * s["rail"]],
+    )
     assert run["rail"] == pytest.approx(np.cos(np.sqrt(3.0) * run.time), abs=1e-9)
     e = model.library.equations
-    damped = ax.simulate(model, 3.0, start={"rail.rate": 1.0}, input={"rail.force": -e.nu[0]},
-                         rtol=1e-11)  # fmt: skip
+    damped = ax.simulate(
+        model, 3.0, start={"rail.rate": 1.0}, input={"rail.force": -e.nu[0]}, rtol=1e-11
+    )
     assert damped["rail.rate"] == pytest.approx(np.exp(-damped.time), abs=1e-9)
-    balanced = ax.simulate(machines.pendulum(), 1.0, start={"pin": 0.5},
-                           input={"pin.torque": lambda s: -G * s["tip.x"]})  # fmt: skip
+    balanced = ax.simulate(
+        machines.pendulum(),
+        1.0,
+        start={"pin": 0.5},
+        input={"pin.torque": lambda s: -G * s["tip.x"]},
+    )
     assert np.abs(balanced["pin"] - 0.5).max() < EXACT  # the motor carries the weight
 
 
@@ -137,9 +159,15 @@ def test_callback_in_a_batch_with_events():
         asked.append((t, state["rail.rate"]))
         return [-state["rail.rate"]]
 
-    run = ax.simulate(machines.slider(), 1.0, start={"rail.rate": [1.0, 2.0, 4.0]}, method="rk4",
-                      step=0.01, input=ax.Callback(force),
-                      events=[ax.Watch("there", lambda s: s["rail"] - 0.5)])  # fmt: skip
+    run = ax.simulate(
+        machines.slider(),
+        1.0,
+        start={"rail.rate": [1.0, 2.0, 4.0]},
+        method="rk4",
+        step=0.01,
+        input=ax.Callback(force),
+        events=[ax.Watch("there", lambda s: s["rail"] - 0.5)],
+    )
     assert len(asked) == len(set(asked)) == 300
     assert len(run.events) == 3
     decay = (1 - 0.01) ** 100  # of an input held for a step
@@ -149,11 +177,17 @@ def test_callback_in_a_batch_with_events():
 
 @pytest.mark.parametrize(
     "given",
-    [{"rail.force": 9.0}, [9.0], {"rail.force": "9 + t"}, lambda s: [9.0 + s["rail"] ** 2],
-     ax.Sampled({"rail.force": [9.0, 9.0]}, 1.0), ax.Callback(lambda t, s: [9.0]),
-     ax.Sampled({"rail.force": [9.0, 10.0]}, 1.0, between="linear")],
+    [
+        {"rail.force": 9.0},
+        [9.0],
+        {"rail.force": "9 + t"},
+        lambda s: [9.0 + s["rail"] ** 2],
+        ax.Sampled({"rail.force": [9.0, 9.0]}, 1.0),
+        ax.Callback(lambda t, s: [9.0]),
+        ax.Sampled({"rail.force": [9.0, 10.0]}, 1.0, between="linear"),
+    ],
     ids=["number", "vector", "formula", "function", "samples", "callback", "joined"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_motors_saturate(given, sign: float):
     """Whatever is asked for, the motor gives its limit."""

@@ -89,8 +89,9 @@ def test_from_a_callback(options: dict):
 def test_while_it_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch):
     """The state where it stopped is the last row, between samples too."""
     monkeypatch.setattr(progress.Progress, "update", _interrupting)
-    run = ax.simulate(machines.slider(), 1e6, start={"rail.rate": 1.0}, method="rk4", step=0.3,
-                      save_every=30.0)  # fmt: skip
+    run = ax.simulate(
+        machines.slider(), 1e6, start={"rail.rate": 1.0}, method="rk4", step=0.3, save_every=30.0
+    )
     assert run.status == "interrupted" and 30 < run.time[-1] < 1e6
     assert run["rail"] == pytest.approx(run.time, rel=1e-9)
 

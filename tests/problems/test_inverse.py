@@ -60,8 +60,12 @@ def test_round_trip_of_other_machines(name):
 
 
 def test_a_batch_of_runs(caster):
-    run = ax.simulate(caster, 0.5, start={"left.rate": [1.0, 2.0, 3.0]},
-                      input={"left.torque": 0.2, "right.torque": -0.1})  # fmt: skip
+    run = ax.simulate(
+        caster,
+        0.5,
+        start={"left.rate": [1.0, 2.0, 3.0]},
+        input={"left.torque": 0.2, "right.torque": -0.1},
+    )
     found = inverse(caster, run)
     assert found.batch == (3,)
     np.testing.assert_allclose(found["left.torque"], 0.2, atol=1e-9)
@@ -86,9 +90,13 @@ def test_forces_along_functions_make_the_motion(caster):
         motion = {"left": "6 * t + sin(t)", "right": lambda t: 6 * t + np.sin(2 * t)}
         found = inverse(caster, motion, times=1.5, start=start, save_every=period)
         forces = {name: found[name] for name in caster.inputs}
-        run = ax.simulate(caster, 1.5, start={**start, "left.rate": 7.0, "right.rate": 8.0},
-                          input=ax.Sampled(forces, period=period, between="linear"),
-                          save_every=period)  # fmt: skip
+        run = ax.simulate(
+            caster,
+            1.5,
+            start={**start, "left.rate": 7.0, "right.rate": 8.0},
+            input=ax.Sampled(forces, period=period, between="linear"),
+            save_every=period,
+        )
         errors.append(max(np.abs(run[c] - found[c]).max() for c in caster.coordinates))
     assert errors[1] < 5e-4
     assert errors[1] < errors[0] / 2.5
@@ -117,13 +125,21 @@ def test_the_dependent_coordinate_may_be_the_given_one(four_bar):
 def test_a_platform_led_by_its_pose():
     """Six legs: height, roll and the rest given; the legs' lengths and forces follow."""
     model = rm.platform().derive().compile()
-    pose = {"base.x": "0.05 * sin(3 * t)", "base.y": "0", "base.z": "0.7 + 0.03 * sin(2 * t)",
-            "base.roll": "0.1 * sin(t)", "base.pitch": "0", "base.yaw": "0.05 * t"}  # fmt: skip
+    pose = {
+        "base.x": "0.05 * sin(3 * t)",
+        "base.y": "0",
+        "base.z": "0.7 + 0.03 * sin(2 * t)",
+        "base.roll": "0.1 * sin(t)",
+        "base.pitch": "0",
+        "base.yaw": "0.05 * t",
+    }
     found = inverse(model, pose, times=1.0, save_every=0.05)
     assert found["residual"].max() < 1e-9
     np.testing.assert_allclose(found["base.roll"], 0.1 * np.sin(found.time), atol=1e-9)
-    q, nu = (np.stack([found[n] for n in names], axis=-1)
-             for names in (model.coordinates, model.independent))  # fmt: skip
+    q, nu = (
+        np.stack([found[n] for n in names], axis=-1)
+        for names in (model.coordinates, model.independent)
+    )
     twist = model.twists(q, nu)[:, model.bodies.index("platform")]
     origin = 0.15 * np.cos(3 * found.time)  # the mass centre moves with the turning besides
     assert np.abs(twist[:, 3] - origin).max() < 0.02 * 0.2
@@ -133,13 +149,19 @@ def test_a_platform_led_by_its_pose():
 def test_samples_are_differentiated(caster):
     start, times = {"caster_bracket": 0.5}, np.linspace(0.0, 2.0, 201)
     exact = inverse(caster, {"left": "3 * sin(t)", "right": "2 * t"}, times=times, start=start)
-    found = inverse(caster, {"left": 3 * np.sin(times), "right": 2 * times}, times=times,
-                    start=start)  # fmt: skip
+    found = inverse(
+        caster, {"left": 3 * np.sin(times), "right": 2 * times}, times=times, start=start
+    )
     for name in ("left.torque", "right.torque", "caster_bracket"):
         np.testing.assert_allclose(found[name], exact[name], atol=1e-6)
     assert np.ptp(exact["left.torque"]) > 0.05
-    fewer = inverse(caster, {"left": 3 * np.sin(times), "right": 2 * times}, times=times,
-                    start=start, save_every=0.5)  # fmt: skip
+    fewer = inverse(
+        caster,
+        {"left": 3 * np.sin(times), "right": 2 * times},
+        times=times,
+        start=start,
+        save_every=0.5,
+    )
     np.testing.assert_allclose(fewer.time, [0.0, 0.5, 1.0, 1.5, 2.0])
     np.testing.assert_allclose(fewer["left.torque"], found["left.torque"][::50], atol=1e-9)
 
@@ -194,8 +216,10 @@ def test_redundant_motors_share_by_weight():
     efforts = [(inputs_of(model, run) ** 2).sum(axis=-1) for run in (even, heavy)]
     assert (efforts[0] < efforts[1]).all()
     assert np.abs(heavy[first]).max() < 1e-4 < np.abs(even[first]).max()
-    q, nu = (np.stack([even[n] for n in names], axis=-1)
-             for names in (model.coordinates, model.independent))  # fmt: skip
+    q, nu = (
+        np.stack([even[n] for n in names], axis=-1)
+        for names in (model.coordinates, model.independent)
+    )
     for run in (even, heavy):  # both make the same motion
         wanted = np.array([0.2 * (k + 1) for k in range(len(model.independent))])
         found = model.forward_dynamics(q, nu, inputs_of(model, run))
@@ -205,12 +229,15 @@ def test_redundant_motors_share_by_weight():
 def test_too_few_motors_are_told():
     model = balancer().derive().compile()
     with pytest.warns(ax.UnderactuatedMotion, match=r"missing on base\.\w+.*\.missing"):
-        found = inverse(model, {"pitch": SWING, "base.vx": "0", "base.wz": "0"}, times=1.0,
-                        save_every=0.05)  # fmt: skip
+        found = inverse(
+            model, {"pitch": SWING, "base.vx": "0", "base.wz": "0"}, times=1.0, save_every=0.05
+        )
     short = np.stack([found[f"{name}.missing"] for name in model.independent], axis=-1)
     assert np.abs(short).max() > 1.0
-    q, nu = (np.stack([found[n] for n in names], axis=-1)
-             for names in (model.coordinates, model.independent))  # fmt: skip
+    q, nu = (
+        np.stack([found[n] for n in names], axis=-1)
+        for names in (model.coordinates, model.independent)
+    )
     nu_dot = np.zeros_like(nu)
     nu_dot[:, model.independent.index("base.wy")] = -1.6 * np.sin(2 * found.time)
     force = (model.mass_matrix(q) @ nu_dot[..., np.newaxis])[..., 0] + model.bias(q, nu)
@@ -243,8 +270,11 @@ def test_limits_that_are_passed_are_named():
         ({"left": "sqrt(t - 1)", "right": "t"}, {}, "'left'.*not finite at t = 0 s"),
         ({"left": [0.0, 1.0, 2.0], "right": [0.0, 1.0, 2.0]}, {"times": [0, 1, 2]}, "too few"),
         ({"left": np.arange(9.0), "right": "t"}, {"times": np.arange(8.0)}, r"\(9,\) samples"),
-        ({"left": np.arange(8.0), "right": "t"}, {"times": [0, 1, 2, 4, 3, 5, 6, 7]},
-         "3 s follows 4 s"),
+        (
+            {"left": np.arange(8.0), "right": "t"},
+            {"times": [0, 1, 2, 4, 3, 5, 6, 7]},
+            "3 s follows 4 s",
+        ),
         ({"left": np.arange(8.0), "right": "t"}, {"times": 2.0}, "not a duration"),
         ({"left": "t", "right": "t"}, {"times": None}, "or its duration"),
         ({"left": "t", "right": "t"}, {"times": -1.0}, "must be > 0 s"),
@@ -255,7 +285,7 @@ def test_limits_that_are_passed_are_named():
         ({}, {}, "give signals by name"),
         ("forward", {}, "expected a Trajectory or signals"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(caster, motion, more, message):
     with pytest.raises((ax.InvalidArgument, ax.UnknownName), match=message):
         inverse(caster, motion, **{"times": 1.0, **more})
@@ -281,8 +311,14 @@ def test_a_foreign_trajectory_is_refused(caster, four_bar):
         inverse(caster, run)
     other = rm.four_bar()
     other.loops.clear()
-    other.add_loop("c", ax.Revolute("y"), parent="coupler", child="rocker", at=(0.45, 0, 0),
-                   child_at=(0.4, 0, 0))  # fmt: skip
+    other.add_loop(
+        "c",
+        ax.Revolute("y"),
+        parent="coupler",
+        child="rocker",
+        at=(0.45, 0, 0),
+        child_at=(0.4, 0, 0),
+    )
     with pytest.raises(ax.InvalidArgument, match="open by"):
         inverse(other.derive().compile(), run)
     with pytest.raises(ax.InvalidArgument, match="has its own"):
@@ -307,8 +343,14 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
     bot.add_joint("a", ax.Revolute("y"), parent="ground", child="crank")
     bot.add_joint("b", ax.Revolute("y"), parent="crank", child="coupler", at=(0.2, 0, 0))
     bot.add_joint("d", ax.Revolute("y"), parent="ground", child="rocker", at=(0.5, 0, 0))
-    bot.add_loop("c", ax.Revolute("y"), parent="coupler", child="rocker", at=(0.5, 0, 0),
-                 child_at=(0.2, 0, 0))  # fmt: skip
+    bot.add_loop(
+        "c",
+        ax.Revolute("y"),
+        parent="coupler",
+        child="rocker",
+        at=(0.5, 0, 0),
+        child_at=(0.2, 0, 0),
+    )
     bot.add_motor("crank", "a")
     bot.home(a=-1.0, b=1.0, d=-1.0)
     model = bot.derive().compile()
@@ -317,9 +359,13 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
     flat = {"a": [-0.1, 0.0], "b": [0.1, 0.0], "d": [-0.1, 0.0]}
     still = {name: (0.0, 0.0) for name in model.speed_names}
     columns = {**flat, **still, "crank.torque": [0.0, 0.0]}
-    run = ax.Trajectory(time=np.array([0.0, 1.0]), values=np.array(list(columns.values())).T,
-                        names=tuple(columns), units=("",) * len(columns),
-                        kinds=dict.fromkeys(columns, "measure"))  # fmt: skip
+    run = ax.Trajectory(
+        time=np.array([0.0, 1.0]),
+        values=np.array(list(columns.values())).T,
+        names=tuple(columns),
+        units=("",) * len(columns),
+        kinds=dict.fromkeys(columns, "measure"),
+    )
     with pytest.raises(
         ax.SingularConfiguration, match=r"t = 1 s.*do not determine(.|\n)*independent"
     ):

@@ -15,14 +15,7 @@ import axode as ax
 import random_mechanisms
 from axode.cli import run
 from tests.problems import machines
-from tests.problems.linear_machines import (
-    balancer,
-    built,
-    cart_pole,
-    gimbal,
-    interpreted,
-    pendulum,
-)
+from tests.problems.linear_machines import balancer, built, cart_pole, gimbal, interpreted, pendulum
 
 G = 9.81
 HORIZON, STEPS = 0.1, 20  # [s] of the flows that are differentiated
@@ -121,14 +114,34 @@ CASES = {
     "caster robot": (lambda: built("caster_robot"), {}, {}),
     "unicycle on its way": (lambda: built("unicycle"), {"phi_dot": 3.0}, {}),
     "platform": (lambda: built("flight_simulator"), {}, {}),
-    "platform by pose": (lambda: built("flight_simulator"), {}, {
-        "states": ["c_M.x", "c_M.y", "c_M.z", "roll", "pitch", "yaw", "l_I_dot", "l_II_dot",
-                   "l_III_dot", "l_IV_dot", "l_V_dot", "l_VI_dot"],
-        "inputs": ["f_I", "f_IV"]}),
+    "platform by pose": (
+        lambda: built("flight_simulator"),
+        {},
+        {
+            "states": [
+                "c_M.x",
+                "c_M.y",
+                "c_M.z",
+                "roll",
+                "pitch",
+                "yaw",
+                "l_I_dot",
+                "l_II_dot",
+                "l_III_dot",
+                "l_IV_dot",
+                "l_V_dot",
+                "l_VI_dot",
+            ],
+            "inputs": ["f_I", "f_IV"],
+        },
+    ),
     "top": (gimbal, {}, {}),
-    "balancer by measures": (balancer, {"surge": 0.8}, {
-        "states": ["pitch", "yaw", "pitch_rate", "yaw_rate", "surge"]}),
-}  # fmt: skip
+    "balancer by measures": (
+        balancer,
+        {"surge": 0.8},
+        {"states": ["pitch", "yaw", "pitch_rate", "yaw_rate", "surge"]},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -145,15 +158,29 @@ def test_the_linear_model_is_the_derivative_of_the_flow(name):
     assert np.abs(found[:, n:] - lin.C @ expected.B).max() < FLOW * scale
 
 
-@pytest.mark.parametrize("name", ["rolling_disk", "car", "ballbot", "tree_0", "loop_universal",
-                                  "loop_screw", "loop_planar", "on_a_plinth", "shaken_pendulum"],
-                         )  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rolling_disk",
+        "car",
+        "ballbot",
+        "tree_0",
+        "loop_universal",
+        "loop_screw",
+        "loop_planar",
+        "on_a_plinth",
+        "shaken_pendulum",
+    ],
+)
 def test_rates_differentiate_to_A_in_any_motion(name):
     """On mechanisms of every kind, moving, under any inputs."""
     model = random_mechanisms.MECHANISMS[name]().derive().compile("interpreter")
     rng = np.random.default_rng(3)
-    q = model.home if model.library.equations.system.rheonomic else np.array(
-        model.library.equations.system.samples[1])  # fmt: skip
+    q = (
+        model.home
+        if model.library.equations.system.rheonomic
+        else np.array(model.library.equations.system.samples[1])
+    )
     nu, u = (rng.normal(size=len(names)) for names in (model.independent, model.inputs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ax.errors.NotAnEquilibrium)
@@ -169,20 +196,33 @@ def test_rates_differentiate_to_A_in_any_motion(name):
 
     steps, rates = [], []
     for change in TINY * np.eye(len(lin.states)):  # loops may not let them be as asked
-        (x_1, r_1), (x_0, r_0) = (values_and_rates(*started(model, lin, s * change))
-                                  for s in (1, -1))  # fmt: skip
+        (x_1, r_1), (x_0, r_0) = (
+            values_and_rates(*started(model, lin, s * change)) for s in (1, -1)
+        )
         steps.append((x_1 - x_0) / (2 * TINY))
         rates.append((r_1 - r_0) / (2 * TINY))
     found = np.linalg.solve(np.array(steps), np.array(rates)).T
     assert np.abs(found - lin.A).max() < DIFFERENCES * max(1.0, np.abs(lin.A).max())
 
 
-@pytest.mark.parametrize("name, at, outputs", [
-    ("balancer", {"pitch": 0.3, "pitch_rate": 0.5, "surge": 0.4, "yaw_rate": 0.2},
-     ["left.contact.x", "left.normal", "right.normal", "left.longitudinal", "left.rate",
-      "base.surge"]),
-    ("four_bar", {"theta1": 0.9, "theta1_dot": 2.0}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, at, outputs",
+    [
+        (
+            "balancer",
+            {"pitch": 0.3, "pitch_rate": 0.5, "surge": 0.4, "yaw_rate": 0.2},
+            [
+                "left.contact.x",
+                "left.normal",
+                "right.normal",
+                "left.longitudinal",
+                "left.rate",
+                "base.surge",
+            ],
+        ),
+        ("four_bar", {"theta1": 0.9, "theta1_dot": 2.0}, None),
+    ],
+)
 def test_rates_and_outputs_anywhere(name, at, outputs):
     """Away from equilibrium too, every derivative is that of the exact rates and outputs."""
     model = balancer() if name == "balancer" else built(name)
@@ -193,13 +233,16 @@ def test_rates_and_outputs_anywhere(name, at, outputs):
     u0 = np.zeros(len(model.inputs))
 
     def read(q, nu, u):
-        forces = dict(zip([f"{r}.force" for r in model.rows], model.multipliers(q, nu, u),
-                          strict=True))  # fmt: skip
+        forces = dict(
+            zip([f"{r}.force" for r in model.rows], model.multipliers(q, nu, u), strict=True)
+        )
         if model.contacts:
             kinds = ("longitudinal", "lateral", "normal")
-            forces |= {f"{c}.{k}": x for c, row in
-                       zip(model.contacts, model.contact_forces(q, nu, u), strict=True)
-                       for k, x in zip(kinds, row, strict=True)}  # fmt: skip
+            forces |= {
+                f"{c}.{k}": x
+                for c, row in zip(model.contacts, model.contact_forces(q, nu, u), strict=True)
+                for k, x in zip(kinds, row, strict=True)
+            }
         one = (q[np.newaxis], nu[np.newaxis])
         shown = [forces[n] if n in forces else value(model, n, *one, q)[0] for n in outputs]
         return np.array(shown)
@@ -227,7 +270,10 @@ def test_pendulum_has_its_closed_form():
     assert np.allclose(lin.A, [[0, 1], [-G * np.cos(angle), -0.2]], atol=1e-12)
     assert np.allclose(lin.B, [[0], [1]])
     assert (lin.states, lin.units["pin"], lin.units["pin.torque"]) == (
-        ("pin", "pin.rate"), "rad", "N m")  # fmt: skip
+        ("pin", "pin.rate"),
+        "rad",
+        "N m",
+    )
 
 
 def test_cart_pole_has_its_closed_form():
@@ -264,8 +310,9 @@ def test_it_settles_where_it_leans_into_the_slope():
     """Moments about the contacts and about the axle: M h sin(lean) = (M + 2 m) r sin(slope)."""
     p = {"M": 8.0, "m": 0.5, "r": 0.1, "h": 0.4, "slope": 0.2, "g": 9.81}
     states = ["pitch", "pitch_rate", "surge"]
-    lin = ax.linearize(built("pendulum_on_slope"), input="hold", settle=True, states=states,
-                       parameters=p)  # fmt: skip
+    lin = ax.linearize(
+        built("pendulum_on_slope"), input="hold", settle=True, states=states, parameters=p
+    )
     moment = (p["M"] + 2 * p["m"]) * p["r"] * np.sin(p["slope"])
     assert lin.equilibrium
     assert np.sin(lin.x0[0]) == pytest.approx(moment / (p["M"] * p["h"]))
@@ -317,8 +364,10 @@ def test_all_states_of_the_bicycle_are_seven_places_and_three_speeds(bicycle):
 
 def test_the_choice_of_independent_speeds_does_not_matter():
     at, states = {"crank": 1.3}, ["rocker", "rocker.rate"]
-    one, two = (ax.linearize(interpreted(machines.four_bar(name)), at, states=states, input="hold")
-                for name in ("crank", "rocker"))  # fmt: skip
+    one, two = (
+        ax.linearize(interpreted(machines.four_bar(name)), at, states=states, input="hold")
+        for name in ("crank", "rocker")
+    )
     assert np.allclose(one.A, two.A, rtol=1e-9)
     assert np.allclose(one.B, two.B, rtol=1e-9)
 
@@ -405,50 +454,105 @@ def test_points_are_given_in_every_way_that_a_start_is():
     assert all(np.array_equal(lin.A, same[0].A) for lin in same)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: ax.linearize(balancer(), states=["pitch", "surge"]),
-     "how fast base.pitch changes depends on more than the states base.pitch, base.surge.\n"
-     "  Add base.wy, or name no states to get all."),
-    (lambda: ax.linearize(balancer(), {"surge": 1.0}, states=["pitch", "wy", "surge", "base.y"]),
-     "how fast base.y changes depends on more"),
-    (lambda: ax.linearize(balancer(), states=["pitch", "wy", "pitch_rate"]),
-     "states: base.wy, base.pitch_rate depend on each other there; leave one of them out"),
-    (lambda: ax.linearize(balancer(), states=["pitch", "base.vy"]),
-     "the constraints keep base.vy from changing; leave it out"),
-    (lambda: ax.linearize(balancer(), states=["pitch", "pitch"]), "'base.pitch' is named twice"),
-    (lambda: ax.linearize(balancer(), states="pitch"), "a list of names is needed, got 'pitch'"),
-    (lambda: ax.linearize(balancer(), states=[]), "a list of names is needed, got []"),
-    (lambda: ax.linearize(balancer(), input="held"), 'by name are needed, or "hold"'),
-    (lambda: ax.linearize(balancer(), {"pitch": [0.1, 0.2]}), "at: one number is needed for each"),
-    (lambda: ax.linearize(ax.gallery.build("unicycle")), "a model is needed, got Mechanism"),
-    (lambda: ax.linearize(balancer(), states=["pitsch"]), "has no signal 'pitsch'"),
-    (lambda: ax.linearize(balancer(), inputs=["torque"]), "has no signal 'torque'"),
-    (lambda: ax.linearize(balancer(), states=["pitch", "pitch_rate"], outputs=["base.x"]),
-     "outputs: base.x depends on more than the states base.pitch, base.pitch_rate.\n  Add base.x"),
-    (lambda: ax.linearize(balancer(), outputs=["left.lateral"]), "leave this force indeterminate"),
-    (lambda: ax.linearize(balancer(), input={"left.torque": "sin(t)"}), "constant inputs by name"),
-    (lambda: ax.linearize(balancer(), 3.0), "at: expected coordinates, speeds and measures"),
-    (lambda: ax.linearize(built("four_bar"), (np.zeros(3), np.zeros(1))), "this q is open by"),
-    (lambda: ax.linearize(balancer(), (np.zeros(3), np.zeros(1))), r"one (q, nu) of sizes 9 and 3"),
-    (lambda: ax.linearize(balancer()).lqr(),
-     'base.y; base.yaw + 0.25 left - 0.25 right cannot be moved (poles 0 (3 times)).\n  Leave out '
-     'what nothing depends on: lin.reduced(["base.x", "base.pitch", "base.yaw", "base.wy", '
-     '"base.wz", "base.vx"])'),
-    (lambda: ax.linearize(built("rolling_disk")).lqr(), "lqr: there are no inputs to feed back to"),
-    (lambda: ax.linearize(cart_pole()).lqr({"lean": 1.0}),
-     "Q: nothing is paid for rail; rail.rate"),
-    (lambda: ax.linearize(cart_pole()).lqr({"leen": 1.0}), "has no state 'leen'"),
-    (lambda: ax.linearize(cart_pole()).lqr(R=0.0), "R: every input must cost something"),
-    (lambda: ax.linearize(cart_pole()).lqr(Q=-1.0), "Q: weights must be finite and not negative"),
-    (lambda: ax.linearize(cart_pole()).lqr(Q=np.ones((2, 2))), "Q: one weight for each of rail"),
-    (lambda: ax.linearize(cart_pole()).state_feedback([1.0]), "K: 1 inputs times 4 finite gains"),
-    (lambda: ax.linearize(cart_pole()).reduced(["lean"]),
-     "lean depends on lean.rate.\n  Add lean.rate"),
-    (lambda: ax.linearize(cart_pole()).discretized(0.0), "dt must be > 0 s"),
-    (lambda: ax.linearize(cart_pole(), input={"push": 1.0}, settle=True),
-     "settle: no equilibrium was found near that point"),
-    (lambda: ax.linearize(cart_pole(), parameters={"mass": 1.0}), "has no parameter 'mass'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda: ax.linearize(balancer(), states=["pitch", "surge"]),
+            "how fast base.pitch changes depends on more than the states base.pitch, base.surge.\n"
+            "  Add base.wy, or name no states to get all.",
+        ),
+        (
+            lambda: ax.linearize(
+                balancer(), {"surge": 1.0}, states=["pitch", "wy", "surge", "base.y"]
+            ),
+            "how fast base.y changes depends on more",
+        ),
+        (
+            lambda: ax.linearize(balancer(), states=["pitch", "wy", "pitch_rate"]),
+            "states: base.wy, base.pitch_rate depend on each other there; leave one of them out",
+        ),
+        (
+            lambda: ax.linearize(balancer(), states=["pitch", "base.vy"]),
+            "the constraints keep base.vy from changing; leave it out",
+        ),
+        (
+            lambda: ax.linearize(balancer(), states=["pitch", "pitch"]),
+            "'base.pitch' is named twice",
+        ),
+        (
+            lambda: ax.linearize(balancer(), states="pitch"),
+            "a list of names is needed, got 'pitch'",
+        ),
+        (lambda: ax.linearize(balancer(), states=[]), "a list of names is needed, got []"),
+        (lambda: ax.linearize(balancer(), input="held"), 'by name are needed, or "hold"'),
+        (
+            lambda: ax.linearize(balancer(), {"pitch": [0.1, 0.2]}),
+            "at: one number is needed for each",
+        ),
+        (lambda: ax.linearize(ax.gallery.build("unicycle")), "a model is needed, got Mechanism"),
+        (lambda: ax.linearize(balancer(), states=["pitsch"]), "has no signal 'pitsch'"),
+        (lambda: ax.linearize(balancer(), inputs=["torque"]), "has no signal 'torque'"),
+        (
+            lambda: ax.linearize(balancer(), states=["pitch", "pitch_rate"], outputs=["base.x"]),
+            "outputs: base.x depends on more than the states base.pitch, base.pitch_rate.\n"
+            "  Add base.x",
+        ),
+        (
+            lambda: ax.linearize(balancer(), outputs=["left.lateral"]),
+            "leave this force indeterminate",
+        ),
+        (
+            lambda: ax.linearize(balancer(), input={"left.torque": "sin(t)"}),
+            "constant inputs by name",
+        ),
+        (lambda: ax.linearize(balancer(), 3.0), "at: expected coordinates, speeds and measures"),
+        (lambda: ax.linearize(built("four_bar"), (np.zeros(3), np.zeros(1))), "this q is open by"),
+        (
+            lambda: ax.linearize(balancer(), (np.zeros(3), np.zeros(1))),
+            r"one (q, nu) of sizes 9 and 3",
+        ),
+        (
+            lambda: ax.linearize(balancer()).lqr(),
+            "base.y; base.yaw + 0.25 left - 0.25 right cannot be moved (poles 0 (3 times)).\n"
+            "  Leave out "
+            'what nothing depends on: lin.reduced(["base.x", "base.pitch", "base.yaw", "base.wy", '
+            '"base.wz", "base.vx"])',
+        ),
+        (
+            lambda: ax.linearize(built("rolling_disk")).lqr(),
+            "lqr: there are no inputs to feed back to",
+        ),
+        (
+            lambda: ax.linearize(cart_pole()).lqr({"lean": 1.0}),
+            "Q: nothing is paid for rail; rail.rate",
+        ),
+        (lambda: ax.linearize(cart_pole()).lqr({"leen": 1.0}), "has no state 'leen'"),
+        (lambda: ax.linearize(cart_pole()).lqr(R=0.0), "R: every input must cost something"),
+        (
+            lambda: ax.linearize(cart_pole()).lqr(Q=-1.0),
+            "Q: weights must be finite and not negative",
+        ),
+        (
+            lambda: ax.linearize(cart_pole()).lqr(Q=np.ones((2, 2))),
+            "Q: one weight for each of rail",
+        ),
+        (
+            lambda: ax.linearize(cart_pole()).state_feedback([1.0]),
+            "K: 1 inputs times 4 finite gains",
+        ),
+        (
+            lambda: ax.linearize(cart_pole()).reduced(["lean"]),
+            "lean depends on lean.rate.\n  Add lean.rate",
+        ),
+        (lambda: ax.linearize(cart_pole()).discretized(0.0), "dt must be > 0 s"),
+        (
+            lambda: ax.linearize(cart_pole(), input={"push": 1.0}, settle=True),
+            "settle: no equilibrium was found near that point",
+        ),
+        (lambda: ax.linearize(cart_pole(), parameters={"mass": 1.0}), "has no parameter 'mass'"),
+    ],
+)
 def test_mistakes_are_told_with_their_remedy(call, words):
     with pytest.raises(ax.AxodeError) as caught:
         call()
@@ -476,11 +580,18 @@ def test_a_model_from_a_file_is_refused(tmp_path):
 
 def test_the_command_line_says_the_same(capsys, tmp_path):
     file = tmp_path / "linear.json"
-    words = ["linearize", "wheeled_pendulum", "--at", "theta3=pi", "--states",
-             "theta3,theta3_dot,surge"]  # fmt: skip
+    words = [
+        "linearize",
+        "wheeled_pendulum",
+        "--at",
+        "theta3=pi",
+        "--states",
+        "theta3,theta3_dot,surge",
+    ]
     assert run([*words, "--out", str(file)]) == 0
-    lin = ax.linearize(built("wheeled_pendulum"), {"theta3": np.pi},
-                       states=["theta3", "theta3_dot", "surge"])  # fmt: skip
+    lin = ax.linearize(
+        built("wheeled_pendulum"), {"theta3": np.pi}, states=["theta3", "theta3_dot", "surge"]
+    )
     assert capsys.readouterr().out.strip() == str(lin)
     assert run([*words, "--json", "--dt", "0.01", "--inputs", "M1"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -51,8 +51,9 @@ def test_input_and_events_after_a_change(by_the_crank: ax.Trajectory):
     model = machines.four_bar("rocker")
     watch = ax.Watch("turn", lambda s: np.sin(s["crank"] / 2))
     start = {"crank.rate": 20.0}
-    wanted = ax.simulate(machines.four_bar(), 3.0, start=start, input=by_name, events=[watch],
-                         **TIGHT)  # fmt: skip
+    wanted = ax.simulate(
+        machines.four_bar(), 3.0, start=start, input=by_name, events=[watch], **TIGHT
+    )
     e = model.library.equations
     for given in (by_name, lambda s: -0.02 * s.nu, {"crank.torque": -0.02 * e.nu[0]}):
         run = ax.simulate(model, 3.0, start=start, input=given, events=[watch], **TIGHT)
@@ -69,12 +70,18 @@ def test_batches_change_together():
     """Every run comes to a dead point at its own time; inputs and parameters stay its own."""
     model, rates = machines.four_bar("rocker"), np.linspace(12.0, 20.0, 6)
     torque = np.linspace(-0.1, 0.1, 6)
-    batch = ax.simulate(model, 1.0, start={"crank.rate": rates}, input={"crank.torque": torque},
-                        **TIGHT)  # fmt: skip
+    batch = ax.simulate(
+        model, 1.0, start={"crank.rate": rates}, input={"crank.torque": torque}, **TIGHT
+    )
     assert set(batch.statuses) == {"finished"} and batch.info["switches"] >= 6
     for k in (0, 3, 5):
-        alone = ax.simulate(machines.four_bar(), 1.0, start={"crank.rate": rates[k]},
-                            input={"crank.torque": torque[k]}, **TIGHT)  # fmt: skip
+        alone = ax.simulate(
+            machines.four_bar(),
+            1.0,
+            start={"crank.rate": rates[k]},
+            input={"crank.torque": torque[k]},
+            **TIGHT,
+        )
         assert np.abs(batch["crank"][k] - alone["crank"]).max() < SAME
 
 
@@ -120,8 +127,13 @@ def test_parameters_of_the_run_decide():
     """Where a solve is singular depends on the parameters: those of the run count."""
     bot = random_mechanisms.caster_robot()
     model = bot.derive(independent=["left.rate", "right.rate"]).compile(parameters="free")
-    run = ax.simulate(model, 3.0, start={"left.rate": 3.0, "right.rate": 1.0},
-                      parameters={"trail": [0.06, 0.11]}, **TIGHT)  # fmt: skip
+    run = ax.simulate(
+        model,
+        3.0,
+        start={"left.rate": 3.0, "right.rate": 1.0},
+        parameters={"trail": [0.06, 0.11]},
+        **TIGHT,
+    )
     assert set(run.statuses) == {"finished"} and run.energy_error.max() < ENERGY
 
 
@@ -139,8 +151,10 @@ def test_models_are_forgotten_with_what_was_made_for_them():
 def test_a_platform_that_lies_flat_is_seen_to():
     """In the plane of its legs three motions of the platform leave all elbows at rest: columns of
     the change of speeds vanish together, and none of them seems small beside itself."""
-    model, flat = (ax.gallery.build("six_legged_platform", **pose).derive().compile("interpreter")
-                   for pose in ({}, {"c_M": (0.0, 0.0, 0.05)}))  # fmt: skip
+    model, flat = (
+        ax.gallery.build("six_legged_platform", **pose).derive().compile("interpreter")
+        for pose in ({}, {"c_M": (0.0, 0.0, 0.05)})
+    )
     assert np.abs(model.speed_map(flat.home)).max() > 1e6
     assert smallest_pivot(model, model.home, {}) > 0.2
     assert smallest_pivot(model, flat.home, {}) < 1e-6

@@ -94,10 +94,14 @@ def test_steady_circle(robot):
     assert abs(-(A + B) * turn * np.sin(psi) + v * np.cos(psi) - D * turn) < 1e-12
     path = paths.circle(v / turn, speed=v, turns=0.3)
     run = paths.follow(robot, path, forward="y", start={"caster_bracket": psi}, save_every=0.1)
-    table = {"wheel1.rate": 8.985587016619379, "wheel2.rate": 6.985587016619379,
-             "caster_bracket": psi, "caster.rate": 8.071678883602841,
-             "wheel1.torque": -0.10394553480729635,
-             "wheel2.torque": 0.13370553480729633}  # fmt: skip
+    table = {
+        "wheel1.rate": 8.985587016619379,
+        "wheel2.rate": 6.985587016619379,
+        "caster_bracket": psi,
+        "caster.rate": 8.071678883602841,
+        "wheel1.torque": -0.10394553480729635,
+        "wheel2.torque": 0.13370553480729633,
+    }
     for name, value in table.items():
         np.testing.assert_allclose(run[name], value, rtol=1e-8)
     assert run["path.residual"].max() < 1e-12
@@ -114,16 +118,36 @@ def test_the_caster_finds_its_place(robot):
 
 def test_two_lines_joined_by_a_quintic(robot):
     y = "0.6 * (10 * (t / 3)**3 - 15 * (t / 3)**4 + 6 * (t / 3)**5)"
-    run = paths.follow(robot, paths.along("0.8 * t", y, 3.0), forward="y",
-                       start={"caster_bracket": np.pi / 2}, save_every=0.1)  # fmt: skip
+    run = paths.follow(
+        robot,
+        paths.along("0.8 * t", y, 3.0),
+        forward="y",
+        start={"caster_bracket": np.pi / 2},
+        save_every=0.1,
+    )
     table = {
-        0.5: (1.383160980432397, 9.216969156150467, 6.949612660265956, -0.022428518607593692,
-              0.16783479177690708),
-        1.5: (1.5518755449518822, 8.835298523536146, 8.835298523536146, -0.137392824177118,
-              0.13743654227795243),
-        2.4: (1.7672163731610644, 6.988785564218072, 9.303457498049317, 0.0873795759786922,
-              -0.19087251334971944),
-    }  # fmt: skip
+        0.5: (
+            1.383160980432397,
+            9.216969156150467,
+            6.949612660265956,
+            -0.022428518607593692,
+            0.16783479177690708,
+        ),
+        1.5: (
+            1.5518755449518822,
+            8.835298523536146,
+            8.835298523536146,
+            -0.137392824177118,
+            0.13743654227795243,
+        ),
+        2.4: (
+            1.7672163731610644,
+            6.988785564218072,
+            9.303457498049317,
+            0.0873795759786922,
+            -0.19087251334971944,
+        ),
+    }
     names = ("caster_bracket", "wheel1.rate", "wheel2.rate", "wheel1.torque", "wheel2.torque")
     for t, row in table.items():
         k = round(t / 0.1)
@@ -135,9 +159,15 @@ def test_driving_the_torques_follows_the_path(robot):
     start = {"caster_bracket": np.pi / 2}
     run = paths.follow(robot, path, forward="y", start=start, save_every=h)
     forces = {name: run[name] for name in robot.inputs}
-    driven = ax.simulate(robot, 2.0, start={**start, "base.yaw": -np.pi / 2}, save_every=h,
-                         method="rk4", step=h / 2,
-                         input=ax.Sampled(forces, period=h, between="linear"))  # fmt: skip
+    driven = ax.simulate(
+        robot,
+        2.0,
+        start={**start, "base.yaw": -np.pi / 2},
+        save_every=h,
+        method="rk4",
+        step=h / 2,
+        input=ax.Sampled(forces, period=h, between="linear"),
+    )
     # straight lines between samples of an acceleration a(t) are h^2 / 12 a'' too much on average
     more = h**2 / 12 * (path(driven.time)["x_acceleration"] - 60 / 2**3 * driven.time)
     np.testing.assert_allclose(driven["base.x"] - run["path.x"], more, atol=1e-8)
@@ -170,8 +200,14 @@ def test_a_point_off_the_axle_needs_its_own_heading(robot):
     wrong, right = (path.looking(lambda t, x=x: turn * t + x) for x in (-aside, aside))
     left = paths.admissible(robot, wrong, forward="y", point="platform", save_every=0.2)
     assert left.max() > 0.01
-    run = paths.follow(robot, right, forward="y", point="platform", save_every=0.2,
-                       start={"caster_bracket": 1.391916782460646})  # fmt: skip
+    run = paths.follow(
+        robot,
+        right,
+        forward="y",
+        point="platform",
+        save_every=0.2,
+        start={"caster_bracket": 1.391916782460646},
+    )
     np.testing.assert_allclose(run["wheel1.rate"], 8.985587016619379, rtol=1e-8)
 
 
@@ -179,8 +215,14 @@ def test_points_by_name():
     mechanism = caster_robot()
     mechanism.measure("hitch", "position", body="platform", at=(0.0, -0.3, 0.0))
     model = mechanism.derive().compile()
-    run = paths.follow(model, paths.straight(0.5, 1.0), forward="y", point="hitch", save_every=0.25,
-                       start={"caster_bracket": np.pi / 2})  # fmt: skip
+    run = paths.follow(
+        model,
+        paths.straight(0.5, 1.0),
+        forward="y",
+        point="hitch",
+        save_every=0.25,
+        start={"caster_bracket": np.pi / 2},
+    )
     np.testing.assert_allclose(run["hitch.x"], run["path.x"], atol=1e-12)
     np.testing.assert_allclose(run["base.x"], run["path.x"] + 0.3, atol=1e-9)
     with pytest.raises(ax.UnknownName, match=r"point 'hitsch'.*\n.*hitch"):
@@ -209,8 +251,10 @@ def test_a_floating_base_follows_too():
     from tests.problems.carts import cart
 
     path = paths.parallel_lines(0.4, 1.0, 4.0).placed(1.0, 2.0, 2.5)
-    runs = [paths.follow(cart(base=base).derive().compile(), path, save_every=0.1)
-            for base in ("planar", "floating")]  # fmt: skip
+    runs = [
+        paths.follow(cart(base=base).derive().compile(), path, save_every=0.1)
+        for base in ("planar", "floating")
+    ]
     for name in ("left.rate", "right.rate", "left.torque", "right.torque"):
         np.testing.assert_allclose(runs[0][name], runs[1][name], atol=1e-8)
     assert np.ptp(runs[0]["left.torque"]) > 0.1
@@ -274,8 +318,9 @@ def test_curvature_does_not_jump(name, message):
 def test_velocity_does_not_jump(mecanum):
     def corner(t):
         out, zero = np.minimum(t, 1.0), np.zeros_like(t)
-        return np.array([[out, 1.0 * (t < 1.0), zero], [t - out, 1.0 * (t >= 1.0), zero],
-                         [zero, zero, zero]])  # fmt: skip
+        return np.array(
+            [[out, 1.0 * (t < 1.0), zero], [t - out, 1.0 * (t >= 1.0), zero], [zero, zero, zero]]
+        )
 
     with pytest.raises(ax.InvalidArgument, match=r"velocity jumps at t = (0.99|1).* by -1 m/s"):
         paths.follow(mecanum, paths.Path(2.5, corner, "corner"), save_every=0.5)

@@ -29,18 +29,24 @@ def accumulate() -> Program:
     start = formula_tape("start", {"left": 1}, lambda left: {"active": [left[0] > 0.0]})
     body = (
         ReadRow("rows", "index", "row"),
-        Evaluate(formula_tape("add", {"total": 2, "row": 2, "active": 1}, add),
-                 ("total", "row", "active", "total")),
+        Evaluate(
+            formula_tape("add", {"total": 2, "row": 2, "active": 1}, add),
+            ("total", "row", "active", "total"),
+        ),
         Evaluate(formula_tape("odd", {"index": 1, "active": 1}, odd), ("index", "active", "flag")),
         WriteRow("sums", "index", "total", "flag"),
-        Evaluate(formula_tape("count", {"index": 1, "left": 1}, count),
-                 ("index", "left", "index", "left", "active")),
-    )  # fmt: skip
+        Evaluate(
+            formula_tape("count", {"index": 1, "left": 1}, count),
+            ("index", "left", "index", "left", "active"),
+        ),
+    )
     return Program(
-        "accumulate", state={"total": 2, "index": 1, "left": 1}, given={},
+        "accumulate",
+        state={"total": 2, "index": 1, "left": 1},
+        given={},
         tables={"rows": 2, "sums": 2},
         operations=(Evaluate(start, ("left", "active")), While("active", body, counted=True)),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("runs", [1, 3, 4, 9])
@@ -50,8 +56,11 @@ def test_tables_loops_and_budgets(runs: int, budget: int):
     rollout = Rollout(accumulate())
     rows = np.arange(20.0).reshape(10, 2)
     wanted = 1 + np.arange(runs) % 7
-    buffers = {"total": np.zeros((runs, 2)), "index": np.zeros((runs, 1)),
-               "left": wanted[:, np.newaxis].astype(float)}  # fmt: skip
+    buffers = {
+        "total": np.zeros((runs, 2)),
+        "index": np.zeros((runs, 1)),
+        "left": wanted[:, np.newaxis].astype(float),
+    }
     tables = {"rows": rows, "sums": np.full((runs, 10, 2), -1.0)}
     calls = 0
     while (buffers["left"] > 0).any():
@@ -67,8 +76,13 @@ def test_tables_loops_and_budgets(runs: int, budget: int):
 
 
 def test_rows_beyond_a_table_are_its_ends():
-    read = Program("read", state={"index": 1, "row": 1}, given={}, tables={"rows": 1},
-                   operations=(ReadRow("rows", "index", "row"),))  # fmt: skip
+    read = Program(
+        "read",
+        state={"index": 1, "row": 1},
+        given={},
+        tables={"rows": 1},
+        operations=(ReadRow("rows", "index", "row"),),
+    )
     index = np.array([[-5.0], [0.9], [2.0], [1e300], [np.nan]])
     buffers = {"index": index, "row": np.zeros((5, 1))}
     Rollout(read)(buffers, {"rows": np.array([[1.0], [2.0], [3.0]])}, budget=1)
@@ -81,14 +95,20 @@ def chain() -> Program:
     add = formula_tape("add", {"x": 1, "y": 1}, lambda x, y: {"z": [x[0] + y[0]]})
     less = formula_tape("less", {"n": 1}, lambda n: {"n": [n[0] - 1.0], "go": [n[0] > 1.0]})
     body = (
-        Evaluate(double, ("memory", "a")), Evaluate(add, ("x", "a", "b")),
-        Evaluate(add, ("b", "memory", "x")), Evaluate(double, ("b", "memory")),
+        Evaluate(double, ("memory", "a")),
+        Evaluate(add, ("x", "a", "b")),
+        Evaluate(add, ("b", "memory", "x")),
+        Evaluate(double, ("b", "memory")),
         Evaluate(less, ("n", "n", "go")),
-    )  # fmt: skip
+    )
     first = formula_tape("first", {"n": 1}, lambda n: {"go": [n[0] > 0.0], "m": [n[0]]})
-    return Program("chain", state={"x": 1, "n": 1}, given={}, tables={},
-                   operations=(Evaluate(first, ("n", "go", "memory")), While("go", body)),
-                   )  # fmt: skip
+    return Program(
+        "chain",
+        state={"x": 1, "n": 1},
+        given={},
+        tables={},
+        operations=(Evaluate(first, ("n", "go", "memory")), While("go", body)),
+    )
 
 
 @pytest.mark.parametrize("runs", [1, 6])
@@ -121,8 +141,9 @@ def test_long_tapes_are_left_alone():
     model = machines.platform()
     program = rk4_program(dynamics_of(model, plan_input(model, None), ()))
     rate = model.tape("state_rate").digest
-    uses = [o for o in fused(program).flattened()
-            if isinstance(o, Evaluate) and o.tape.digest == rate]  # fmt: skip
+    uses = [
+        o for o in fused(program).flattened() if isinstance(o, Evaluate) and o.tape.digest == rate
+    ]
     assert len(uses) == 4
     small = machines.wheeled_pendulum()
     program = rk4_program(dynamics_of(small, plan_input(small, None), ()))

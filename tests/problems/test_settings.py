@@ -10,8 +10,9 @@ from tests.problems import machines
 def test_samples_are_where_they_were_asked_for():
     """Every 0.3 s and at the end, whatever the method; its steps are never longer than asked."""
     for options in ({}, {"method": "rk4", "step": 0.07}):
-        run = ax.simulate(machines.slider(), 1.0, start={"rail.rate": 2.0}, save_every=0.3,
-                          **options)  # fmt: skip
+        run = ax.simulate(
+            machines.slider(), 1.0, start={"rail.rate": 2.0}, save_every=0.3, **options
+        )
         assert run.time == pytest.approx([0, 0.3, 0.6, 0.9, 1.0], abs=1e-15)
         assert run["rail"] == pytest.approx(2 * run.time, abs=1e-14)
     assert run.info["step"] == pytest.approx(0.06)
@@ -41,23 +42,33 @@ def test_default_samples():
 
 @pytest.mark.parametrize("options", [{}, {"method": "rk4", "step": 0.013}])
 def test_backwards(options: dict):
-    run = ax.simulate(machines.slider(), -1.0, t0=5.0, start={"rail.rate": 1.0}, save_every=0.25,
-                      **options)  # fmt: skip
+    run = ax.simulate(
+        machines.slider(), -1.0, t0=5.0, start={"rail.rate": 1.0}, save_every=0.25, **options
+    )
     assert run.time == pytest.approx([5, 4.75, 4.5, 4.25, 4.0])
     assert run.final["rail"] == pytest.approx(-1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"method": "euler"}, "no method 'euler'"), ({"rtol": 0.0}, "rtol: must be > 0"),
-     ({"atol": -1.0}, "atol: must be > 0"), ({"duration": 0.0}, "must not be zero"),
-     ({"duration": np.inf}, "duration: must be a finite"), ({"save_every": 0.0}, "save_every"),
-     ({"step": 1e-3}, "chooses its own steps"), ({"method": "rk4", "step": np.nan}, "step: must"),
-     ({"t0": np.nan}, "t0: must be"), ({"threads": 0}, "threads: must be a whole number > 0"),
-     ({"threads": -1}, "threads: must"), ({"threads": 1.5}, "threads: must"),
-     ({"events": [3]}, "expected Watch"), ({"events": [ax.Watch("a", "rail", direction=2)]}, "-1"),
-     ({"events": [ax.Watch("a", "rail"), ax.Watch("a", "rail")]}, "called 'a'")],
-)  # fmt: skip
+    [
+        ({"method": "euler"}, "no method 'euler'"),
+        ({"rtol": 0.0}, "rtol: must be > 0"),
+        ({"atol": -1.0}, "atol: must be > 0"),
+        ({"duration": 0.0}, "must not be zero"),
+        ({"duration": np.inf}, "duration: must be a finite"),
+        ({"save_every": 0.0}, "save_every"),
+        ({"step": 1e-3}, "chooses its own steps"),
+        ({"method": "rk4", "step": np.nan}, "step: must"),
+        ({"t0": np.nan}, "t0: must be"),
+        ({"threads": 0}, "threads: must be a whole number > 0"),
+        ({"threads": -1}, "threads: must"),
+        ({"threads": 1.5}, "threads: must"),
+        ({"events": [3]}, "expected Watch"),
+        ({"events": [ax.Watch("a", "rail", direction=2)]}, "-1"),
+        ({"events": [ax.Watch("a", "rail"), ax.Watch("a", "rail")]}, "called 'a'"),
+    ],
+)
 def test_what_makes_no_sense(options: dict, words: str):
     with pytest.raises(ax.AxodeError, match=words):
         ax.simulate(machines.slider(), options.pop("duration", 1.0), **options)

@@ -26,13 +26,20 @@ def fast(s):
 
 
 OUTPUTS = {
-    "last": ("last", "x"), "min": ("min", "theta3_dot"), "max": ("max", "phi"),
-    "largest": ("largest", "error"), "integral": ("integral", "kinetic"),
+    "last": ("last", "x"),
+    "min": ("min", "theta3_dot"),
+    "max": ("max", "phi"),
+    "largest": ("largest", "error"),
+    "integral": ("integral", "kinetic"),
     "squares": ("integral", lambda s: s["y"] ** 2 + s["phi"] ** 2),
-    "crossing": ("crossing", fast), "rising": ("rising", fast),
-    "falling": ("falling", fast), "work": ("last", "supplied"),
-    "push": ("max", "wheel1.longitudinal"), "torque": ("min", "tau1"), "place": ("last", "C.x"),
-}  # fmt: skip
+    "crossing": ("crossing", fast),
+    "rising": ("rising", fast),
+    "falling": ("falling", fast),
+    "work": ("last", "supplied"),
+    "push": ("max", "wheel1.longitudinal"),
+    "torque": ("min", "tau1"),
+    "place": ("last", "C.x"),
+}
 STARTS = {"theta1_dot": [0.5, -1.0, 0.8], "theta2_dot": [-1.0, 0.6]}
 PARAMETERS = {"mp": [10.0, 20.0]}
 INPUT = {"tau1": "0.4*sin(15*t)"}
@@ -54,26 +61,43 @@ def from_trajectory(run):
     t, y = run.time, run["theta1_dot"] - FAST
     squares = run["y"] ** 2 + run["phi"] ** 2
     return {
-        "last": run["x"][..., -1], "min": run["theta3_dot"].min(-1), "max": run["phi"].max(-1),
-        "largest": np.abs(run["error"]).max(-1), "integral": np.trapezoid(run["kinetic"], t),
-        "squares": np.trapezoid(squares, t), "crossing": first_crossing(t, y, True, True),
-        "rising": first_crossing(t, y, True, False), "falling": first_crossing(t, y, False, True),
-        "work": run["supplied"][..., -1], "push": run["wheel1.longitudinal"].max(-1),
-        "torque": run["tau1"].min(-1), "place": run["C.x"][..., -1],
-    }  # fmt: skip
+        "last": run["x"][..., -1],
+        "min": run["theta3_dot"].min(-1),
+        "max": run["phi"].max(-1),
+        "largest": np.abs(run["error"]).max(-1),
+        "integral": np.trapezoid(run["kinetic"], t),
+        "squares": np.trapezoid(squares, t),
+        "crossing": first_crossing(t, y, True, True),
+        "rising": first_crossing(t, y, True, False),
+        "falling": first_crossing(t, y, False, True),
+        "work": run["supplied"][..., -1],
+        "push": run["wheel1.longitudinal"].max(-1),
+        "torque": run["tau1"].min(-1),
+        "place": run["C.x"][..., -1],
+    }
 
 
 def test_gathered_numbers_are_those_of_the_stored_trajectory():
-    made = ax.sweep(model(), 0.4, start=STARTS, parameters=PARAMETERS, input=INPUT,
-                    outputs=OUTPUTS, step=STEP)  # fmt: skip
+    made = ax.sweep(
+        model(), 0.4, start=STARTS, parameters=PARAMETERS, input=INPUT, outputs=OUTPUTS, step=STEP
+    )
     assert made.batch == (3, 2, 2) and made.finished.all()
     assert list(made.axes) == ["theta1_dot", "theta2_dot", "mp"]
     along = {"theta1_dot": (3, 1, 1), "theta2_dot": (2, 1), "mp": (2,)}
-    spread = {name: np.reshape(values, along[name])
-              for name, values in (STARTS | PARAMETERS).items()}  # fmt: skip
+    spread = {
+        name: np.reshape(values, along[name]) for name, values in (STARTS | PARAMETERS).items()
+    }
     mass = {"mp": spread.pop("mp")}
-    run = ax.simulate(model(), 0.4, start=spread, parameters=mass, input=INPUT, method="rk4",
-                      step=STEP, save_every=STEP)  # fmt: skip
+    run = ax.simulate(
+        model(),
+        0.4,
+        start=spread,
+        parameters=mass,
+        input=INPUT,
+        method="rk4",
+        step=STEP,
+        save_every=STEP,
+    )
     expected = from_trajectory(run)
     assert set(made) == set(expected) == set(OUTPUTS)
     for name, values in expected.items():
@@ -89,8 +113,13 @@ def test_every_kind_is_tested_above():
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision):
     gpu = install(monkeypatch, free=4000)  # in pieces
-    options = {"start": STARTS, "parameters": PARAMETERS, "input": INPUT, "outputs": OUTPUTS,
-               "step": STEP}  # fmt: skip
+    options = {
+        "start": STARTS,
+        "parameters": PARAMETERS,
+        "input": INPUT,
+        "outputs": OUTPUTS,
+        "step": STEP,
+    }
     here = ax.sweep(model(), 0.4, **options)
     there = ax.sweep(model(), 0.4, target="cuda", precision=precision, **options)
     assert max(launch.runs for launch in gpu.launches) < 12
@@ -104,10 +133,19 @@ def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision):
 
 def test_the_last_state_and_the_error_unless_told_otherwise():
     made = ax.sweep(model("four_bar"), 0.2, start={"theta2": [0.9, 1.2, 1.5]}, step=1e-3)
-    run = ax.simulate(model("four_bar"), 0.2, start={"theta2": [0.9, 1.2, 1.5]}, method="rk4",
-                      step=1e-3, save_every=1e-3)  # fmt: skip
-    assert list(made) == [*model("four_bar").coordinates, *model("four_bar").independent,
-                          "energy_error"]  # fmt: skip
+    run = ax.simulate(
+        model("four_bar"),
+        0.2,
+        start={"theta2": [0.9, 1.2, 1.5]},
+        method="rk4",
+        step=1e-3,
+        save_every=1e-3,
+    )
+    assert list(made) == [
+        *model("four_bar").coordinates,
+        *model("four_bar").independent,
+        "energy_error",
+    ]
     for name in (*model("four_bar").coordinates, *model("four_bar").independent):
         np.testing.assert_allclose(made[name], run.final[name], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(made["energy_error"], np.abs(run["error"]).max(-1), atol=1e-10)
@@ -115,10 +153,17 @@ def test_the_last_state_and_the_error_unless_told_otherwise():
 
 def test_zipped_values_and_arrays_of_starts():
     m, rng = model(), np.random.default_rng(0)
-    zipped = ax.sweep(m, 0.1, start={"theta1_dot": [0.1, 0.2]}, parameters={"mp": [10.0, 20.0]},
-                      combine="zip", step=1e-2)  # fmt: skip
-    grid = ax.sweep(m, 0.1, start={"theta1_dot": [0.1, 0.2]}, parameters={"mp": [10.0, 20.0]},
-                    step=1e-2)  # fmt: skip
+    zipped = ax.sweep(
+        m,
+        0.1,
+        start={"theta1_dot": [0.1, 0.2]},
+        parameters={"mp": [10.0, 20.0]},
+        combine="zip",
+        step=1e-2,
+    )
+    grid = ax.sweep(
+        m, 0.1, start={"theta1_dot": [0.1, 0.2]}, parameters={"mp": [10.0, 20.0]}, step=1e-2
+    )
     assert zipped.batch == (2,) and grid.batch == (2, 2) and not zipped.axes
     np.testing.assert_array_equal(zipped["phi"], np.diagonal(grid["phi"]))
     q, nu = np.repeat(m.home[np.newaxis], 3, axis=0), rng.normal(size=(3, 2))
@@ -131,8 +176,13 @@ def test_zipped_values_and_arrays_of_starts():
 
 
 def test_inputs_are_swept_too():
-    made = ax.sweep(model(), 0.1, input={"tau1": [0.0, 0.1, 0.2], "tau2": 0.1}, step=1e-2,
-                    outputs={"turn": ("last", "phi")})  # fmt: skip
+    made = ax.sweep(
+        model(),
+        0.1,
+        input={"tau1": [0.0, 0.1, 0.2], "tau2": 0.1},
+        step=1e-2,
+        outputs={"turn": ("last", "phi")},
+    )
     assert made.batch == (3,) and list(made.axes) == ["tau1"]
     assert np.all(np.diff(made["turn"]) != 0)
     table = ax.Sampled(np.random.default_rng(0).normal(size=(3, 10, 2)), 0.01)
@@ -160,18 +210,21 @@ def test_a_model_from_a_file_is_swept_by_names(tmp_path):
         ax.sweep(loaded, 0.1, outputs={"far": ("max", lambda s: s["x"])}, **options)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"outputs": {"a": ("most", "x")}}, r"has no kind 'most'.*max"),
-    ({"outputs": {"a": ("max", "z")}}, r"has no column 'z'"),
-    ({"outputs": {"a": "max x"}}, r"'a': expected a pair such as \('max', 'pitch'\)"),
-    ({"outputs": {"a": ("max", 3)}}, r"column's name or a function of the state"),
-    ({"outputs": {}}, r"nothing is asked for"),
-    ({"outputs": {"a": ("max", lambda s: s.q)}}, r"one number is needed, not \(7, 1\)"),
-    ({"combine": "mix"}, r"has no way to combine 'mix'.*grid, zip"),
-    ({"start": {"x": np.zeros((2, 2))}}, r"a grid takes a list of values, got shape \(2, 2\)"),
-    ({"input": ax.Callback(lambda t, s: None)}, r"a Callback runs in Python"),
-    ({"target": "tpu"}, r"cpu, cuda"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"outputs": {"a": ("most", "x")}}, r"has no kind 'most'.*max"),
+        ({"outputs": {"a": ("max", "z")}}, r"has no column 'z'"),
+        ({"outputs": {"a": "max x"}}, r"'a': expected a pair such as \('max', 'pitch'\)"),
+        ({"outputs": {"a": ("max", 3)}}, r"column's name or a function of the state"),
+        ({"outputs": {}}, r"nothing is asked for"),
+        ({"outputs": {"a": ("max", lambda s: s.q)}}, r"one number is needed, not \(7, 1\)"),
+        ({"combine": "mix"}, r"has no way to combine 'mix'.*grid, zip"),
+        ({"start": {"x": np.zeros((2, 2))}}, r"a grid takes a list of values, got shape \(2, 2\)"),
+        ({"input": ax.Callback(lambda t, s: None)}, r"a Callback runs in Python"),
+        ({"target": "tpu"}, r"cpu, cuda"),
+    ],
+)
 def test_what_cannot_be_swept_is_refused(options, message):
     with pytest.raises(ax.AxodeError, match=f"(?s){message}"):
         ax.sweep(model(), 0.1, **options)
@@ -187,8 +240,13 @@ def test_an_unknown_output_of_the_result_lists_the_others():
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_sweeps_on_a_real_gpu(precision):
-    options = {"start": {"theta1_dot": np.linspace(-1, 1, 200)}, "input": INPUT, "step": STEP,
-               "parameters": {"mp": np.linspace(10, 20, 50)}, "outputs": OUTPUTS}  # fmt: skip
+    options = {
+        "start": {"theta1_dot": np.linspace(-1, 1, 200)},
+        "input": INPUT,
+        "step": STEP,
+        "parameters": {"mp": np.linspace(10, 20, 50)},
+        "outputs": OUTPUTS,
+    }
     here = ax.sweep(model(), 0.4, **options)
     there = ax.sweep(model(), 0.4, target="cuda", precision=precision, **options)
     loose = 1e-3 if precision == "float32" else 1e-9

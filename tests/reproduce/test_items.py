@@ -82,8 +82,12 @@ def word_of(name: str) -> str:
 def test_what_the_source_numbers_is_drawn(outcomes):
     """Figs 2 to 13 of Staicu and 5 to 9 of Valencia, each once."""
     for start, end, source in ((2, 13, "staicu"), (5, 9, "valencia")):
-        titles = [panel.title for item in ITEMS.values() if item.source == source
-                  for panel in outcomes[item.id].panels]  # fmt: skip
+        titles = [
+            panel.title
+            for item in ITEMS.values()
+            if item.source == source
+            for panel in outcomes[item.id].panels
+        ]
         for number in range(start, end + 1):
             assert sum(title.startswith(f"Fig. {number}:") for title in titles) == 1, number
 

@@ -23,8 +23,12 @@ def made_up(name: str, check: Check) -> Item:
     t = np.linspace(0.0, 1.0, 5)
 
     def compute() -> Outcome:
-        panel = Panel("Fig. 1: <made up>", "t [s]", "y [m]", (Curve(t, t**2, "Axode"),
-                      Curve(t, t, "printed", "printed")))  # fmt: skip
+        panel = Panel(
+            "Fig. 1: <made up>",
+            "t [s]",
+            "y [m]",
+            (Curve(t, t**2, "Axode"), Curve(t, t, "printed", "printed")),
+        )
         return Outcome({"t [s]": t, "y [m]": t**2}, [panel], "A <caption> & more.", [check])
 
     return Item(name, "staicu", f"shows {name} & so on", compute)
@@ -33,8 +37,10 @@ def made_up(name: str, check: Check) -> Item:
 @pytest.fixture
 def shelf(monkeypatch) -> dict[str, Item]:
     """A catalogue of quick items, one of each verdict."""
-    items = {name: made_up(name, check) for name, check in
-             (("good", PASSING), ("known", KNOWN), ("bad", FAILING))}  # fmt: skip
+    items = {
+        name: made_up(name, check)
+        for name, check in (("good", PASSING), ("known", KNOWN), ("bad", FAILING))
+    }
     monkeypatch.setattr("axode.reproduce.sources.catalogue", lambda: items)
     return items
 
@@ -63,8 +69,11 @@ def test_one_item_only(shelf, tmp_path):
     seen = []
     result = reproduce("good", tmp_path, tell=seen.append)
     assert list(result.made) == seen and result.holds
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "good.png",
-                                                                "index.html"]  # fmt: skip
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "good.csv",
+        "good.png",
+        "index.html",
+    ]
 
 
 def test_items_of_a_source_come_by_its_name():
@@ -73,13 +82,16 @@ def test_items_of_a_source_come_by_its_name():
         assert found and {item.source for item in found} == {source}
     assert chosen(None) == list(catalogue().values())
     assert [item.id for item in chosen(["agv-lines", "agv-lines", "agv-circle"])] == [
-        "agv-circle", "agv-lines"]  # fmt: skip
+        "agv-circle",
+        "agv-lines",
+    ]
 
 
 def test_verdicts():
     assert Verdict((PASSING,)).word == "pass"
     assert str(Verdict((PASSING, KNOWN))) == (
-        "differs: speed 2 m/s (printed 1, +1e+02 %): a misprint; 1 more agrees")  # fmt: skip
+        "differs: speed 2 m/s (printed 1, +1e+02 %): a misprint; 1 more agrees"
+    )
     assert Verdict((KNOWN, FAILING)).word == "fails"
     assert str(Verdict(())) == "fails: nothing was compared"
 

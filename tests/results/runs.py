@@ -34,15 +34,20 @@ def motion(time):
     kinetic, error = 1 + np.sin(time) ** 2, 1e-6 * time
     return {
         "pitch": np.sin(time),
-        "base.qw": np.cos(half), "base.qx": 0.6 * np.sin(half),
-        "base.qy": 0.8 * np.sin(half), "base.qz": 0 * time,
-        "pitch.rate": np.cos(time), "left.rate": 2 * np.cos(time),
+        "base.qw": np.cos(half),
+        "base.qx": 0.6 * np.sin(half),
+        "base.qy": 0.8 * np.sin(half),
+        "base.qz": 0 * time,
+        "pitch.rate": np.cos(time),
+        "left.rate": 2 * np.cos(time),
         "left.torque": np.where(time < 0.5, 0.0, 3.0),
         "energy.kinetic": kinetic,
         "energy.potential": 1 + supplied - dissipated - kinetic + error,
-        "energy.supplied": supplied, "energy.dissipated": dissipated, "energy.error": error,
+        "energy.supplied": supplied,
+        "energy.dissipated": dissipated,
+        "energy.error": error,
         "residual": 1e-12 * time,
-    }  # fmt: skip
+    }
 
 
 def one(time=None, **changes) -> Trajectory:

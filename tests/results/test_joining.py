@@ -101,9 +101,9 @@ def test_runs_that_had_ended_stay_ended():
 DIFFERENT = {
     "it lacks 'residual'": lambda run: run[list(run.names[:-1])],
     "it alone has 'tip', 'top'": lambda run: run.with_columns({"tip": 0.0, "top": 0.0}),
-    "it lacks 'residual'; it alone has 'tip'": lambda run: run[
-        list(run.names[:-1])
-    ].with_columns({"tip": 0.0}),
+    "it lacks 'residual'; it alone has 'tip'": lambda run: run[list(run.names[:-1])].with_columns(
+        {"tip": 0.0}
+    ),
     "'pitch' is in 'deg' here and in 'rad' before": lambda run: replace(
         run, units=("deg", *run.units[1:])
     ),
@@ -112,7 +112,7 @@ DIFFERENT = {
     ),
     "its batch is (3,), and before it was ()": lambda run: runs.batch((3,)),
     "its time goes the other way": lambda run: replace(run, time=run.time[::-1]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", DIFFERENT)

@@ -24,9 +24,11 @@ ended = pytest.mark.parametrize("ending", ENDINGS)
 
 def full() -> Trajectory:
     return runs.batch(
-        (2, 3), lengths=[[41, 11, 0], [41, 41, 1]], statuses=list("abcdef"),
+        (2, 3),
+        lengths=[[41, 11, 0], [41, 41, 1]],
+        statuses=list("abcdef"),
         events=[Event("fall", 0.5, 1, {"pitch": 0.1})],
-    )  # fmt: skip
+    )
 
 
 # there and back ----------------------------------------------------------------------------------
@@ -167,10 +169,18 @@ def test_a_description_that_does_not_fit(tmp_path, monkeypatch, ending, header):
 
 @ended
 @pytest.mark.parametrize(
-    "change", [{"names": ["a"]}, {"shape": [40, 14]}, {"kinds": ["x"] * 14}, {"lengths": 99},
-               {"events": [{"x": 1}]}, {"info": 3}, {"units": None}],
+    "change",
+    [
+        {"names": ["a"]},
+        {"shape": [40, 14]},
+        {"kinds": ["x"] * 14},
+        {"lengths": 99},
+        {"events": [{"x": 1}]},
+        {"info": 3},
+        {"units": None},
+    ],
     ids=lambda change: next(iter(change)),
-)  # fmt: skip
+)
 def test_a_description_that_contradicts_itself(tmp_path, monkeypatch, ending, change):
     path = tmp_path / f"run{ending}"
     header = json.dumps({**json.loads(storage._header(runs.one())), **change})
@@ -274,8 +284,10 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     path = tmp_path / "run.parquet"
     runs.one().save(path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for verb, ask in (("write", lambda: runs.one().save(path)),
-                      ("read", lambda: Trajectory.load(path))):  # fmt: skip
+    for verb, ask in (
+        ("write", lambda: runs.one().save(path)),
+        ("read", lambda: Trajectory.load(path)),
+    ):
         with pytest.raises(NotApplicable) as caught:
             ask()
         assert str(caught.value) == (

@@ -98,8 +98,10 @@ def test_the_last_sample():
 
 def test_energy_error_is_relative_to_the_largest_energy():
     run = runs.one()
-    largest = max(np.abs(run[f"energy.{word}"]).max() for word in
-                  ("kinetic", "potential", "supplied", "dissipated"))  # fmt: skip
+    largest = max(
+        np.abs(run[f"energy.{word}"]).max()
+        for word in ("kinetic", "potential", "supplied", "dissipated")
+    )
     assert run.energy_error == pytest.approx(2e-6 / largest, rel=1e-12)
     assert isinstance(run.energy_error, float)
     many = runs.batch((3,), lengths=[41, 41, 0])  # scaled: the relative error is the same
@@ -177,8 +179,13 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD)
 def test_what_does_not_fit_is_refused(text):
-    good = {"time": [0, 1], "values": np.zeros((2, 1)), "names": ["a"], "units": ["m"],
-            "kinds": {"a": "measure"}}  # fmt: skip
+    good = {
+        "time": [0, 1],
+        "values": np.zeros((2, 1)),
+        "names": ["a"],
+        "units": ["m"],
+        "kinds": {"a": "measure"},
+    }
     assert len(Trajectory(**good)) == 2
     with pytest.raises(InvalidArgument) as caught:
         Trajectory(**{**good, **BAD[text]})

@@ -28,8 +28,14 @@ def made(columns, time=None, unit="rad", kind="measure", **changes):
     """A trajectory of these columns, all of one unit and kind."""
     values = np.stack([np.asarray(column, dtype=float) for column in columns.values()], axis=-1)
     time = np.linspace(0, 5, values.shape[-2]) if time is None else time
-    return Trajectory(time=time, values=values, names=tuple(columns), units=(unit,) * len(columns),
-                      kinds=dict.fromkeys(columns, kind), **changes)  # fmt: skip
+    return Trajectory(
+        time=time,
+        values=values,
+        names=tuple(columns),
+        units=(unit,) * len(columns),
+        kinds=dict.fromkeys(columns, kind),
+        **changes,
+    )
 
 
 def labels(figure):
@@ -90,8 +96,10 @@ def test_a_panel_has_signals_of_one_unit_and_says_which():
 
 
 def test_a_list_has_panels_of_its_own():
-    assert labels(one().plot("pitch.rate", ["left.rate"])) == ["pitch.rate [rad/s]",
-                                                               "left.rate [rad/s]"]  # fmt: skip
+    assert labels(one().plot("pitch.rate", ["left.rate"])) == [
+        "pitch.rate [rad/s]",
+        "left.rate [rad/s]",
+    ]
 
 
 def test_a_name_is_a_column_or_a_word_or_an_ending_or_a_beginning():
@@ -113,8 +121,11 @@ def test_what_means_nothing_is_told_with_what_is_near():
         one().plot("pitch", "pich", ["torq"])
     with pytest.raises(InvalidArgument, match="no column for 'forces'; it has coordinates"):
         one().plot("forces")
-    for wrong, told in ((3, "names of columns or lists"), (["pitch", 4], "text, got 4"),
-                        (["path"], "picture of its own")):  # fmt: skip
+    for wrong, told in (
+        (3, "names of columns or lists"),
+        (["pitch", 4], "text, got 4"),
+        (["path"], "picture of its own"),
+    ):
         with pytest.raises(InvalidArgument, match=told):
             one().plot(wrong)
     with pytest.raises(InvalidArgument, match="no column to plot"):
@@ -124,14 +135,17 @@ def test_what_means_nothing_is_told_with_what_is_near():
 def test_stored_energy_is_what_was_supplied_less_what_was_dissipated():
     run = one()
     balance, error = run.plot("energy").axes
-    drawn = dict(zip(legend(balance), (line.get_ydata() for line in balance.get_lines()),
-                     strict=True))  # fmt: skip
+    drawn = dict(
+        zip(legend(balance), (line.get_ydata() for line in balance.get_lines()), strict=True)
+    )
     stored = drawn["kinetic + potential"]
     flow = drawn["energy.supplied"] - drawn["energy.dissipated"]
     np.testing.assert_allclose(stored - flow, run["energy.error"], atol=1e-12)
     assert stored[0] == 0 and error.get_yscale() == "log"
-    assert (balance.get_ylabel(), error.get_ylabel()) == ("change of energy [J]",
-                                                          "|energy.error| [J]")  # fmt: skip
+    assert (balance.get_ylabel(), error.get_ylabel()) == (
+        "change of energy [J]",
+        "|energy.error| [J]",
+    )
 
 
 def test_residuals_are_shown_by_their_order_of_magnitude():
@@ -155,8 +169,12 @@ def test_an_angle_that_jumps_by_a_turn_moves_nowhere():
 
 
 def test_the_overview_of_a_mechanism_without_wheels_shows_states_inputs_and_energy():
-    assert labels(one().plot()) == ["pitch [rad]", "pitch.rate [rad/s]", "left.torque [N m]",
-                                    "change of energy [J]"]  # fmt: skip
+    assert labels(one().plot()) == [
+        "pitch [rad]",
+        "pitch.rate [rad/s]",
+        "left.torque [N m]",
+        "change of energy [J]",
+    ]
     many = made({f"j{k}": np.arange(4) for k in range(40)}, kind="coordinate")
     assert legend(many.plot().axes[0])[-1] == "and 28 more"
     assert len(legend(many.plot("coordinates").axes[0])) == 40
@@ -168,8 +186,9 @@ LONG = [f"front_left_suspension_arm_{k}.carrier.longitudinal_force" for k in ran
 
 
 @pytest.mark.parametrize("size", ["screen", "column", "page"])
-@pytest.mark.parametrize("names", [["a", "b"], LONG, [f"j{k}" for k in range(30)]],
-                         ids=["few", "long", "many"])  # fmt: skip
+@pytest.mark.parametrize(
+    "names", [["a", "b"], LONG, [f"j{k}" for k in range(30)]], ids=["few", "long", "many"]
+)
 def test_a_legend_lies_on_the_figure_and_covers_no_data(size, names):
     figure = made({name: np.arange(20) * k for k, name in enumerate(names)}).plot(*names, size=size)
     figure.canvas.draw()
@@ -265,20 +284,28 @@ def vehicle(turn=0.3, **changes):
     t = np.linspace(0, 5, 101)
     yaw = turn * t
     x, y = np.sin(yaw) / turn, (1 - np.cos(yaw)) / turn
-    columns = {"X": (x, "coordinate"), "Y": (y, "coordinate"), "heading": (yaw, "coordinate"),
-               "b.qw": (np.cos(yaw / 2), "coordinate"), "b.qx": (0 * t, "coordinate"),
-               "b.qy": (0 * t, "coordinate"), "b.qz": (np.sin(yaw / 2), "coordinate"),
-               "left.contact.x": (x - 0.2 * np.sin(yaw), "measure"),
-               "left.contact.y": (y + 0.2 * np.cos(yaw), "measure"),
-               "right.contact.x": (x + 0.2 * np.sin(yaw), "measure"),
-               "right.contact.y": (y - 0.2 * np.cos(yaw), "measure"),
-               "surge": (np.sin(t), "independent")}  # fmt: skip
+    columns = {
+        "X": (x, "coordinate"),
+        "Y": (y, "coordinate"),
+        "heading": (yaw, "coordinate"),
+        "b.qw": (np.cos(yaw / 2), "coordinate"),
+        "b.qx": (0 * t, "coordinate"),
+        "b.qy": (0 * t, "coordinate"),
+        "b.qz": (np.sin(yaw / 2), "coordinate"),
+        "left.contact.x": (x - 0.2 * np.sin(yaw), "measure"),
+        "left.contact.y": (y + 0.2 * np.cos(yaw), "measure"),
+        "right.contact.x": (x + 0.2 * np.sin(yaw), "measure"),
+        "right.contact.y": (y - 0.2 * np.cos(yaw), "measure"),
+        "surge": (np.sin(t), "independent"),
+    }
     return Trajectory(
-        time=t, values=np.stack([values for values, _ in columns.values()], axis=-1),
-        names=tuple(columns), units=tuple("" if ".q" in n else "m" for n in columns),
+        time=t,
+        values=np.stack([values for values, _ in columns.values()], axis=-1),
+        names=tuple(columns),
+        units=tuple("" if ".q" in n else "m" for n in columns),
         kinds={name: kind for name, (_, kind) in columns.items()},
         **{"info": {"bases": [["cart", "X", "Y", "heading"]]}, **changes},
-    )  # fmt: skip
+    )
 
 
 def arrows(axes):
@@ -306,8 +333,11 @@ def test_the_path_is_seen_from_above_with_headings_along_it(turned):
 def test_a_body_that_turns_over_has_no_heading():
     t = np.linspace(0, 3, 50)
     zero = 0 * t
-    run = made({"w.qw": np.cos(t), "w.qx": zero, "w.qy": np.sin(t), "w.qz": zero, "w.x": t,
-                "w.y": zero}, unit="", kind="coordinate")  # fmt: skip
+    run = made(
+        {"w.qw": np.cos(t), "w.qx": zero, "w.qy": np.sin(t), "w.qz": zero, "w.x": t, "w.y": zero},
+        unit="",
+        kind="coordinate",
+    )
     (axes,) = run.plot("path").axes
     assert not [c for c in axes.collections if type(c).__name__ == "Quiver"]
 
@@ -395,9 +425,15 @@ def test_plots_and_settings_of_matplotlib_leave_each_other_alone():
     before = dict(mpl.rcParams)
     plain = one().plot("pitch", "left.torque")._repr_png_()
     assert plain.startswith(b"\x89PNG") and dict(mpl.rcParams) == before
-    dark = {"axes.facecolor": "black", "xtick.labelsize": 20, "lines.linewidth": 9,
-            "ytick.color": "red", "text.color": "white", "grid.linestyle": ":",
-            "font.family": "serif"}  # fmt: skip
+    dark = {
+        "axes.facecolor": "black",
+        "xtick.labelsize": 20,
+        "lines.linewidth": 9,
+        "ytick.color": "red",
+        "text.color": "white",
+        "grid.linestyle": ":",
+        "font.family": "serif",
+    }
     with mpl.rc_context(dark):
         assert one().plot("pitch", "left.torque")._repr_png_() == plain
     if "matplotlib.pyplot" in sys.modules:

@@ -58,8 +58,9 @@ def test_the_table_to_take_away_is_the_run(text, swing):
     assert lines[0].split(",") == ["time", *swing.names]
     assert len(lines) == 1 + len(swing)
     last = [float(x) for x in lines[-1].split(",")]
-    assert last == pytest.approx([swing.time[-1], *swing.values[-1]], rel=1e-8, abs=1e-12,
-                                 nan_ok=True)  # fmt: skip
+    assert last == pytest.approx(
+        [swing.time[-1], *swing.values[-1]], rel=1e-8, abs=1e-12, nan_ok=True
+    )
 
 
 def test_playback_has_the_poses_of_the_model(pendulum, swing, text):
@@ -118,8 +119,9 @@ def test_a_mechanism_that_time_moves_is_where_the_clock_puts_it():
 def test_an_animation_moves(pendulum, swing, tmp_path):
     from PIL import Image, ImageChops
 
-    path = animate(pendulum.compile(), swing, tmp_path / "swing.gif", frames_a_second=4,
-                   width=80, height=60)  # fmt: skip
+    path = animate(
+        pendulum.compile(), swing, tmp_path / "swing.gif", frames_a_second=4, width=80, height=60
+    )
     with Image.open(path) as film:
         assert film.n_frames == 4 and film.size == (80, 60)
         first = film.convert("RGB")

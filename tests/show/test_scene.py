@@ -22,8 +22,14 @@ from random_mechanisms import MECHANISMS
 ROUNDING = 1e-9  # of coordinates and radii of the order of one
 ON_THE_FLOOR = 1e-8  # [m]: what assembling leaves open
 ALL = {**{name: lambda name=name: gallery.build(name) for name in gallery.NAMES}, **MECHANISMS}
-ROLLING = ("caster_robot", "mecanum_rover", "pendulum_on_slope", "rolling_disk", "ballbot",
-           "disk_on_plate")  # fmt: skip
+ROLLING = (
+    "caster_robot",
+    "mecanum_rover",
+    "pendulum_on_slope",
+    "rolling_disk",
+    "ballbot",
+    "disk_on_plate",
+)
 
 
 def mechanism(name: str) -> Mechanism:

@@ -14,13 +14,28 @@ from axode.show.style import COLOURS, SIZES, figure_style, new_figure, pin_ticks
 # L. A. F. Fernandes, IEEE Trans. Visualization and Computer Graphics 15 (2009), severity 1.0.
 EYES = {
     "common": np.eye(3),
-    "no long cones": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
-                               [-0.003882, -0.048116, 1.051998]]),
-    "no middle cones": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
-                                 [-0.011820, 0.042940, 0.968881]]),
-    "no short cones": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
-                                [0.004733, 0.691367, 0.303900]]),
-}  # fmt: skip
+    "no long cones": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "no middle cones": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "no short cones": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
 XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 WHITE = XYZ @ np.ones(3)
 APART = 20.0  # in CIE Lab, where 2.3 is what an eye just sees
@@ -41,8 +56,10 @@ def lab(light):
 @pytest.mark.parametrize("eye", EYES)
 def test_any_two_colours_differ_to_every_eye(eye):
     seen = {colour: lab(EYES[eye] @ linear(colour)) for colour in COLOURS}
-    nearest = min(itertools.combinations(COLOURS, 2),
-                  key=lambda pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]))  # fmt: skip
+    nearest = min(
+        itertools.combinations(COLOURS, 2),
+        key=lambda pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]),
+    )
     assert np.linalg.norm(seen[nearest[0]] - seen[nearest[1]]) > APART, nearest
 
 

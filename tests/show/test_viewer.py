@@ -322,8 +322,17 @@ def test_shapes_follow_the_run_and_the_parameters(opened: list[Any]) -> None:
 
 
 def test_the_command_serves_until_it_is_interrupted() -> None:
-    command = [sys.executable, "-c", "from axode.cli import main; main()", "view", "four_bar",
-               "--no-browser", "--port", "0", "--drive"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        "from axode.cli import main; main()",
+        "view",
+        "four_bar",
+        "--no-browser",
+        "--port",
+        "0",
+        "--drive",
+    ]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also if the tests do not
     with subprocess.Popen(command, preexec_fn=listens, **pipes) as process:

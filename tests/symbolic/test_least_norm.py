@@ -10,8 +10,16 @@ from random_mechanisms import MECHANISMS
 
 DAMPED = 1e-9  # relative: what the damping may change, of systems whose rows are of one size
 SAME = 1e-8  # [m or rad] between two ways to the same closed configuration
-LOOPS = ("four_bar", "platform", "parametric_loop", "rolling_disk", "balancer", "loop_cylindrical",
-         "loop_planar", "loop_universal")  # fmt: skip
+LOOPS = (
+    "four_bar",
+    "platform",
+    "parametric_loop",
+    "rolling_disk",
+    "balancer",
+    "loop_cylindrical",
+    "loop_planar",
+    "loop_universal",
+)
 
 
 @pytest.mark.parametrize("redundant", [0, 3])

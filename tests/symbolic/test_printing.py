@@ -32,9 +32,11 @@ def cart():
     bot = ax.Mechanism("cart")
     radius = ax.Parameter("r", 0.1)
     body = bot.add_body(
-        "body", mass=ax.Parameter("m_body", 5.0), com=(ax.Parameter("a", 0.1), 0, 0),
+        "body",
+        mass=ax.Parameter("m_body", 5.0),
+        com=(ax.Parameter("a", 0.1), 0, 0),
         inertia=(0.1, 0.1, 0.2),
-    )  # fmt: skip
+    )
     bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, radius))
     for side, y in (("left", 0.2), ("right", -0.2)):
         bot.add_wheel(side, ax.Rolling(radius), on=body, at=(0, y, 0), mass=0.5, motor=True)
@@ -50,8 +52,14 @@ def four_bar():
     bot.add_joint("phi1", ax.Revolute("z"), parent=bot.ground, child=links[0])
     bot.add_joint("phi2", ax.Revolute("z"), parent=links[0], child=links[1], at=(0.3, 0, 0))
     bot.add_joint("phi3", ax.Revolute("z"), parent=bot.ground, child=links[2], at=(0.7, 0, 0))
-    bot.add_loop("pin", ax.Revolute("z"), parent=links[1], child=links[2], at=(0.8, 0, 0),
-                 child_at=(0.6, 0, 0))  # fmt: skip
+    bot.add_loop(
+        "pin",
+        ax.Revolute("z"),
+        parent=links[1],
+        child=links[2],
+        at=(0.8, 0, 0),
+        child_at=(0.6, 0, 0),
+    )
     bot.add_motor("drive", "phi1")
     bot.home(phi1=1.0, phi2=-0.5, phi3=1.2)
     return bot
@@ -68,8 +76,15 @@ def rolling_disk():
 
 def arm():
     half = math.pi / 2
-    rows = [(0, -half, 0.34, 0), (0, half, 0, 0), (0, half, 0.4, 0), (0, -half, 0, 0),
-            (0, -half, 0.4, 0), (0, half, 0, 0), (0, 0, 0.126, 0)]  # fmt: skip
+    rows = [
+        (0, -half, 0.34, 0),
+        (0, half, 0, 0),
+        (0, half, 0.4, 0),
+        (0, -half, 0, 0),
+        (0, -half, 0.4, 0),
+        (0, half, 0, 0),
+        (0, 0, 0.126, 0),
+    ]
     link = {"mass": 3.0, "com": (0.01, 0.02, 0.1), "inertia": (0.1, 0.12, 0.05)}
     return ax.chain_from_dh(rows, bodies=[link] * 7, motors=True)
 
@@ -172,8 +187,14 @@ def test_collecting_terms_changes_no_value(mechanism):
 
 def evaluate(collected, point):
     """Numbers for the results of collected polynomials."""
-    functions = {"sin": math.sin, "cos": math.cos, "sqrt": math.sqrt, "sum": float,
-                 "copysign": math.copysign, "fabs": abs}  # fmt: skip
+    functions = {
+        "sin": math.sin,
+        "cos": math.cos,
+        "sqrt": math.sqrt,
+        "sum": float,
+        "copysign": math.copysign,
+        "fabs": abs,
+    }
     values = []
 
     def value(poly):
@@ -257,13 +278,22 @@ def test_names_are_set_as_symbols():
     equations = bot.derive()
     names = typeset_names(equations)
     assert names.q == (
-        r"\theta_{1}", r"\theta_{\mathrm{elbow}}", "q_{2}", r"s_{\mathrm{lift}}", "q_{w}", "q_{x}",
-        "q_{y}", "q_{z}", r"\theta_{\mathrm{big},\mathrm{toe}}",
-    )  # fmt: skip
+        r"\theta_{1}",
+        r"\theta_{\mathrm{elbow}}",
+        "q_{2}",
+        r"s_{\mathrm{lift}}",
+        "q_{w}",
+        "q_{x}",
+        "q_{y}",
+        "q_{z}",
+        r"\theta_{\mathrm{big},\mathrm{toe}}",
+    )
     assert names.nu[:4] == (
-        r"\dot{\theta}_{1}", r"\dot{\theta}_{\mathrm{elbow}}", r"\dot{q}_{2}",
+        r"\dot{\theta}_{1}",
+        r"\dot{\theta}_{\mathrm{elbow}}",
+        r"\dot{q}_{2}",
         r"\dot{s}_{\mathrm{lift}}",
-    )  # fmt: skip
+    )
     assert names.nu[4] == r"\omega_{x}" and names.u == (r"f_{\mathrm{push}}",)
 
 
@@ -278,6 +308,13 @@ def test_two_bases_keep_their_owners():
 
 
 def test_numbers_are_short():
-    shown = {2.0: "2", 0.5: r"\tfrac{1}{2}", 9.81: "9.81", 1 / 3: "0.333333", 1e-9: "10^{-9}",
-             2.5e8: r"2.5 \cdot 10^{8}", 1e5: "100000"}  # fmt: skip
+    shown = {
+        2.0: "2",
+        0.5: r"\tfrac{1}{2}",
+        9.81: "9.81",
+        1 / 3: "0.333333",
+        1e-9: "10^{-9}",
+        2.5e8: r"2.5 \cdot 10^{8}",
+        1e5: "100000",
+    }
     assert {x: number_tex(x) for x in shown} == shown

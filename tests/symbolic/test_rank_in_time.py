@@ -16,8 +16,9 @@ def car(left, right):
     for side, y, angle in (("left", TRACK / 2, left), ("right", -TRACK / 2, right)):
         machine.add_wheel(f"rear_{side}", ax.Rolling(0.3), on=body, at=(0, y, 0), mass=15.0)
         knuckle = machine.add_body(f"knuckle_{side}", mass=10.0, inertia=(0.1, 0.1, 0.1))
-        machine.add_joint(f"steer_{side}", ax.Revolute("z"), parent=body, child=knuckle,
-                          at=(LENGTH, y, 0))  # fmt: skip
+        machine.add_joint(
+            f"steer_{side}", ax.Revolute("z"), parent=body, child=knuckle, at=(LENGTH, y, 0)
+        )
         machine.add_wheel(f"front_{side}", ax.Rolling(0.3), on=knuckle, mass=15.0)
         if angle is not None:
             machine.prescribe(f"steer_{side}", angle)
@@ -48,8 +49,9 @@ def test_wheels_steered_in_parallel_hold_a_car_though_they_start_straight():
 
 def test_wheels_that_steer_freely_are_named_together():
     (conflict,) = car(None, None).derive().mobility.conflicts
-    assert all(f"{end}_{side}" in conflict for end in ("front", "rear")
-               for side in ("left", "right"))  # fmt: skip
+    assert all(
+        f"{end}_{side}" in conflict for end in ("front", "rear") for side in ("left", "right")
+    )
     assert "meet at special angles only" in conflict
 
 
@@ -63,11 +65,13 @@ def test_a_platform_closes_in_any_units(unit):
         way = unit * np.array((np.cos(angle), np.sin(angle), 0))
         cylinder = machine.add_body(f"cylinder{k}", mass=0.5, inertia=inertia)
         piston = machine.add_body(f"piston{k}", mass=0.5, inertia=inertia)
-        machine.add_joint(f"foot{k}", ax.Universal("x", "y"), parent=machine.ground,
-                          child=cylinder, at=tuple(way))  # fmt: skip
+        machine.add_joint(
+            f"foot{k}", ax.Universal("x", "y"), parent=machine.ground, child=cylinder, at=tuple(way)
+        )
         machine.add_joint(f"leg{k}", ax.Prismatic("z"), parent=cylinder, child=piston)
-        machine.add_loop(f"ball{k}", ax.Spherical(), parent=piston, child=plate,
-                         child_at=tuple(0.6 * way))  # fmt: skip
+        machine.add_loop(
+            f"ball{k}", ax.Spherical(), parent=piston, child=plate, child_at=tuple(0.6 * way)
+        )
     machine.home({"base.z": unit})
     equations = machine.derive()
     assert equations.mobility.mobility == 6

@@ -165,8 +165,11 @@ def worst_error(test: Range, count: int, seed: int = 0, *, single: bool = False)
     """Largest error in units in the last place of the exact result."""
     number = np.float32 if single else np.float64
     arguments = test.arguments(np.random.default_rng(seed), count, number)
-    computed = in_single(test.kind, arguments) if single else (
-        np.asarray(single_operation(test.kind)(*arguments)))  # fmt: skip
+    computed = (
+        in_single(test.kind, arguments)
+        if single
+        else (np.asarray(single_operation(test.kind)(*arguments)))
+    )
     worst = 0.0
     smallest = float(np.finfo(number).smallest_normal)
     with mp.workdps(50):

@@ -43,9 +43,14 @@ def largest_terms(tape: Tape, arrays: list[np.ndarray]) -> np.ndarray:
     """Largest sum or product of each sample: what rounding is relative to."""
     sums = np.flatnonzero(np.isin(tape.kinds, (Kind.ADD, Kind.SUB, Kind.MUL)))
     probe = Tape(
-        tape.name, tape.inputs, (Port("terms", (len(sums),)),), tape.kinds.copy(),
-        tape.operands.copy(), tape.constants.copy(), sums.astype(np.int32),
-    )  # fmt: skip
+        tape.name,
+        tape.inputs,
+        (Port("terms", (len(sums),)),),
+        tape.kinds.copy(),
+        tape.operands.copy(),
+        tape.constants.copy(),
+        sums.astype(np.int32),
+    )
     blocks = range(0, len(arrays[0]), 2000)
     terms = (probe.evaluate(*(a[k : k + 2000] for a in arrays))[0] for k in blocks)
     return np.concatenate([np.max(np.abs(t), axis=-1) for t in terms])

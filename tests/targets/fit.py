@@ -64,23 +64,58 @@ def recipes() -> dict[str, tuple[Callable, object, object, int, str]]:
 
     tail = [1 / (TAIL_SHIFT + mp.mpf(x)) - TAIL_CENTRE for x in ("6.1", "0.999")]
     return {
-        "SIN": (_even(mp.sin, lambda x: x, 1, -mp.mpf(1) / 6), 0, quarter, 6,
-                "sin x = x + x z P(z), z = x^2, |x| <= pi/4"),
+        "SIN": (
+            _even(mp.sin, lambda x: x, 1, -mp.mpf(1) / 6),
+            0,
+            quarter,
+            6,
+            "sin x = x + x z P(z), z = x^2, |x| <= pi/4",
+        ),
         "COS": (cos_rest, 0, quarter, 6, "cos x = 1 - z/2 + z^2 P(z)"),
         "EXP": (exp_rest, -half_ln2, half_ln2, 11, "exp r = 1 + r + r^2 P(r), |r| <= ln(2)/2"),
-        "LOG": (_even(log_rest, lambda x: 2 * x, 1, mp.mpf(2) / 3), 0, atanh_end, 7,
-                "2 atanh s = 2 s + s z P(z), z = s^2, |s| <= (sqrt 2 - 1)/(sqrt 2 + 1)"),
-        "LOG_TAIL": (_even(log_rest, lambda x: 2 * x + 2 * x**3 / 3, 2, mp.mpf(2) / 5), 0,
-                     atanh_end, 8, "2 atanh s = 2 s + 2/3 s^3 + s^5 P(z)"),
-        "ASIN": (_even(mp.asin, lambda x: x, 1, mp.mpf(1) / 6), 0, mp.mpf("0.25"), 13,
-                 "asin x = x + x z P(z), |x| <= 1/2"),
-        "ATAN": (_even(mp.atan, lambda x: x, 1, -mp.mpf(1) / 3), 0, atan_end, 11,
-                 "atan x = x + x z P(z), |x| <= sqrt 2 - 1"),
-        "ERF": (_even(mp.erf, lambda x: two_over * x, 1, -two_over / 3), 0, mp.mpf(1), 12,
-                "erf x = 2/sqrt(pi) x + x z P(z), |x| <= 1"),
-        "ERFC": (_scaled_erfc, tail[0], tail[1], 16,
-                 "erfc x = exp(-x^2) P(1/(x + 3) - 0.18), 1 <= x <= 6"),
-    }  # fmt: skip
+        "LOG": (
+            _even(log_rest, lambda x: 2 * x, 1, mp.mpf(2) / 3),
+            0,
+            atanh_end,
+            7,
+            "2 atanh s = 2 s + s z P(z), z = s^2, |s| <= (sqrt 2 - 1)/(sqrt 2 + 1)",
+        ),
+        "LOG_TAIL": (
+            _even(log_rest, lambda x: 2 * x + 2 * x**3 / 3, 2, mp.mpf(2) / 5),
+            0,
+            atanh_end,
+            8,
+            "2 atanh s = 2 s + 2/3 s^3 + s^5 P(z)",
+        ),
+        "ASIN": (
+            _even(mp.asin, lambda x: x, 1, mp.mpf(1) / 6),
+            0,
+            mp.mpf("0.25"),
+            13,
+            "asin x = x + x z P(z), |x| <= 1/2",
+        ),
+        "ATAN": (
+            _even(mp.atan, lambda x: x, 1, -mp.mpf(1) / 3),
+            0,
+            atan_end,
+            11,
+            "atan x = x + x z P(z), |x| <= sqrt 2 - 1",
+        ),
+        "ERF": (
+            _even(mp.erf, lambda x: two_over * x, 1, -two_over / 3),
+            0,
+            mp.mpf(1),
+            12,
+            "erf x = 2/sqrt(pi) x + x z P(z), |x| <= 1",
+        ),
+        "ERFC": (
+            _scaled_erfc,
+            tail[0],
+            tail[1],
+            16,
+            "erfc x = exp(-x^2) P(1/(x + 3) - 0.18), 1 <= x <= 6",
+        ),
+    }
 
 
 # Fewer terms for single precision.

@@ -42,8 +42,10 @@ class HostKernel:
 def evaluated(tape, *arrays, precision="float64", order="F"):
     """A tape with one result, each argument (samples, size), by its map kernel."""
     program = ptx.map_program(tape)
-    inputs = {port.name: np.array(a, dtype=precision, order=order)
-              for port, a in zip(tape.inputs, arrays, strict=True)}  # fmt: skip
+    inputs = {
+        port.name: np.array(a, dtype=precision, order=order)
+        for port, a in zip(tape.inputs, arrays, strict=True)
+    }
     (name,) = program.state
     result = np.full((len(arrays[0]), program.state[name]), np.nan, dtype=precision, order=order)
     HostKernel(program, precision)({**inputs, name: result}, {})

@@ -219,8 +219,9 @@ def test_two_exported_files_link_into_one_program(tmp_path):
         model.export(tmp_path / f"{name}.c", ["forward_dynamics", "energy"])
     target = tmp_path / "both.so"
     sources = [tmp_path / f"{name}.c" for name in models]
-    subprocess.run([CC, *FLAGS, "-Wshadow", "-shared", "-fPIC", *sources, "-o", target, "-lm"],
-                   check=True)  # fmt: skip
+    subprocess.run(
+        [CC, *FLAGS, "-Wshadow", "-shared", "-fPIC", *sources, "-o", target, "-lm"], check=True
+    )
     both = ctypes.CDLL(str(target))
     for name, model in models.items():
         q, nu, u, result = (np.array([value]) for value in (0.3, 0.0, 2.0, 0.0))

@@ -147,8 +147,16 @@ def test_exported_runs_take_parameters_inputs_and_pieces(gpu, tmp_path, precisio
     p[:, 0] = np.linspace(5, 20, 6)
     u = np.array([0.2, -0.1])
     _, saved = run(q, nu, u=u, p=p, duration=0.05, step=1e-2)
-    expected = ax.simulate(m, 0.05, start=(q, nu), parameters={"mp": p[:, 0]}, input=u,
-                           method="rk4", step=1e-2, save_every=0.05)  # fmt: skip
+    expected = ax.simulate(
+        m,
+        0.05,
+        start=(q, nu),
+        parameters={"mp": p[:, 0]},
+        input=u,
+        method="rk4",
+        step=1e-2,
+        save_every=0.05,
+    )
     loose = 1e-12 if precision == "float64" else 1e-5
     assert saved.shape[1] == 1 and saved.dtype == precision
     np.testing.assert_allclose(saved[:, 0, 2], expected["phi"][:, -1], rtol=loose, atol=loose)
@@ -213,8 +221,13 @@ except Exception as error:
 
 
 def test_exported_kernels_need_neither_casadi_nor_llvm(files):
-    done = subprocess.run([sys.executable, "-c", BLOCKED, str(files)], capture_output=True,
-                          text=True, check=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, str(files)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert done.stdout.startswith("NotApplicable running on a GPU needs CuPy")
 
 
@@ -252,9 +265,17 @@ def test_an_older_gpu_or_driver_is_told_what_to_do(monkeypatch, files):
         cuda.load(files)
 
 
-@pytest.mark.parametrize(("version", "needs"), [("6.3", (10, 0)), ("7.8", (11, 8)),
-                                                ("8.0", (12, 0)), ("8.6", (12, 7)),
-                                                ("8.7", (12, 8)), ("9.0", (13, 0))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("version", "needs"),
+    [
+        ("6.3", (10, 0)),
+        ("7.8", (11, 8)),
+        ("8.0", (12, 0)),
+        ("8.6", (12, 7)),
+        ("8.7", (12, 8)),
+        ("9.0", (13, 0)),
+    ],
+)
 def test_versions_of_ptx_and_of_drivers(version, needs):
     assert device.cuda_for(version) == needs
 

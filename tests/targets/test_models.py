@@ -33,8 +33,17 @@ CENTRAL = 1e-6  # step of central differences; their error is its square, roundi
 FEW = 0.01  # of the samples
 NO_WORSE = 4.0  # than the interpreter, where a sum cancels so much that both lose digits
 DERIVATIVE = 1e-6  # relative: what is left of both
-SAME_FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "coriolis", "multipliers",
-                  "contact_forces", "energy", "poses", "speeds")  # fmt: skip
+SAME_FUNCTIONS = (
+    "forward_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+    "coriolis",
+    "multipliers",
+    "contact_forces",
+    "energy",
+    "poses",
+    "speeds",
+)
 
 
 @cache
@@ -90,9 +99,13 @@ def constraint_condition(name, q):
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [(name, f) for name in NAMES for f in ("forward_dynamics", "inverse_dynamics")
-     if (name, f) != ("rolling_disk", "inverse_dynamics")],
-)  # fmt: skip
+    [
+        (name, f)
+        for name in NAMES
+        for f in ("forward_dynamics", "inverse_dynamics")
+        if (name, f) != ("rolling_disk", "inverse_dynamics")
+    ],
+)
 def test_machine_code_agrees_with_the_interpreter(name, function):
     graph = function_graph(equations(name), function, fixed=False)
     tape = graph_tape(graph)
@@ -149,12 +162,19 @@ def test_c_agrees_with_machine_code(name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_function_of_a_model_is_the_same_on_both_targets(name):
     s = states(name, 7)
-    arguments = {"inverse_dynamics": ("q", "nu", "nu_dot"), "mass_matrix": ("q",), "poses": ("q",),
-                 "coriolis": ("q", "nu"), "energy": ("q", "nu"), "speeds": ("q", "nu")}  # fmt: skip
+    arguments = {
+        "inverse_dynamics": ("q", "nu", "nu_dot"),
+        "mass_matrix": ("q",),
+        "poses": ("q",),
+        "coriolis": ("q", "nu"),
+        "energy": ("q", "nu"),
+        "speeds": ("q", "nu"),
+    }
     for function in SAME_FUNCTIONS:
         given = [s[a] for a in arguments.get(function, ("q", "nu", "u"))]
-        slow, fast = (getattr(model(name, target), function)(*given)
-                      for target in ("interpreter", "cpu"))  # fmt: skip
+        slow, fast = (
+            getattr(model(name, target), function)(*given) for target in ("interpreter", "cpu")
+        )
         assert slow.shape == fast.shape
         size = np.nanmax(np.abs(slow), initial=1.0)
         np.testing.assert_allclose(fast, slow, rtol=1e-9, atol=1e-9 * size, err_msg=function)
@@ -169,8 +189,12 @@ def test_jacobian_is_the_derivative(name, wrt):
     J = m.jacobian("forward_dynamics", wrt, *(s[a] for a in order))
     columns = []
     for direction in np.eye(s[wrt].size):
-        ends = [m.forward_dynamics(*(s[a] + sign * CENTRAL * direction if a == wrt else s[a]
-                                     for a in order)) for sign in (1, -1)]  # fmt: skip
+        ends = [
+            m.forward_dynamics(
+                *(s[a] + sign * CENTRAL * direction if a == wrt else s[a] for a in order)
+            )
+            for sign in (1, -1)
+        ]
         columns.append((ends[0] - ends[1]) / (2 * CENTRAL))
     differences = np.array(columns).T
     assert J.shape == differences.shape
@@ -187,8 +211,9 @@ def test_parameters_stay_free_or_are_folded_in():
     free, fixed = e.compile(), e.compile(parameters="fixed")
     q, nu = free.home, np.ones(len(free.independent))
     u = np.ones(len(free.inputs))
-    np.testing.assert_allclose(free.forward_dynamics(q, nu, u), fixed.forward_dynamics(q, nu, u),
-                               rtol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        free.forward_dynamics(q, nu, u), fixed.forward_dynamics(q, nu, u), rtol=1e-12
+    )
     name = next(iter(free.parameters))
     changed = free.forward_dynamics(
         q, nu, u, parameters={name: free.parameters[name] * np.array([1.0, 1.1])}
@@ -232,8 +257,9 @@ def test_a_saved_model_gives_the_same_numbers(name, tmp_path):
     assert loaded.facts == original.facts
     q, nu = original.home, np.full(len(original.independent), 0.3)
     for function in ("forward_dynamics", "multipliers", "contact_forces"):
-        np.testing.assert_array_equal(getattr(loaded, function)(q, nu),
-                                      getattr(original, function)(q, nu))  # fmt: skip
+        np.testing.assert_array_equal(
+            getattr(loaded, function)(q, nu), getattr(original, function)(q, nu)
+        )
     with pytest.raises(ax.UnknownName, match="Functions:"):
         loaded.tape("nothing")
 
@@ -277,23 +303,29 @@ def test_files_are_held_to_the_shapes_that_functions_have(name, tmp_path):
     facts = Facts.of(e, fixed=False)
     graphs = [function_graph(e, f, fixed=False) for f in (*SHAPES, "pivots")]
     assert {*SHAPES, "pivots"} == set(RECIPES)
-    tapes = {g.name: SimpleNamespace(inputs=[Port(a, (n,)) for a, n in
-                                             zip(g.arguments, g.sizes, strict=True)],
-                                     outputs=[Port(g.name, g.shape)]) for g in graphs}  # fmt: skip
+    tapes = {
+        g.name: SimpleNamespace(
+            inputs=[Port(a, (n,)) for a, n in zip(g.arguments, g.sizes, strict=True)],
+            outputs=[Port(g.name, g.shape)],
+        )
+        for g in graphs
+    }
     assert not list(disagreements(facts, tapes))
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"inputs": lambda x: x[:-1]}, r"takes \(7,\) for 'u', the names are 6"),
-     ({"independent": lambda x: x[1:]}, r"gives \(7,\), the names ask for \(6,\)"),
-     ({"home": lambda x: [*x, 0.0]}, "8 home for 7 names"),
-     ({"independent": lambda x: ["nothing", *x[1:]]}, "no speeds: nothing"),
-     ({"motors": lambda x: 99}, "99 motors among 7 inputs"),
-     ({"quaternions": lambda x: [[0, 1, 2, 99]]}, "quaternions of coordinates"),
-     ({"unknown_forces": lambda x: [[0, 0]]}, "unknown forces"),
-     ({"bodies": None}, "bodies")],
-)  # fmt: skip
+    [
+        ({"inputs": lambda x: x[:-1]}, r"takes \(7,\) for 'u', the names are 6"),
+        ({"independent": lambda x: x[1:]}, r"gives \(7,\), the names ask for \(6,\)"),
+        ({"home": lambda x: [*x, 0.0]}, "8 home for 7 names"),
+        ({"independent": lambda x: ["nothing", *x[1:]]}, "no speeds: nothing"),
+        ({"motors": lambda x: 99}, "99 motors among 7 inputs"),
+        ({"quaternions": lambda x: [[0, 1, 2, 99]]}, "quaternions of coordinates"),
+        ({"unknown_forces": lambda x: [[0, 0]]}, "unknown forces"),
+        ({"bodies": None}, "bodies"),
+    ],
+)
 def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path):
     """A file with a right checksum whose parts were not made together."""
     path = tmp_path / "arm.axm"
@@ -304,8 +336,11 @@ def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path
             del facts[field]
         else:
             facts[field] = new(facts[field])
-    save_model(SimpleNamespace(to_json=lambda: facts), {"forward_dynamics": m.tape(
-        "forward_dynamics")}, path)  # fmt: skip
+    save_model(
+        SimpleNamespace(to_json=lambda: facts),
+        {"forward_dynamics": m.tape("forward_dynamics")},
+        path,
+    )
     with pytest.raises(ax.FileError, match=words):
         ax.load_model(path)
 

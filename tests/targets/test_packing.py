@@ -32,8 +32,13 @@ def limbs(count: int = 6) -> ca.Function:
         length = ca.sqrt(1 + (ca.sin(a) * x + ca.cos(a) * ca.cos(b)) ** 2)
         total += length * x - ca.sin(b) / length
         lengths.append(length)
-    return ca.Function("limbs", [q, shared], [total / (1 + shared[1] ** 2), lengths[1]],
-                       ["q", "shared"], ["total", "one"])  # fmt: skip
+    return ca.Function(
+        "limbs",
+        [q, shared],
+        [total / (1 + shared[1] ** 2), lengths[1]],
+        ["q", "shared"],
+        ["total", "one"],
+    )
 
 
 @st.composite

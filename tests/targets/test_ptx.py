@@ -109,9 +109,12 @@ def test_large_mechanisms_assemble(name):
 
 def states(m, runs=RUNS):
     rng = np.random.default_rng(3)
-    return {"q": m.home + 0.05 * rng.normal(size=(runs, len(m.coordinates))),
-            "nu": rng.normal(size=(runs, len(m.independent))),
-            "u": rng.normal(size=(runs, len(m.inputs))), "t": np.zeros((runs, 1))}  # fmt: skip
+    return {
+        "q": m.home + 0.05 * rng.normal(size=(runs, len(m.coordinates))),
+        "nu": rng.normal(size=(runs, len(m.independent))),
+        "u": rng.normal(size=(runs, len(m.inputs))),
+        "t": np.zeros((runs, 1)),
+    }
 
 
 @pytest.mark.parametrize("name", ax.gallery.NAMES)
@@ -147,8 +150,9 @@ def test_the_same_kernel_on_the_cpu_gives_the_same_numbers(name, order):
     (result,) = what.state
     buffers[result] = laid_out(np.full(expected.shape, np.nan), order)
     HostKernel(what)(buffers, {})
-    np.testing.assert_allclose(buffers[result], expected, rtol=ROUNDING,
-                               atol=ROUNDING * scale(expected))  # fmt: skip
+    np.testing.assert_allclose(
+        buffers[result], expected, rtol=ROUNDING, atol=ROUNDING * scale(expected)
+    )
 
 
 def test_a_rollout_on_the_cpu_gives_the_same_numbers():
@@ -160,8 +164,12 @@ def test_a_rollout_on_the_cpu_gives_the_same_numbers():
         start[name] = np.zeros((RUNS, size)) if name in what.state else np.zeros(size)
     start["q"] = np.repeat(m.home[np.newaxis], RUNS, axis=0)
     start["nu"] = rng.normal(size=(RUNS, len(m.independent)))
-    start |= {"h": np.array([1e-3]), "n_steps": np.array([float(steps)]),
-              "save_steps": np.array([10.0]), "t_end": np.array([steps * 1e-3])}  # fmt: skip
+    start |= {
+        "h": np.array([1e-3]),
+        "n_steps": np.array([float(steps)]),
+        "save_steps": np.array([10.0]),
+        "t_end": np.array([steps * 1e-3]),
+    }
     width = what.tables["out"]
     usual = {k: v.copy() for k, v in start.items()}
     saved = {"out": np.zeros((RUNS, 5, width))}
@@ -213,5 +221,6 @@ def test_models_on_a_gpu_agree_with_the_cpu(name):
     q = np.repeat(fast.home[np.newaxis], 100, axis=0)
     nu = rng.normal(size=(100, len(fast.independent)))
     expected = model(name).forward_dynamics(q, nu)
-    np.testing.assert_allclose(fast.forward_dynamics(q, nu), expected, rtol=1e-9,
-                               atol=1e-9 * np.abs(expected).max())  # fmt: skip
+    np.testing.assert_allclose(
+        fast.forward_dynamics(q, nu), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
+    )

@@ -24,14 +24,28 @@ def linkage(last=B):
     links = [machine.ground]
     ends = ((A, ALPHA), (B, BETA), (A, ALPHA))
     for k in range(3):
-        links.append(machine.add_body(f"link{k + 1}", mass=1.0, com=(0.3, 0, 0),
-                                      inertia=(0.01, 0.1, 0.1)))  # fmt: skip
+        links.append(
+            machine.add_body(f"link{k + 1}", mass=1.0, com=(0.3, 0, 0), inertia=(0.01, 0.1, 0.1))
+        )
         at, rotation = ((ends[k - 1][0], 0, 0), (ends[k - 1][1], 0, 0)) if k else ((0, 0, 0),) * 2
-        machine.add_joint(f"j{k + 1}", ax.Revolute("z"), parent=links[k], child=links[k + 1],
-                          at=at, rotation=rotation)  # fmt: skip
-    machine.add_loop("j4", ax.Revolute("z"), parent=links[3], child=machine.ground, at=(A, 0, 0),
-                     rotation=(ALPHA, 0, 0), child_at=(-last, 0, 0),
-                     child_rotation=(-BETA, 0, 0))  # fmt: skip
+        machine.add_joint(
+            f"j{k + 1}",
+            ax.Revolute("z"),
+            parent=links[k],
+            child=links[k + 1],
+            at=at,
+            rotation=rotation,
+        )
+    machine.add_loop(
+        "j4",
+        ax.Revolute("z"),
+        parent=links[3],
+        child=machine.ground,
+        at=(A, 0, 0),
+        rotation=(ALPHA, 0, 0),
+        child_at=(-last, 0, 0),
+        child_rotation=(-BETA, 0, 0),
+    )
     machine.home(j1=1.0, j2=second_angle(1.0), j3=-1.0)
     return machine
 

@@ -27,11 +27,27 @@ def caster_robot() -> ax.Mechanism:
     mechanism.add_joint("base", ax.Planar(), parent=mechanism.ground, child=platform, at=(0, 0, R))
     for name, side in (("wheel1", L / 2), ("wheel2", -L / 2)):
         inertia = ax.Inertia.axial(SPIN, TURN, "x")
-        mechanism.add_wheel(name, ax.Rolling(radius=R), on=platform, at=(side, 0, 0), axis="-x",
-                            mass=MW, inertia=inertia, motor=True)  # fmt: skip
-    mechanism.add_caster("caster", ax.Rolling(radius=R), on=platform, at=(0, -A - B, 0.07), trail=D,
-                         drop=0.07, mass=MC, bracket_mass=MB,
-                         bracket_inertia=(0.0005, 0.0006, IB))  # fmt: skip
+        mechanism.add_wheel(
+            name,
+            ax.Rolling(radius=R),
+            on=platform,
+            at=(side, 0, 0),
+            axis="-x",
+            mass=MW,
+            inertia=inertia,
+            motor=True,
+        )
+    mechanism.add_caster(
+        "caster",
+        ax.Rolling(radius=R),
+        on=platform,
+        at=(0, -A - B, 0.07),
+        trail=D,
+        drop=0.07,
+        mass=MC,
+        bracket_mass=MB,
+        bracket_inertia=(0.0005, 0.0006, IB),
+    )
     for joint, damping in zip(
         ("wheel1", "wheel2", "caster", "caster_bracket"), DAMPING, strict=True
     ):
@@ -132,8 +148,10 @@ def test_the_table(model: ax.Model):
     """A case computed with seven coordinates and multipliers."""
     found = model.forward_dynamics(swivel(1.4), [8.0, 6.0], [0.3, 0.1])
     assert_close(found, [2.281446401231521, -2.7292176594693123], TABLE_TOLERANCE)
-    C = [[-1.5506770091690774e-05, -0.00919442930397794],
-         [0.01209869129514953, -0.0005082126053654813]]  # fmt: skip
+    C = [
+        [-1.5506770091690774e-05, -0.00919442930397794],
+        [0.01209869129514953, -0.0005082126053654813],
+    ]
     assert_close(model.coriolis(swivel(0.7), [3.0, 1.0]), C, TABLE_TOLERANCE)
 
 

@@ -10,8 +10,14 @@ from coupled_mechanisms import differential_car, geared_five_bar, gripper_arm
 
 # One division and a few products: rounding alone.
 ROUNDING = 1e-12
-FORMULATIONS = ("recursive", "complement", "multipliers", "lagrange", "virtual_work",
-                "spatial_operators")  # fmt: skip
+FORMULATIONS = (
+    "recursive",
+    "complement",
+    "multipliers",
+    "lagrange",
+    "virtual_work",
+    "spatial_operators",
+)
 I_A, I_B, I_C = 0.02, 0.3, 0.07  # [kg m^2] about the axes
 
 
@@ -153,8 +159,12 @@ def test_a_wheel_that_rolls_is_a_pinion_on_the_ground():
             m.add_motor("wheel", "wheel")
             m.add_rack("contact", "wheel", "cart", 0.1)
         model = model_of(m, independent=["wheel.rate"])
-        results.append([model.mass_matrix(model.home).item(),
-                        model.forward_dynamics(model.home, [2.0], [0.5]).item()])  # fmt: skip
+        results.append(
+            [
+                model.mass_matrix(model.home).item(),
+                model.forward_dynamics(model.home, [2.0], [0.5]).item(),
+            ]
+        )
     assert results[1] == pytest.approx(results[0], rel=1e-12)
 
 

@@ -26,12 +26,19 @@ def equations() -> ax.Equations:
     for name, length in LENGTHS.items():
         mass = MASSES[name]
         along = mass * length**2 / 12
-        body = mechanism.add_body(name, mass=mass, com=(length / 2, 0, 0),
-                                  inertia=(1e-5, along, along))  # fmt: skip
+        body = mechanism.add_body(
+            name, mass=mass, com=(length / 2, 0, 0), inertia=(1e-5, along, along)
+        )
         mechanism.add_joint(name, ax.Revolute("z"), parent=parent, child=body, at=at)
         parent, at = body, (length, 0.0, 0.0)
-    mechanism.add_loop("hinge", ax.Revolute("z"), parent=mechanism.ground, child=parent,
-                       at=(GROUND, 0, 0), child_at=(ROCKER, 0, 0))  # fmt: skip
+    mechanism.add_loop(
+        "hinge",
+        ax.Revolute("z"),
+        parent=mechanism.ground,
+        child=parent,
+        at=(GROUND, 0, 0),
+        child_at=(ROCKER, 0, 0),
+    )
     mechanism.add_motor("crank", "crank")
     home = dict(zip(LENGTHS, angles(1.2), strict=True))
     mechanism.home(home)
@@ -71,11 +78,27 @@ class Row:
 
 
 TABLE = [
-    Row(0.7, 8.0, 3.0, (1.0, -1.2882203313013583, 0.28221603799967), 0.004973122135543231,
-        0.06403514530784252, -0.5658807902860821, 0.6448353020005543),
-    Row(2.5, -4.0, 0.0, (1.0, -0.9190788725619192, 0.22920409462999286), 0.013169231742686827,
-        -0.0425140785713127, 1.0823730338418582, -1.124887112413171),
-]  # fmt: skip
+    Row(
+        0.7,
+        8.0,
+        3.0,
+        (1.0, -1.2882203313013583, 0.28221603799967),
+        0.004973122135543231,
+        0.06403514530784252,
+        -0.5658807902860821,
+        0.6448353020005543,
+    ),
+    Row(
+        2.5,
+        -4.0,
+        0.0,
+        (1.0, -0.9190788725619192, 0.22920409462999286),
+        0.013169231742686827,
+        -0.0425140785713127,
+        1.0823730338418582,
+        -1.124887112413171,
+    ),
+]
 
 
 def test_mobility(equations: ax.Equations):

@@ -52,10 +52,16 @@ CAR = tuple(
     Wheel(x, y, QUARTER, sign * np.pi / 4)
     for x, y, sign in ((0.2, 0.15, 1), (0.2, -0.15, -1), (-0.2, 0.15, -1), (-0.2, -0.15, 1))
 )
-DELTA = tuple(Wheel(0.2 * np.cos(k * THIRD), 0.2 * np.sin(k * THIRD), k * THIRD, QUARTER)
-              for k in range(3))  # fmt: skip
-ODD = (Wheel(0.25, 0.1, 0.3, 1.1), Wheel(-0.1, 0.2, 2.0, -0.6), Wheel(-0.2, -0.15, -1.2, 0.9),
-       Wheel(0.15, -0.2, 1.0, 2.2), Wheel(0.0, 0.3, -0.4, 0.7))  # fmt: skip
+DELTA = tuple(
+    Wheel(0.2 * np.cos(k * THIRD), 0.2 * np.sin(k * THIRD), k * THIRD, QUARTER) for k in range(3)
+)
+ODD = (
+    Wheel(0.25, 0.1, 0.3, 1.1),
+    Wheel(-0.1, 0.2, 2.0, -0.6),
+    Wheel(-0.2, -0.15, -1.2, 0.9),
+    Wheel(0.15, -0.2, 1.0, 2.2),
+    Wheel(0.0, 0.3, -0.4, 0.7),
+)
 ARRAYS = {"car": CAR, "delta": DELTA, "odd": ODD}
 SPEEDS = ["base.yaw_rate", "base.surge", "base.sway"]
 
@@ -67,10 +73,15 @@ def vehicle(wheels: tuple[Wheel, ...]) -> ax.Equations:
     for k, wheel in enumerate(wheels):
         e = (*wheel.e, 0.0)
         mechanism.add_wheel(
-            f"wheel{k}", ax.Mecanum(radius=A, roller_angle=wheel.roller_angle), on=platform,
-            at=(*wheel.p, 0.0), axis=e, mass=MW, inertia=ax.Inertia.axial(SPIN, TURN, e),
+            f"wheel{k}",
+            ax.Mecanum(radius=A, roller_angle=wheel.roller_angle),
+            on=platform,
+            at=(*wheel.p, 0.0),
+            axis=e,
+            mass=MW,
+            inertia=ax.Inertia.axial(SPIN, TURN, e),
             motor=True,
-        )  # fmt: skip
+        )
         mechanism.add_damper(f"damper{k}", f"wheel{k}", coefficient=DAMPING)
     return mechanism.derive(independent=SPEEDS)
 

@@ -27,8 +27,16 @@ def equations() -> ax.Equations:
     for k in range(3):
         angle = 2 * np.pi * k / 3
         e = np.array([np.cos(angle), np.sin(angle), 0.0])
-        mechanism.add_wheel(f"wheel{k}", ax.Omni(radius=A), on=platform, at=R * e, axis=e, mass=MW,
-                            inertia=ax.Inertia.axial(SPIN, TURN, e), motor=True)  # fmt: skip
+        mechanism.add_wheel(
+            f"wheel{k}",
+            ax.Omni(radius=A),
+            on=platform,
+            at=R * e,
+            axis=e,
+            mass=MW,
+            inertia=ax.Inertia.axial(SPIN, TURN, e),
+            motor=True,
+        )
         mechanism.add_damper(f"damper{k}", f"wheel{k}", coefficient=DAMPING)
     return mechanism.derive()
 

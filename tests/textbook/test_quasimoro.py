@@ -29,8 +29,9 @@ def equations() -> ax.Equations:
     body = mechanism.add_body("body", mass=MB, com=(0, 0, -D), inertia=about_centre)
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=body)
     for name, side in (("left", TRACK / 2), ("right", -TRACK / 2)):
-        mechanism.add_wheel(name, ax.Rolling(radius=R), on=body, at=(0, side, 0), mass=MW,
-                            motor=True)  # fmt: skip
+        mechanism.add_wheel(
+            name, ax.Rolling(radius=R), on=body, at=(0, side, 0), mass=MW, motor=True
+        )
     mechanism.home({"base.z": R})
     return mechanism.derive(independent=SPEEDS)
 

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from tests.textbook.closed_forms import (
-    TABLE_TOLERANCE,
-    assert_close,
-    quaternion,
-    rotation,
-    skew,
-)
+from tests.textbook.closed_forms import TABLE_TOLERANCE, assert_close, quaternion, rotation, skew
 
 M, R, ACROSS, ALONG, G = 2.0, 0.3, 0.045, 0.09, 9.81
 UP = np.array([0.0, 0.0, 1.0])

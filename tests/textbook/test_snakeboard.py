@@ -60,6 +60,7 @@ def test_reduced_equations(model: ax.Model, phi: float, phi_dot: float, torque: 
     assert_close(speeds["base.yaw_rate"], np.tan(phi) * surge / L)
     assert_close(speeds["base.sway"], 0.0)
     wanted = reduced(phi, surge, phi_dot, torque)
-    found, _ = model.hybrid_dynamics(q, nu, nu_dot={"front.rate": 0.0, "back.rate": 0.0},
-                                     u={"rotor.torque": torque})  # fmt: skip
+    found, _ = model.hybrid_dynamics(
+        q, nu, nu_dot={"front.rate": 0.0, "back.rate": 0.0}, u={"rotor.torque": torque}
+    )
     assert_close(found, [*wanted, 0.0, 0.0])

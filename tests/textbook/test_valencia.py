@@ -30,8 +30,9 @@ def arm() -> ax.Model:
     mechanism.add_joint("theta1", ax.Revolute("y"), parent=mechanism.ground, child=base)
     parent, at = base, (0.0, 0.0, 0.0)
     for k, (mass, length) in enumerate(((M1, L1), (M2, L2), (M3, L3)), start=2):
-        link = mechanism.add_body(f"link{k}", mass=mass, com=(length / 2, 0, 0),
-                                  inertia=ax.Inertia.point())  # fmt: skip
+        link = mechanism.add_body(
+            f"link{k}", mass=mass, com=(length / 2, 0, 0), inertia=ax.Inertia.point()
+        )
         mechanism.add_joint(f"theta{k}", ax.Revolute("z"), parent=parent, child=link, at=at)
         parent, at = link, (length, 0.0, 0.0)
     gripper = mechanism.add_body("gripper", mass=MC, inertia=ax.Inertia.point())
@@ -86,8 +87,14 @@ class ArmForm:
         h3 = -a13 * s13 * f_dot[0] ** 2 - a23 * s23 * f_dot[1] ** 2
         lift = [y, y - L1 * self.s[0], y - L1 * self.s[0] - L2 * self.s[1]]
         swing = [yaw**2 * (self.m * x * arm)[k:].sum() for k, arm in enumerate(lift)]
-        return np.array([2 * yaw * (self.m * x * x_dot).sum(), h1 + h2 + h3 + swing[0],
-                         h2 + h3 + swing[1], h3 + swing[2]])  # fmt: skip
+        return np.array(
+            [
+                2 * yaw * (self.m * x * x_dot).sum(),
+                h1 + h2 + h3 + swing[0],
+                h2 + h3 + swing[1],
+                h3 + swing[2],
+            ]
+        )
 
     @property
     def gravity(self) -> np.ndarray:
@@ -95,8 +102,10 @@ class ArmForm:
         return np.array([0.0, terms.sum(), terms[1:].sum(), terms[2]])
 
 
-ARM_STATES = [((0.3, 0.5, -0.7, 0.4), (0.8, -0.5, 1.2, -0.9)),
-              ((-1.0, -1.2, 0.9, 0.3), (0.5, 1.0, -1.5, 2.0))]  # fmt: skip
+ARM_STATES = [
+    ((0.3, 0.5, -0.7, 0.4), (0.8, -0.5, 1.2, -0.9)),
+    ((-1.0, -1.2, 0.9, 0.3), (0.5, 1.0, -1.5, 2.0)),
+]
 
 
 @pytest.mark.parametrize(("theta", "rates"), ARM_STATES)
@@ -143,9 +152,14 @@ def platform() -> ax.Equations:
         for k, x in enumerate(WHEEL_X):
             keeps = "rigid" if (side, x) == ("right", 0.0) else "free"
             mechanism.add_wheel(
-                f"{side}{k}", ax.Rolling(radius=WHEEL_R, lateral=keeps), on=body, at=(x, y, 0),
-                mass=WHEEL_MASS, inertia=ax.Inertia.axial(WHEEL_SPIN, WHEEL_YAW, "y"), motor=True,
-            )  # fmt: skip
+                f"{side}{k}",
+                ax.Rolling(radius=WHEEL_R, lateral=keeps),
+                on=body,
+                at=(x, y, 0),
+                mass=WHEEL_MASS,
+                inertia=ax.Inertia.axial(WHEEL_SPIN, WHEEL_YAW, "y"),
+                motor=True,
+            )
             mechanism.add_damper(f"{side}{k}_damper", f"{side}{k}", coefficient=DAMPING[side] / 3)
     return mechanism.derive(independent=["right1", "left1"])
 

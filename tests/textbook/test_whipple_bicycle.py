@@ -22,20 +22,30 @@ EIGENVALUES = {
 def bicycle():
     bike = ax.Mechanism("bicycle")
     rear = bike.add_body(
-        "frame", mass=85.0, com=(0.3, 0, 0.9 - 0.3),
+        "frame",
+        mass=85.0,
+        com=(0.3, 0, 0.9 - 0.3),
         inertia=[[9.2, 0, -2.4], [0, 11.0, 0], [-2.4, 0, 2.8]],
-    )  # fmt: skip
+    )
     front = bike.add_body(
-        "fork", mass=4.0, com=(0.9 - WHEELBASE - TRAIL, 0, 0.7),
+        "fork",
+        mass=4.0,
+        com=(0.9 - WHEELBASE - TRAIL, 0, 0.7),
         inertia=[[0.05892, 0, 0.00756], [0, 0.06, 0], [0.00756, 0, 0.00708]],
-    )  # fmt: skip
+    )
     bike.add_joint("base", ax.Floating(), parent=bike.ground, child=rear)
     head = ax.Revolute((-np.sin(TILT), 0, np.cos(TILT)))
     at = (WHEELBASE + TRAIL, 0, -0.3)
     bike.add_joint("steer", head, parent=rear, child=front, at=at)
     bike.add_wheel("rear", ax.Rolling(0.3), on=rear, mass=2.0, inertia=(0.0603, 0.12, 0.0603))
-    bike.add_wheel("front", ax.Rolling(0.35), on=front, at=(-TRAIL, 0, 0.35), mass=3.0,
-                   inertia=(0.1405, 0.28, 0.1405))  # fmt: skip
+    bike.add_wheel(
+        "front",
+        ax.Rolling(0.35),
+        on=front,
+        at=(-TRAIL, 0, 0.35),
+        mass=3.0,
+        inertia=(0.1405, 0.28, 0.1405),
+    )
     return bike
 
 
@@ -52,8 +62,9 @@ def linearised(model, speed):
     moving = {"base.vx": speed, "rear.rate": speed / 0.3}
     nu = np.array([moving.get(name, 0.0) for name in model.independent])
     assert np.abs(model.forward_dynamics(q, nu)).max() < 1e-11, "upright riding is steady"
-    rows = [[model.jacobian(f, x, q, nu) for x in ("q", "nu")]
-            for f in ("rates", "forward_dynamics")]  # fmt: skip
+    rows = [
+        [model.jacobian(f, x, q, nu) for x in ("q", "nu")] for f in ("rates", "forward_dynamics")
+    ]
     return np.block(rows)
 
 

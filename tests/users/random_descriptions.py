@@ -14,26 +14,50 @@ from axode.mechanism.expressions import FUNCTIONS, Expression, Operation, Time, 
 from axode.mechanism.measures import KINDS
 
 NAMES = [
-    "arm", "left.front", 'the "big" one', "bras été", "µ", "a'b", "x\\y", "#1", "a[0]", "= 3", "{",
-    "机器人", "'''", '"""', "t", "pi",
-]  # fmt: skip
+    "arm",
+    "left.front",
+    'the "big" one',
+    "bras été",
+    "µ",
+    "a'b",
+    "x\\y",
+    "#1",
+    "a[0]",
+    "= 3",
+    "{",
+    "机器人",
+    "'''",
+    '"""',
+    "t",
+    "pi",
+]
 PARAMETERS = [ax.Parameter("l", 0.4), ax.Parameter("mass_1", 3.0), ax.Parameter("kappa", -0.25)]
 SPECIAL = [0.0, -0.0, 1 / 3, 5e-324, 1e300, -1e-300, float(np.nextafter(1.0, 2.0)), 0.1 + 0.2]
 AXES = [
-    (1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, -0.0, 1.0), (0.6, 0.0, -0.8), (2 / 3, -2 / 3, 1 / 3),
-]  # fmt: skip
+    (1.0, 0.0, 0.0),
+    (0.0, -1.0, 0.0),
+    (0.0, -0.0, 1.0),
+    (0.6, 0.0, -0.8),
+    (2 / 3, -2 / 3, 1 / 3),
+]
 JOINTS = [
-    lambda d: ax.Revolute(d.axis()), lambda d: ax.Prismatic(d.axis()),
-    lambda d: ax.Screw(d.axis(), d.scalar()), lambda d: ax.Cylindrical(d.axis()),
-    lambda d: ax.Universal(), lambda d: ax.Universal((0.6, 0.0, -0.8), "y"),
-    lambda d: ax.Spherical(), lambda d: ax.Planar(d.axis()), lambda d: ax.Fixed(),
-]  # fmt: skip
+    lambda d: ax.Revolute(d.axis()),
+    lambda d: ax.Prismatic(d.axis()),
+    lambda d: ax.Screw(d.axis(), d.scalar()),
+    lambda d: ax.Cylindrical(d.axis()),
+    lambda d: ax.Universal(),
+    lambda d: ax.Universal((0.6, 0.0, -0.8), "y"),
+    lambda d: ax.Spherical(),
+    lambda d: ax.Planar(d.axis()),
+    lambda d: ax.Fixed(),
+]
 WHEELS = [
     lambda d: ax.Rolling(d.positive(), d.slip(), d.slip()),
     lambda d: ax.Ball(d.positive(), d.slip(), d.slip()),
     lambda d: ax.Mecanum(d.positive(), d.among([0.3, 1.2, PARAMETERS[0]])),
-    lambda d: ax.Omni(d.positive()), lambda d: ax.Skate(d.among([0.0, d.positive()])),
-]  # fmt: skip
+    lambda d: ax.Omni(d.positive()),
+    lambda d: ax.Skate(d.among([0.0, d.positive()])),
+]
 
 
 class Dice:
@@ -94,24 +118,28 @@ class Dice:
 
     def inertia(self):
         a, b = self.random.uniform(0.1, 10.0), self.random.uniform(0.1, 10.0)
-        return self.among([
-            (a, b, max(a, b)),
-            ax.Inertia.rod(self.positive(), b, self.axis()),
-            ax.Inertia.disk(self.positive(), b, self.axis()),
-            ax.Inertia(a, a * 1.5, a * 1.25, a * 0.1, -a * 0.1, 0.0),
-            ax.Inertia.point(),
-            ax.Inertia(a, -b, 5.0 * a, unphysical=True),
-            ax.Inertia.planar(self.positive(), self.axis()),
-        ])  # fmt: skip
+        return self.among(
+            [
+                (a, b, max(a, b)),
+                ax.Inertia.rod(self.positive(), b, self.axis()),
+                ax.Inertia.disk(self.positive(), b, self.axis()),
+                ax.Inertia(a, a * 1.5, a * 1.25, a * 0.1, -a * 0.1, 0.0),
+                ax.Inertia.point(),
+                ax.Inertia(a, -b, 5.0 * a, unphysical=True),
+                ax.Inertia.planar(self.positive(), self.axis()),
+            ]
+        )
 
     def shape(self):
-        return self.among([
-            None,
-            ax.Box((self.positive(), 1.0, 2.0), self.vector()),
-            ax.Cylinder(self.positive(), 1.0, self.axis(), self.vector()),
-            ax.Sphere(self.positive(), self.vector()),
-            Mesh("package://a/b c.stl", (1.0, -1.0, 1e-3), self.vector(), self.rotation()),
-        ])  # fmt: skip
+        return self.among(
+            [
+                None,
+                ax.Box((self.positive(), 1.0, 2.0), self.vector()),
+                ax.Cylinder(self.positive(), 1.0, self.axis(), self.vector()),
+                ax.Sphere(self.positive(), self.vector()),
+                Mesh("package://a/b c.stl", (1.0, -1.0, 1e-3), self.vector(), self.rotation()),
+            ]
+        )
 
     def motor(self):
         limit = self.among([None, self.positive(), math.inf])
@@ -135,41 +163,67 @@ class Growing:
 
     def place(self):
         dice = self.dice
-        return {"at": dice.vector(), "rotation": dice.rotation(), "child_at": dice.vector(),
-                "child_rotation": dice.rotation()}  # fmt: skip
+        return {
+            "at": dice.vector(),
+            "rotation": dice.rotation(),
+            "child_at": dice.vector(),
+            "child_rotation": dice.rotation(),
+        }
 
     def body(self):
         dice, parent, name = self.dice, self.carrier(), self.name()
         joint = dice.among([*JOINTS, lambda d: ax.Floating()])(dice)
-        self.mechanism.add_body(name, mass=dice.positive(), com=dice.vector(),
-                                inertia=dice.inertia(), shape=dice.shape())  # fmt: skip
+        self.mechanism.add_body(
+            name,
+            mass=dice.positive(),
+            com=dice.vector(),
+            inertia=dice.inertia(),
+            shape=dice.shape(),
+        )
         names = {
             "coordinates": [f"{name} q{k}" for k in range(len(joint.coordinate_names))],
             "speeds": [f"{name} v{k}" for k in range(joint.dof)],
         }
-        self.mechanism.add_joint(name, joint, parent=parent, child=name, **self.place(),
-                                 **dice.among([names, {}]))  # fmt: skip
+        self.mechanism.add_joint(
+            name, joint, parent=parent, child=name, **self.place(), **dice.among([names, {}])
+        )
 
     def wheel(self):
         dice, on = self.dice, self.carrier()
         wheel = dice.among(WHEELS)(dice)
         self.mechanism.add_wheel(
-            self.name(), wheel, on=on, at=dice.vector(), axis=dice.axis(), mass=dice.positive(),
+            self.name(),
+            wheel,
+            on=on,
+            at=dice.vector(),
+            axis=dice.axis(),
+            mass=dice.positive(),
             motor=dice.among([dice.motor(), True, None]) if wheel.has_axis else None,
             inertia=(1.0, 1.0, 1.0),
             ground=dice.among([None, on, ax.Plane(dice.axis(), dice.vector(), on)]),
-        )  # fmt: skip
+        )
 
     def caster(self):
         dice = self.dice
-        self.mechanism.add_caster(self.name(), ax.Rolling(0.1), on=self.carrier(), mass=1.0,
-                                  at=dice.vector(), trail=dice.scalar(),
-                                  drop=dice.scalar())  # fmt: skip
+        self.mechanism.add_caster(
+            self.name(),
+            ax.Rolling(0.1),
+            on=self.carrier(),
+            mass=1.0,
+            at=dice.vector(),
+            trail=dice.scalar(),
+            drop=dice.scalar(),
+        )
 
     def contact(self):
         dice = self.dice
-        self.mechanism.add_contact(self.name(), dice.among(WHEELS)(dice), at=dice.vector(),
-                                   body=self.mechanism.bodies[-1], axis=dice.axis())  # fmt: skip
+        self.mechanism.add_contact(
+            self.name(),
+            dice.among(WHEELS)(dice),
+            at=dice.vector(),
+            body=self.mechanism.bodies[-1],
+            axis=dice.axis(),
+        )
 
     def loop(self):
         first, last = self.mechanism.bodies[0], self.mechanism.bodies[-1]
@@ -182,25 +236,36 @@ class Growing:
         dice, name, mechanism = self.dice, self.name(), self.mechanism
         speeds = [speed for c in mechanism.connections for speed in c.speeds]
         coordinates = [name for c in mechanism.connections for name in c.coordinates]
-        ends = {"parent": "ground", "child": mechanism.bodies[-1], "at": dice.vector(),
-                "child_at": dice.vector()}  # fmt: skip
+        ends = {
+            "parent": "ground",
+            "child": mechanism.bodies[-1],
+            "at": dice.vector(),
+            "child_at": dice.vector(),
+        }
         kind = dice.among(["motor", "damper", "spring", "strut", "dashpot", "wrench"])
         if kind == "motor" and speeds:
-            mechanism.add_motor(name, dice.among(speeds), motor=dice.motor(),
-                                input=dice.among([None, f"{name} input"]))  # fmt: skip
+            mechanism.add_motor(
+                name,
+                dice.among(speeds),
+                motor=dice.motor(),
+                input=dice.among([None, f"{name} input"]),
+            )
         elif kind == "damper" and speeds:
             mechanism.add_damper(name, dice.among(speeds), coefficient=dice.positive())
         elif kind == "spring" and coordinates:
-            mechanism.add_spring(name, dice.among(coordinates), stiffness=dice.positive(),
-                                 rest=dice.scalar())  # fmt: skip
+            mechanism.add_spring(
+                name, dice.among(coordinates), stiffness=dice.positive(), rest=dice.scalar()
+            )
         elif kind == "strut":
-            mechanism.add_spring(name, stiffness=dice.positive(), rest=dice.scalar(),
-                                 damping=dice.positive(), **ends)  # fmt: skip
+            mechanism.add_spring(
+                name, stiffness=dice.positive(), rest=dice.scalar(), damping=dice.positive(), **ends
+            )
         elif kind == "dashpot":
             mechanism.add_damper(name, coefficient=dice.positive(), **ends)
         else:
-            mechanism.add_wrench(name, ends["child"], at=ends["at"],
-                                 frame=dice.among(["world", "body"]))  # fmt: skip
+            mechanism.add_wrench(
+                name, ends["child"], at=ends["at"], frame=dice.among(["world", "body"])
+            )
 
     def coupling(self):
         """Between coordinates, or between speeds, of joints that are no quaternions."""
@@ -213,14 +278,22 @@ class Growing:
             named, offset = speeds, 0.0
         if len(named) > 1:
             count = dice.random.randrange(2, min(4, len(named)) + 1)
-            terms = [(name, dice.among([dice.positive(), -dice.positive()]))
-                     for name in dice.random.sample(named, count)]  # fmt: skip
+            terms = [
+                (name, dice.among([dice.positive(), -dice.positive()]))
+                for name in dice.random.sample(named, count)
+            ]
             self.mechanism.add_coupling(self.name(), terms, offset=offset)
 
     def measure(self):
         dice, body = self.dice, self.mechanism.bodies[-1]
-        self.mechanism.measure(self.name(), dice.among(list(KINDS)), body=body, at=dice.vector(),
-                               other=self.carrier(), other_at=dice.vector())  # fmt: skip
+        self.mechanism.measure(
+            self.name(),
+            dice.among(list(KINDS)),
+            body=body,
+            at=dice.vector(),
+            other=self.carrier(),
+            other_at=dice.vector(),
+        )
 
     def motion(self):
         named = [
@@ -242,9 +315,19 @@ def random_description(seed):
     """A valid mechanism of a few parts of every kind."""
     growing = Growing(seed)
     growing.body()
-    steps = [growing.body, growing.body, growing.wheel, growing.caster, growing.contact,
-             growing.loop, growing.force, growing.force, growing.motion,
-             growing.measure, growing.coupling]  # fmt: skip
+    steps = [
+        growing.body,
+        growing.body,
+        growing.wheel,
+        growing.caster,
+        growing.contact,
+        growing.loop,
+        growing.force,
+        growing.force,
+        growing.motion,
+        growing.measure,
+        growing.coupling,
+    ]
     for _ in range(growing.dice.random.randrange(10)):
         growing.dice.among(steps)()
     return growing.mechanism

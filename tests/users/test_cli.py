@@ -92,11 +92,14 @@ def test_the_package_runs_as_a_module():
 
 def test_a_check_waits_for_nothing_that_it_does_not_need():
     rover = str(EXAMPLES / "rover.toml")
-    code = (f"import sys; from axode.cli import run; run(['check', {rover!r}]); "
-            "print(*{name.split('.')[0] for name in sys.modules})")  # fmt: skip
+    code = (
+        f"import sys; from axode.cli import run; run(['check', {rover!r}]); "
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
     environment = {**os.environ, "PYTHONPATH": str(Path(ax.__file__).parents[1])}
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                           env=environment).stdout  # fmt: skip
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    ).stdout
     loaded = set(shown.splitlines()[-1].split())
     assert "casadi" in loaded
     assert not loaded & {"scipy", "rich", "llvmlite", "matplotlib", "pandas", "sympy", "viser"}

@@ -132,16 +132,79 @@ def test_a_mistake_is_told(line, code, words, capsys):
 
 
 # names of flags and values that may follow; most lines of them are wrong in some way
-WORDS = st.sampled_from([
-    "check", "derive", "gallery", "simulate", "inverse", "export", "verify", "linearize", "--json",
-    "compare", "bench", "--latex", "--repeat", "--states", "--hold",
-    "--out", "--to", "--start", "--input", "--time", "--at", "--motion", "--path", "--method",
-    "--formulation", "--columns", "--until", "--parameter", "--functions", "--help", "--version",
-    "chaplygin_sleigh", "chaplygin_sleigh", "unicycel", "folder", "binary.toml", "wrong.toml",
-    "broken.axm", "words.csv", "x.csv", "x.c", "x.tex", "x.json", "no/x.csv", "0.01", "-1", "nan",
-    "1e400", "v=1", "v=", "=", "v=1,v=2", "omega=sin(", "theta=t", "a=0", "rk4", "lagrange", "I",
-    "energy", "circle:radius=1,speed=1", "", " ", "-", "--", "\u00e9", "\0", "[red]", "%s", "{}",
-])  # fmt: skip
+WORDS = st.sampled_from(
+    [
+        "check",
+        "derive",
+        "gallery",
+        "simulate",
+        "inverse",
+        "export",
+        "verify",
+        "linearize",
+        "--json",
+        "compare",
+        "bench",
+        "--latex",
+        "--repeat",
+        "--states",
+        "--hold",
+        "--out",
+        "--to",
+        "--start",
+        "--input",
+        "--time",
+        "--at",
+        "--motion",
+        "--path",
+        "--method",
+        "--formulation",
+        "--columns",
+        "--until",
+        "--parameter",
+        "--functions",
+        "--help",
+        "--version",
+        "chaplygin_sleigh",
+        "chaplygin_sleigh",
+        "unicycel",
+        "folder",
+        "binary.toml",
+        "wrong.toml",
+        "broken.axm",
+        "words.csv",
+        "x.csv",
+        "x.c",
+        "x.tex",
+        "x.json",
+        "no/x.csv",
+        "0.01",
+        "-1",
+        "nan",
+        "1e400",
+        "v=1",
+        "v=",
+        "=",
+        "v=1,v=2",
+        "omega=sin(",
+        "theta=t",
+        "a=0",
+        "rk4",
+        "lagrange",
+        "I",
+        "energy",
+        "circle:radius=1,speed=1",
+        "",
+        " ",
+        "-",
+        "--",
+        "\u00e9",
+        "\0",
+        "[red]",
+        "%s",
+        "{}",
+    ]
+)
 
 
 @given(st.lists(WORDS, max_size=6))
@@ -228,8 +291,12 @@ def piped(command: str) -> subprocess.CompletedProcess[str]:
     program = f"{sys.executable} -c 'from axode.cli import main; main()'"
     source = os.path.dirname(os.path.dirname(ax.__file__))
     environment = {**os.environ, "PYTHONPATH": source}
-    return subprocess.run(["bash", "-c", command.replace("axode", program)], text=True,
-                          capture_output=True, env=environment)  # fmt: skip
+    return subprocess.run(
+        ["bash", "-c", command.replace("axode", program)],
+        text=True,
+        capture_output=True,
+        env=environment,
+    )
 
 
 def test_a_reader_that_leaves_is_no_fault():

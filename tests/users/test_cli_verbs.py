@@ -41,9 +41,12 @@ def test_options_go_to_the_gallery(capsys):
     for name, words, options in (
         ("six_wheel_platform", ["separate=true"], {"separate": True}),
         ("cooperating_arms", ["joints=2,load=False"], {"joints": 2, "load": False}),
-        ("mecanum_platform", [f"wheels={wheels},a=0.06", "mw=1/2"],
-         {"wheels": ast.literal_eval(wheels), "a": 0.06, "mw": 0.5}),
-    ):  # fmt: skip
+        (
+            "mecanum_platform",
+            [f"wheels={wheels},a=0.06", "mw=1/2"],
+            {"wheels": ast.literal_eval(wheels), "a": 0.06, "mw": 0.5},
+        ),
+    ):
         flags = [flag for word in words for flag in ("--option", word)]
         found = told(capsys, "derive", name, *flags)
         expected = ax.gallery.build(name, **options).derive()
@@ -87,8 +90,9 @@ def double_pendulum() -> ax.Mechanism:
     m, l = ([ax.Parameter(f"{n}{k}", k / 2) for k in (1, 2)] for n in "ml")
     for k, name in enumerate(("theta1", "theta2")):
         bob = made.add_body(f"bob{k}", mass=m[k], com=(0, 0, -l[k]), inertia=(0.1, 0.1, 0.1))
-        made.add_joint(name, ax.Revolute("y"), parent=parent or made.ground, child=bob,
-                       at=(0, 0, -l[0] * k))  # fmt: skip
+        made.add_joint(
+            name, ax.Revolute("y"), parent=parent or made.ground, child=bob, at=(0, 0, -l[0] * k)
+        )
         made.add_damper(name, name, coefficient=0.3)
         parent = bob
     made.add_motor("push", "theta1")
@@ -107,21 +111,34 @@ def evaluated(text: str, values: dict[str, float]) -> float:
     return float(eval(text, {"sin": math.sin, "cos": math.cos}))
 
 
-@pytest.mark.parametrize("mechanism", [double_pendulum(), ax.gallery.build("unicycle"),
-                                       ax.gallery.build("chaplygin_sleigh")],
-                         ids=lambda one: one.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "mechanism",
+    [double_pendulum(), ax.gallery.build("unicycle"), ax.gallery.build("chaplygin_sleigh")],
+    ids=lambda one: one.name,
+)
 def test_printed_equations_have_the_models_values(mechanism):
     from axode.cli.readable import readable
 
     equations = mechanism.derive()
     model = equations.compile("interpreter")
     rng = np.random.default_rng(2)
-    q, nu, u = (rng.normal(size=len(names)) for names in
-                (model.coordinates, model.independent, model.inputs))  # fmt: skip
-    values = dict(zip((*model.coordinates, *model.independent, *model.inputs),
-                      (*q, *nu, *u), strict=True)) | model.parameters  # fmt: skip
-    expected = {"I": model.mass_matrix(q), "C nu": model.bias(q, nu), "tau": model.tau(q, u),
-                "gamma": model.gamma(q), "delta": model.delta(q, nu)}  # fmt: skip
+    q, nu, u = (
+        rng.normal(size=len(names))
+        for names in (model.coordinates, model.independent, model.inputs)
+    )
+    values = (
+        dict(
+            zip((*model.coordinates, *model.independent, *model.inputs), (*q, *nu, *u), strict=True)
+        )
+        | model.parameters
+    )
+    expected = {
+        "I": model.mass_matrix(q),
+        "C nu": model.bias(q, nu),
+        "tau": model.tau(q, u),
+        "gamma": model.gamma(q),
+        "delta": model.delta(q, nu),
+    }
     lines = readable(equations)
     assert len(lines) >= 5
     found = {word: np.zeros_like(array) for word, array in expected.items()}
@@ -152,13 +169,33 @@ def test_derive_writes_a_document(tmp_path, capsys):
 
 def test_simulate_ends_where_python_ends(tmp_path, capsys):
     file = tmp_path / "run.csv"
-    found = told(capsys, "simulate", "unicycle", "--time", "1.5", "--start", "theta=pi/6,w=0.2",
-                 "--input", "tau_drive=0.1*sin(2*t)", "--input", "tau_steer=0.01", "--parameter",
-                 "m=3", "--every", "0.1", "--out", str(file))  # fmt: skip
+    found = told(
+        capsys,
+        "simulate",
+        "unicycle",
+        "--time",
+        "1.5",
+        "--start",
+        "theta=pi/6,w=0.2",
+        "--input",
+        "tau_drive=0.1*sin(2*t)",
+        "--input",
+        "tau_steer=0.01",
+        "--parameter",
+        "m=3",
+        "--every",
+        "0.1",
+        "--out",
+        str(file),
+    )
     expected = ax.simulate(
-        model_of("unicycle"), 1.5, start={"theta": np.pi / 6, "w": 0.2}, parameters={"m": 3.0},
-        input={"tau_drive": "0.1*sin(2*t)", "tau_steer": 0.01}, save_every=0.1,
-    )  # fmt: skip
+        model_of("unicycle"),
+        1.5,
+        start={"theta": np.pi / 6, "w": 0.2},
+        parameters={"m": 3.0},
+        input={"tau_drive": "0.1*sin(2*t)", "tau_steer": 0.01},
+        save_every=0.1,
+    )
     assert found["status"] == "finished"
     assert found["final"] == known(expected.final)
     assert found["energy_error"] == expected.energy_error
@@ -170,10 +207,23 @@ def test_simulate_ends_where_python_ends(tmp_path, capsys):
 
 
 def test_a_formula_of_the_state_is_feedback(capsys):
-    found = told(capsys, "simulate", "unicycle", "--time", "1", "--start", "phi_dot=2", "--input",
-                 "tau_drive=-0.5*phi_dot")  # fmt: skip
-    expected = ax.simulate(model_of("unicycle"), 1.0, start={"phi_dot": 2.0},
-                           input=lambda s: {"tau_drive": -0.5 * s["phi_dot"]})  # fmt: skip
+    found = told(
+        capsys,
+        "simulate",
+        "unicycle",
+        "--time",
+        "1",
+        "--start",
+        "phi_dot=2",
+        "--input",
+        "tau_drive=-0.5*phi_dot",
+    )
+    expected = ax.simulate(
+        model_of("unicycle"),
+        1.0,
+        start={"phi_dot": 2.0},
+        input=lambda s: {"tau_drive": -0.5 * s["phi_dot"]},
+    )
     assert found["final"] == known(expected.final)
     assert abs(found["final"]["phi_dot"]) < 1.9
 
@@ -187,8 +237,17 @@ def test_a_stiff_run_shows_who_took_over(capsys):
 
 
 def test_a_run_stops_where_it_is_told_to(capsys):
-    found = told(capsys, "simulate", "unicycle", "--start", "phi_dot=2", "--until", "phi=1",
-                 "--columns", "phi,speeds")  # fmt: skip
+    found = told(
+        capsys,
+        "simulate",
+        "unicycle",
+        "--start",
+        "phi_dot=2",
+        "--until",
+        "phi=1",
+        "--columns",
+        "phi,speeds",
+    )
     assert found["final"]["phi"] == pytest.approx(1.0, abs=1e-9)
     assert found["events"][0]["time"] == pytest.approx(0.5, rel=1e-9)
     assert set(found["final"]) == {"phi", "v", "v_lat", "w", "phi_dot"}
@@ -221,16 +280,25 @@ def test_a_saved_model_simulates_as_its_mechanism(tmp_path, capsys):
     assert run(["export", "unicycle", "--to", str(file), "--parameters", "free"]) == 0
     capsys.readouterr()
     flags = ("--time", "0.5", "--start", "w=1", "--input", "tau_drive=0.1*t")
-    assert (told(capsys, "simulate", str(file), *flags)["final"]
-            == told(capsys, "simulate", "unicycle", *flags)["final"])  # fmt: skip
+    assert (
+        told(capsys, "simulate", str(file), *flags)["final"]
+        == told(capsys, "simulate", "unicycle", *flags)["final"]
+    )
 
 
 # inverse -----------------------------------------------------------------------------------------
 
 
 def test_inverse_at_a_state(capsys):
-    found = told(capsys, "inverse", "five_axis_arm", "--at", "theta2=0.5,theta1_dot=1",
-                 "--acceleration", "theta3_dot=2")  # fmt: skip
+    found = told(
+        capsys,
+        "inverse",
+        "five_axis_arm",
+        "--at",
+        "theta2=0.5,theta1_dot=1",
+        "--acceleration",
+        "theta3_dot=2",
+    )
     model = model_of("five_axis_arm")
     expected = model.inverse_dynamics({"theta2": 0.5}, {"theta1_dot": 1.0}, {"theta3_dot": 2.0})
     assert list(found["inputs"].values()) == pytest.approx(expected.tolist(), rel=1e-12)
@@ -268,13 +336,23 @@ def test_inverse_undoes_simulate_through_a_file(tmp_path, capsys):
 
 def test_inverse_along_formulas_and_paths(capsys):
     model = model_of("unicycle")
-    found = told(capsys, "inverse", "unicycle", "--path", "circle:radius=2,speed=0.5", "--every",
-                 "1")  # fmt: skip
+    found = told(
+        capsys, "inverse", "unicycle", "--path", "circle:radius=2,speed=0.5", "--every", "1"
+    )
     expected = ax.paths.follow(model, ax.paths.circle(2.0, speed=0.5), save_every=1.0)
     for name in ("phi", "w", "tau_drive"):
         assert found["final"][name] == pytest.approx(expected[name][-1], rel=1e-9, abs=1e-12)
-    found = told(capsys, "inverse", "unicycle", "--motion", "phi_dot=t**2,w=sin(t)", "--time", "2",
-                 "--every", "0.5")  # fmt: skip
+    found = told(
+        capsys,
+        "inverse",
+        "unicycle",
+        "--motion",
+        "phi_dot=t**2,w=sin(t)",
+        "--time",
+        "2",
+        "--every",
+        "0.5",
+    )
     expected = ax.inverse(model, {"phi_dot": "t**2", "w": "sin(t)"}, times=2.0, save_every=0.5)
     for name in ("tau_drive", "tau_steer"):
         assert found["final"][name] == pytest.approx(expected[name][-1], rel=1e-9)
@@ -335,8 +413,17 @@ def test_verify_a_file_of_cases(tmp_path, capsys):
 
 
 def test_bench_times_what_it_is_asked_for(capsys):
-    found = told(capsys, "bench", "chaplygin_sleigh", "--functions", "energy,mass_matrix",
-                 "--repeat", "3", "--batch", "16")  # fmt: skip
+    found = told(
+        capsys,
+        "bench",
+        "chaplygin_sleigh",
+        "--functions",
+        "energy,mass_matrix",
+        "--repeat",
+        "3",
+        "--batch",
+        "16",
+    )
     assert [row["function"] for row in found["functions"]] == ["energy", "mass_matrix"]
     for row in found["functions"]:
         for kind in ("call", "scalar", "vector", "threads"):
@@ -372,8 +459,13 @@ def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
 
 
 def test_a_terminal_shows_the_same_words_in_tables(monkeypatch, capsys):
-    lines = (["check", "chaplygin_sleigh"], ["gallery"], ["derive", "chaplygin_sleigh"],
-             ["compare", "chaplygin_sleigh"], ["inverse", "unicycle"])  # fmt: skip
+    lines = (
+        ["check", "chaplygin_sleigh"],
+        ["gallery"],
+        ["derive", "chaplygin_sleigh"],
+        ["compare", "chaplygin_sleigh"],
+        ["inverse", "unicycle"],
+    )
     for line in lines:
         assert run(line) == 0
         plain = capsys.readouterr().out

@@ -21,10 +21,7 @@ def arm():
 
 CASES = {
     # names
-    "a number for a name": (
-        lambda m: m.add_body(3, **SOLID),
-        "the name of a body is text, got 3",
-    ),
+    "a number for a name": (lambda m: m.add_body(3, **SOLID), "the name of a body is text, got 3"),
     "None for a body": (
         lambda m: m.add_joint("j", ax.Revolute(), parent=None, child="base"),
         "joint 'j', parent: expected a body or its name, got None; the world is 'ground'",
@@ -150,10 +147,7 @@ CASES = {
         lambda m: ax.Rolling("10 cm"),
         "Rolling, radius: expected a number or a Parameter, got '10 cm'",
     ),
-    "a box with two sides": (
-        lambda m: ax.Box((1, 2)),
-        "Box, size: expected three numbers, got 2",
-    ),
+    "a box with two sides": (lambda m: ax.Box((1, 2)), "Box, size: expected three numbers, got 2"),
     "gravity upside down": (
         lambda m: ax.Mechanism("m", gravity=9.81),
         "mechanism 'm', gravity: expected three numbers, got 9.81",

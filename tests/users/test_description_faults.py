@@ -241,10 +241,7 @@ FORCES = {
         "[motor.m] joint: unknown joint or speed 'elbw'. Speeds: plane.surge, plane.sway, "
         "plane.yaw_rate, elbow.rate.   Did you mean 'elbow'?",
     ),
-    "limit": (
-        added("add_motor", "m", "elbow", limit=0),
-        "[motor.m] limit: must be > 0, got 0",
-    ),
+    "limit": (added("add_motor", "m", "elbow", limit=0), "[motor.m] limit: must be > 0, got 0"),
     "gear": (
         added("add_motor", "m", "elbow", gear=0),
         "[motor.m] gear: must be a number other than 0, got 0",
@@ -347,19 +344,19 @@ MOTIONS = {
         lambda m: setattr(m, "name", "a\nb"),
         "[mechanism] name: must be printable text, got 'a\\nb'",
     ),
-    "nameless": (
-        added("add_wrench", "", "rod"),
-        "[wrench] a name must be printable text, got ''",
-    ),
+    "nameless": (added("add_wrench", "", "rod"), "[wrench] a name must be printable text, got ''"),
 }
 ALL = {
     f"{family}: {case}": pair
     for family, cases in (
-        ("body", BODIES), ("joint", JOINTS), ("wheel", WHEELS), ("force", FORCES),
+        ("body", BODIES),
+        ("joint", JOINTS),
+        ("wheel", WHEELS),
+        ("force", FORCES),
         ("motion", MOTIONS),
     )
     for case, pair in cases.items()
-}  # fmt: skip
+}
 
 
 def told(mechanism):
@@ -383,8 +380,10 @@ def test_a_fault_is_told(case):
     assert message in faults
     extra = {  # what is wrong with these makes something else wrong as well
         "joint: used twice",
-        "motion: line break", "motion: parameter inf", "wheel: no radius",
-    }  # fmt: skip
+        "motion: line break",
+        "motion: parameter inf",
+        "wheel: no radius",
+    }
     if case not in extra:
         assert faults == [message]
         assert first == f"mechanism '{mechanism.name}' has 1 problem."

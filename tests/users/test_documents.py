@@ -28,8 +28,9 @@ def runnable(page: Path) -> str:
     return "\n".join(BLOCK.findall(page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)],
-                         ids=lambda p: str(p.relative_to(ROOT)))  # fmt: skip
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if runnable(p)], ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
     """All of a page runs, and text that stands right under a block is what is printed."""
     for example in (ROOT / "examples").iterdir():  # pages name files as a reader's own
@@ -66,8 +67,11 @@ def commands(page: Path) -> list[list[str]]:
 
 
 # The page of the command line has a test of its own, which runs its lines one after the other.
-@pytest.mark.parametrize("page", [p for p in PAGES if commands(p) and p.stem != "command-line"],
-                         ids=lambda p: str(p.relative_to(ROOT)))  # fmt: skip
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if commands(p) and p.stem != "command-line"],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
 def test_shell_lines_run(page, tmp_path, monkeypatch, capsys):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for example in (ROOT / "examples").glob("*.toml"):

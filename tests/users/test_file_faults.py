@@ -129,8 +129,8 @@ CASES = {
         "Did you mean 'wheel'?",
     ),
     "name with a dot": (
-        '[body.front.arm]\nmass = 1\n',
-        'line  18  [body.front] arm: unknown key \'arm\'. Names with dots stand in quotes: '
+        "[body.front.arm]\nmass = 1\n",
+        "line  18  [body.front] arm: unknown key 'arm'. Names with dots stand in quotes: "
         '[body."front.arm"]. Keys: mass, com, inertia, shape.',
     ),
     "list of tables": (
@@ -173,7 +173,8 @@ CASES = {
         "z (4) or a 3 x 3 matrix, got 2 numbers",
     ),
     "motor": (
-        SOUND.split("[wheel.left]")[1].replace("motor = true", "motor = 4.0")
+        SOUND.split("[wheel.left]")[1]
+        .replace("motor = true", "motor = 4.0")
         .replace("\ntype", "[wheel.right]\ntype", 1),
         "line  24  [wheel.right] motor: expected true or a table such as { limit = 4.0 }, got 4.0",
     ),
@@ -186,7 +187,7 @@ CASES = {
         "line  22  [contact.c] lateral: must be 'rigid' or 'free', got 'loose'",
     ),
     "inertia": (
-        '[body.b]\nmass = 1\ninertia = 3\n',
+        "[body.b]\nmass = 1\ninertia = 3\n",
         "line  20  [body.b] inertia: expected three principal moments, three rows of three, a "
         'table with xx, yy, zz, or "point", got 3',
     ),
@@ -299,10 +300,18 @@ CASES = {
         f'[wrench.w]\nbody = "left"\nat = [0, 0, 1{"0" * 400}]\n',
         "line  20  [wrench.w] at: expected a number or a Parameter, got 1",
     ),
-}  # fmt: skip
+}
 # These also lack a joint that holds the body, or have a second fault of the same cause.
-ALSO = {"name with a dot", "too many names", "body twice", "number too large", "inertia", "shape",
-        "no inertia", "key below its table"}  # fmt: skip
+ALSO = {
+    "name with a dot",
+    "too many names",
+    "body twice",
+    "number too large",
+    "inertia",
+    "shape",
+    "no inertia",
+    "key below its table",
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -346,13 +355,13 @@ def refused(path, verb=ax.load):
             'as in "l / 2".\n  name = rover',
         ),
         (
-            'x = 1\n[body.a]\nmass = 1\n[body.a]\nmass = 2\n',
+            "x = 1\n[body.a]\nmass = 1\n[body.a]\nmass = 2\n",
             "rover.toml, line 4: not valid TOML. [body.a] stands there twice, and names are unique."
             "\n  [body.a]",
         ),
         (
             'name = "a"\nname = "b"\n',
-            "rover.toml, line 2: not valid TOML. this key was given before.\n  name = \"b\"",
+            'rover.toml, line 2: not valid TOML. this key was given before.\n  name = "b"',
         ),
         (
             "[body.a\nmass = 1\n",
@@ -370,7 +379,7 @@ def refused(path, verb=ax.load):
         ),
         ("x = " + "[" * 5000 + "]" * 5000, "rover.toml: arrays or tables are nested too deeply."),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_toml_is_told(file, text, message):
     assert refused(file(text)) == message
 

@@ -21,13 +21,19 @@ def test_what_is_shown_for_a_gpu_runs(tmp_path, monkeypatch):
     names: dict[str, object] = {"__name__": "__page__"}
     exec("\n".join(PYTHON.findall(PAGE)), names)
     model = names["model"]
-    q, nu, u = (np.ones((5, n)).view(DeviceArray) for n in (
-        len(model.coordinates), len(model.independent), len(model.inputs)))  # fmt: skip
+    q, nu, u = (
+        np.ones((5, n)).view(DeviceArray)
+        for n in (len(model.coordinates), len(model.independent), len(model.inputs))
+    )
     stream = SimpleNamespace(cuda_stream=0)
     names |= {
-        "q": q, "nu": nu, "u": u, "out": np.zeros_like(nu), "speeds": np.linspace(0.1, 0.5, 5),
+        "q": q,
+        "nu": nu,
+        "u": u,
+        "out": np.zeros_like(nu),
+        "speeds": np.linspace(0.1, 0.5, 5),
         "torch": SimpleNamespace(cuda=SimpleNamespace(current_stream=lambda: stream)),
-    }  # fmt: skip
+    }
     blocks = ON_A_GPU.findall(PAGE)
     assert len(blocks) >= 4
     for block in blocks:

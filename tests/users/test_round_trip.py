@@ -140,12 +140,29 @@ turn = "2 * pi * t"
     cart = ax.Mechanism("cart", (0, 0, -1.62))
     chassis = cart.add_body("chassis", mass=10, shape=ax.Box((0.5, w, 0.1)))
     cart.add_joint("base", ax.Floating(), parent="ground", child=chassis)
-    cart.add_wheel("left", ax.Rolling(r, lateral="free"), on=chassis, at=(0, w / 2, 0), mass=0.5,
-                   motor=ax.Motor(limit=4, gear=10), coordinate="turn")  # fmt: skip
-    cart.add_wheel("ball", ax.Ball(0.05), on=chassis, mass=1,
-                   ground=ax.Plane((0, 0.6, 0.8), (0, 0, -1)))  # fmt: skip
-    cart.add_caster("rear", ax.Rolling(0.05), on=chassis, at=(-0.3, 0, 0), trail=r / 2, drop=0.1,
-                    mass=0.2, bracket_mass=0.1, bracket_inertia=(1e-3, 1e-3, 1e-3))  # fmt: skip
+    cart.add_wheel(
+        "left",
+        ax.Rolling(r, lateral="free"),
+        on=chassis,
+        at=(0, w / 2, 0),
+        mass=0.5,
+        motor=ax.Motor(limit=4, gear=10),
+        coordinate="turn",
+    )
+    cart.add_wheel(
+        "ball", ax.Ball(0.05), on=chassis, mass=1, ground=ax.Plane((0, 0.6, 0.8), (0, 0, -1))
+    )
+    cart.add_caster(
+        "rear",
+        ax.Rolling(0.05),
+        on=chassis,
+        at=(-0.3, 0, 0),
+        trail=r / 2,
+        drop=0.1,
+        mass=0.2,
+        bracket_mass=0.1,
+        bracket_inertia=(1e-3, 1e-3, 1e-3),
+    )
     cart.home({"base.z": 0.1, "base.x": 2})
     cart.prescribe("turn", lambda t: 2 * math.pi * t)
     loaded = ax.load(path)
@@ -211,8 +228,10 @@ def test_a_dashpot_comes_back_as_the_same_strut(tmp_path):
 
 def test_a_file_without_a_name_is_called_after_itself(tmp_path):
     path = tmp_path / "walker.toml"
-    path.write_text('[body.a]\nmass = 1\ninertia = "point"\n'
-                    '[joint.j]\ntype = "fixed"\nparent = "ground"\nchild = "a"\n')  # fmt: skip
+    path.write_text(
+        '[body.a]\nmass = 1\ninertia = "point"\n'
+        '[joint.j]\ntype = "fixed"\nparent = "ground"\nchild = "a"\n'
+    )
     assert ax.load(path).name == "walker"
     assert ax.load(str(path)).gravity == (0.0, 0.0, -9.81)
 
@@ -232,8 +251,9 @@ def test_files_of_other_systems_are_read(tmp_path, newline, mark):
 def test_numpy_numbers_are_written_as_numbers(tmp_path):
     arm = ax.Mechanism("arm", gravity=np.array([0, 0, -9.81]))
     arm.add_body("a", mass=np.float32(1.5), com=np.arange(3), inertia=np.diag([1, 1, 1]))
-    arm.add_joint("j", ax.Revolute(np.array([0, 0, 1])), parent="ground", child="a",
-                  rotation=np.eye(3))  # fmt: skip
+    arm.add_joint(
+        "j", ax.Revolute(np.array([0, 0, 1])), parent="ground", child="a", rotation=np.eye(3)
+    )
     arm.home(j=np.float64(0.1))
     arm.save(tmp_path / "arm.toml")
     assert every_bit(ax.load(tmp_path / "arm.toml")) == every_bit(arm)

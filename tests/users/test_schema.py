@@ -95,14 +95,14 @@ def test_written_files_fit_the_schema(seed, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('mass = 8.0', 'mas = 8.0'), "file.body.pole: unknown mas"),
-        (('mass = 8.0', 'mass = true'), "file.body.pole.mass: True is no"),
+        (("mass = 8.0", "mas = 8.0"), "file.body.pole: unknown mas"),
+        (("mass = 8.0", "mass = true"), "file.body.pole.mass: True is no"),
         (('com = [0, 0, "l"]', "com = [0, 0]"), "file.body.pole.com: 2 items"),
         (('"rolling"', '"roling"'), "file.wheel.left.type: 'roling' is none of"),
         (("[joint.base]", "[jont.base]"), "file: unknown jont"),
         (("limit = 4.0", "limt = 4.0"), "unknown limt|is no"),
     ],
-)  # fmt: skip
+)
 def test_the_schema_refuses_what_the_reader_refuses(change, message, tmp_path):
     text = (ROOT / "examples" / "balancer.toml").read_text()
     assert change[0] in text

@@ -20,9 +20,15 @@ BAR = next(case for case in CASES if case.id == "A1-1")
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    made = {"id": "A", "system": BAR.system, "parameters": BAR.parameters, "state": BAR.state,
-            "input": BAR.input, "expected": {"I": BAR.expected["I"]},
-            "tolerance": {"rel": 1e-8, "abs": 1e-10}}  # fmt: skip
+    made = {
+        "id": "A",
+        "system": BAR.system,
+        "parameters": BAR.parameters,
+        "state": BAR.state,
+        "input": BAR.input,
+        "expected": {"I": BAR.expected["I"]},
+        "tolerance": {"rel": 1e-8, "abs": 1e-10},
+    }
     return {**made, **changes}
 
 

@@ -14,16 +14,38 @@ from axode.codegen.tape import Tape
 Numbers = Sequence[Any]
 
 MEANING: dict[Kind, Callable[..., Any]] = {
-    Kind.ADD: jnp.add, Kind.SUB: jnp.subtract, Kind.MUL: jnp.multiply, Kind.DIV: jnp.divide,
-    Kind.NEG: jnp.negative, Kind.SQRT: jnp.sqrt, Kind.SIN: jnp.sin, Kind.COS: jnp.cos,
-    Kind.TAN: jnp.tan, Kind.ASIN: jnp.arcsin, Kind.ACOS: jnp.arccos, Kind.ATAN: jnp.arctan,
-    Kind.ATAN2: jnp.arctan2, Kind.EXP: jnp.exp, Kind.LOG: jnp.log, Kind.POW: jnp.power,
-    Kind.TANH: jnp.tanh, Kind.HYPOT: jnp.hypot, Kind.FLOOR: jnp.floor, Kind.FABS: jnp.abs,
-    Kind.SIGN: jnp.sign, Kind.FMIN: jnp.minimum, Kind.FMAX: jnp.maximum,
-    Kind.LT: jnp.less, Kind.LE: jnp.less_equal, Kind.EQ: jnp.equal, Kind.NE: jnp.not_equal,
-    Kind.AND: jnp.logical_and, Kind.OR: jnp.logical_or, Kind.NOT: jnp.logical_not,
+    Kind.ADD: jnp.add,
+    Kind.SUB: jnp.subtract,
+    Kind.MUL: jnp.multiply,
+    Kind.DIV: jnp.divide,
+    Kind.NEG: jnp.negative,
+    Kind.SQRT: jnp.sqrt,
+    Kind.SIN: jnp.sin,
+    Kind.COS: jnp.cos,
+    Kind.TAN: jnp.tan,
+    Kind.ASIN: jnp.arcsin,
+    Kind.ACOS: jnp.arccos,
+    Kind.ATAN: jnp.arctan,
+    Kind.ATAN2: jnp.arctan2,
+    Kind.EXP: jnp.exp,
+    Kind.LOG: jnp.log,
+    Kind.POW: jnp.power,
+    Kind.TANH: jnp.tanh,
+    Kind.HYPOT: jnp.hypot,
+    Kind.FLOOR: jnp.floor,
+    Kind.FABS: jnp.abs,
+    Kind.SIGN: jnp.sign,
+    Kind.FMIN: jnp.minimum,
+    Kind.FMAX: jnp.maximum,
+    Kind.LT: jnp.less,
+    Kind.LE: jnp.less_equal,
+    Kind.EQ: jnp.equal,
+    Kind.NE: jnp.not_equal,
+    Kind.AND: jnp.logical_and,
+    Kind.OR: jnp.logical_or,
+    Kind.NOT: jnp.logical_not,
     Kind.SELECT: lambda condition, x, y: jnp.where(condition != 0, x, y),
-}  # fmt: skip
+}
 
 
 def on_numbers(tape: Tape) -> Callable[..., tuple[Any, ...]]:

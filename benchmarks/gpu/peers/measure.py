@@ -25,9 +25,12 @@ from benchmarks.gpu.peers.reporting import MARK
 HERE = Path(__file__).parent
 
 STAGES = {
-    "jax-pendulum": ("run_jax.py", "pendulum"), "jax-arm": ("run_jax.py", "arm"),
-    "jax-platform": ("run_jax.py", "platform"), "mjx": ("run_mjx.py",), "warp": ("run_warp.py",),
-}  # fmt: skip
+    "jax-pendulum": ("run_jax.py", "pendulum"),
+    "jax-arm": ("run_jax.py", "arm"),
+    "jax-platform": ("run_jax.py", "platform"),
+    "mjx": ("run_mjx.py",),
+    "warp": ("run_warp.py",),
+}
 LAST_WORDS = 1500  # characters of what a peer said before it failed
 
 
@@ -36,10 +39,15 @@ def measure(stage: str, data: Path, site: Path | None, limit: float) -> dict[str
     script, *more = STAGES[stage]
     command = [sys.executable, str(HERE / script), str(data), *more]
     # They put it behind what is installed here: only what is missing comes from there.
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PEERS_SITE": str(site or ""),
-                   "PEERS_LIMIT": str(limit)}  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          env=environment) as process:  # fmt: skip
+    environment = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "PEERS_SITE": str(site or ""),
+        "PEERS_LIMIT": str(limit),
+    }
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
         try:
             said, _ = process.communicate(timeout=limit)
             ended = f"exit {process.returncode}"
@@ -64,8 +72,7 @@ def show(stage: str, found: dict[str, Any]) -> None:
             print(row["about"])
             continue
         head = f"{row['peer']:12} {row['what']:16} {row['precision']:8} {row['batch']:8d}"
-        rest = [f"{k} {v:.3g}" for k, v in row.items()
-                if isinstance(v, float) and k != "rate"]  # fmt: skip
+        rest = [f"{k} {v:.3g}" for k, v in row.items() if isinstance(v, float) and k != "rate"]
         speed = f"{row['rate']:12.4g} /s" if "rate" in row else f"failed: {row['failed']}"
         print(f"{head} {speed}  {', '.join(rest)}")
     print(found.get("last words", ""), flush=True)

@@ -29,8 +29,10 @@ def starts(q: Array, nu: Array, radius: float, track: float) -> tuple[Array, Arr
     qpos[:, 3], qpos[:, 5] = np.cos(pitch / 2), np.sin(pitch / 2)
     qvel[:, 0] = surge
     qvel[:, 3], qvel[:, 4], qvel[:, 5] = (
-        -yaw_rate * np.sin(pitch), pitch_rate, yaw_rate * np.cos(pitch),
-    )  # fmt: skip
+        -yaw_rate * np.sin(pitch),
+        pitch_rate,
+        yaw_rate * np.cos(pitch),
+    )
     for column, y in ((6, track / 2), (7, -track / 2)):
         qvel[:, column] = (surge - yaw_rate * y) / radius - pitch_rate
     return qpos, qvel
@@ -39,11 +41,13 @@ def starts(q: Array, nu: Array, radius: float, track: float) -> tuple[Array, Arr
 def slip(qpos: Array, qvel: Array, radius: float, track: float) -> Array:
     """Larger speed of the two wheels' lowest points along the ground [m/s]."""
     w, x, y, z = qpos[:, 3:7].T
-    R = np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]).transpose(2, 0, 1)  # fmt: skip
+    R = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    ).transpose(2, 0, 1)
     speeds = []
     for column, side in ((6, track / 2), (7, -track / 2)):
         centre = np.cross(qvel[:, 3:6], [0.0, side, 0.0])
@@ -73,9 +77,10 @@ def rolling(
     found = {
         "place apart, first run": float(relative[0]),
         "place apart, median": float(np.median(relative)),
-        "crept, first run [m]": float(crept[0]), "crept, median [m]": float(np.median(crept)),
+        "crept, first run [m]": float(crept[0]),
+        "crept, median [m]": float(np.median(crept)),
         "largest slip, first run [m/s]": worst,
-    }  # fmt: skip
+    }
     assert np.isfinite(qpos).all(), f"not finite: {found}"
     assert relative[0] < FAR and np.median(relative) < FAR, f"it went elsewhere: {found}"
     return found

@@ -51,8 +51,14 @@ def prepare_map(folder: Path, name: str, equations: ax.Equations) -> None:
     q = samples[rng.integers(len(samples), size=SAMPLES)]
     nu = rng.normal(size=(SAMPLES, len(model.independent)))
     u = rng.normal(size=(SAMPLES, len(model.inputs)))
-    np.savez(folder / f"{name}.npz", q=q, nu=nu, u=u, expected=model.forward_dynamics(q, nu, u),
-             operations=model.tape("forward_dynamics").n_operations)  # fmt: skip
+    np.savez(
+        folder / f"{name}.npz",
+        q=q,
+        nu=nu,
+        u=u,
+        expected=model.forward_dynamics(q, nu, u),
+        operations=model.tape("forward_dynamics").n_operations,
+    )
 
 
 def prepare_pendulum(folder: Path) -> None:
@@ -63,14 +69,34 @@ def prepare_pendulum(folder: Path) -> None:
     q, nu = (np.tile(x, (SAMPLES, 1)) for x in (state.q, state.nu))
     q[1:, model.coordinates.index("pitch")] = rng.uniform(-0.5, 0.5, SAMPLES - 1)
     nu[1:] += rng.uniform(-0.5, 0.5, nu[1:].shape)
-    run = ax.simulate(model, STEP * STEPS, start=(q, nu), method="rk4", step=STEP,
-                      save_every=STEP * STEPS, progress=False)  # fmt: skip
-    end = {key: np.stack([run[name][..., -1] for name in names], axis=-1)
-           for key, names in (("q", model.coordinates), ("nu", model.independent))}  # fmt: skip
+    run = ax.simulate(
+        model,
+        STEP * STEPS,
+        start=(q, nu),
+        method="rk4",
+        step=STEP,
+        save_every=STEP * STEPS,
+        progress=False,
+    )
+    end = {
+        key: np.stack([run[name][..., -1] for name in names], axis=-1)
+        for key, names in (("q", model.coordinates), ("nu", model.independent))
+    }
     qpos, qvel = starts(q, nu, WHEEL["radius"], TRACK)
-    np.savez(folder / "pendulum.npz", q=q, nu=nu, qpos=qpos, qvel=qvel, expected_q=end["q"],
-             expected_nu=end["nu"], h=STEP, steps=STEPS, radius=WHEEL["radius"], track=TRACK,
-             operations=model.tape("state_rate").n_operations)  # fmt: skip
+    np.savez(
+        folder / "pendulum.npz",
+        q=q,
+        nu=nu,
+        qpos=qpos,
+        qvel=qvel,
+        expected_q=end["q"],
+        expected_nu=end["nu"],
+        h=STEP,
+        steps=STEPS,
+        radius=WHEEL["radius"],
+        track=TRACK,
+        operations=model.tape("state_rate").n_operations,
+    )
     for wheels, geometry in WHEELS.items():
         for name, options in OPTIONS.items():
             path = folder / f"pendulum-{wheels}-{name}.xml"

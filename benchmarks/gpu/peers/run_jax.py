@@ -45,9 +45,10 @@ class Task:
         self.layout, self.precision, self.batch, self.times = layout, precision, batch, times
         self.arguments = tuple(
             tuple(jnp.asarray(column) for column in tiled(a, batch).astype(precision).T)
-            if layout == "columns" else jnp.asarray(tiled(a, batch).astype(precision))
+            if layout == "columns"
+            else jnp.asarray(tiled(a, batch).astype(precision))
             for a in arrays
-        )  # fmt: skip
+        )
         self._lowered = jax.jit(function).lower(self.arguments)
 
     def compile(self) -> None:
@@ -79,9 +80,12 @@ def maps(data: Path, name: str) -> tuple[list[Task], np.ndarray]:
     def of_one_tuple(function: Callable[..., Any]) -> Callable[[Any], Any]:
         return lambda arguments: function(*arguments)
 
-    tasks = [Task(layout, precision, batch, 1, of_one_tuple(function), given)
-             for batch in (SMALL, *MAPS) for precision in AGREEMENT
-             for layout, function in functions.items()]  # fmt: skip
+    tasks = [
+        Task(layout, precision, batch, 1, of_one_tuple(function), given)
+        for batch in (SMALL, *MAPS)
+        for precision in AGREEMENT
+        for layout, function in functions.items()
+    ]
     return tasks, stored["expected"]
 
 
@@ -107,9 +111,12 @@ def rollouts(data: Path, name: str) -> tuple[list[Task], np.ndarray]:
         return lambda arguments: jax.lax.fori_loop(0, times, lambda _, x: step(x), arguments[0])
 
     start = np.concatenate([stored["q"], stored["nu"]], axis=1)
-    tasks = [Task(layout, precision, batch, times, rollout(step), [start])
-             for batch in (SMALL, *ROLLOUTS) for precision in AGREEMENT
-             for layout, step in steps.items()]  # fmt: skip
+    tasks = [
+        Task(layout, precision, batch, times, rollout(step), [start])
+        for batch in (SMALL, *ROLLOUTS)
+        for precision in AGREEMENT
+        for layout, step in steps.items()
+    ]
     expected = np.concatenate([stored["expected_q"], stored["expected_nu"]], axis=1)
     return tasks, expected
 
@@ -124,8 +131,12 @@ def main() -> None:
     compiling = [pool.submit(task.compile) for task in tasks]
     wait(compiling, timeout=patience())
     for task, compiled in zip(tasks, compiling, strict=True):
-        about = {"peer": f"JAX {task.layout}", "what": name, "precision": task.precision,
-                 "batch": task.batch}  # fmt: skip
+        about = {
+            "peer": f"JAX {task.layout}",
+            "what": name,
+            "precision": task.precision,
+            "batch": task.batch,
+        }
         try:
             compiled.result(timeout=0)
             tell(**about, **measured(task, expected))
@@ -140,8 +151,11 @@ def measured(task: Task, expected: np.ndarray) -> dict[str, float]:
     error = float(np.abs(task.found() - wanted).max() / np.abs(wanted).max())
     assert error < AGREEMENT[task.precision], f"error {error}"
     seconds = seconds_a_call(task.advance)
-    return {"rate": task.batch * task.times / seconds, "error": error,
-            "compile_s": task.compile_seconds}  # fmt: skip
+    return {
+        "rate": task.batch * task.times / seconds,
+        "error": error,
+        "compile_s": task.compile_seconds,
+    }
 
 
 if __name__ == "__main__":

@@ -34,9 +34,11 @@ ON_GPU = jax.default_backend() == "gpu"
 SAMPLES = 2**12 if ON_GPU else 2**6
 # Which model at which batches, the most telling first; the first batch is checked, too.
 PLAN = {
-    "spheres-euler": (SAMPLES, 2**19, 2**17, 2**15, 2**10), "spheres-default": (2**17,),
-    "cylinders-euler": (SAMPLES, 2**17), "spheres-rk4": (SAMPLES, 2**17),
-}  # fmt: skip
+    "spheres-euler": (SAMPLES, 2**19, 2**17, 2**15, 2**10),
+    "spheres-default": (2**17,),
+    "cylinders-euler": (SAMPLES, 2**17),
+    "spheres-rk4": (SAMPLES, 2**17),
+}
 
 
 class Batch:
@@ -91,8 +93,10 @@ def main() -> None:
     folder = Path(sys.argv[1])
     data = dict(np.load(folder / "pendulum.npz"))
     stride = int(data["steps"]) // LOOKS
-    tell(about=f"MJX with MuJoCo {mujoco.__version__}, JAX {jax.__version__} on "
-               f"{jax.devices()[0].device_kind}")  # fmt: skip
+    tell(
+        about=f"MJX with MuJoCo {mujoco.__version__}, JAX {jax.__version__} on "
+        f"{jax.devices()[0].device_kind}"
+    )
     pool = ThreadPoolExecutor(os.cpu_count())
     waiting: list[tuple[str, Batch, Future[None]]] = []
     for name, counts in PLAN.items():

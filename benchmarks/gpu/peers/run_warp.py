@@ -25,9 +25,10 @@ SAMPLES = 2**12 if ON_GPU else 2**6
 # Which model at which batches, the most telling first; the first batch is checked, too.
 PLAN = {
     "spheres-euler": (SAMPLES, 2**19, 2**18, 2**17, 2**16, 2**14, 2**10),
-    "spheres-default": (SAMPLES, 2**18), "spheres-rk4": (SAMPLES, 2**18),
+    "spheres-default": (SAMPLES, 2**18),
+    "spheres-rk4": (SAMPLES, 2**18),
     "cylinders-euler": (SAMPLES, 2**18),
-}  # fmt: skip
+}
 # As small as they can be: each contact has four rows.
 CONTACTS = {"spheres": 2, "cylinders": 8}
 ROWS = 4
@@ -81,8 +82,10 @@ def main() -> None:
     """One model and batch after the other."""
     folder = Path(sys.argv[1])
     data = dict(np.load(folder / "pendulum.npz"))
-    tell(about=f"MuJoCo Warp {mjw.__version__} with MuJoCo {mujoco.__version__}, "
-               f"Warp {wp.config.version} on {wp.get_device().name}")  # fmt: skip
+    tell(
+        about=f"MuJoCo Warp {mjw.__version__} with MuJoCo {mujoco.__version__}, "
+        f"Warp {wp.config.version} on {wp.get_device().name}"
+    )
     for name, counts in PLAN.items():
         for count in counts if ON_GPU else counts[:1]:
             about = {"peer": "MuJoCo Warp", "what": name, "precision": "float32", "batch": count}

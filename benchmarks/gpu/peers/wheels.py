@@ -13,18 +13,35 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x8
 
 # What JAX's own installation brings (NumPy, SciPy) is not carried.
 MUJOCO = (
-    "mujoco==4.0.0", "mujoco-core==4.0.0", "mujoco-mjx==3.17.0", "mujoco-warp==4.0.0",
-    "etils==1.14.0", "absl-py", "fsspec", "trimesh", "typing_extensions", "zipp",
-)  # fmt: skip
+    "mujoco==4.0.0",
+    "mujoco-core==4.0.0",
+    "mujoco-mjx==3.17.0",
+    "mujoco-warp==4.0.0",
+    "etils==1.14.0",
+    "absl-py",
+    "fsspec",
+    "trimesh",
+    "typing_extensions",
+    "zipp",
+)
 WARP = ("warp-lang==1.19.0",)
 
 # Folders and files that only tests, pictures and the CPU need.
 SPARE = (
-    "mujoco/mjx/test_data", "mujoco/studio", "mujoco/include", "mujoco/doc", "mujoco/plugin",
-    "mujoco/mjx/third_party/mujoco_warp/test_data", "mujoco_warp/test_data",
-    "mujoco/_render_filament*", "mujoco/_simulate*",
-    "warp/bin/warp-clang.so", "warp/examples", "warp/tests", "warp/__init__.pyi",
-)  # fmt: skip
+    "mujoco/mjx/test_data",
+    "mujoco/studio",
+    "mujoco/include",
+    "mujoco/doc",
+    "mujoco/plugin",
+    "mujoco/mjx/third_party/mujoco_warp/test_data",
+    "mujoco_warp/test_data",
+    "mujoco/_render_filament*",
+    "mujoco/_simulate*",
+    "warp/bin/warp-clang.so",
+    "warp/examples",
+    "warp/tests",
+    "warp/__init__.pyi",
+)
 
 
 def fetch(wheels: tuple[str, ...], folder: Path) -> None:

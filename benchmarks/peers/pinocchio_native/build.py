@@ -34,8 +34,11 @@ FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-march=native", "-w", "-DWITH_LCABA")
 # slower. A peer gets the flags that suit it.
 X86_FLAGS = ("-mno-avx512f",)
 # What Pinocchio's variants of joints and loops need of Boost.
-DEFINITIONS = ("-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
-               "-DBOOST_FUSION_INVOKE_MAX_ARITY=12")  # fmt: skip
+DEFINITIONS = (
+    "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
 TOLERANCE = 1e-9  # of results from C++ against results from Python: other instructions, rounding
 ITERATED_TOLERANCE = 1e-5  # with mu > 0
 EXACT = ("rnea", "aba", "constraintDynamics")
@@ -61,9 +64,17 @@ def build() -> Path:
         raise Skipped("no Eigen headers found; on Debian: apt install libeigen3-dev")
     library = prefix / "lib"
     flags = (*FLAGS, *(X86_FLAGS if platform_module.machine() in ("x86_64", "AMD64") else ()))
-    command = [compiler, *flags, *DEFINITIONS, f"-I{prefix / 'include'}", f"-I{eigen}",
-               str(HERE / "loop.cpp"), f"-L{library}", f"-Wl,-rpath,{library}",
-               "-lboost_serialization"]  # fmt: skip
+    command = [
+        compiler,
+        *flags,
+        *DEFINITIONS,
+        f"-I{prefix / 'include'}",
+        f"-I{eigen}",
+        str(HERE / "loop.cpp"),
+        f"-L{library}",
+        f"-Wl,-rpath,{library}",
+        "-lboost_serialization",
+    ]
     text = (HERE / "loop.cpp").read_text() + " ".join(command) + _pinocchio_version()
     program = BUILT / f"pinocchio_loop_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     if not program.exists():
@@ -148,8 +159,10 @@ def _problem(peer: PinocchioPeer, states: Sequence[State]) -> Iterator[str]:
     """The text that loop.cpp reads."""
     yield f"{len(states)} {len(peer.loops)}"
     for loop in peer.loops:
-        for joint, pose in ((loop.joint1_id, loop.joint1_placement),
-                            (loop.joint2_id, loop.joint2_placement)):  # fmt: skip
+        for joint, pose in (
+            (loop.joint1_id, loop.joint1_placement),
+            (loop.joint2_id, loop.joint2_placement),
+        ):
             yield f"{joint} {_text(pose.rotation)} {_text(pose.translation)}"
     for q, v, x in states:
         yield f"{_text(peer.q(q))} {_text(peer.v(v))} {_text(peer.v(x))}"

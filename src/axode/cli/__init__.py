@@ -46,7 +46,7 @@ VERBS = (
     bench,
     doctor,
     reproduce,
-)  # fmt: skip
+)
 
 app = typer.Typer(
     name="axode", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False

@@ -25,8 +25,7 @@ STEP = 1e-5  # [s], so short that nothing falls over
 
 def bench(
     source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name of the gallery."),
+        str, typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name of the gallery.")
     ] = "wheeled_pendulum",
     option: Options = None,
     functions: Annotated[
@@ -54,8 +53,14 @@ def bench(
             raise UnknownName(f"model '{model.name}'", "function", name, model.functions)
     rows = [_function(model, name, batch, repeat) for name in asked]
     steps = _steps(model, repeat)
-    data = {"model": model.name, "machine": _machine(), "batch": batch, "repeat": repeat,
-            "functions": rows, "steps_per_second": steps}  # fmt: skip
+    data = {
+        "model": model.name,
+        "machine": _machine(),
+        "batch": batch,
+        "repeat": repeat,
+        "functions": rows,
+        "steps_per_second": steps,
+    }
     deliver(data, lambda: _show(data), as_json=as_json, out=out)
 
 
@@ -92,12 +97,13 @@ def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any
     small = np.empty(tape.outputs[0].shape)
     large = np.empty((batch, *tape.outputs[0].shape))
     return {
-        "function": name, "operations": tape.n_operations,
+        "function": name,
+        "operations": tape.n_operations,
         "call": timed(lambda: function(*single, out=small), repeat),
         "scalar": timed(lambda: scalar(*arrays, out=large, threads=1), repeat, batch),
         "vector": timed(lambda: function(*arrays, out=large, threads=1), repeat, batch),
         "threads": timed(lambda: function(*arrays, out=large, threads=cpu_count()), repeat, batch),
-    }  # fmt: skip
+    }
 
 
 def _samples(model: Model, name: str, size: int, batch: int, rng: Any) -> Any:
@@ -124,8 +130,12 @@ def _steps(model: Model, repeat: int) -> dict[str, Any]:
         except AxodeError as error:
             found[word] = {"refused": str(error).splitlines()[0]}
             continue
-        found[word] = {"median": 1 / times["median"], "least": 1 / times["most"],
-                       "most": 1 / times["least"], "steps": steps}  # fmt: skip
+        found[word] = {
+            "median": 1 / times["median"],
+            "least": 1 / times["most"],
+            "most": 1 / times["least"],
+            "steps": steps,
+        }
     return found
 
 
@@ -137,8 +147,9 @@ def _simulation(model: Model, runs: int, steps: int) -> Callable[[], Any]:
     q = np.tile(model.home, (runs, 1)) if runs > 1 else model.home
     nu = np.zeros((*q.shape[:-1], len(model.independent)))
     duration = steps * STEP
-    return lambda: simulate(model, duration, start=(q, nu), method="rk4", step=STEP,
-                            save_every=duration, progress=False)  # fmt: skip
+    return lambda: simulate(
+        model, duration, start=(q, nu), method="rk4", step=STEP, save_every=duration, progress=False
+    )
 
 
 # words -------------------------------------------------------------------------------------------
@@ -156,25 +167,35 @@ def _show(data: dict[str, Any]) -> None:
     from axode.cli.tables import show_table
 
     machine = data["machine"]
-    kinds = {"call": "a call from Python", "scalar": "a sample, scalar code",
-             "vector": f"a sample, {machine['lanes']} lanes",
-             "threads": f"a sample, {machine['threads']} threads"}  # fmt: skip
-    rows = [(row["function"] if kind == "call" else "", what, *_seconds(row[kind]))
-            for row in data["functions"] for kind, what in kinds.items()]  # fmt: skip
+    kinds = {
+        "call": "a call from Python",
+        "scalar": "a sample, scalar code",
+        "vector": f"a sample, {machine['lanes']} lanes",
+        "threads": f"a sample, {machine['threads']} threads",
+    }
+    rows = [
+        (row["function"] if kind == "call" else "", what, *_seconds(row[kind]))
+        for row in data["functions"]
+        for kind, what in kinds.items()
+    ]
     counts = ", ".join(f"{row['function']} {row['operations']}" for row in data["functions"])
     show_table(
-        ("function", "time of", ">median", ">least", ">most", "unit"), rows,
+        ("function", "time of", ">median", ">least", ">most", "unit"),
+        rows,
         title=f"{data['model']} on {machine['processor']}, batches of {data['batch']}",
         note=f"operations: {counts}",
-    )  # fmt: skip
+    )
     print()
     rows = [(word, *_rate(found)) for word, found in data["steps_per_second"].items()]
     show_table(("rk4, with starting and recording", ">median", ">least", ">most", "unit"), rows)
 
 
 def _seconds(times: dict[str, float]) -> tuple[str, ...]:
-    scale, unit = next((s, u) for s, u in ((1e9, "ns"), (1e6, "us"), (1e3, "ms"), (1.0, "s"))
-                       if times["median"] * s < 1000 or u == "s")  # fmt: skip
+    scale, unit = next(
+        (s, u)
+        for s, u in ((1e9, "ns"), (1e6, "us"), (1e3, "ms"), (1.0, "s"))
+        if times["median"] * s < 1000 or u == "s"
+    )
     return (*(f"{times[word] * scale:.4g}" for word in ("median", "least", "most")), unit)
 
 

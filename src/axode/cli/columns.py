@@ -83,8 +83,11 @@ def _of_csv(path: Path) -> dict[str, Array]:
         text = read_bounded(path, MAX_CSV, "table of a motion").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileError(f"'{path}' is not a text file, and .csv is text") from None
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1)
-             if line.strip() and not line.lstrip().startswith("#")]  # fmt: skip
+    lines = [
+        (n, line)
+        for n, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     if not lines:
         raise FileError(f"'{path}' is empty; its first line should name the columns")
     comma = max(",;\t", key=lines[0][1].count)
@@ -97,8 +100,9 @@ def _of_csv(path: Path) -> dict[str, Array]:
     for (number, _), row in zip(lines[1:], rows[1:], strict=False):
         if len(row) != len(names):
             raise FileError(f"'{path}', line {number}: {len(row)} cells for {len(names)} columns")
-        table.append([_cell(path, number, cell, name)
-                      for cell, name in zip(row, names, strict=True)])  # fmt: skip
+        table.append(
+            [_cell(path, number, cell, name) for cell, name in zip(row, names, strict=True)]
+        )
     values = np.array(table, dtype=float).reshape(-1, len(names))
     return _checked(path, dict(zip(names, values.T, strict=True)), names)
 
@@ -132,14 +136,19 @@ def as_trajectory(model: Any, columns: dict[str, Array]) -> Trajectory | None:
     from axode.results.trajectory import Trajectory
 
     known = [name for name in (*state, *model.inputs) if name in columns]
-    kinds = (dict.fromkeys(model.coordinates, "coordinate")
-             | dict.fromkeys(model.independent, "independent")
-             | dict.fromkeys(model.inputs, "input"))  # fmt: skip
+    kinds = (
+        dict.fromkeys(model.coordinates, "coordinate")
+        | dict.fromkeys(model.independent, "independent")
+        | dict.fromkeys(model.inputs, "input")
+    )
     return Trajectory(
-        time=time_of(columns), values=np.column_stack([columns[name] for name in known]),
-        names=tuple(known), units=("",) * len(known), kinds={name: kinds[name] for name in known},
+        time=time_of(columns),
+        values=np.column_stack([columns[name] for name in known]),
+        names=tuple(known),
+        units=("",) * len(known),
+        kinds={name: kinds[name] for name in known},
         info={"model": model.name},
-    )  # fmt: skip
+    )
 
 
 def time_of(columns: dict[str, Array]) -> Array:

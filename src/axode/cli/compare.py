@@ -51,10 +51,12 @@ def _show(result: Comparison) -> None:
             rows.append((rival.name, "-", "", "", "", rival.refused.splitlines()[0]))
         else:
             counts = (f"{n}" for n in rival.operations)
-            rows.append((rival.name, f"{rival.worst:.1e}", *counts, f"{rival.seconds * 1e3:.0f}",
-                         ""))  # fmt: skip
+            rows.append(
+                (rival.name, f"{rival.worst:.1e}", *counts, f"{rival.seconds * 1e3:.0f}", "")
+            )
     show_table(
-        ("formulation", ">difference", ">direct", ">inverse", ">ms", ""), rows,
+        ("formulation", ">difference", ">direct", ">inverse", ">ms", ""),
+        rows,
         title=f"{result.mechanism}: difference from '{result.reference}', operations, time",
         note="All agree." if result.agrees else "They do NOT agree.",
-    )  # fmt: skip
+    )

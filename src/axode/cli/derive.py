@@ -64,22 +64,39 @@ def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:
     width = min(500, max(21, max(len(line) for line in lines) // 8))
     height = min(500, max(15, round(sum(heights))))
     page = f"margin=1cm, paperwidth={width}cm, paperheight={height}cm"
-    return "\n".join([
-        f"% Equations of motion of {' '.join(equations.name.split())}, by Axode, formulation "
-        f"'{equations.formulation}'.",
-        r"\documentclass{article}", r"\usepackage{amsmath}", rf"\usepackage[{page}]{{geometry}}",
-        r"\pagestyle{empty}", r"\begin{document}", r"\[", text, r"\]", r"\end{document}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"% Equations of motion of {' '.join(equations.name.split())}, by Axode, formulation "
+            f"'{equations.formulation}'.",
+            r"\documentclass{article}",
+            r"\usepackage{amsmath}",
+            rf"\usepackage[{page}]{{geometry}}",
+            r"\pagestyle{empty}",
+            r"\begin{document}",
+            r"\[",
+            text,
+            r"\]",
+            r"\end{document}",
+            "",
+        ]
+    )
 
 
 def _facts(equations: Equations) -> dict[str, Any]:
     e = equations
     return {
-        "name": e.name, "formulation": e.formulation, "coordinates": e.coordinates,
-        "speeds": e.speeds, "independent": e.independent, "inputs": e.inputs,
-        "parameters": e.parameters, "rows": e.rows, "measures": tuple(e.measures),
-        "actuation": e.actuation, "operations": _operations(e),
-    }  # fmt: skip
+        "name": e.name,
+        "formulation": e.formulation,
+        "coordinates": e.coordinates,
+        "speeds": e.speeds,
+        "independent": e.independent,
+        "inputs": e.inputs,
+        "parameters": e.parameters,
+        "rows": e.rows,
+        "measures": tuple(e.measures),
+        "actuation": e.actuation,
+        "operations": _operations(e),
+    }
 
 
 def _operations(equations: Equations) -> dict[str, int]:
@@ -97,10 +114,14 @@ def _show(equations: Equations, out: Path | None) -> None:
     values = [f"{name} = {value:g}" for name, value in facts["parameters"].items()]
     groups = {word: facts[word] for word in ("coordinates", "speeds", "independent", "inputs")}
     groups |= {"parameters": values, "rows": facts["rows"]}
-    entries = [(word, f"{len(names)}: {', '.join(names)}" if names else "none")
-               for word, names in groups.items()]  # fmt: skip
-    show_entries(f"{equations.name}: I nu_dot + C nu = tau + gamma + delta, by "
-                 f"'{equations.formulation}'", entries)  # fmt: skip
+    entries = [
+        (word, f"{len(names)}: {', '.join(names)}" if names else "none")
+        for word, names in groups.items()
+    ]
+    show_entries(
+        f"{equations.name}: I nu_dot + C nu = tau + gamma + delta, by '{equations.formulation}'",
+        entries,
+    )
     print()
     show_table(("function", ">operations"), [(n, str(c)) for n, c in facts["operations"].items()])
     lines = readable(equations)

@@ -60,10 +60,15 @@ def _facts() -> dict[str, Any]:
     from axode.codegen.llvm import cpu_count
 
     return {
-        "processor": machine.processor(), "target": host().cpu, "lanes": host().lanes,
-        "threads": cpu_count(), "gpu": machine.gpu(), "cache": machine.cache(),
-        "versions": machine.versions(), "extras": machine.extras(),
-    }  # fmt: skip
+        "processor": machine.processor(),
+        "target": host().cpu,
+        "lanes": host().lanes,
+        "threads": cpu_count(),
+        "gpu": machine.gpu(),
+        "cache": machine.cache(),
+        "versions": machine.versions(),
+        "extras": machine.extras(),
+    }
 
 
 def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -72,19 +77,29 @@ def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if cache["folder"]:
         state = "" if cache["writable"] else "NOT writable, "
         kept = f"{cache['folder']}, {state}{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
-    graphics = gpu.get("why") or (f"{gpu['name']}, {gpu['memory'] / 2**30:.0f} GiB, capability "
-                                  f"{gpu['capability']}, driver {gpu['driver']}")  # fmt: skip
-    there = [f"{one['package']} {one['version']}" for one in facts["extras"].values()
-             if one["version"] != "missing"]  # fmt: skip
-    absent = [(f"no {one['package']}", f"for {one['for']}: pip install 'axode[{extra}]'")
-              for extra, one in facts["extras"].items() if one["version"] == "missing"]  # fmt: skip
+    graphics = gpu.get("why") or (
+        f"{gpu['name']}, {gpu['memory'] / 2**30:.0f} GiB, capability "
+        f"{gpu['capability']}, driver {gpu['driver']}"
+    )
+    there = [
+        f"{one['package']} {one['version']}"
+        for one in facts["extras"].values()
+        if one["version"] != "missing"
+    ]
+    absent = [
+        (f"no {one['package']}", f"for {one['for']}: pip install 'axode[{extra}]'")
+        for extra, one in facts["extras"].items()
+        if one["version"] == "missing"
+    ]
     return [
         ("processor", f"{facts['processor']} ({facts['target']})"),
         ("code", f"{facts['lanes']} lanes, {facts['threads']} threads"),
-        ("gpu", graphics), ("cache", kept),
+        ("gpu", graphics),
+        ("cache", kept),
         ("versions", ", ".join(f"{name} {text}" for name, text in facts["versions"].items())),
-        ("extras", ", ".join(there) or "none"), *absent,
-    ]  # fmt: skip
+        ("extras", ", ".join(there) or "none"),
+        *absent,
+    ]
 
 
 # checks ------------------------------------------------------------------------------------------
@@ -94,10 +109,15 @@ def _findings() -> Iterator[Finding]:
     """Checks one after the other; one that breaks does not keep the others from being done."""
     known: dict[str, Any] = {}
     checks: list[tuple[str, Callable[[dict[str, Any]], tuple[bool, str]]]] = [
-        ("derive", _derive), ("machine code", _machine_code), ("threads", _threads),
-        ("cache", _cache), ("simulate", _simulate), ("loops", _loops), ("published case", _case),
+        ("derive", _derive),
+        ("machine code", _machine_code),
+        ("threads", _threads),
+        ("cache", _cache),
+        ("simulate", _simulate),
+        ("loops", _loops),
+        ("published case", _case),
         ("gpu", _gpu),
-    ]  # fmt: skip
+    ]
     for what, check in checks:
         started = time.perf_counter()
         try:
@@ -136,8 +156,9 @@ def _machine_code(known: dict[str, Any]) -> tuple[bool, str]:
     known["vector"] = vector
     size = np.abs(expected).max(axis=-1, keepdims=True)
     errors = [float((np.abs(got - expected) / size).max()) for got in (scalar, vector)]
-    return max(errors) < 1e-11, (f"differs from the interpreter by {errors[0]:.0e} (scalar) and "
-                                 f"{errors[1]:.0e} (vector)")  # fmt: skip
+    return max(errors) < 1e-11, (
+        f"differs from the interpreter by {errors[0]:.0e} (scalar) and {errors[1]:.0e} (vector)"
+    )
 
 
 def _threads(known: dict[str, Any]) -> tuple[bool, str]:

@@ -61,8 +61,9 @@ def export(
     """
     writable(to, tuple(ENDINGS), "--to")
     if parameters not in ("fixed", "free"):
-        raise typer.BadParameter(f"'{parameters}' is neither fixed nor free",
-                                 param_hint="--parameters")  # fmt: skip
+        raise typer.BadParameter(
+            f"'{parameters}' is neither fixed nor free", param_hint="--parameters"
+        )
     ending, asked = to.suffix.lower(), words(functions)
     more = _of_kernels(ending, rollout, capability, precision)
     if prefix is not None:
@@ -122,5 +123,9 @@ def _compiled(model: Model, to: Path, asked: tuple[str, ...], more: dict[str, An
 def _arrays(model: Model) -> dict[str, list[str]]:
     """What the arguments hold, in order."""
     free = [] if model.facts.fixed else list(model.parameters)
-    return {"q": list(model.coordinates), "nu": list(model.independent), "u": list(model.inputs),
-            "p": free}  # fmt: skip
+    return {
+        "q": list(model.coordinates),
+        "nu": list(model.independent),
+        "u": list(model.inputs),
+        "p": free,
+    }

@@ -59,8 +59,10 @@ def _facts(name: str) -> dict[str, Any]:
     mechanism = shelf.build(name)
     home = modules[f"axode.gallery.{name}"]
     return {
-        "name": name, "what": shelf.NAMES[name],
-        "text": getdoc(getattr(home, name)) or "", "file": home.__file__,
+        "name": name,
+        "what": shelf.NAMES[name],
+        "text": getdoc(getattr(home, name)) or "",
+        "file": home.__file__,
         "bodies": [body.name for body in mechanism.bodies],
         "joints": [joint.name for joint in mechanism.connections],
         "loops": [loop.name for loop in mechanism.loops],
@@ -68,7 +70,7 @@ def _facts(name: str) -> dict[str, Any]:
         "couplings": list(map(str, mechanism.couplings)),
         "motors": [drive.name for drive in mechanism.drives],
         "parameters": {n: p.default for n, p in parameters_of(mechanism).items()},
-    }  # fmt: skip
+    }
 
 
 def _listed(value: Any, most: int = 12) -> str:

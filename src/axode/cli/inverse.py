@@ -38,8 +38,10 @@ def inverse(
     ] = None,
     path: Annotated[
         str | None,
-        typer.Option(help="Of a vehicle: straight, circle, parallel_lines or along, with values: "
-                     "circle:radius=2,speed=0.5."),
+        typer.Option(
+            help="Of a vehicle: straight, circle, parallel_lines or along, with values: "
+            "circle:radius=2,speed=0.5."
+        ),
     ] = None,
     point: Annotated[str, typer.Option(help="Of the base that follows the path: X,Y,Z.")] = "0,0,0",
     time: Annotated[float | None, typer.Option(help="Of a motion by formulas, in seconds.")] = None,
@@ -61,7 +63,7 @@ def inverse(
     out: ColumnsFile = None,
     plot: Plot = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Say what the motors must give along a motion, along a path, or at one state.
 
     axode inverse five_axis_arm --at theta2=0.5 --acceleration theta1_dot=1
@@ -75,13 +77,16 @@ def inverse(
         _refuse_both({"--motion": motion, "--path": path} | alone)
     writable(out, ENDINGS)
     writable(plot, (".png", ".svg", ".pdf"), "--plot")
-    options: dict[str, Any] = {"parameters": numbers("--parameter", parameter) or None,
-                               "weights": numbers("--weight", weight) or None}  # fmt: skip
+    options: dict[str, Any] = {
+        "parameters": numbers("--parameter", parameter) or None,
+        "weights": numbers("--weight", weight) or None,
+    }
     begin, state = numbers("--start", start), numbers("--at", at)
     rates = numbers("--acceleration", acceleration)
     if not motion and not path:
-        _refuse_alone({"--out": out, "--plot": plot, "--time": time, "--every": every,
-                       "--start": start})  # fmt: skip
+        _refuse_alone(
+            {"--out": out, "--plot": plot, "--time": time, "--every": every, "--start": start}
+        )
         _one_state(model_from(source, option), state, rates, options, as_json=as_json)
         return
     model, options = model_from(source, option), options | {"save_every": every}
@@ -113,9 +118,13 @@ def _refuse_alone(given: dict[str, Any]) -> None:
 
 
 def _one_state(
-    model: Model, state: dict[str, float], rates: dict[str, float], options: dict[str, Any], *,
+    model: Model,
+    state: dict[str, float],
+    rates: dict[str, float],
+    options: dict[str, Any],
+    *,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     from axode.cli.tables import show_table, shown
     from axode.problems.assemble import assemble, signal_name
 
@@ -124,36 +133,52 @@ def _one_state(
     given = [name for name in state if signal_name(model, name, signals) in model.coordinates]
     there = assemble(model, state, fix=given, parameters=options["parameters"])
     nu_dot = {signal_name(model, name, model.independent): x for name, x in rates.items()}
-    u, missing = model.inverse_dynamics(there.q, there.nu, nu_dot, weights=options["weights"],
-                                        residual=True, **values)  # fmt: skip
+    u, missing = model.inverse_dynamics(
+        there.q, there.nu, nu_dot, weights=options["weights"], residual=True, **values
+    )
     inputs = dict(zip(model.inputs, u.tolist(), strict=True))
     lacking = dict(zip(model.independent, missing.tolist(), strict=True))
     short = bool(abs(missing).max(initial=0.0) > SHORT * max(1.0, abs(u).max(initial=0.0)))
     if as_json:
         input_units = dict(zip(model.inputs, model.facts.input_units, strict=True))
-        print_json({"model": model.name, "state": there.as_dict(), "accelerations": nu_dot,
-                    "inputs": inputs, "missing": lacking,
-                    "units": input_units})  # fmt: skip
+        print_json(
+            {
+                "model": model.name,
+                "state": there.as_dict(),
+                "accelerations": nu_dot,
+                "inputs": inputs,
+                "missing": lacking,
+                "units": input_units,
+            }
+        )
         return
     units = dict(zip(model.speed_names, model.facts.speed_units, strict=True))
-    rows = [(name, shown(x), unit) for (name, x), unit in
-            zip(inputs.items(), model.facts.input_units, strict=True)]  # fmt: skip
+    rows = [
+        (name, shown(x), unit)
+        for (name, x), unit in zip(inputs.items(), model.facts.input_units, strict=True)
+    ]
     if short:
-        rows += [(f"{name}.missing", shown(x), "N" if units[name] == "m/s" else "N m")
-                 for name, x in lacking.items()]  # fmt: skip
+        rows += [
+            (f"{name}.missing", shown(x), "N" if units[name] == "m/s" else "N m")
+            for name, x in lacking.items()
+        ]
     where = ", ".join(f"{name} = {x:g}" for name, x in {**state, **rates}.items())
     note = f"It is {model.actuation}: what is missing the motors cannot give." if short else ""
-    show_table(("input", ">value", "unit"), rows, title=f"{model.name} at {where or 'home'}",
-               note=note)  # fmt: skip
+    show_table(
+        ("input", ">value", "unit"), rows, title=f"{model.name} at {where or 'home'}", note=note
+    )
 
 
 # motions -----------------------------------------------------------------------------------------
 
 
 def _along_motion(
-    model: Model, motion: list[str], time: float | None, start: dict[str, float],
+    model: Model,
+    motion: list[str],
+    time: float | None,
+    start: dict[str, float],
     options: dict[str, Any],
-) -> Trajectory:  # fmt: skip
+) -> Trajectory:
     from axode.problems.inverse import inverse as inverse_along
 
     if any("=" in item for item in motion):
@@ -194,8 +219,9 @@ def _along_path(
     kind, _, values = text.partition(":")
     given: dict[str, Any] = dict(pairs("--path", [values] if values else []))
     if kind != "along":
-        given = {n: x if n == "start" else numbers("--path", [f"{n}={x}"])[n]
-                 for n, x in given.items()}  # fmt: skip
+        given = {
+            n: x if n == "start" else numbers("--path", [f"{n}={x}"])[n] for n, x in given.items()
+        }
     elif "duration" in given:
         given["duration"] = numbers("--path", [f"duration={given['duration']}"])["duration"]
     path = _made(paths, kind, given)

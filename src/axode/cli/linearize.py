@@ -53,11 +53,15 @@ def linearize(
         raise typer.BadParameter("give inputs, or let --hold find them", param_hint="--hold")
     writable(out, (".npz", ".json"))
     made = linearize_model(
-        model_from(source, option), numbers("--at", at), states=words(states) or None,
-        inputs=words(inputs) or None, outputs=words(outputs) or None,
+        model_from(source, option),
+        numbers("--at", at),
+        states=words(states) or None,
+        inputs=words(inputs) or None,
+        outputs=words(outputs) or None,
         input="hold" if hold else numbers("--input", input),
-        settle=settle, parameters=numbers("--parameter", parameter),
-    )  # fmt: skip
+        settle=settle,
+        parameters=numbers("--parameter", parameter),
+    )
     if dt is not None:
         made = made.discretized(dt)
     if out is not None:

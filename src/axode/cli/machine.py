@@ -13,10 +13,13 @@ from typing import Any
 NEEDED = ("numpy", "scipy", "casadi", "llvmlite", "pydantic", "typer", "rich")
 # what each extra brings, and what for: pip install 'axode[plot]'
 EXTRAS = {
-    "plot": ("matplotlib", "figures"), "view": ("viser", "the viewer in a browser"),
-    "control": ("control", "python-control systems"), "data": ("pandas", "tables"),
-    "sym": ("sympy", "SymPy expressions"), "cuda": ("cupy", "runs on NVIDIA GPUs"),
-}  # fmt: skip
+    "plot": ("matplotlib", "figures"),
+    "view": ("viser", "the viewer in a browser"),
+    "control": ("control", "python-control systems"),
+    "data": ("pandas", "tables"),
+    "sym": ("sympy", "SymPy expressions"),
+    "cuda": ("cupy", "runs on NVIDIA GPUs"),
+}
 PACKED_AS = {"cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")}
 
 
@@ -24,8 +27,11 @@ def processor() -> str:
     """The processor's own name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines
-                    if line.startswith(("model name", "Hardware")))  # fmt: skip
+        return next(
+            line.split(":", 1)[1].strip()
+            for line in lines
+            if line.startswith(("model name", "Hardware"))
+        )
     except (OSError, StopIteration, IndexError):
         return platform.processor() or platform.machine() or "unknown processor"
 
@@ -48,8 +54,10 @@ def version_of(package: str) -> str:
 
 def extras() -> dict[str, dict[str, str]]:
     """What is there of what is optional, and how to get it."""
-    return {extra: {"package": package, "version": version_of(package), "for": use}
-            for extra, (package, use) in EXTRAS.items()}  # fmt: skip
+    return {
+        extra: {"package": package, "version": version_of(package), "for": use}
+        for extra, (package, use) in EXTRAS.items()
+    }
 
 
 def cache() -> dict[str, Any]:
@@ -66,8 +74,12 @@ def cache() -> dict[str, Any]:
         except OSError:  # another process may have removed it
             continue
     nearest = next((p for p in (folder, *folder.parents) if p.exists()), folder)
-    return {"folder": str(folder), "writable": os.access(nearest, os.W_OK | os.X_OK),
-            "files": len(sizes), "bytes": sum(sizes)}  # fmt: skip
+    return {
+        "folder": str(folder),
+        "writable": os.access(nearest, os.W_OK | os.X_OK),
+        "files": len(sizes),
+        "bytes": sum(sizes),
+    }
 
 
 def gpu() -> dict[str, Any]:
@@ -78,9 +90,12 @@ def gpu() -> dict[str, Any]:
     try:
         module = cupy()
         device = module.cuda.runtime.getDeviceProperties(0)
-        return {"name": device["name"].decode(), "memory": int(device["totalGlobalMem"]),
-                "driver": module.cuda.runtime.driverGetVersion(),
-                "capability": str(module.cuda.Device().compute_capability)}  # fmt: skip
+        return {
+            "name": device["name"].decode(),
+            "memory": int(device["totalGlobalMem"]),
+            "driver": module.cuda.runtime.driverGetVersion(),
+            "capability": str(module.cuda.Device().compute_capability),
+        }
     except AxodeError as error:
         why = "none used, without CuPy" if find_spec("cupy") is None else str(error).splitlines()[0]
         return {"name": None, "why": why}

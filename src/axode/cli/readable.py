@@ -10,8 +10,18 @@ if TYPE_CHECKING:
 
 MOST_LINES = 24
 WIDEST = 200  # characters of a line
-_PLAIN = {r"\left": "", r"\right": "", r" \, ": " ", r"\,": " ", r"\ln": "log", r"\arcsin": "asin",
-          r"\arccos": "acos", r"\arctan": "atan", r"\le": "<=", r"\ne": "!="}  # fmt: skip
+_PLAIN = {
+    r"\left": "",
+    r"\right": "",
+    r" \, ": " ",
+    r"\,": " ",
+    r"\ln": "log",
+    r"\arcsin": "asin",
+    r"\arccos": "acos",
+    r"\arctan": "atan",
+    r"\le": "<=",
+    r"\ne": "!=",
+}
 
 
 def readable(equations: Equations) -> list[str]:
@@ -23,8 +33,13 @@ def readable(equations: Equations) -> list[str]:
         return []
     names = _names(equations, typeset_names(equations))
     lines = []
-    for label, word in (("I", "I"), (r"(?:C\\nu|\(C\\nu\))", "C nu"), (r"\\tau", "tau"),
-                        (r"\\gamma", "gamma"), (r"\\delta", "delta")):  # fmt: skip
+    for label, word in (
+        ("I", "I"),
+        (r"(?:C\\nu|\(C\\nu\))", "C nu"),
+        (r"\\tau", "tau"),
+        (r"\\gamma", "gamma"),
+        (r"\\delta", "delta"),
+    ):
         found = re.search(rf"^{label} &= (.*?)(?: \\\\)?$", latex, re.MULTILINE)
         lines += _entries(equations, word, found[1], names) if found else []
     short = len(lines) <= MOST_LINES and all(len(line) <= WIDEST for line in lines)
@@ -33,10 +48,17 @@ def readable(equations: Equations) -> list[str]:
 
 def _names(equations: Equations, typeset: object) -> dict[str, str]:
     """The model's names by their LaTeX, the longest first."""
-    groups = {"q": equations.coordinates, "nu": equations.independent, "u": equations.inputs,
-              "p": tuple(equations.parameters)}  # fmt: skip
-    found = {tex: name for field, names in groups.items()
-             for tex, name in zip(getattr(typeset, field), names, strict=True)}  # fmt: skip
+    groups = {
+        "q": equations.coordinates,
+        "nu": equations.independent,
+        "u": equations.inputs,
+        "p": tuple(equations.parameters),
+    }
+    found = {
+        tex: name
+        for field, names in groups.items()
+        for tex, name in zip(getattr(typeset, field), names, strict=True)
+    }
     return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 
 

@@ -36,8 +36,9 @@ def report(
     begin, values = numbers("--start", start), numbers("--parameter", parameter)
     texts = pairs("--input", input)
     if run is not None and (begin or texts or values):
-        raise typer.BadParameter("--start, --input and --parameter go with a run of its own, "
-                                 "not with --run")  # fmt: skip
+        raise typer.BadParameter(
+            "--start, --input and --parameter go with a run of its own, not with --run"
+        )
     model = model_from(source, option)
     trajectory: Any = None
     if run is not None:

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    ids: Annotated[list[str] | None, typer.Argument(help="Items or sources; none lists them.")]
-    = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Items or sources; none lists them.")
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All items.")] = False,
-    out: Annotated[str, typer.Option(help="Folder for tables, figures and the index page.")]
-    = "out/reproduce",
+    out: Annotated[
+        str, typer.Option(help="Folder for tables, figures and the index page.")
+    ] = "out/reproduce",
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Compute again what the sources show and compare it with their numbers.
 
     axode reproduce --all
@@ -51,8 +53,9 @@ def _list(as_json: bool) -> None:
 
     items = catalogue()
     if as_json:
-        print_json({item.id: {"source": item.source, "shows": item.shows}
-                    for item in items.values()})  # fmt: skip
+        print_json(
+            {item.id: {"source": item.source, "shows": item.shows} for item in items.values()}
+        )
         return
     width = max(map(len, items))
     for source, title in SOURCES.items():
@@ -66,6 +69,14 @@ def _plain(one: Reproduction) -> dict[str, Any]:
     from dataclasses import asdict
 
     checks = [asdict(check) | {"word": check.word} for check in one.verdict.checks]
-    return {"id": one.item.id, "source": one.item.source, "shows": one.item.shows,
-            "verdict": one.verdict.word, "sentence": one.verdict.sentence, "checks": checks,
-            "table": one.table, "figure": one.figure, "seconds": round(one.seconds, 3)}  # fmt: skip
+    return {
+        "id": one.item.id,
+        "source": one.item.source,
+        "shows": one.item.shows,
+        "verdict": one.verdict.word,
+        "sentence": one.verdict.sentence,
+        "checks": checks,
+        "table": one.table,
+        "figure": one.figure,
+        "seconds": round(one.seconds, 3),
+    }

@@ -51,8 +51,10 @@ class Telling:
             show_table(("name", "unit", ">start", ">end", ">least", ">most"), rows)
         left = len(run.names) - len(rows)
         if left and not self.names:
-            print(f"\n{left} more columns, such as {', '.join(_others(run, names))}: "
-                  "--columns NAME,NAME shows them, --out FILE writes all")  # fmt: skip
+            print(
+                f"\n{left} more columns, such as {', '.join(_others(run, names))}: "
+                "--columns NAME,NAME shows them, --out FILE writes all"
+            )
         for path in (self.out, self.plot):
             if path is not None:
                 print(f"wrote {path}")
@@ -67,13 +69,19 @@ class Telling:
         names = self._chosen(run) or run.names
         extremes = {name: _extremes(run, name) for name in names}
         told |= {
-            "model": run.name, "status": run.status, "time": [run.time[0], run.time[-1]],
-            "samples": len(run), "energy_error": _energy_error(run), "info": dict(run.info),
+            "model": run.name,
+            "status": run.status,
+            "time": [run.time[0], run.time[-1]],
+            "samples": len(run),
+            "energy_error": _energy_error(run),
+            "info": dict(run.info),
             "events": [asdict(event) for event in run.events],
             "units": {name: run.unit(name) for name in names},
-        }  # fmt: skip
-        told |= {word: {name: extremes[name][k] for name in names}
-                 for k, word in enumerate(("start", "final", "least", "most"))}  # fmt: skip
+        }
+        told |= {
+            word: {name: extremes[name][k] for name in names}
+            for k, word in enumerate(("start", "final", "least", "most"))
+        }
         return told | {"files": [str(path) for path in (self.out, self.plot) if path is not None]}
 
     def _usual(self, run: Trajectory) -> list[str]:
@@ -133,8 +141,7 @@ def _extremes(run: Trajectory, name: str) -> tuple[float, float, float, float]:
     column = run[name]
     if np.isnan(column).all():
         return (float("nan"),) * 4
-    return (float(column[0]), float(column[-1]), float(np.nanmin(column)),
-            float(np.nanmax(column)))  # fmt: skip
+    return (float(column[0]), float(column[-1]), float(np.nanmin(column)), float(np.nanmax(column)))
 
 
 def _others(run: Trajectory, names: list[str]) -> list[str]:

@@ -37,8 +37,7 @@ Parameters = Annotated[
     typer.Option("--parameter", help="NAME=VALUE in place of the default; may be repeated."),
 ]
 Columns = Annotated[
-    list[str] | None,
-    typer.Option(help="To show and to draw: names, or path, energy, inputs, ..."),
+    list[str] | None, typer.Option(help="To show and to draw: names, or path, energy, inputs, ...")
 ]
 ColumnsFile = Annotated[
     Path | None, typer.Option(help="Write all columns: .csv, .npz or .parquet.")

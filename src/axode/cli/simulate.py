@@ -43,8 +43,7 @@ def simulate(
         list[str] | None, typer.Option(help="NAME=VALUE at which to stop, as in pitch=1.0.")
     ] = None,
     method: Annotated[
-        str,
-        typer.Option(help="auto, dopri5, radau9 or rodas5p (stiff); or rk4 (fixed steps)."),
+        str, typer.Option(help="auto, dopri5, radau9 or rodas5p (stiff); or rk4 (fixed steps).")
     ] = "auto",
     step: Annotated[float | None, typer.Option(help="Of rk4, in seconds.")] = None,
     rtol: Annotated[float, typer.Option(help="Relative error per step; rk4 ignores it.")] = 1e-10,
@@ -72,8 +71,11 @@ def simulate(
     writable(out, ENDINGS)
     writable(plot, (".png", ".svg", ".pdf"), "--plot")
     _refuse_endless(time, every, method, step)
-    given = {"start": numbers("--start", start), "until": numbers("--until", until),
-             "parameters": numbers("--parameter", parameter)}  # fmt: skip
+    given = {
+        "start": numbers("--start", start),
+        "until": numbers("--until", until),
+        "parameters": numbers("--parameter", parameter),
+    }
     texts = pairs("--input", input)
     model = model_from(source, option)
     telling = Telling(words(columns), out, plot)
@@ -100,20 +102,27 @@ def _kept(out: Path | None) -> str:
 
 def _run(
     model: Model, time: float, texts: dict[str, str], given: dict[str, Any], **options: Any
-) -> tuple[Trajectory | None, Exception | None]:  # fmt: skip
+) -> tuple[Trajectory | None, Exception | None]:
     """The run, and why it failed if it did; what was computed until then is kept."""
     from axode.cli.feedback import inputs_from
     from axode.errors import SimulationFailed
     from axode.problems.simulate import simulate as simulate_model
     from axode.problems.watches import Watch
 
-    events = [Watch(f"{name} = {value:g}", _difference(model, name, value), stop=True)
-              for name, value in given["until"].items()]  # fmt: skip
+    events = [
+        Watch(f"{name} = {value:g}", _difference(model, name, value), stop=True)
+        for name, value in given["until"].items()
+    ]
     try:
         run = simulate_model(
-            model, time, start=given["start"] or None, input=inputs_from(model, texts),
-            parameters=given["parameters"] or None, events=events, **options,
-        )  # fmt: skip
+            model,
+            time,
+            start=given["start"] or None,
+            input=inputs_from(model, texts),
+            parameters=given["parameters"] or None,
+            events=events,
+            **options,
+        )
     except SimulationFailed as error:
         so_far: Any = error.trajectory
         return so_far, error
@@ -133,8 +142,10 @@ def _refuse_endless(time: float, every: float | None, method: str, step: float |
     from axode.errors import InvalidArgument
 
     steps = step if method == "rk4" else None
-    for option, span, most, what in (("--every", every, MOST_SAMPLES, "samples"),
-                                     ("--step", steps, MOST_STEPS, "steps")):  # fmt: skip
+    for option, span, most, what in (
+        ("--every", every, MOST_SAMPLES, "samples"),
+        ("--step", steps, MOST_STEPS, "steps"),
+    ):
         if span and span > 0 and abs(time) / span > most:
             raise InvalidArgument(
                 f"{option} {span:g} makes {abs(time) / span:.3g} {what} of {time:g} s; at most "

@@ -48,8 +48,10 @@ def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechani
         return load(source, **values)
     beside = [source + ending for ending in ENDINGS if Path(source + ending).is_file()]
     if beside and not _in_gallery(source):
-        raise FileError(f"there is no file '{source}', and the gallery has none of that name.\n"
-                        f"  Did you mean {' or '.join(beside)}?")  # fmt: skip
+        raise FileError(
+            f"there is no file '{source}', and the gallery has none of that name.\n"
+            f"  Did you mean {' or '.join(beside)}?"
+        )
     return _from_gallery(source, values)
 
 

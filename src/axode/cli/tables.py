@@ -15,9 +15,13 @@ def on_terminal() -> bool:
 
 
 def show_table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", note: str = "",
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    note: str = "",
     marked: Sequence[int] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Print a table.
 
     Args:
@@ -36,24 +40,33 @@ def show_table(
 
 
 def plain_table(
-    names: Sequence[str], right: Sequence[bool], rows: Sequence[Sequence[str]], title: str = "",
+    names: Sequence[str],
+    right: Sequence[bool],
+    rows: Sequence[Sequence[str]],
+    title: str = "",
     note: str = "",
-) -> str:  # fmt: skip
+) -> str:
     """The same as columns of text."""
     everything = [list(names), *map(list, rows)]
     widths = [max(len(row[k]) for row in everything) for k in range(len(names))]
     lines = [title] if title else []
     for row in everything:
-        cells = [cell.rjust(width) if flush else cell.ljust(width)
-                 for cell, width, flush in zip(row, widths, right, strict=True)]  # fmt: skip
+        cells = [
+            cell.rjust(width) if flush else cell.ljust(width)
+            for cell, width, flush in zip(row, widths, right, strict=True)
+        ]
         lines.append(("  " if title else "") + "  ".join(cells).rstrip())
     return "\n".join([*lines, *([note] if note else [])])
 
 
 def _draw(
-    names: Sequence[str], right: Sequence[bool], rows: Sequence[Sequence[str]], title: str,
-    note: str, marked: Sequence[int],
-) -> None:  # fmt: skip
+    names: Sequence[str],
+    right: Sequence[bool],
+    rows: Sequence[Sequence[str]],
+    title: str,
+    note: str,
+    marked: Sequence[int],
+) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

@@ -20,8 +20,7 @@ def view(
     ] = None,
     start: Starts = None,
     input: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=FORMULA of time t and of the state; with --time."),
+        list[str] | None, typer.Option(help="NAME=FORMULA of time t and of the state; with --time.")
     ] = None,
     parameter: Parameters = None,
     drive: Annotated[bool, typer.Option("--drive", help="Run it in real time at once.")] = False,
@@ -54,9 +53,14 @@ def view(
 
     _refuse_mixed(run, time, drive, input)
     looks: dict[str, Any] = {
-        "trails": words(trail), "signals": words(signal), "forces": forces, "port": port,
-        "host": host, "open_browser": browser, "block": True,
-    }  # fmt: skip
+        "trails": words(trail),
+        "signals": words(signal),
+        "forces": forces,
+        "port": port,
+        "host": host,
+        "open_browser": browser,
+        "block": True,
+    }
     begin, values = numbers("--start", start), numbers("--parameter", parameter)
     texts = pairs("--input", input)
     model = model_from(source, option)
@@ -72,9 +76,15 @@ def view(
 
 
 def _refuse_mixed(run: Path | None, time: float | None, drive: bool, input: Any) -> None:
-    chosen = [name for name, given in
-              (("--run", run is not None), ("--time", time is not None), ("--drive", drive))
-              if given]  # fmt: skip
+    chosen = [
+        name
+        for name, given in (
+            ("--run", run is not None),
+            ("--time", time is not None),
+            ("--drive", drive),
+        )
+        if given
+    ]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)} exclude each other: choose one")
     if input and time is None:
@@ -88,8 +98,13 @@ def simulated(model: Any, time: float, start: Any, texts: Any, values: Any) -> A
     from axode.problems.simulate import simulate
 
     try:
-        return simulate(model, time, start=start or None, input=inputs_from(model, texts),
-                        parameters=values or None)  # fmt: skip
+        return simulate(
+            model,
+            time,
+            start=start or None,
+            input=inputs_from(model, texts),
+            parameters=values or None,
+        )
     except SimulationFailed as error:
         if error.trajectory is None:
             raise

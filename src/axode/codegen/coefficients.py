@@ -138,11 +138,7 @@ SIN_SINGLE = (
 )
 
 # cos x = 1 - z/2 + z^2 P(z), single precision
-COS_SINGLE = (
-    0.041666664658901405,
-    -0.0013888302919113633,
-    2.4547916853691016e-05,
-)
+COS_SINGLE = (0.041666664658901405, -0.0013888302919113633, 2.4547916853691016e-05)
 
 # asin x = x + x z P(z), |x| <= 1/2, single precision
 ASIN_SINGLE = (

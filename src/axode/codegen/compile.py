@@ -16,9 +16,11 @@ TARGETS = ("cpu", "interpreter", "cuda")
 
 
 def compile_model(
-    equations: Equations, target: str = "cpu", parameters: Literal["fixed", "free"] = "free",
+    equations: Equations,
+    target: str = "cpu",
+    parameters: Literal["fixed", "free"] = "free",
     precision: str = "float64",
-) -> Model:  # fmt: skip
+) -> Model:
     """Make a model; see `Equations.compile`."""
     if not isinstance(target, str) or target not in TARGETS:
         raise UnknownName("axode", "target", target, TARGETS)

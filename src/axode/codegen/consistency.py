@@ -19,17 +19,33 @@ SOLIDS = {"box", "cylinder", "sphere"}  # that pictures can show
 
 # What each function gives, by what it has one entry of; a number stands for itself.
 SHAPES: dict[str, tuple[Dimension, ...]] = {
-    "forward_dynamics": ("nu",), "inverse_dynamics": ("u",), "inverse_residual": ("nu",),
+    "forward_dynamics": ("nu",),
+    "inverse_dynamics": ("u",),
+    "inverse_residual": ("nu",),
     "inverse_solution": ("inverse_solution",),
-    "mass_matrix": ("nu", "nu"), "coriolis": ("nu", "nu"), "bias": ("nu",), "gamma": ("nu",),
-    "delta": ("nu",), "tau": ("nu",), "speeds": ("speeds",), "rates": ("q",),
-    "accelerations": ("speeds",), "state_rate": ("state_rate",), "projection": ("q",),
-    "multipliers": ("rows",), "contact_forces": ("contacts", 3), "energy": (2,),
-    "residual": ("residual_rows",), "residual_jacobian": ("residual_rows", "q"),
-    "dropped_rows": ("dropped",), "measures": ("measures",),
-    "measures_jacobian": ("measures", "q_nu"), "speed_map": ("speeds", "nu"),
-    "poses": ("bodies", 4, 4), "twists": ("bodies", 6),
-}  # fmt: skip
+    "mass_matrix": ("nu", "nu"),
+    "coriolis": ("nu", "nu"),
+    "bias": ("nu",),
+    "gamma": ("nu",),
+    "delta": ("nu",),
+    "tau": ("nu",),
+    "speeds": ("speeds",),
+    "rates": ("q",),
+    "accelerations": ("speeds",),
+    "state_rate": ("state_rate",),
+    "projection": ("q",),
+    "multipliers": ("rows",),
+    "contact_forces": ("contacts", 3),
+    "energy": (2,),
+    "residual": ("residual_rows",),
+    "residual_jacobian": ("residual_rows", "q"),
+    "dropped_rows": ("dropped",),
+    "measures": ("measures",),
+    "measures_jacobian": ("measures", "q_nu"),
+    "speed_map": ("speeds", "nu"),
+    "poses": ("bodies", 4, 4),
+    "twists": ("bodies", 6),
+}
 
 
 def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
@@ -42,8 +58,10 @@ def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
             if port.name not in _arguments(facts):
                 yield f"function {name} takes '{port.name}', which models do not have"
             elif port.shape != (sizes[port.name],):
-                yield (f"function {name} takes {port.shape} for '{port.name}', the names are "
-                       f"{sizes[port.name]}")  # fmt: skip
+                yield (
+                    f"function {name} takes {port.shape} for '{port.name}', the names are "
+                    f"{sizes[port.name]}"
+                )
         expected = _shape(name, sizes)
         found = [port.shape for port in tape.outputs]
         if len(found) != 1 or (expected is not None and found[0] != expected):
@@ -54,13 +72,24 @@ def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
 def _sizes(facts: Facts) -> dict[str, int]:
     n_q, n_nu = len(facts.coordinates), len(facts.independent)
     return {
-        "q": n_q, "nu": n_nu, "nu_dot": n_nu, "u": len(facts.inputs), "weights": facts.motors,
+        "q": n_q,
+        "nu": n_nu,
+        "nu_dot": n_nu,
+        "u": len(facts.inputs),
+        "weights": facts.motors,
         "inverse_solution": len(facts.inputs) + n_nu + 1,
-        "t": 1, "p": len(facts.parameters), "q_nu": n_q + n_nu, "state_rate": n_q + n_nu + 2,
-        "speeds": len(facts.speeds), "rows": len(facts.rows), "dropped": len(facts.dropped),
-        "residual_rows": len(facts.residual_rows), "contacts": len(facts.contacts),
-        "bodies": len(facts.bodies), "measures": len(facts.measures),
-    }  # fmt: skip
+        "t": 1,
+        "p": len(facts.parameters),
+        "q_nu": n_q + n_nu,
+        "state_rate": n_q + n_nu + 2,
+        "speeds": len(facts.speeds),
+        "rows": len(facts.rows),
+        "dropped": len(facts.dropped),
+        "residual_rows": len(facts.residual_rows),
+        "contacts": len(facts.contacts),
+        "bodies": len(facts.bodies),
+        "measures": len(facts.measures),
+    }
 
 
 def _arguments(facts: Facts) -> tuple[str, ...]:
@@ -79,11 +108,14 @@ def _shape(name: str, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
 def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
     """Lists that must be as long as others, and numbers that point into them."""
     lengths = {
-        "home": (len(facts.home), "q"), "coordinate_units": (len(facts.coordinate_units), "q"),
-        "speed_units": (len(facts.speed_units), "speeds"), "limits": (len(facts.limits), "weights"),
-        "input_units": (len(facts.input_units), "u"), "row_units": (len(facts.row_units), "rows"),
+        "home": (len(facts.home), "q"),
+        "coordinate_units": (len(facts.coordinate_units), "q"),
+        "speed_units": (len(facts.speed_units), "speeds"),
+        "limits": (len(facts.limits), "weights"),
+        "input_units": (len(facts.input_units), "u"),
+        "row_units": (len(facts.row_units), "rows"),
         "residual_units": (len(facts.residual_units), "residual_rows"),
-    }  # fmt: skip
+    }
     for name, (length, dimension) in lengths.items():
         if length != sizes[dimension]:
             yield f"{length} {name} for {sizes[dimension]} names"

@@ -180,11 +180,7 @@ def power(w: Writer, x: str, y: str) -> str:
     p, n = _exp_parts(w, high)
     grown = w.add(p, one)
     value = _scaled(w, w.fma(grown, low, grown), n)
-    grows = w.combine(
-        "xor",
-        w.compare("olt", size, one),
-        w.compare("ogt", y, zero),
-    )
+    grows = w.combine("xor", w.compare("olt", size, one), w.compare("ogt", y, zero))
     limit = w.select(grows, inf, zero)
     edge = w.combine("or", w.compare("oeq", size, zero), w.compare("oeq", size, inf))
     edge = w.combine("or", edge, w.compare("oeq", w.fabs(y), inf))

@@ -16,9 +16,15 @@ SUFFIXES = {".axm": "Axode's own file", ".c": "C99 and its header", ".ptx": "ker
 
 
 def export_model(
-    model: Model, path: str | PathLike[str], functions: Sequence[str] | None, rollout: str | None,
-    input: Any, capability: str, precision: str | None, prefix: str | None,
-) -> tuple[Path, ...]:  # fmt: skip
+    model: Model,
+    path: str | PathLike[str],
+    functions: Sequence[str] | None,
+    rollout: str | None,
+    input: Any,
+    capability: str,
+    precision: str | None,
+    prefix: str | None,
+) -> tuple[Path, ...]:
     """Write what the ending of the path asks for; see `Model.export`."""
     place = Path(path)
     if place.suffix not in SUFFIXES:
@@ -44,8 +50,12 @@ def _c_files(
     from axode.codegen.c import c_library
     from axode.disk.atomic import write_atomically
 
-    entries = {"q": model.coordinates, "nu": model.independent, "u": model.inputs,
-               "p": () if model.facts.fixed else tuple(model.parameters)}  # fmt: skip
+    entries = {
+        "q": model.coordinates,
+        "nu": model.independent,
+        "u": model.inputs,
+        "p": () if model.facts.fixed else tuple(model.parameters),
+    }
     tapes = [model.tape(name) for name in functions]
     header, source = c_library(place.stem, tapes, model.name, entries, prefix)
     write_atomically(place, source.encode())
@@ -54,9 +64,14 @@ def _c_files(
 
 
 def _kernel_files(
-    model: Model, place: Path, functions: Sequence[str], rollout: str | None, input: Any,
-    capability: str, precision: str | None,
-) -> tuple[Path, ...]:  # fmt: skip
+    model: Model,
+    place: Path,
+    functions: Sequence[str],
+    rollout: str | None,
+    input: Any,
+    capability: str,
+    precision: str | None,
+) -> tuple[Path, ...]:
     from axode.codegen.ptx import kernels, map_program
 
     numbers = precision or model.library.precision
@@ -67,10 +82,15 @@ def _kernel_files(
         single = numbers == "float32"
         programs[rollout] = rollout_program(model, rollout, input, single=single)
     facts = model.facts
-    about = {"model": {
-        "name": model.name, "coordinates": list(model.coordinates),
-        "independent": list(model.independent), "inputs": list(model.inputs),
-        "parameters": {} if facts.fixed else dict(facts.parameters), "home": list(facts.home),
-    }}  # fmt: skip
+    about = {
+        "model": {
+            "name": model.name,
+            "coordinates": list(model.coordinates),
+            "independent": list(model.independent),
+            "inputs": list(model.inputs),
+            "parameters": {} if facts.fixed else dict(facts.parameters),
+            "home": list(facts.home),
+        }
+    }
     made = kernels(programs, capability, numbers, about)
     return made.assembled().export(place)

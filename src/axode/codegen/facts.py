@@ -59,10 +59,14 @@ class Facts:
 
         system = equations.system
         return cls(
-            name=equations.name, formulation=equations.formulation,
-            coordinates=equations.coordinates, speeds=equations.speeds,
-            independent=equations.independent, inputs=equations.inputs,
-            motors=system.forces.motors, rows=equations.rows,
+            name=equations.name,
+            formulation=equations.formulation,
+            coordinates=equations.coordinates,
+            speeds=equations.speeds,
+            independent=equations.independent,
+            inputs=equations.inputs,
+            motors=system.forces.motors,
+            rows=equations.rows,
             residual_rows=tuple(equations.residuals),
             residual_units=tuple(row.unit for row in system.rows if row.residual is not None),
             bodies=tuple(body.name for body in system.mechanism.bodies),
@@ -70,21 +74,28 @@ class Facts:
             unknown_forces=tuple(unknown_contact_forces(equations)),
             limits=_limits(equations),
             measures=tuple((m.name, m.unit, m.needs_speeds) for m in equations.measures.values()),
-            coordinate_units=tuple(u for c in tree_order(system.mechanism)
-                                   for u in c.joint.coordinate_units),
+            coordinate_units=tuple(
+                u for c in tree_order(system.mechanism) for u in c.joint.coordinate_units
+            ),
             speed_units=tuple(speed_units(system.mechanism).values()),
             input_units=_input_units(equations),
             row_units=tuple(row.unit for row in system.kept),
-            quaternions=system.tree.quaternions, parameters=tuple(equations.parameters.items()),
-            fixed=fixed, actuation=equations.actuation,
+            quaternions=system.tree.quaternions,
+            parameters=tuple(equations.parameters.items()),
+            fixed=fixed,
+            actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
-            scene=scene_of(system.mechanism).to_json(), bases=free_bases(system.mechanism),
+            scene=scene_of(system.mechanism).to_json(),
+            bases=free_bases(system.mechanism),
             dropped=tuple(str(row) for row in system.report.dropped),
             row_parameters=system.row_parameters,
             leaning=tuple(contact.name for contact in system.leaning),
-            speed_aliases=tuple((name, speed) for name, speed in
-                                speed_meanings(system.mechanism).items() if name != speed),
-        )  # fmt: skip
+            speed_aliases=tuple(
+                (name, speed)
+                for name, speed in speed_meanings(system.mechanism).items()
+                if name != speed
+            ),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As JSON's own types."""

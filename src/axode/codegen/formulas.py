@@ -23,8 +23,9 @@ class Formula:
     number: int
 
     def _apply(self, kind: Kind, *others: Formula | float) -> Formula:
-        numbers = [x.number if isinstance(x, Formula) else self.builder.constant(float(x))
-                   for x in others]  # fmt: skip
+        numbers = [
+            x.number if isinstance(x, Formula) else self.builder.constant(float(x)) for x in others
+        ]
         return Formula(self.builder, self.builder.apply(kind, *numbers))
 
     def __add__(self, other: Formula | float) -> Formula:
@@ -114,9 +115,8 @@ Vector = list[Formula]
 
 
 def formula_tape(
-    name: str, inputs: Mapping[str, int],
-    outputs: Callable[..., Mapping[str, Sequence[Formula]]],
-) -> Tape:  # fmt: skip
+    name: str, inputs: Mapping[str, int], outputs: Callable[..., Mapping[str, Sequence[Formula]]]
+) -> Tape:
     """A tape from a Python function of vectors.
 
     Args:
@@ -143,8 +143,9 @@ def formula_tape(
 def select_tape(name: str, size: int) -> Tape:
     """Vectors chosen by a flag: `yes` where it is not zero, else `no`."""
     return formula_tape(
-        name, {"flag": 1, "yes": size, "no": size},
+        name,
+        {"flag": 1, "yes": size, "no": size},
         lambda flag, yes, no: {
             "chosen": [flag[0].then(a, b) for a, b in zip(yes, no, strict=True)]
         },
-    )  # fmt: skip
+    )

@@ -38,9 +38,13 @@ class KernelRollout:
         return KernelFile(made.ptx, made.header)[self.program.name]
 
     def __call__(
-        self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, budget: int,
+        self,
+        buffers: Mapping[str, Array],
+        tables: Mapping[str, Array],
+        *,
+        budget: int,
         threads: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Advance all runs; see `Rollout`."""
         bound = self.bind(buffers, tables)
         bound(budget, threads)

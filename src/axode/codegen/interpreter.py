@@ -27,8 +27,10 @@ class InterpretedFunction:
     ) -> Array:
         """Evaluate at arrays whose last axes are the arguments; `threads` is for other targets."""
         graph = self._graph
-        vectors = [self._checked(name, size, array) for name, size, array in
-                   zip(graph.arguments, graph.sizes, arrays, strict=True)]  # fmt: skip
+        vectors = [
+            self._checked(name, size, array)
+            for name, size, array in zip(graph.arguments, graph.sizes, arrays, strict=True)
+        ]
         shapes = [v.shape[:-1] for v in vectors]
         try:
             batch = np.broadcast_shapes(*shapes)
@@ -41,8 +43,10 @@ class InterpretedFunction:
         result = np.zeros((count, size))
         if result.size:
             # one column per sample: CasADi maps over columns by itself
-            columns = [np.broadcast_to(v, batch + v.shape[-1:]).reshape(count, v.shape[-1]).T
-                       for v in vectors]  # fmt: skip
+            columns = [
+                np.broadcast_to(v, batch + v.shape[-1:]).reshape(count, v.shape[-1]).T
+                for v in vectors
+            ]
             result = np.array(graph.function(*columns)).reshape(size, count).T
         shaped = np.ascontiguousarray(result).reshape(batch + graph.shape)
         if out is None:

@@ -93,16 +93,18 @@ class _ScalarLoop:
         for number in range(len(self.cut.chunks)):
             self.lines.append(f"  call void @chunk{number}(ptr {bases}, ptr {work})")
         self.write(entries)
-        return "\n".join([
-            f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{",
-            "entry:",
-            *self.lines,
-            f"  %next = add i64 %i, {self.lanes}",
-            "  br label %check",
-            "done:",
-            "  ret void",
-            "}",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{",
+                "entry:",
+                *self.lines,
+                f"  %next = add i64 %i, {self.lanes}",
+                "  br label %check",
+                "done:",
+                "  ret void",
+                "}",
+            ]
+        )
 
     def prepare(self, bases: str, work: str) -> None:
         """Before the loop."""

@@ -74,8 +74,15 @@ class SymbolicLibrary(AbstractLibrary):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and other processes derive the mechanism again; symbols cannot travel."""
         e = self.equations
-        return _derived, (type(self), e.system.mechanism, e.formulation, e.independent,
-                          self.target, self._fixed, self.precision)  # fmt: skip
+        return _derived, (
+            type(self),
+            e.system.mechanism,
+            e.formulation,
+            e.independent,
+            self.target,
+            self._fixed,
+            self.precision,
+        )
 
     def on_cpu(self) -> SymbolicLibrary:
         return SymbolicLibrary(self.equations, "cpu", fixed=self._fixed)
@@ -119,9 +126,14 @@ class SymbolicLibrary(AbstractLibrary):
 
 
 def _derived(
-    kind: type[SymbolicLibrary], mechanism: Mechanism, formulation: str,
-    independent: tuple[str, ...], target: str, fixed: bool, precision: str = "float64",
-) -> SymbolicLibrary:  # fmt: skip
+    kind: type[SymbolicLibrary],
+    mechanism: Mechanism,
+    formulation: str,
+    independent: tuple[str, ...],
+    target: str,
+    fixed: bool,
+    precision: str = "float64",
+) -> SymbolicLibrary:
     equations = mechanism.derive(formulation, independent)
     return kind(equations, target, fixed=fixed, precision=precision)
 

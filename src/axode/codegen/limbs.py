@@ -51,8 +51,9 @@ def _input_kinds(graph: Graph) -> Iterator[list[tuple[int, ...]]]:
     ).reshape(-1, 3)
     users, values, operands = edges.T
     looks = _mixed(np.array([node.kind for node in graph.values()], dtype=np.uint64))
-    inputs = sorted((n for n in graph if graph[n].kind == Kind.INPUT),
-                    key=lambda n: graph[n].operands)  # fmt: skip
+    inputs = sorted(
+        (n for n in graph if graph[n].kind == Kind.INPUT), key=lambda n: graph[n].operands
+    )
     for radius in range(1, FAR + 1):
         around = np.zeros_like(looks)
         np.add.at(around, users, _mixed(looks[values]))

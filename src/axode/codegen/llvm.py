@@ -61,11 +61,7 @@ class _Kernel:
         self.lanes = lanes
         identity = f"{tape.digest} lanes {lanes}"
         self.native = jit.load(
-            tape.name,
-            identity,
-            kernel.ENTRY,
-            lambda: kernel.module(tape, lanes),
-            tape.n_operations,
+            tape.name, identity, kernel.ENTRY, lambda: kernel.module(tape, lanes), tape.n_operations
         )
         self.work_size = kernel.work_size(tape, lanes)
         self._run = _KERNEL_TYPE(self.native.address)
@@ -329,8 +325,10 @@ class CompiledFunction:
                 for other, output in zip(self.tape.outputs, outputs, strict=True)
             )
 
-        return [array.copy() if copied(port, array) else array
-                for port, array in zip(self.tape.inputs, inputs, strict=True)]  # fmt: skip
+        return [
+            array.copy() if copied(port, array) else array
+            for port, array in zip(self.tape.inputs, inputs, strict=True)
+        ]
 
     def _places(self, inputs: list[Array], outputs: list[Array]) -> list[int]:
         places: list[int] = []

@@ -66,9 +66,7 @@ def _remainder(w: Writer, x: str, y: str, rounding: str) -> str:
     left = w.select(w.compare("olt", left, low), w.add(left, size), left)
     left = w.select(known, left, w.constant(NAN))
     far = w.combine(
-        "and",
-        w.compare("oeq", size, w.constant(INF)),
-        w.compare("olt", w.fabs(x), w.constant(INF)),
+        "and", w.compare("oeq", size, w.constant(INF)), w.compare("olt", w.fabs(x), w.constant(INF))
     )
     left = w.select(far, w.fabs(x), left)
     sign = w.whole_operation("and", w.bits(x), w.whole(w.format.sign_bit))

@@ -69,14 +69,23 @@ class Model:
         self.parameters = dict(facts.parameters)
         self.actuation = facts.actuation
         n, motors = len(facts.independent), facts.inputs[: facts.motors]
-        self._names = {"q": facts.coordinates, "nu": facts.independent, "u": facts.inputs,
-                       "nu_dot": facts.independent, "weights": motors,
-                       "p": tuple(self.parameters)}  # fmt: skip
+        self._names = {
+            "q": facts.coordinates,
+            "nu": facts.independent,
+            "u": facts.inputs,
+            "nu_dot": facts.independent,
+            "weights": motors,
+            "p": tuple(self.parameters),
+        }
         self._defaults = {
-            "q": np.array(facts.home), "nu": np.zeros(n), "nu_dot": np.zeros(n),
-            "u": np.zeros(len(facts.inputs)), "weights": np.ones(len(motors)),
-            "p": np.array(list(self.parameters.values()), dtype=float), "t": np.zeros(1),
-        }  # fmt: skip
+            "q": np.array(facts.home),
+            "nu": np.zeros(n),
+            "nu_dot": np.zeros(n),
+            "u": np.zeros(len(facts.inputs)),
+            "weights": np.ones(len(motors)),
+            "p": np.array(list(self.parameters.values()), dtype=float),
+            "t": np.zeros(1),
+        }
 
     @property
     def home(self) -> Array:
@@ -93,9 +102,11 @@ class Model:
 
     def __repr__(self) -> str:
         single = ", float32" if self.library.precision == "float32" else ""
-        return (f"Model('{self.name}': {len(self.coordinates)} coordinates, "
-                f"{len(self.independent)} speeds, {len(self.inputs)} inputs, "
-                f"{self.target}{single})")  # fmt: skip
+        return (
+            f"Model('{self.name}': {len(self.coordinates)} coordinates, "
+            f"{len(self.independent)} speeds, {len(self.inputs)} inputs, "
+            f"{self.target}{single})"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What was compiled stays behind: a copy finds it in the cache."""
@@ -110,9 +121,16 @@ class Model:
         return self._evaluate("forward_dynamics", {"q": q, "nu": nu, "u": u}, options)
 
     def inverse_dynamics(
-        self, q: Values, nu: Values, nu_dot: Values, *, u: Values | None = None,
-        weights: Values | None = None, residual: bool = False, **options: Unpack[Options],
-    ) -> Any:  # fmt: skip
+        self,
+        q: Values,
+        nu: Values,
+        nu_dot: Values,
+        *,
+        u: Values | None = None,
+        weights: Values | None = None,
+        residual: bool = False,
+        **options: Unpack[Options],
+    ) -> Any:
         """Inputs that give the accelerations nu_dot.
 
         With more motors than needed, those of least weighted effort; with fewer, the nearest, and a
@@ -168,13 +186,19 @@ class Model:
             warnings.warn(
                 f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
                 f"{worst.max():.3g} is missing on {lacking}; pass residual=True to get it",
-                UnderactuatedMotion, stacklevel=3,
-            )  # fmt: skip
+                UnderactuatedMotion,
+                stacklevel=3,
+            )
 
     def hybrid_dynamics(
-        self, q: Values, nu: Values, *, nu_dot: Mapping[str, npt.ArrayLike],
-        u: Mapping[str, npt.ArrayLike], **options: Unpack[Options],
-    ) -> tuple[Array, Array]:  # fmt: skip
+        self,
+        q: Values,
+        nu: Values,
+        *,
+        nu_dot: Mapping[str, npt.ArrayLike],
+        u: Mapping[str, npt.ArrayLike],
+        **options: Unpack[Options],
+    ) -> tuple[Array, Array]:
         """All accelerations and all inputs when some of each are known, by name.
 
         Args:
@@ -339,10 +363,16 @@ class Model:
         save_model(self.facts, {name: self.tape(name) for name in names}, path)
 
     def export(
-        self, path: str | PathLike[str], functions: Sequence[str] | None = None, *,
-        rollout: str | None = None, input: Any = None, capability: str = "7.5",
-        precision: Literal["float64", "float32"] | None = None, prefix: str | None = None,
-    ) -> tuple[Path, ...]:  # fmt: skip
+        self,
+        path: str | PathLike[str],
+        functions: Sequence[str] | None = None,
+        *,
+        rollout: str | None = None,
+        input: Any = None,
+        capability: str = "7.5",
+        precision: Literal["float64", "float32"] | None = None,
+        prefix: str | None = None,
+    ) -> tuple[Path, ...]:
         """Write functions for other programs; the ending of the path says for which.
 
         Args:
@@ -388,10 +418,11 @@ class Model:
         if entry is None:
             entry = self._entries[name] = self.library.entry(name)
         arrays = [
-            value if type(value := values.get(argument)) is np.ndarray
+            value
+            if type(value := values.get(argument)) is np.ndarray
             else self._vector(argument, value)
             for argument in entry.arguments
-        ]  # fmt: skip
+        ]
         if not options:
             result: Array = entry.call(*arrays)
             return result

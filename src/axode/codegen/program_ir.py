@@ -104,9 +104,12 @@ class ProgramWriter:
     """Writes the exported function: a loop over groups of runs around the program."""
 
     def __init__(
-        self, program: Program, lanes: int, plans: dict[str, tuple[int, Plan]],
+        self,
+        program: Program,
+        lanes: int,
+        plans: dict[str, tuple[int, Plan]],
         number: Format = DOUBLE,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.program, self.lanes, self.plans, self.format = program, lanes, plans, number
         self.number = number.real
         self.real = self.number if lanes == 1 else f"<{lanes} x {self.number}>"
@@ -144,21 +147,33 @@ class ProgramWriter:
         """The IR of the exported function."""
         self._prologue()
         self.lines += [
-            "  %last = sub i64 %end, 1", "  br label %check", "check:",
+            "  %last = sub i64 %end, 1",
+            "  br label %check",
+            "check:",
             "  %i = phi i64 [ %begin, %entry ], [ %next, %tail ]",
-            "  %more = icmp slt i64 %i, %end", "  br i1 %more, label %group, label %done",
+            "  %more = icmp slt i64 %i, %end",
+            "  br i1 %more, label %group, label %done",
             "group:",
-        ]  # fmt: skip
+        ]
         self._enter_group()
         for operation in self.program.operations:
             self._operation(operation)
         self._leave_group()
         self.line("br label %tail")
-        return "\n".join([
-            f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{", "entry:", *self.lines,
-            "tail:", f"  %next = add i64 %i, {self.lanes}", "  br label %check", "done:",
-            "  ret void", "}", "",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{",
+                "entry:",
+                *self.lines,
+                "tail:",
+                f"  %next = add i64 %i, {self.lanes}",
+                "  br label %check",
+                "done:",
+                "  ret void",
+                "}",
+                "",
+            ]
+        )
 
     def _prologue(self) -> None:
         """Addresses that do not change from group to group."""
@@ -167,8 +182,11 @@ class ProgramWriter:
             self._rows[name] = (self._item(position, "ptr"), self._item(position + 1, "i64"))
             position += 2
         for name in self.program.tables:
-            entry = (self._item(position, "ptr"), self._item(position + 1, "i64"),
-                     self._item(position + 2, "i64"))  # fmt: skip
+            entry = (
+                self._item(position, "ptr"),
+                self._item(position + 1, "i64"),
+                self._item(position + 2, "i64"),
+            )
             self._tables[name] = entry
             position += 3
         self.budget = self._item(position, "i64")

@@ -68,8 +68,10 @@ class Kernels:
             InvalidArgument: if it refuses the text.
         """
         found = _resources(self.ptx, self.header["capability"])
-        kernels = {name: known | found.get(known["entry"], {})
-                   for name, known in self.header["kernels"].items()}  # fmt: skip
+        kernels = {
+            name: known | found.get(known["entry"], {})
+            for name, known in self.header["kernels"].items()
+        }
         return replace(self, header=self.header | {"kernels": kernels})
 
 
@@ -88,9 +90,11 @@ def kernel(program: Program, capability: str = "7.5", precision: str = "float64"
 
 
 def kernels(
-    programs: Mapping[str, Program], capability: str = "7.5", precision: str = "float64",
+    programs: Mapping[str, Program],
+    capability: str = "7.5",
+    precision: str = "float64",
     about: Mapping[str, Any] | None = None,
-) -> Kernels:  # fmt: skip
+) -> Kernels:
     """Programs as PTX for one generation of GPUs and all later ones.
 
     Args:
@@ -108,10 +112,13 @@ def kernels(
     ptx = _emitted(ir, capability)
     version = re.search(r"\.version (\d+\.\d+)", ptx)
     header = {
-        "format": FORMAT, "capability": capability, "precision": precision,
-        "ptx": version[1] if version else "", **(about or {}),
+        "format": FORMAT,
+        "capability": capability,
+        "precision": precision,
+        "ptx": version[1] if version else "",
+        **(about or {}),
         "kernels": {name: _described(programs[name], entry) for entry, name in entries.items()},
-    }  # fmt: skip
+    }
     return Kernels(ptx, header)
 
 
@@ -130,9 +137,12 @@ def _entry(name: str, place: int) -> str:
 def _described(program: Program, entry: str) -> dict[str, Any]:
     """What a caller must know of one kernel."""
     made: dict[str, Any] = {
-        "entry": entry, "state": program.state, "given": program.given, "tables": program.tables,
+        "entry": entry,
+        "state": program.state,
+        "given": program.given,
+        "tables": program.tables,
         "operations": sum(tape.n_operations for tape in program.tapes),
-    }  # fmt: skip
+    }
     (first, *others) = program.operations
     if isinstance(first, Evaluate) and not others and len(first.tape.outputs) == 1:
         made["shape"] = list(first.tape.outputs[0].shape)
@@ -187,8 +197,14 @@ def _resources(ptx: str, capability: str) -> dict[str, dict[str, int]]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernels.ptx")
         source.write_text(ptx)
-        command = [assembler, "-v", f"-arch=sm_{capability.replace('.', '')}", str(source), "-o",
-                   str(source.with_suffix(".cubin"))]  # fmt: skip
+        command = [
+            assembler,
+            "-v",
+            f"-arch=sm_{capability.replace('.', '')}",
+            str(source),
+            "-o",
+            str(source.with_suffix(".cubin")),
+        ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         except subprocess.TimeoutExpired:

@@ -55,9 +55,13 @@ class Rollout:
         return self._work_sizes[lanes]
 
     def __call__(
-        self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, budget: int,
+        self,
+        buffers: Mapping[str, Array],
+        tables: Mapping[str, Array],
+        *,
+        budget: int,
         threads: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Advance all runs; state buffers change in place.
 
         Args:
@@ -124,7 +128,8 @@ class Bound:
             raise ValueError(f"'{name}' must be a C-contiguous float64 array")
         shared = array.ndim == own_axes
         if array.shape[-1] != width or not (shared or array.shape[0] == self.runs):
-            raise ValueError(f"{kind} '{name}': shape {array.shape}, expected {self.runs} runs of "
-                             f"width {width}")  # fmt: skip
+            raise ValueError(
+                f"{kind} '{name}': shape {array.shape}, expected {self.runs} runs of width {width}"
+            )
         rows = array.shape[-2] if own_axes == 2 else 1
         return [array.ctypes.data, 0 if shared else 8 * width * rows, rows]

@@ -43,9 +43,7 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
         number: Of all arrays and of the arithmetic.
         host: For the CPU, where the number of the run is a third argument.
     """
-    declarations = {
-        f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})",
-    }
+    declarations = {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
     functions: list[str] = []
     if any(program.columns for program in programs.values()):
         texts, needed = column_functions(1, 1, number)
@@ -94,12 +92,23 @@ class ThreadWriter(ProgramWriter):
         convention = "" if self.host else "ptx_kernel "
         own = ", i64 %i" if self.host else ""
         index = "" if self.host else _INDEX
-        return "\n".join([
-            f"define {convention}void @{entry}(ptr{self.space} %table, i64 %count{own}) #1 {{",
-            "entry:", index, *first, "  %inside = icmp slt i64 %i, %count",
-            "  br i1 %inside, label %group, label %done", "group:", *self.lines,
-            "  br label %done", "done:", "  ret void", "}", "",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"define {convention}void @{entry}(ptr{self.space} %table, i64 %count{own}) #1 {{",
+                "entry:",
+                index,
+                *first,
+                "  %inside = icmp slt i64 %i, %count",
+                "  br i1 %inside, label %group, label %done",
+                "group:",
+                *self.lines,
+                "  br label %done",
+                "done:",
+                "  ret void",
+                "}",
+                "",
+            ]
+        )
 
     def _prologue(self) -> None:
         position = 0

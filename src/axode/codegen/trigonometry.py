@@ -36,12 +36,25 @@ class _Numbers:
 _NUMBERS: dict[Format, _Numbers] = {
     DOUBLE: _Numbers(
         (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
-        2.0**40, 2.0**1000, 2.0**-60, poly.SIN, poly.COS, poly.ASIN, poly.ATAN),
+        2.0**40,
+        2.0**1000,
+        2.0**-60,
+        poly.SIN,
+        poly.COS,
+        poly.ASIN,
+        poly.ATAN,
+    ),
     SINGLE: _Numbers(
         (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
-        2.0**17, 2.0**120, 2.0**-20,
-        poly.SIN_SINGLE, poly.COS_SINGLE, poly.ASIN_SINGLE, poly.ATAN_SINGLE),
-}  # fmt: skip
+        2.0**17,
+        2.0**120,
+        2.0**-20,
+        poly.SIN_SINGLE,
+        poly.COS_SINGLE,
+        poly.ASIN_SINGLE,
+        poly.ATAN_SINGLE,
+    ),
+}
 
 
 def sin_cos(w: Writer, x: str) -> tuple[str, str]:

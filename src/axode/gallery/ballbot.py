@@ -8,12 +8,14 @@ from axode.gallery.values import parameters
 DEFAULTS = {
     "M": 14.0,  # body [kg]
     "h": 0.45,  # from the ball's centre up to the body's mass centre [m]
-    "Jx": 1.2, "Jy": 1.2, "Jz": 0.15,  # body, at its mass centre [kg m^2]
+    "Jx": 1.2,
+    "Jy": 1.2,
+    "Jz": 0.15,  # body, at its mass centre [kg m^2]
     "mb": 2.5,  # ball [kg]
     "Jb": 0.02,  # ball [kg m^2]
     "r": 0.12,  # its radius [m]
     "g": 9.81,  # gravity [m/s^2]
-}  # fmt: skip
+}
 
 
 def ballbot(**values: float) -> ax.Mechanism:
@@ -29,8 +31,13 @@ def ballbot(**values: float) -> ax.Mechanism:
     p = parameters("ballbot", DEFAULTS, values)
     bot = ax.Mechanism("ballbot", gravity=(0, 0, -p.g))
     ball = bot.add_body("ball", mass=p.mb, inertia=(p.Jb, p.Jb, p.Jb), shape=ax.Sphere(p.r))
-    body = bot.add_body("body", mass=p.M, com=(0, 0, p.h), inertia=(p.Jx, p.Jy, p.Jz),
-                        shape=ax.Cylinder(p.r, 1.6 * p.h, "z", (0, 0, p.h)))  # fmt: skip
+    body = bot.add_body(
+        "body",
+        mass=p.M,
+        com=(0, 0, p.h),
+        inertia=(p.Jx, p.Jy, p.Jz),
+        shape=ax.Cylinder(p.r, 1.6 * p.h, "z", (0, 0, p.h)),
+    )
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=ball)
     bot.add_contact("floor", ax.Ball(radius=p.r), body=ball)
     bot.add_joint("drive", ax.Spherical(), parent=ball, child=body)

@@ -9,11 +9,26 @@ from axode.mechanism.expressions import Scalar
 
 
 def caster_robot(
-    a: float = 0.12, b: float = 0.18, d: float = 0.06, l: float = 0.5, r: float = 0.1,
-    I: float = 0.006, H: float = 0.0032, mw: float = 1.2, mc: float = 0.6, mb: float = 0.4,
-    Ib: float = 0.0008, mp: float = 15.0, Ip: float = 0.55, c1: float = 0.0, c2: float = 0.0,
-    c3: float = 0.0, c4: float = 0.0, X1: float = 0.0, h: float = 0.24,
-) -> ax.Mechanism:  # fmt: skip
+    a: float = 0.12,
+    b: float = 0.18,
+    d: float = 0.06,
+    l: float = 0.5,
+    r: float = 0.1,
+    I: float = 0.006,
+    H: float = 0.0032,
+    mw: float = 1.2,
+    mc: float = 0.6,
+    mb: float = 0.4,
+    Ib: float = 0.0008,
+    mp: float = 15.0,
+    Ip: float = 0.55,
+    c1: float = 0.0,
+    c2: float = 0.0,
+    c3: float = 0.0,
+    c4: float = 0.0,
+    X1: float = 0.0,
+    h: float = 0.24,
+) -> ax.Mechanism:
     """Two driven wheels on one axle and a caster behind it.
 
     Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.5.1. Platform axes: x along
@@ -33,8 +48,24 @@ def caster_robot(
         h: Height of the pivot [m].
     """
     robot = ax.Mechanism("caster_robot")
-    values = {"a": a, "b": b, "d": d, "l": l, "r": r, "I": I, "H": H, "mw": mw, "mc": mc,
-              "mb": mb, "Ib": Ib, "mp": mp, "Ip": Ip, "c1": c1, "c2": c2, "h": h}  # fmt: skip
+    values = {
+        "a": a,
+        "b": b,
+        "d": d,
+        "l": l,
+        "r": r,
+        "I": I,
+        "H": H,
+        "mw": mw,
+        "mc": mc,
+        "mb": mb,
+        "Ib": Ib,
+        "mp": mp,
+        "Ip": Ip,
+        "c1": c1,
+        "c2": c2,
+        "h": h,
+    }
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
     add_driven_platform(robot, p)
     add_caster(robot, p, "", X1, c3, c4)
@@ -46,18 +77,34 @@ def add_driven_platform(robot: ax.Mechanism, p: dict[str, ax.Parameter]) -> None
     length = p["a"] + p["b"]
     height = p["h"] - p["r"]
     platform = robot.add_body(
-        "platform", mass=p["mp"], com=(0, -p["a"], 0),
+        "platform",
+        mass=p["mp"],
+        com=(0, -p["a"], 0),
         inertia=ax.Inertia(p["Ip"] / 2.0, p["Ip"] / 2.0, p["Ip"]),
         shape=ax.Box((p["l"] * 1.1, length * 1.5, p["r"] * 0.4), at=(0, -length / 2.0, height)),
-    )  # fmt: skip
-    robot.add_joint("base", ax.Planar(), parent=robot.ground, child=platform, at=(0, 0, p["r"]),
-                    coordinates=("x", "y", "phi"), speeds=("v_i", "v_j", "omega"))  # fmt: skip
+    )
+    robot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=robot.ground,
+        child=platform,
+        at=(0, 0, p["r"]),
+        coordinates=("x", "y", "phi"),
+        speeds=("v_i", "v_j", "omega"),
+    )
     for k, side in ((1, p["l"] / 2.0), (2, -p["l"] / 2.0)):
         robot.add_wheel(
-            f"wheel{k}", ax.Rolling(radius=p["r"]), on=platform, at=(side, 0, 0), axis="-x",
-            mass=p["mw"], inertia=ax.Inertia.axial(p["I"], p["H"], "x"), coordinate=f"theta{k}",
-            speed=f"theta{k}_dot", shape=ax.Cylinder(p["r"], p["r"] * 0.3, "x"),
-        )  # fmt: skip
+            f"wheel{k}",
+            ax.Rolling(radius=p["r"]),
+            on=platform,
+            at=(side, 0, 0),
+            axis="-x",
+            mass=p["mw"],
+            inertia=ax.Inertia.axial(p["I"], p["H"], "x"),
+            coordinate=f"theta{k}",
+            speed=f"theta{k}_dot",
+            shape=ax.Cylinder(p["r"], p["r"] * 0.3, "x"),
+        )
         robot.add_motor(f"motor{k}", f"theta{k}", input=f"tau{k}")
         robot.add_damper(f"c{k}", f"theta{k}", coefficient=p[f"c{k}"])
     robot.measure("C", "position", body=platform, at=(0, -p["a"], 0))
@@ -71,21 +118,34 @@ def add_caster(
     d, r = p["d"], p["r"]
     offset: Scalar = ax.Parameter(f"X{mark or 1}", X)
     bracket = robot.add_body(
-        f"bracket{mark}", mass=p["mb"], com=(-d / 2.0, 0, -drop / 2.0),
+        f"bracket{mark}",
+        mass=p["mb"],
+        com=(-d / 2.0, 0, -drop / 2.0),
         inertia=ax.Inertia(p["Ib"] / 2.0, p["Ib"] / 2.0, p["Ib"]),
         shape=ax.Box((r * 0.3, r * 0.12, drop + r * 0.3), at=(-d, r * 0.24, -drop / 2.0)),
-    )  # fmt: skip
+    )
     robot.add_joint(
-        f"pivot{mark}", ax.Revolute("z"), parent="platform", child=bracket,
-        at=(offset, -p["a"] - p["b"], drop), coordinates=(f"psi{mark}",),
+        f"pivot{mark}",
+        ax.Revolute("z"),
+        parent="platform",
+        child=bracket,
+        at=(offset, -p["a"] - p["b"], drop),
+        coordinates=(f"psi{mark}",),
         speeds=(f"psi{mark}_dot",),
-    )  # fmt: skip
+    )
     spin = f"theta3{'_' * bool(mark)}{mark}"
     robot.add_wheel(
-        f"caster{mark}", ax.Rolling(radius=r), on=bracket, at=(-d, 0, -drop), axis="y",
-        mass=p["mc"], inertia=ax.Inertia.disk(p["mc"], r, "y"), coordinate=spin,
-        speed=f"{spin}_dot", shape=ax.Cylinder(r, r * 0.3, "y"),
-    )  # fmt: skip
+        f"caster{mark}",
+        ax.Rolling(radius=r),
+        on=bracket,
+        at=(-d, 0, -drop),
+        axis="y",
+        mass=p["mc"],
+        inertia=ax.Inertia.disk(p["mc"], r, "y"),
+        coordinate=spin,
+        speed=f"{spin}_dot",
+        shape=ax.Cylinder(r, r * 0.3, "y"),
+    )
     robot.add_damper(f"c3{mark}", spin, coefficient=ax.Parameter(f"c3{mark}", c3))
     robot.add_damper(f"c4{mark}", f"psi{mark}", coefficient=ax.Parameter(f"c4{mark}", c4))
     robot.home({f"psi{mark}": math.pi / 2})

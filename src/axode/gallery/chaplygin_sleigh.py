@@ -24,9 +24,20 @@ def chaplygin_sleigh(**values: float) -> ax.Mechanism:
     """
     p = parameters("chaplygin_sleigh", DEFAULTS, values)
     bot = ax.Mechanism("chaplygin_sleigh")
-    body = bot.add_body("body", mass=p.m, com=(p.a, 0, 0), inertia=(p.J, p.J, p.J),
-                        shape=ax.Box((3 * p.a, p.a, p.a / 4), (p.a, 0, p.a / 4)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body,
-                  coordinates=("x", "y", "theta"), speeds=("v", "v_lat", "omega"))  # fmt: skip
+    body = bot.add_body(
+        "body",
+        mass=p.m,
+        com=(p.a, 0, 0),
+        inertia=(p.J, p.J, p.J),
+        shape=ax.Box((3 * p.a, p.a, p.a / 4), (p.a, 0, p.a / 4)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=body,
+        coordinates=("x", "y", "theta"),
+        speeds=("v", "v_lat", "omega"),
+    )
     bot.add_contact("edge", ax.Skate(), body=body)
     return bot

@@ -20,9 +20,12 @@ DEFAULTS = {
 
 
 def cooperating_arms(
-    joints: int = 3, load: bool = True, pose: Sequence[float] = (0.62, 0.55, 0.2),
-    elbow: Sequence[int] = (1, -1), **values: float,
-) -> ax.Mechanism:  # fmt: skip
+    joints: int = 3,
+    load: bool = True,
+    pose: Sequence[float] = (0.62, 0.55, 0.2),
+    elbow: Sequence[int] = (1, -1),
+    **values: float,
+) -> ax.Mechanism:
     """Two arms with their bases on the x axis, both gripping one load rigidly.
 
     After S. M. Yesiloglu, H. Temeltas and O. Kaynak, "Dynamical modeling of two-wheeled cart:
@@ -59,10 +62,22 @@ def _add_arm(bot: ax.Mechanism, p: SimpleNamespace, arm: int, joints: int) -> st
     holder, at = "ground", ((0.0 if arm == 1 else p.base), 0.0, 0.0)
     for k in range(1, joints + 1):
         length, mass, name = getattr(p, f"L{k}"), getattr(p, f"m{k}"), f"link{arm}{k}"
-        bot.add_body(name, mass=mass, com=(length / 2, 0, 0), inertia=ax.Inertia.rod(mass, length),
-                     shape=ax.Cylinder(0.02, length, "x", (length / 2, 0, 0)))  # fmt: skip
-        bot.add_joint(f"joint{arm}{k}", ax.Revolute("z"), parent=holder, child=name, at=at,
-                      coordinates=(f"theta{arm}{k}",), speeds=(f"theta{arm}{k}_dot",))  # fmt: skip
+        bot.add_body(
+            name,
+            mass=mass,
+            com=(length / 2, 0, 0),
+            inertia=ax.Inertia.rod(mass, length),
+            shape=ax.Cylinder(0.02, length, "x", (length / 2, 0, 0)),
+        )
+        bot.add_joint(
+            f"joint{arm}{k}",
+            ax.Revolute("z"),
+            parent=holder,
+            child=name,
+            at=at,
+            coordinates=(f"theta{arm}{k}",),
+            speeds=(f"theta{arm}{k}_dot",),
+        )
         bot.add_motor(f"motor{arm}{k}", f"joint{arm}{k}", input=f"tau{arm}{k}")
         holder, at = name, (length, 0.0, 0.0)
     return holder
@@ -72,13 +87,25 @@ def _add_load(bot: ax.Mechanism, p: SimpleNamespace, tips: Sequence[str]) -> Non
     """The load, and the grips; a load without mass is allowed."""
     flat = ax.Inertia(p.Jc / 2, p.Jc / 2, p.Jc, ideal=True)
     bot.add_body("load", mass=p.mc, inertia=flat, shape=ax.Box((2 * p.lc, 0.08, 0.08)))
-    bot.add_joint("load", ax.Planar(), parent=bot.ground, child="load",
-                  coordinates=("X", "Y", "F"), speeds=("along", "across", "F_dot"))  # fmt: skip
+    bot.add_joint(
+        "load",
+        ax.Planar(),
+        parent=bot.ground,
+        child="load",
+        coordinates=("X", "Y", "F"),
+        speeds=("along", "across", "F_dot"),
+    )
     for arm, (tip, way) in enumerate(zip(tips, (-1.0, 1.0), strict=True), start=1):
         last = bot.bodies[[body.name for body in bot.bodies].index(tip)]
         end = 2.0 * last.com[0]  # a uniform rod
-        bot.add_loop(f"grip{arm}", ax.Fixed(), parent="load", child=tip, at=(way * p.lc, 0, 0),
-                     child_at=(end, 0, 0))  # fmt: skip
+        bot.add_loop(
+            f"grip{arm}",
+            ax.Fixed(),
+            parent="load",
+            child=tip,
+            at=(way * p.lc, 0, 0),
+            child_at=(end, 0, 0),
+        )
 
 
 def _bent(

@@ -8,9 +8,15 @@ import axode as ax
 
 
 def delta_array(
-    a: float = 0.05, r: float = 0.2, mw: float = 0.4, mp: float = 6.0, I: float = 0.0005,
-    J: float = 0.0003, H: float = 0.12, c: float = 0.01,
-) -> ax.Mechanism:  # fmt: skip
+    a: float = 0.05,
+    r: float = 0.2,
+    mw: float = 0.4,
+    mp: float = 6.0,
+    I: float = 0.0005,
+    J: float = 0.0003,
+    H: float = 0.12,
+    c: float = 0.01,
+) -> ax.Mechanism:
     """A platform on three wheels with rollers across their axes, 120 degrees apart.
 
     Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.5.2. Wheel i stands at r e_i
@@ -28,20 +34,35 @@ def delta_array(
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
     robot = ax.Mechanism("delta_array")
     platform = robot.add_body(
-        "platform", mass=p["mp"], inertia=(p["H"] / 2.0, p["H"] / 2.0, p["H"]),
+        "platform",
+        mass=p["mp"],
+        inertia=(p["H"] / 2.0, p["H"] / 2.0, p["H"]),
         shape=ax.Cylinder(0.9 * p["r"], 0.6 * p["a"], at=(0, 0, 0.6 * p["a"])),
-    )  # fmt: skip
-    robot.add_joint("base", ax.Planar(), parent=robot.ground, child=platform, at=(0, 0, p["a"]),
-                    coordinates=("x", "y", "sigma"), speeds=("vx", "vy", "omega"))  # fmt: skip
+    )
+    robot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=robot.ground,
+        child=platform,
+        at=(0, 0, p["a"]),
+        coordinates=("x", "y", "sigma"),
+        speeds=("vx", "vy", "omega"),
+    )
     for k in (1, 2, 3):
         angle = 2 * math.pi * (k - 1) / 3
         e = (math.cos(angle), math.sin(angle), 0.0)
         robot.add_wheel(
-            f"wheel{k}", ax.Omni(radius=p["a"]), on=platform, at=(p["r"] * e[0], p["r"] * e[1], 0),
-            axis=e, mass=p["mw"], inertia=ax.Inertia.axial(p["I"], p["J"], e),
-            coordinate=f"theta{k}", speed=f"theta{k}_dot",
+            f"wheel{k}",
+            ax.Omni(radius=p["a"]),
+            on=platform,
+            at=(p["r"] * e[0], p["r"] * e[1], 0),
+            axis=e,
+            mass=p["mw"],
+            inertia=ax.Inertia.axial(p["I"], p["J"], e),
+            coordinate=f"theta{k}",
+            speed=f"theta{k}_dot",
             shape=ax.Cylinder(p["a"], 0.5 * p["a"], e),
-        )  # fmt: skip
+        )
         robot.add_motor(f"motor{k}", f"theta{k}", input=f"tau{k}")
         robot.add_damper(f"c{k}", f"theta{k}", coefficient=p["c"])
     return robot

@@ -46,8 +46,14 @@ def delta_robot(**values: float) -> ax.Mechanism:
         turned = (0.0, 0.0, (k - 1) * 2 * math.pi / 3)
         join = bot.add_joint if k == 1 else bot.add_loop
         c, s = math.cos(turned[2]), math.sin(turned[2])
-        join(f"hinge{k}", ax.Revolute("y"), parent=f"lower{k}", child="platform",
-             child_at=(p.Rp * c, p.Rp * s, 0), child_rotation=turned)  # fmt: skip
+        join(
+            f"hinge{k}",
+            ax.Revolute("y"),
+            parent=f"lower{k}",
+            child="platform",
+            child_at=(p.Rp * c, p.Rp * s, 0),
+            child_rotation=turned,
+        )
         bot.home({f"theta{k}": HOME, f"pitch{k}": tilt - HOME})
     bot.home({"hinge1": -tilt})
     bot.measure("tool", "position", body="platform")
@@ -58,21 +64,45 @@ def _add_leg(bot: ax.Mechanism, p: SimpleNamespace, k: int) -> None:
     """Arm, bars and rods; the parallelogram closes between the second rod and the lower bar."""
     turn = (k - 1) * 2 * math.pi / 3
     place = (p.Rb * math.cos(turn), p.Rb * math.sin(turn), 0)
-    bot.add_body(f"arm{k}", mass=p.ma, com=(p.L / 2, 0, 0), inertia=ax.Inertia.rod(p.ma, p.L),
-                 shape=ax.Cylinder(2 * THICK, p.L, "x", (p.L / 2, 0, 0)))  # fmt: skip
+    bot.add_body(
+        f"arm{k}",
+        mass=p.ma,
+        com=(p.L / 2, 0, 0),
+        inertia=ax.Inertia.rod(p.ma, p.L),
+        shape=ax.Cylinder(2 * THICK, p.L, "x", (p.L / 2, 0, 0)),
+    )
     for name in ("upper", "lower"):
         bot.add_body(f"{name}{k}", mass=p.ms, shape=ax.Cylinder(THICK, p.w, "y"))
-    bot.add_joint(f"shoulder{k}", ax.Revolute("y"), parent=bot.ground, child=f"arm{k}", at=place,
-                  rotation=(0, 0, turn), coordinates=(f"theta{k}",),
-                  speeds=(f"theta{k}_dot",))  # fmt: skip
+    bot.add_joint(
+        f"shoulder{k}",
+        ax.Revolute("y"),
+        parent=bot.ground,
+        child=f"arm{k}",
+        at=place,
+        rotation=(0, 0, turn),
+        coordinates=(f"theta{k}",),
+        speeds=(f"theta{k}_dot",),
+    )
     bot.add_motor(f"motor{k}", f"shoulder{k}", input=f"tau{k}")
-    bot.add_joint(f"pitch{k}", ax.Revolute("y"), parent=f"arm{k}", child=f"upper{k}",
-                  at=(p.L, 0, 0))  # fmt: skip
+    bot.add_joint(
+        f"pitch{k}", ax.Revolute("y"), parent=f"arm{k}", child=f"upper{k}", at=(p.L, 0, 0)
+    )
     for side, y in (("a", p.w / 2), ("b", -p.w / 2)):
         name = f"rod{k}{side}"
-        bot.add_body(name, mass=p.mr, com=(0, 0, -p.l / 2), inertia=ax.Inertia.rod(p.mr, p.l, "z"),
-                     shape=ax.Cylinder(THICK, p.l, "z", (0, 0, -p.l / 2)))  # fmt: skip
+        bot.add_body(
+            name,
+            mass=p.mr,
+            com=(0, 0, -p.l / 2),
+            inertia=ax.Inertia.rod(p.mr, p.l, "z"),
+            shape=ax.Cylinder(THICK, p.l, "z", (0, 0, -p.l / 2)),
+        )
         bot.add_joint(name, ax.Revolute("x"), parent=f"upper{k}", child=name, at=(0, y, 0))
         join = bot.add_joint if side == "a" else bot.add_loop
-        join(f"foot{k}{side}", ax.Revolute("x"), parent=name, child=f"lower{k}",
-             at=(0, 0, -p.l), child_at=(0, y, 0))  # fmt: skip
+        join(
+            f"foot{k}{side}",
+            ax.Revolute("x"),
+            parent=name,
+            child=f"lower{k}",
+            at=(0, 0, -p.l),
+            child_at=(0, y, 0),
+        )

@@ -27,15 +27,32 @@ def differential_drive(**values: float) -> ax.Mechanism:
     """
     p = parameters("differential_drive", DEFAULTS, values)
     bot = ax.Mechanism("differential_drive")
-    body = bot.add_body("body", mass=p.m, com=(p.d, 0, 0), inertia=(p.I, p.I, p.I),
-                        shape=ax.Cylinder(p.b, p.r, "z", (p.d / 2, 0, p.r / 2)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, p.r),
-                  coordinates=("x", "y", "theta"), speeds=("v", "v_lat", "w"))  # fmt: skip
+    body = bot.add_body(
+        "body",
+        mass=p.m,
+        com=(p.d, 0, 0),
+        inertia=(p.I, p.I, p.I),
+        shape=ax.Cylinder(p.b, p.r, "z", (p.d / 2, 0, p.r / 2)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=body,
+        at=(0, 0, p.r),
+        coordinates=("x", "y", "theta"),
+        speeds=("v", "v_lat", "w"),
+    )
     for side, y in (("R", -p.b), ("L", p.b)):
         bot.add_wheel(
-            f"wheel_{side}", ax.Rolling(radius=p.r), on=body, at=(0, y, 0), mass=p.mw,
-            coordinate=f"phi_{side}", speed=f"phi_{side}_dot",
+            f"wheel_{side}",
+            ax.Rolling(radius=p.r),
+            on=body,
+            at=(0, y, 0),
+            mass=p.mw,
+            coordinate=f"phi_{side}",
+            speed=f"phi_{side}_dot",
             shape=ax.Cylinder(p.r, p.r / 3, "y"),
-        )  # fmt: skip
+        )
         bot.add_motor(f"motor_{side}", f"wheel_{side}", input=f"tau_{side}")
     return bot

@@ -10,14 +10,22 @@ import axode as ax
 from axode.gallery.values import parameters
 
 DEFAULTS = {
-    "l1": 0.3, "l2": 0.25, "l3": 0.15,  # links [m]
-    "m1": 1.2, "m2": 0.9, "m3": 0.5,  # at their middles [kg]
+    "l1": 0.3,
+    "l2": 0.25,
+    "l3": 0.15,  # links [m]
+    "m1": 1.2,
+    "m2": 0.9,
+    "m3": 0.5,  # at their middles [kg]
     "mc": 0.3,  # gripper, at the tip [kg]
     "Ib": 0.0064,  # base, about the vertical [kg m^2]
     "Ig": 0.0002,  # what turns with the gripper's motor, about the gripper's axis [kg m^2]
-    "b1": 0.0, "b2": 0.0, "b3": 0.0, "b4": 0.0, "b5": 0.0,  # viscous friction [N m s/rad]
+    "b1": 0.0,
+    "b2": 0.0,
+    "b3": 0.0,
+    "b4": 0.0,
+    "b5": 0.0,  # viscous friction [N m s/rad]
     "g": 9.81,  # gravity [m/s^2]
-}  # fmt: skip
+}
 HOME = {"theta2": -0.6, "theta3": 0.8, "theta4": 0.5}  # bent, where no axis is singular
 
 
@@ -52,23 +60,51 @@ def add_arm(bot: ax.Mechanism, parent: Any, p: SimpleNamespace, at: Any = (0, 0,
     turned = (0, 0, 0) if parent is bot.ground else (math.pi / 2, 0, 0)
     thick = p.l1 / 8
     # a body needs all moments; only the one about the vertical ever acts
-    base = bot.add_body("base", mass=0.0, inertia=ax.Inertia(p.Ib / 2, p.Ib, p.Ib / 2, ideal=True),
-                        shape=ax.Cylinder(2 * thick, thick, "y"))  # fmt: skip
-    bot.add_joint("axis1", ax.Revolute("y"), parent=parent, child=base, at=at, rotation=turned,
-                  coordinates=("theta1",), speeds=("theta1_dot",))  # fmt: skip
+    base = bot.add_body(
+        "base",
+        mass=0.0,
+        inertia=ax.Inertia(p.Ib / 2, p.Ib, p.Ib / 2, ideal=True),
+        shape=ax.Cylinder(2 * thick, thick, "y"),
+    )
+    bot.add_joint(
+        "axis1",
+        ax.Revolute("y"),
+        parent=parent,
+        child=base,
+        at=at,
+        rotation=turned,
+        coordinates=("theta1",),
+        speeds=("theta1_dot",),
+    )
     holder, end = base, (0.0, 0.0, 0.0)
     for k, (mass, length) in enumerate(((p.m1, p.l1), (p.m2, p.l2), (p.m3, p.l3)), start=2):
         link = bot.add_body(
-            f"link{k - 1}", mass=mass, com=(length / 2, 0, 0), inertia=ax.Inertia.point(),
+            f"link{k - 1}",
+            mass=mass,
+            com=(length / 2, 0, 0),
+            inertia=ax.Inertia.point(),
             shape=ax.Box((length, thick, thick), (length / 2, 0, 0)),
-        )  # fmt: skip
-        bot.add_joint(f"axis{k}", ax.Revolute("z"), parent=holder, child=link, at=end,
-                      coordinates=(f"theta{k}",), speeds=(f"theta{k}_dot",))  # fmt: skip
+        )
+        bot.add_joint(
+            f"axis{k}",
+            ax.Revolute("z"),
+            parent=holder,
+            child=link,
+            at=end,
+            coordinates=(f"theta{k}",),
+            speeds=(f"theta{k}_dot",),
+        )
         holder, end = link, (length, 0.0, 0.0)
-    hand = bot.add_body("gripper", mass=p.mc, inertia=ax.Inertia.point(),
-                        shape=ax.Sphere(thick))  # fmt: skip
-    bot.add_joint("axis5", ax.Revolute("x"), parent=holder, child=hand, at=end,
-                  coordinates=("theta5",), speeds=("theta5_dot",))  # fmt: skip
+    hand = bot.add_body("gripper", mass=p.mc, inertia=ax.Inertia.point(), shape=ax.Sphere(thick))
+    bot.add_joint(
+        "axis5",
+        ax.Revolute("x"),
+        parent=holder,
+        child=hand,
+        at=end,
+        coordinates=("theta5",),
+        speeds=("theta5_dot",),
+    )
     for k, friction in enumerate((p.b1, p.b2, p.b3, p.b4, p.b5), start=1):
         rotor = p.Ig if k == 5 else 0.0
         bot.add_motor(f"motor{k}", f"axis{k}", input=f"tau{k}", rotor_inertia=rotor)

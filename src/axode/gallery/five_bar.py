@@ -33,21 +33,49 @@ def five_bar(**values: float) -> ax.Mechanism:
     bot = ax.Mechanism("five_bar", gravity=(0, -p.g, 0))
     rod, thick = ax.Inertia.rod, 0.015
     for k, x in ((1, -p.c), (2, p.c)):
-        crank = bot.add_body(f"crank{k}", mass=p.m1, com=(p.l1 / 2, 0, 0),
-                             inertia=rod(p.m1, p.l1),
-                             shape=ax.Cylinder(thick, p.l1, "x", (p.l1 / 2, 0, 0)))  # fmt: skip
-        link = bot.add_body(f"link{k}", mass=p.m2, com=(p.l2 / 2, 0, 0), inertia=rod(p.m2, p.l2),
-                            shape=ax.Cylinder(thick, p.l2, "x", (p.l2 / 2, 0, 0)))  # fmt: skip
-        bot.add_joint(f"shoulder{k}", ax.Revolute("z"), parent=bot.ground, child=crank,
-                      at=(x, 0, 0), coordinates=(f"theta{k}",),
-                      speeds=(f"theta{k}_dot",))  # fmt: skip
-        bot.add_joint(f"elbow{k}", ax.Revolute("z"), parent=crank, child=link, at=(p.l1, 0, 0),
-                      coordinates=(f"phi{k}",), speeds=(f"phi{k}_dot",))  # fmt: skip
+        crank = bot.add_body(
+            f"crank{k}",
+            mass=p.m1,
+            com=(p.l1 / 2, 0, 0),
+            inertia=rod(p.m1, p.l1),
+            shape=ax.Cylinder(thick, p.l1, "x", (p.l1 / 2, 0, 0)),
+        )
+        link = bot.add_body(
+            f"link{k}",
+            mass=p.m2,
+            com=(p.l2 / 2, 0, 0),
+            inertia=rod(p.m2, p.l2),
+            shape=ax.Cylinder(thick, p.l2, "x", (p.l2 / 2, 0, 0)),
+        )
+        bot.add_joint(
+            f"shoulder{k}",
+            ax.Revolute("z"),
+            parent=bot.ground,
+            child=crank,
+            at=(x, 0, 0),
+            coordinates=(f"theta{k}",),
+            speeds=(f"theta{k}_dot",),
+        )
+        bot.add_joint(
+            f"elbow{k}",
+            ax.Revolute("z"),
+            parent=crank,
+            child=link,
+            at=(p.l1, 0, 0),
+            coordinates=(f"phi{k}",),
+            speeds=(f"phi{k}_dot",),
+        )
         bot.add_motor(f"motor{k}", f"shoulder{k}", input=f"tau{k}")
     tool = bot.add_body("tool", mass=p.mt, inertia=ax.Inertia.point(), shape=ax.Sphere(2 * thick))
     bot.add_joint("tool", ax.Fixed(), parent="link1", child=tool, at=(p.l2, 0, 0))
-    bot.add_loop("tip", ax.Revolute("z"), parent="link1", child="link2", at=(p.l2, 0, 0),
-                 child_at=(p.l2, 0, 0))  # fmt: skip
+    bot.add_loop(
+        "tip",
+        ax.Revolute("z"),
+        parent="link1",
+        child="link2",
+        at=(p.l2, 0, 0),
+        child_at=(p.l2, 0, 0),
+    )
     bot.measure("tip", "position", body=tool)
     half = p.c.default - p.l1.default * math.cos(HOME)  # from the elbows to the middle
     lean = math.acos(max(-1.0, min(1.0, half / p.l2.default)))

@@ -21,12 +21,25 @@ from axode.gallery.six_legged_platform import (
 
 
 def flight_simulator(
-    beta: Sequence[float] = BETA, pi: Sequence[float] = PI, Rb: float = 1.0, Rp: float = 0.5,
-    zp: float = -0.05, L1: float = 0.6, L2: float = 0.6, m1: float = 1.6, Jx1: float = 0.002,
-    Jt1: float = 0.05, m2: float = 1.2, Jx2: float = 0.001, Jt2: float = 0.04, mM: float = 12.0,
-    IM: Sequence[float] = (0.9, 0.8, 1.5), g: float = 9.81,
-    c_M: Sequence[float] = (0.0, 0.0, 1.0), rpy_zyx: Sequence[float] = (0.0, 0.0, 0.0),
-) -> ax.Mechanism:  # fmt: skip
+    beta: Sequence[float] = BETA,
+    pi: Sequence[float] = PI,
+    Rb: float = 1.0,
+    Rp: float = 0.5,
+    zp: float = -0.05,
+    L1: float = 0.6,
+    L2: float = 0.6,
+    m1: float = 1.6,
+    Jx1: float = 0.002,
+    Jt1: float = 0.05,
+    m2: float = 1.2,
+    Jx2: float = 0.001,
+    Jt2: float = 0.04,
+    mM: float = 12.0,
+    IM: Sequence[float] = (0.9, 0.8, 1.5),
+    g: float = 9.81,
+    c_M: Sequence[float] = (0.0, 0.0, 1.0),
+    rpy_zyx: Sequence[float] = (0.0, 0.0, 0.0),
+) -> ax.Mechanism:
     """A platform on legs made of a cylinder and a piston.
 
     Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.4: the six-legged platform
@@ -43,9 +56,24 @@ def flight_simulator(
         g: Gravity [m/s^2].
         c_M, rpy_zyx: Home of the platform: mass centre [m]; roll, pitch, yaw [rad].
     """
-    values = {"Rb": Rb, "Rp": Rp, "zp": zp, "L1": L1, "L2": L2, "m1": m1, "Jx1": Jx1, "Jt1": Jt1,
-              "m2": m2, "Jx2": Jx2, "Jt2": Jt2, "mM": mM, "IMx": IM[0], "IMy": IM[1],
-              "IMz": IM[2], "g": g}  # fmt: skip
+    values = {
+        "Rb": Rb,
+        "Rp": Rp,
+        "zp": zp,
+        "L1": L1,
+        "L2": L2,
+        "m1": m1,
+        "Jx1": Jx1,
+        "Jt1": Jt1,
+        "m2": m2,
+        "Jx2": Jx2,
+        "Jt2": Jt2,
+        "mM": mM,
+        "IMx": IM[0],
+        "IMy": IM[1],
+        "IMz": IM[2],
+        "g": g,
+    }
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
     robot = ax.Mechanism("flight_simulator", gravity=(0, 0, -p["g"]))
     add_platform(robot, p)
@@ -69,21 +97,34 @@ def _add_leg(
 ) -> None:
     L1, L2 = p["L1"], p["L2"]
     cylinder = robot.add_body(
-        f"cylinder_{leg}", mass=p["m1"], com=(0, 0, L1 / 2.0),
+        f"cylinder_{leg}",
+        mass=p["m1"],
+        com=(0, 0, L1 / 2.0),
         inertia=(p["Jt1"], p["Jt1"], p["Jx1"]),
         shape=ax.Cylinder(0.05 * L1, L1, at=(0, 0, L1 / 2.0)),
-    )  # fmt: skip
+    )
     piston = robot.add_body(
-        f"piston_{leg}", mass=p["m2"], com=(0, 0, -L2 / 2.0),
+        f"piston_{leg}",
+        mass=p["m2"],
+        com=(0, 0, -L2 / 2.0),
         inertia=(p["Jt2"], p["Jt2"], p["Jx2"]),
         shape=ax.Cylinder(0.03 * L2, L2, at=(0, 0, -L2 / 2.0)),
-    )  # fmt: skip
+    )
     robot.add_joint(
-        f"cross_{leg}", ax.Universal("x", "y"), parent=robot.ground, child=cylinder,
+        f"cross_{leg}",
+        ax.Universal("x", "y"),
+        parent=robot.ground,
+        child=cylinder,
         at=(p["Rb"] * math.cos(base), p["Rb"] * math.sin(base), 0.0),
-    )  # fmt: skip
-    robot.add_joint(f"slide_{leg}", ax.Prismatic("z"), parent=cylinder, child=piston,
-                    coordinates=(f"l_{leg}",), speeds=(f"l_{leg}_dot",))  # fmt: skip
+    )
+    robot.add_joint(
+        f"slide_{leg}",
+        ax.Prismatic("z"),
+        parent=cylinder,
+        child=piston,
+        coordinates=(f"l_{leg}",),
+        speeds=(f"l_{leg}_dot",),
+    )
     point: Any = (p["Rp"] * math.cos(top), p["Rp"] * math.sin(top), p["zp"])
     robot.add_joint(f"ball_{leg}", ax.Spherical(), parent=piston, child="platform", child_at=point)
     robot.add_motor(f"drive_{leg}", f"l_{leg}", input=f"f_{leg}")
@@ -100,11 +141,13 @@ def _leg_home(leg: str, span: Array) -> tuple[dict[str, float], Array]:
 
 def _quaternion(R: Array) -> list[float]:
     """w, x, y, z of a rotation, whichever half turn it may be."""
-    K = np.array([
-        [R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
-        [R[2, 1] - R[1, 2], R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
-        [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], R[1, 1] - R[0, 0] - R[2, 2], R[1, 2] + R[2, 1]],
-        [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], R[2, 2] - R[0, 0] - R[1, 1]],
-    ])  # fmt: skip
+    K = np.array(
+        [
+            [R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
+            [R[2, 1] - R[1, 2], R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
+            [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], R[1, 1] - R[0, 0] - R[2, 2], R[1, 2] + R[2, 1]],
+            [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], R[2, 2] - R[0, 0] - R[1, 1]],
+        ]
+    )
     vector = np.linalg.eigh(K)[1][:, -1]
     return [float(item) for item in vector * (1.0 if vector[0] >= 0 else -1.0)]

@@ -10,9 +10,16 @@ SLENDER = 1e-4  # moment of a bar about itself, relative to that across: never f
 
 
 def four_bar(
-    a1: float = 0.4, a2: float = 0.1, a3: float = 0.35, a4: float = 0.3, m2: float = 0.5,
-    m3: float = 1.0, m4: float = 0.8, g: float = 9.81, theta1: float = 0.7,
-) -> ax.Mechanism:  # fmt: skip
+    a1: float = 0.4,
+    a2: float = 0.1,
+    a3: float = 0.35,
+    a4: float = 0.3,
+    m2: float = 0.5,
+    m3: float = 1.0,
+    m4: float = 0.8,
+    g: float = 9.81,
+    theta1: float = 0.7,
+) -> ax.Mechanism:
     """Crank, coupler and rocker as a chain of three bars, closed by a hinge on the ground.
 
     Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.3: the method for holonomic
@@ -35,17 +42,34 @@ def four_bar(
         mass, length = p[f"m{k + 1}"], p[f"a{k + 1}"]
         across = mass * length**2 / 12.0
         bar = linkage.add_body(
-            name, mass=mass, com=(length / 2.0, 0, 0), inertia=(SLENDER * across, across, across),
+            name,
+            mass=mass,
+            com=(length / 2.0, 0, 0),
+            inertia=(SLENDER * across, across, across),
             shape=ax.Box((length, 0.02, 0.01), at=(length / 2.0, 0, 0.012 * (k - 2))),
-        )  # fmt: skip
-        linkage.add_joint(f"hinge{k}", ax.Revolute("z"), parent=parent, child=bar, at=at,
-                          coordinates=(f"theta{k}",), speeds=(f"theta{k}_dot",))  # fmt: skip
+        )
+        linkage.add_joint(
+            f"hinge{k}",
+            ax.Revolute("z"),
+            parent=parent,
+            child=bar,
+            at=at,
+            coordinates=(f"theta{k}",),
+            speeds=(f"theta{k}_dot",),
+        )
         parent, at = bar, (length, 0.0, 0.0)  # type: ignore[assignment]
-    linkage.add_loop("hinge4", ax.Revolute("z"), parent=linkage.ground, child=parent,
-                     at=(p["a1"], 0, 0), child_at=(p["a4"], 0, 0))  # fmt: skip
+    linkage.add_loop(
+        "hinge4",
+        ax.Revolute("z"),
+        parent=linkage.ground,
+        child=parent,
+        at=(p["a1"], 0, 0),
+        child_at=(p["a4"], 0, 0),
+    )
     linkage.add_motor("motor", "theta1", input="tau")
-    linkage.home(dict(zip(("theta1", "theta2", "theta3"), closed(a1, a2, a3, a4, theta1),
-                          strict=True)))  # fmt: skip
+    linkage.home(
+        dict(zip(("theta1", "theta2", "theta3"), closed(a1, a2, a3, a4, theta1), strict=True))
+    )
     return linkage
 
 

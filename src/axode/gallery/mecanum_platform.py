@@ -9,15 +9,23 @@ import axode as ax
 from axode.errors import InvalidArgument
 
 CAR = (
-    (0.2, 0.15, math.pi / 2, math.pi / 4), (0.2, -0.15, math.pi / 2, -math.pi / 4),
-    (-0.2, 0.15, math.pi / 2, -math.pi / 4), (-0.2, -0.15, math.pi / 2, math.pi / 4),
-)  # fmt: skip
+    (0.2, 0.15, math.pi / 2, math.pi / 4),
+    (0.2, -0.15, math.pi / 2, -math.pi / 4),
+    (-0.2, 0.15, math.pi / 2, -math.pi / 4),
+    (-0.2, -0.15, math.pi / 2, math.pi / 4),
+)
 
 
 def mecanum_platform(
-    wheels: Sequence[Sequence[float]] = CAR, a: float = 0.05, mw: float = 0.4, mp: float = 6.0,
-    I: float = 0.0005, J: float = 0.0003, H: float = 0.12, c: float = 0.01,
-) -> ax.Mechanism:  # fmt: skip
+    wheels: Sequence[Sequence[float]] = CAR,
+    a: float = 0.05,
+    mw: float = 0.4,
+    mp: float = 6.0,
+    I: float = 0.0005,
+    J: float = 0.0003,
+    H: float = 0.12,
+    c: float = 0.01,
+) -> ax.Mechanism:
     """A platform with its mass centre at the origin, carried by wheels with massless rollers.
 
     After Angeles, *Fundamentals of Robotic Mechanical Systems*, sections 10.5.2 and 12.5.2, for
@@ -35,26 +43,43 @@ def mecanum_platform(
     """
     for number, wheel in enumerate(wheels, start=1):
         if len(wheel) != 4:
-            raise InvalidArgument(f"wheels: expected x, y, axis and roller angle of wheel "
-                                  f"{number}, got {len(wheel)} numbers")  # fmt: skip
+            raise InvalidArgument(
+                f"wheels: expected x, y, axis and roller angle of wheel "
+                f"{number}, got {len(wheel)} numbers"
+            )
     values = {"a": a, "mw": mw, "mp": mp, "I": I, "J": J, "H": H, "c": c}
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
     robot = ax.Mechanism("mecanum_platform")
     reach = [max((abs(wheel[k]) for wheel in wheels), default=0.0) + 0.2 * a for k in (0, 1)]
     platform = robot.add_body(
-        "platform", mass=p["mp"], inertia=(p["H"] / 2.0, p["H"] / 2.0, p["H"]),
+        "platform",
+        mass=p["mp"],
+        inertia=(p["H"] / 2.0, p["H"] / 2.0, p["H"]),
         shape=ax.Box((1.6 * reach[0], 1.6 * reach[1], p["a"] * 0.8), at=(0, 0, p["a"] * 0.6)),
-    )  # fmt: skip
-    robot.add_joint("base", ax.Planar(), parent=robot.ground, child=platform, at=(0, 0, p["a"]),
-                    coordinates=("x", "y", "sigma"), speeds=("vx", "vy", "omega"))  # fmt: skip
+    )
+    robot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=robot.ground,
+        child=platform,
+        at=(0, 0, p["a"]),
+        coordinates=("x", "y", "sigma"),
+        speeds=("vx", "vy", "omega"),
+    )
     for k, (x, y, axis, roller) in enumerate(wheels, start=1):
         e = (math.cos(axis), math.sin(axis), 0.0)
         robot.add_wheel(
-            f"wheel{k}", ax.Mecanum(radius=p["a"], roller_angle=roller), on=platform, at=(x, y, 0),
-            axis=e, mass=p["mw"], inertia=ax.Inertia.axial(p["I"], p["J"], e),
-            coordinate=f"theta{k}", speed=f"theta{k}_dot",
+            f"wheel{k}",
+            ax.Mecanum(radius=p["a"], roller_angle=roller),
+            on=platform,
+            at=(x, y, 0),
+            axis=e,
+            mass=p["mw"],
+            inertia=ax.Inertia.axial(p["I"], p["J"], e),
+            coordinate=f"theta{k}",
+            speed=f"theta{k}_dot",
             shape=ax.Cylinder(p["a"], 0.8 * p["a"], e),
-        )  # fmt: skip
+        )
         robot.add_motor(f"motor{k}", f"theta{k}", input=f"tau{k}")
         robot.add_damper(f"c{k}", f"theta{k}", coefficient=p["c"])
     return robot

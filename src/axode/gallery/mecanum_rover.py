@@ -31,16 +31,32 @@ def mecanum_rover(**values: float) -> ax.Mechanism:
     """
     p = parameters("mecanum_rover", DEFAULTS, values)
     bot = ax.Mechanism("mecanum_rover")
-    body = bot.add_body("body", mass=p.m, inertia=(p.I, p.I, p.I),
-                        shape=ax.Box((2.4 * p.a, 1.4 * p.b, p.r), (0, 0, p.r / 2)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, p.r),
-                  coordinates=("x", "y", "theta"), speeds=("vx", "vy", "w"))  # fmt: skip
+    body = bot.add_body(
+        "body",
+        mass=p.m,
+        inertia=(p.I, p.I, p.I),
+        shape=ax.Box((2.4 * p.a, 1.4 * p.b, p.r), (0, 0, p.r / 2)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=body,
+        at=(0, 0, p.r),
+        coordinates=("x", "y", "theta"),
+        speeds=("vx", "vy", "w"),
+    )
     places = ((p.a, p.b, 1), (p.a, -p.b, -1), (-p.a, p.b, -1), (-p.a, -p.b, 1))
     for k, (x, y, way) in enumerate(places, start=1):
         bot.add_wheel(
-            f"wheel{k}", ax.Mecanum(radius=p.r, roller_angle=way * math.pi / 4), on=body,
-            at=(x, y, 0), mass=p.mw, coordinate=f"phi{k}", speed=f"phi{k}_dot",
+            f"wheel{k}",
+            ax.Mecanum(radius=p.r, roller_angle=way * math.pi / 4),
+            on=body,
+            at=(x, y, 0),
+            mass=p.mw,
+            coordinate=f"phi{k}",
+            speed=f"phi{k}_dot",
             shape=ax.Cylinder(p.r, p.r / 2, "y"),
-        )  # fmt: skip
+        )
         bot.add_motor(f"motor{k}", f"wheel{k}", input=f"tau{k}")
     return bot

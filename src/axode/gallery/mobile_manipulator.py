@@ -7,9 +7,11 @@ from axode.gallery import five_axis_arm, six_wheel_platform
 from axode.gallery.values import parameters
 
 DEFAULTS = {
-    **six_wheel_platform.DEFAULTS, **five_axis_arm.DEFAULTS,
-    "xa": 0.1, "za": 0.15,  # where the arm stands, ahead of and above the platform's axle [m]
-}  # fmt: skip
+    **six_wheel_platform.DEFAULTS,
+    **five_axis_arm.DEFAULTS,
+    "xa": 0.1,
+    "za": 0.15,  # where the arm stands, ahead of and above the platform's axle [m]
+}
 HOME = {"theta2": 1.0, "theta3": -1.2, "theta4": -0.4}  # raised, clear of the platform
 
 

@@ -11,12 +11,14 @@ DEFAULTS = {
     "slope": 0.15,  # rise of the ground towards +x [rad]
     "M": 8.0,  # body [kg]
     "h": 0.4,  # from the axle up to its mass centre [m]
-    "Jx": 0.5, "Jy": 0.4, "Jz": 0.15,  # body, at its mass centre [kg m^2]
+    "Jx": 0.5,
+    "Jy": 0.4,
+    "Jz": 0.15,  # body, at its mass centre [kg m^2]
     "m": 0.5,  # each wheel, a uniform disk [kg]
     "r": 0.1,  # wheel radius [m]
     "l": 0.4,  # track [m]
     "g": 9.81,  # gravity [m/s^2]
-}  # fmt: skip
+}
 
 
 def pendulum_on_slope(**values: float) -> ax.Mechanism:
@@ -32,16 +34,27 @@ def pendulum_on_slope(**values: float) -> ax.Mechanism:
     """
     p = parameters("pendulum_on_slope", DEFAULTS, values)
     bot = ax.Mechanism("pendulum_on_slope", gravity=(0, 0, -p.g))
-    body = bot.add_body("body", mass=p.M, com=(0, 0, p.h), inertia=(p.Jx, p.Jy, p.Jz),
-                        shape=ax.Box((p.r, 0.7 * p.l, 2 * p.h), (0, 0, p.h)))  # fmt: skip
+    body = bot.add_body(
+        "body",
+        mass=p.M,
+        com=(0, 0, p.h),
+        inertia=(p.Jx, p.Jy, p.Jz),
+        shape=ax.Box((p.r, 0.7 * p.l, 2 * p.h), (0, 0, p.h)),
+    )
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=body)
     ground = ax.Plane(normal=(-np.sin(p.slope), 0, np.cos(p.slope)))
     for side, y in (("L", p.l / 2), ("R", -p.l / 2)):
         bot.add_wheel(
-            f"wheel_{side}", ax.Rolling(radius=p.r), on=body, at=(0, y, 0), mass=p.m,
-            ground=ground, coordinate=f"phi_{side}", speed=f"phi_{side}_dot",
+            f"wheel_{side}",
+            ax.Rolling(radius=p.r),
+            on=body,
+            at=(0, y, 0),
+            mass=p.m,
+            ground=ground,
+            coordinate=f"phi_{side}",
+            speed=f"phi_{side}_dot",
             shape=ax.Cylinder(p.r, p.r / 3, "y"),
-        )  # fmt: skip
+        )
         bot.add_motor(f"motor_{side}", f"wheel_{side}", input=f"tau_{side}")
     bot.home({"base.z": p.r.default / float(np.cos(p.slope.default))})
     return bot

@@ -19,11 +19,17 @@ def rolling_disk(
         A, C: Moments of inertia across and about the axis [kg m^2].
         g: Gravity [m/s^2].
     """
-    p = {name: ax.Parameter(name, value) for name, value in
-         (("m", m), ("R", R), ("A", A), ("C", C), ("g", g))}  # fmt: skip
+    p = {
+        name: ax.Parameter(name, value)
+        for name, value in (("m", m), ("R", R), ("A", A), ("C", C), ("g", g))
+    }
     mechanism = ax.Mechanism("rolling_disk", gravity=(0, 0, -p["g"]))
-    disk = mechanism.add_body("disk", mass=p["m"], inertia=ax.Inertia.axial(p["C"], p["A"], "y"),
-                              shape=ax.Cylinder(p["R"], p["R"] * 0.06, "y"))  # fmt: skip
+    disk = mechanism.add_body(
+        "disk",
+        mass=p["m"],
+        inertia=ax.Inertia.axial(p["C"], p["A"], "y"),
+        shape=ax.Cylinder(p["R"], p["R"] * 0.06, "y"),
+    )
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("rim", ax.Rolling(radius=p["R"]), body=disk, axis="y")
     mechanism.measure("c", "velocity", body=disk)

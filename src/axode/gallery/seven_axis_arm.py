@@ -6,8 +6,15 @@ import axode as ax
 from axode.gallery.values import parameters
 
 # from the axis before up to this one [m], which way it turns, mass of the link [kg]
-LINKS = ((0.16, "z", 3.5), (0.20, "y", 3.5), (0.20, "z", 2.8), (0.20, "-y", 2.7),
-         (0.20, "z", 1.9), (0.20, "y", 1.8), (0.13, "z", 0.5))  # fmt: skip
+LINKS = (
+    (0.16, "z", 3.5),
+    (0.20, "y", 3.5),
+    (0.20, "z", 2.8),
+    (0.20, "-y", 2.7),
+    (0.20, "z", 1.9),
+    (0.20, "y", 1.8),
+    (0.13, "z", 0.5),
+)
 DEFAULTS = {
     **{f"d{k}": length for k, (length, _, _) in enumerate(LINKS, start=1)},
     **{f"m{k}": mass for k, (_, _, mass) in enumerate(LINKS, start=1)},
@@ -37,8 +44,15 @@ def seven_axis_arm(**values: float) -> ax.Mechanism:
         reach = getattr(p, f"d{k + 1}") if k < len(LINKS) else p.R
         tube = ax.Cylinder(p.R, reach, "z", (0, 0, reach / 2))
         link = bot.add_body(f"link{k}", mass=mass, com=(0, 0, reach / 2), shape=tube)
-        bot.add_joint(f"axis{k}", ax.Revolute(axis), parent=holder, child=link, at=(0, 0, rise),
-                      coordinates=(f"q{k}",), speeds=(f"q{k}_dot",))  # fmt: skip
+        bot.add_joint(
+            f"axis{k}",
+            ax.Revolute(axis),
+            parent=holder,
+            child=link,
+            at=(0, 0, rise),
+            coordinates=(f"q{k}",),
+            speeds=(f"q{k}_dot",),
+        )
         bot.add_motor(f"motor{k}", f"axis{k}", input=f"tau{k}")
         holder = link
     bot.home(HOME)

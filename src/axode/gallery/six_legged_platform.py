@@ -18,13 +18,32 @@ PI = tuple(math.radians(angle) for angle in (50, 70, 170, 190, 290, 310))
 
 
 def six_legged_platform(
-    beta: Sequence[float] = BETA, pi: Sequence[float] = PI, Rb: float = 1.0, Rp: float = 0.5,
-    zp: float = -0.05, L1: float = 0.7, L2: float = 0.8, knee: float = 1.0, m1: float = 0.2,
-    j1: float = 0.001, m2: float = 0.25, j2: float = 0.0015, m3: float = 1.6, Jx3: float = 0.002,
-    Jt3: float = 0.066, m4: float = 1.4, Jx4: float = 0.0015, Jt4: float = 0.075, m5: float = 0.3,
-    j5: float = 0.0008, mM: float = 12.0, IM: Sequence[float] = (0.9, 0.8, 1.5), g: float = 9.81,
-    c_M: Sequence[float] = (0.0, 0.0, 1.0), rpy_zyx: Sequence[float] = (0.0, 0.0, 0.0),
-) -> ax.Mechanism:  # fmt: skip
+    beta: Sequence[float] = BETA,
+    pi: Sequence[float] = PI,
+    Rb: float = 1.0,
+    Rp: float = 0.5,
+    zp: float = -0.05,
+    L1: float = 0.7,
+    L2: float = 0.8,
+    knee: float = 1.0,
+    m1: float = 0.2,
+    j1: float = 0.001,
+    m2: float = 0.25,
+    j2: float = 0.0015,
+    m3: float = 1.6,
+    Jx3: float = 0.002,
+    Jt3: float = 0.066,
+    m4: float = 1.4,
+    Jx4: float = 0.0015,
+    Jt4: float = 0.075,
+    m5: float = 0.3,
+    j5: float = 0.0008,
+    mM: float = 12.0,
+    IM: Sequence[float] = (0.9, 0.8, 1.5),
+    g: float = 9.81,
+    c_M: Sequence[float] = (0.0, 0.0, 1.0),
+    rpy_zyx: Sequence[float] = (0.0, 0.0, 0.0),
+) -> ax.Mechanism:
     """A platform carried by legs of two links: three hinges at the base, an elbow, two at the top.
 
     Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.4 and example 12.4.1: the
@@ -45,10 +64,30 @@ def six_legged_platform(
         g: Gravity [m/s^2].
         c_M, rpy_zyx: Home of the platform: mass centre [m]; roll, pitch, yaw [rad].
     """
-    values = {"Rb": Rb, "Rp": Rp, "zp": zp, "L1": L1, "L2": L2, "m1": m1, "j1": j1, "m2": m2,
-              "j2": j2, "m3": m3, "Jx3": Jx3, "Jt3": Jt3, "m4": m4, "Jx4": Jx4, "Jt4": Jt4,
-              "m5": m5, "j5": j5, "mM": mM, "IMx": IM[0], "IMy": IM[1], "IMz": IM[2],
-              "g": g}  # fmt: skip
+    values = {
+        "Rb": Rb,
+        "Rp": Rp,
+        "zp": zp,
+        "L1": L1,
+        "L2": L2,
+        "m1": m1,
+        "j1": j1,
+        "m2": m2,
+        "j2": j2,
+        "m3": m3,
+        "Jx3": Jx3,
+        "Jt3": Jt3,
+        "m4": m4,
+        "Jx4": Jx4,
+        "Jt4": Jt4,
+        "m5": m5,
+        "j5": j5,
+        "mM": mM,
+        "IMx": IM[0],
+        "IMy": IM[1],
+        "IMz": IM[2],
+        "g": g,
+    }
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
     robot = ax.Mechanism("six_legged_platform", gravity=(0, 0, -p["g"]))
     add_platform(robot, p)
@@ -69,17 +108,21 @@ def six_legged_platform(
 def leg_angles(beta: Sequence[float], pi: Sequence[float]) -> list[tuple[float, float]]:
     """Directions of each leg's two points."""
     if len(beta) != len(pi):
-        raise InvalidArgument(f"beta, pi: expected an angle a leg in both, got {len(beta)} on the "
-                              f"base and {len(pi)} on the platform")  # fmt: skip
+        raise InvalidArgument(
+            f"beta, pi: expected an angle a leg in both, got {len(beta)} on the "
+            f"base and {len(pi)} on the platform"
+        )
     return list(zip(beta, pi, strict=True))
 
 
 def add_platform(robot: ax.Mechanism, p: dict[str, ax.Parameter]) -> None:
     """The platform with its mass centre at its origin, what is asked of it, and its wrench."""
     platform = robot.add_body(
-        "platform", mass=p["mM"], inertia=(p["IMx"], p["IMy"], p["IMz"]),
+        "platform",
+        mass=p["mM"],
+        inertia=(p["IMx"], p["IMy"], p["IMz"]),
         shape=ax.Cylinder(p["Rp"], 0.06 * p["Rp"], at=(0, 0, p["zp"])),
-    )  # fmt: skip
+    )
     robot.add_wrench("w_W", platform)
     robot.measure("c_M", "position", body=platform)
     for kind in ("roll", "pitch", "yaw"):
@@ -96,30 +139,51 @@ def _add_leg(
         robot.add_body(f"{leg}1", mass=p["m1"], inertia=ball[0], shape=ax.Sphere(0.04 * L1)),
         robot.add_body(f"{leg}2", mass=p["m2"], inertia=ball[1], shape=ax.Sphere(0.05 * L1)),
         robot.add_body(
-            f"{leg}3", mass=p["m3"], com=(L1 / 2.0, 0, 0),
+            f"{leg}3",
+            mass=p["m3"],
+            com=(L1 / 2.0, 0, 0),
             inertia=ax.Inertia(p["Jx3"], p["Jt3"], p["Jt3"]),
-            shape=ax.Cylinder(0.03 * L1, L1, "x", at=(L1 / 2.0, 0, 0))),
+            shape=ax.Cylinder(0.03 * L1, L1, "x", at=(L1 / 2.0, 0, 0)),
+        ),
         robot.add_body(
-            f"{leg}4", mass=p["m4"], com=(L2 / 2.0, 0, 0),
+            f"{leg}4",
+            mass=p["m4"],
+            com=(L2 / 2.0, 0, 0),
             inertia=ax.Inertia(p["Jx4"], p["Jt4"], p["Jt4"]),
-            shape=ax.Cylinder(0.025 * L2, L2, "x", at=(L2 / 2.0, 0, 0))),
+            shape=ax.Cylinder(0.025 * L2, L2, "x", at=(L2 / 2.0, 0, 0)),
+        ),
         robot.add_body(f"{leg}5", mass=p["m5"], inertia=ball[2], shape=ax.Sphere(0.04 * L2)),
-    ]  # fmt: skip
-    at: list[Any] = [(p["Rb"] * math.cos(base), p["Rb"] * math.sin(base), 0.0), (0, 0, 0),
-                     (0, 0, 0), (L1, 0, 0), (L2, 0, 0)]  # fmt: skip
+    ]
+    at: list[Any] = [
+        (p["Rb"] * math.cos(base), p["Rb"] * math.sin(base), 0.0),
+        (0, 0, 0),
+        (0, 0, 0),
+        (L1, 0, 0),
+        (L2, 0, 0),
+    ]
     parents = [robot.ground, *made[:-1]]
     for k, axis in enumerate("zyxyy"):
         robot.add_joint(
-            f"{leg}{k + 1}", ax.Revolute(axis), parent=parents[k], child=made[k], at=at[k],
-            coordinates=(f"theta_{leg}{k + 1}",), speeds=(f"theta_{leg}{k + 1}_dot",),
-        )  # fmt: skip
+            f"{leg}{k + 1}",
+            ax.Revolute(axis),
+            parent=parents[k],
+            child=made[k],
+            at=at[k],
+            coordinates=(f"theta_{leg}{k + 1}",),
+            speeds=(f"theta_{leg}{k + 1}_dot",),
+        )
     point = (p["Rp"] * math.cos(top), p["Rp"] * math.sin(top), p["zp"])
     carried = leg == "I"
     robot.add_joint(
-        f"{leg}6", ax.Revolute("x"), parent=made[4], child="platform", child_at=point,
-        child_rotation=(0, 0, top), coordinates=(f"theta_{leg}6",) if carried else (),
+        f"{leg}6",
+        ax.Revolute("x"),
+        parent=made[4],
+        child="platform",
+        child_at=point,
+        child_rotation=(0, 0, top),
+        coordinates=(f"theta_{leg}6",) if carried else (),
         speeds=(f"theta_{leg}6_dot",) if carried else (),
-    )  # fmt: skip
+    )
     robot.add_motor(f"elbow_{leg}", f"theta_{leg}4", input=f"f_{leg}")
 
 
@@ -159,11 +223,13 @@ def _leg_angles(
 def rotation(roll: float, pitch: float, yaw: float) -> Array:
     """Rz(yaw) Ry(pitch) Rx(roll)."""
     (cr, cp, cy), (sr, sp, sy) = np.cos([roll, pitch, yaw]), np.sin([roll, pitch, yaw])
-    return np.array([
-        [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-        [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-        [-sp, cp * sr, cp * cr],
-    ])  # fmt: skip
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
 
 
 def roman(number: int) -> str:

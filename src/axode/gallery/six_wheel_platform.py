@@ -14,8 +14,9 @@ DEFAULTS = {
     "I1": 0.03,  # of the wheels of one side about their axes [kg m^2]
     "r": 0.11,  # wheel radius [m]
     "l": 0.24,  # half of the track [m]
-    "bR": 0.0, "bL": 0.0,  # viscous friction of a side's wheels [N m s/rad]
-}  # fmt: skip
+    "bR": 0.0,
+    "bL": 0.0,  # viscous friction of a side's wheels [N m s/rad]
+}
 WHEELS = {"mr": 0.5, "x1": 0.2, "x2": 0.0, "x3": -0.2}  # each wheel [kg], where they stand [m]
 
 
@@ -42,10 +43,21 @@ def six_wheel_platform(separate: bool = False, **values: float) -> ax.Mechanism:
 
 def _add_chassis(bot: ax.Mechanism, p: SimpleNamespace, mass: Scalar, yaw: Scalar) -> None:
     # a box as wide as the track; only the moment about the vertical ever acts
-    chassis = bot.add_body("chassis", mass=mass, inertia=(yaw, yaw, yaw),
-                           shape=ax.Box((5 * p.r, 1.6 * p.l, p.r), (0, 0, p.r / 2)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=chassis, at=(0, 0, p.r),
-                  coordinates=("x_c", "y_c", "theta"), speeds=("v", "v_lat", "w"))  # fmt: skip
+    chassis = bot.add_body(
+        "chassis",
+        mass=mass,
+        inertia=(yaw, yaw, yaw),
+        shape=ax.Box((5 * p.r, 1.6 * p.l, p.r), (0, 0, p.r / 2)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=chassis,
+        at=(0, 0, p.r),
+        coordinates=("x_c", "y_c", "theta"),
+        speeds=("v", "v_lat", "w"),
+    )
 
 
 def add_platform(bot: ax.Mechanism, p: SimpleNamespace) -> None:
@@ -53,12 +65,17 @@ def add_platform(bot: ax.Mechanism, p: SimpleNamespace) -> None:
     _add_chassis(bot, p, p.m, p.I)
     for side, y, friction in (("R", -p.l, p.bR), ("L", p.l, p.bL)):
         bot.add_wheel(
-            f"wheel_{side}", ax.Rolling(radius=p.r), on="chassis", at=(0, y, 0), mass=0.0,
-            inertia=ax.Inertia.point(), coordinate=f"phi_{side}", speed=f"phi_{side}_dot",
+            f"wheel_{side}",
+            ax.Rolling(radius=p.r),
+            on="chassis",
+            at=(0, y, 0),
+            mass=0.0,
+            inertia=ax.Inertia.point(),
+            coordinate=f"phi_{side}",
+            speed=f"phi_{side}_dot",
             shape=ax.Cylinder(p.r, p.r / 2, "y"),
-        )  # fmt: skip
-        bot.add_motor(f"motor_{side}", f"wheel_{side}", input=f"tau_{side}",
-                      rotor_inertia=p.I1)  # fmt: skip
+        )
+        bot.add_motor(f"motor_{side}", f"wheel_{side}", input=f"tau_{side}", rotor_inertia=p.I1)
         bot.add_damper(f"friction_{side}", f"wheel_{side}", coefficient=friction)
 
 
@@ -73,10 +90,15 @@ def add_separate(bot: ax.Mechanism, p: SimpleNamespace) -> None:
             name = f"{side}{k}"
             free = ax.Rolling(radius=p.r, lateral="free")
             bot.add_wheel(
-                f"wheel_{name}", ax.Rolling(radius=p.r) if name == "R2" else free, on="chassis",
-                at=(x, y, 0), mass=p.mr, inertia=ax.Inertia.axial(spin, spin / 2, "y"),
-                coordinate=f"phi_{name}", speed=f"phi_{name}_dot",
+                f"wheel_{name}",
+                ax.Rolling(radius=p.r) if name == "R2" else free,
+                on="chassis",
+                at=(x, y, 0),
+                mass=p.mr,
+                inertia=ax.Inertia.axial(spin, spin / 2, "y"),
+                coordinate=f"phi_{name}",
+                speed=f"phi_{name}_dot",
                 shape=ax.Cylinder(p.r, p.r / 2, "y"),
-            )  # fmt: skip
+            )
             bot.add_motor(f"motor_{name}", f"wheel_{name}", input=f"tau_{name}")
             bot.add_damper(f"friction_{name}", f"wheel_{name}", coefficient=friction / 3)

@@ -28,20 +28,48 @@ def snakeboard(**values: float) -> ax.Mechanism:
     """
     p = parameters("snakeboard", DEFAULTS, values)
     bot = ax.Mechanism("snakeboard")
-    board = bot.add_body("board", mass=p.mb, inertia=(p.J, p.J, p.J),
-                         shape=ax.Box((2 * p.l, p.l / 3, p.l / 10)))  # fmt: skip
-    rotor = bot.add_body("rotor", mass=p.mr, inertia=(p.Jr, p.Jr, p.Jr),
-                         shape=ax.Box((p.l / 5, 1.5 * p.l, p.l / 5), (0, 0, p.l / 2)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=board,
-                  coordinates=("x", "y", "theta"), speeds=("v", "v_lat", "theta_dot"))  # fmt: skip
-    bot.add_joint("rotor", ax.Revolute("z"), parent=board, child=rotor, coordinates=("psi",),
-                  speeds=("psi_dot",))  # fmt: skip
+    board = bot.add_body(
+        "board", mass=p.mb, inertia=(p.J, p.J, p.J), shape=ax.Box((2 * p.l, p.l / 3, p.l / 10))
+    )
+    rotor = bot.add_body(
+        "rotor",
+        mass=p.mr,
+        inertia=(p.Jr, p.Jr, p.Jr),
+        shape=ax.Box((p.l / 5, 1.5 * p.l, p.l / 5), (0, 0, p.l / 2)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=board,
+        coordinates=("x", "y", "theta"),
+        speeds=("v", "v_lat", "theta_dot"),
+    )
+    bot.add_joint(
+        "rotor",
+        ax.Revolute("z"),
+        parent=board,
+        child=rotor,
+        coordinates=("psi",),
+        speeds=("psi_dot",),
+    )
     bot.add_motor("rotor", "rotor", input="tau_psi")
     for end, x in (("b", -p.l), ("f", p.l)):
-        truck = bot.add_body(f"wheelset_{end}", mass=p.mw, inertia=(p.Jw, p.Jw, p.Jw),
-                             shape=ax.Cylinder(p.l / 8, p.l / 2, "y"))  # fmt: skip
-        bot.add_joint(f"steer_{end}", ax.Revolute("z"), parent=board, child=truck, at=(x, 0, 0),
-                      coordinates=(f"phi_{end}",), speeds=(f"phi_{end}_dot",))  # fmt: skip
+        truck = bot.add_body(
+            f"wheelset_{end}",
+            mass=p.mw,
+            inertia=(p.Jw, p.Jw, p.Jw),
+            shape=ax.Cylinder(p.l / 8, p.l / 2, "y"),
+        )
+        bot.add_joint(
+            f"steer_{end}",
+            ax.Revolute("z"),
+            parent=board,
+            child=truck,
+            at=(x, 0, 0),
+            coordinates=(f"phi_{end}",),
+            speeds=(f"phi_{end}_dot",),
+        )
         bot.add_contact(f"wheels_{end}", ax.Skate(), body=truck)
         bot.add_motor(f"steer_{end}", f"steer_{end}", input=f"tau_{end}")
     bot.home(phi_f=0.4, phi_b=-0.4)

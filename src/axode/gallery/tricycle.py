@@ -31,20 +31,58 @@ def tricycle(**values: float) -> ax.Mechanism:
     """
     p = parameters("tricycle", DEFAULTS, values)
     bot = ax.Mechanism("tricycle")
-    body = bot.add_body("body", mass=p.m, com=(p.a, 0, 0), inertia=(p.I, p.I, p.I),
-                        shape=ax.Box((p.L, p.b, p.r), (p.L / 2, 0, p.r)))  # fmt: skip
-    fork = bot.add_body("fork", mass=p.mf, inertia=(p.If, p.If, p.If),
-                        shape=ax.Box((p.r / 4, p.r / 2, 3 * p.r), (0, 0, p.r)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body, at=(0, 0, p.r),
-                  coordinates=("x", "y", "theta"), speeds=("v", "v_lat", "theta_dot"))  # fmt: skip
-    bot.add_joint("steer", ax.Revolute("z"), parent=body, child=fork, at=(p.L, 0, 0),
-                  coordinates=("delta",), speeds=("delta_dot",))  # fmt: skip
+    body = bot.add_body(
+        "body",
+        mass=p.m,
+        com=(p.a, 0, 0),
+        inertia=(p.I, p.I, p.I),
+        shape=ax.Box((p.L, p.b, p.r), (p.L / 2, 0, p.r)),
+    )
+    fork = bot.add_body(
+        "fork",
+        mass=p.mf,
+        inertia=(p.If, p.If, p.If),
+        shape=ax.Box((p.r / 4, p.r / 2, 3 * p.r), (0, 0, p.r)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=body,
+        at=(0, 0, p.r),
+        coordinates=("x", "y", "theta"),
+        speeds=("v", "v_lat", "theta_dot"),
+    )
+    bot.add_joint(
+        "steer",
+        ax.Revolute("z"),
+        parent=body,
+        child=fork,
+        at=(p.L, 0, 0),
+        coordinates=("delta",),
+        speeds=("delta_dot",),
+    )
     disk = ax.Cylinder(p.r, p.r / 4, "y")
-    bot.add_wheel("front", ax.Rolling(radius=p.r), on=fork, mass=p.mw, coordinate="phi_F",
-                  speed="phi_F_dot", shape=disk)  # fmt: skip
+    bot.add_wheel(
+        "front",
+        ax.Rolling(radius=p.r),
+        on=fork,
+        mass=p.mw,
+        coordinate="phi_F",
+        speed="phi_F_dot",
+        shape=disk,
+    )
     for side, y in (("R", -p.b), ("L", p.b)):
-        bot.add_wheel(f"rear_{side}", ax.Rolling(radius=p.r), on=body, at=(0, y, 0), mass=p.mw,
-                      coordinate=f"phi_{side}", speed=f"phi_{side}_dot", shape=disk)  # fmt: skip
+        bot.add_wheel(
+            f"rear_{side}",
+            ax.Rolling(radius=p.r),
+            on=body,
+            at=(0, y, 0),
+            mass=p.mw,
+            coordinate=f"phi_{side}",
+            speed=f"phi_{side}_dot",
+            shape=disk,
+        )
     bot.add_motor("steer", "steer", input="tau_steer")
     bot.add_motor("drive", "front", input="tau_drive")
     return bot

@@ -7,11 +7,27 @@ from axode.gallery.caster_robot import add_caster, add_driven_platform
 
 
 def two_caster_robot(
-    a: float = 0.12, b: float = 0.18, d: float = 0.06, l: float = 0.5, r: float = 0.1,
-    I: float = 0.006, H: float = 0.0032, mw: float = 1.2, mc: float = 0.6, mb: float = 0.4,
-    Ib: float = 0.0008, mp: float = 15.0, Ip: float = 0.55, c1: float = 0.0, c2: float = 0.0,
-    c3: float = 0.0, c4: float = 0.0, X1: float = 0.25, X2: float = -0.25, h: float = 0.24,
-) -> ax.Mechanism:  # fmt: skip
+    a: float = 0.12,
+    b: float = 0.18,
+    d: float = 0.06,
+    l: float = 0.5,
+    r: float = 0.1,
+    I: float = 0.006,
+    H: float = 0.0032,
+    mw: float = 1.2,
+    mc: float = 0.6,
+    mb: float = 0.4,
+    Ib: float = 0.0008,
+    mp: float = 15.0,
+    Ip: float = 0.55,
+    c1: float = 0.0,
+    c2: float = 0.0,
+    c3: float = 0.0,
+    c4: float = 0.0,
+    X1: float = 0.25,
+    X2: float = -0.25,
+    h: float = 0.24,
+) -> ax.Mechanism:
     """The robot of `caster_robot` with two equal casters, at X1 and X2 beside its middle.
 
     Angeles, *Fundamentals of Robotic Mechanical Systems*, exercise 12.5. Arguments, axes and signs
@@ -22,8 +38,24 @@ def two_caster_robot(
         X1, X2: Lateral offsets of the pivots [m]; half the track to either side in the source.
     """
     robot = ax.Mechanism("two_caster_robot")
-    values = {"a": a, "b": b, "d": d, "l": l, "r": r, "I": I, "H": H, "mw": mw, "mc": mc,
-              "mb": mb, "Ib": Ib, "mp": mp, "Ip": Ip, "c1": c1, "c2": c2, "h": h}  # fmt: skip
+    values = {
+        "a": a,
+        "b": b,
+        "d": d,
+        "l": l,
+        "r": r,
+        "I": I,
+        "H": H,
+        "mw": mw,
+        "mc": mc,
+        "mb": mb,
+        "Ib": Ib,
+        "mp": mp,
+        "Ip": Ip,
+        "c1": c1,
+        "c2": c2,
+        "h": h,
+    }
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
     add_driven_platform(robot, p)
     for mark, X in (("1", X1), ("2", X2)):

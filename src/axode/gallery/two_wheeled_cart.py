@@ -43,20 +43,40 @@ def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) 
     bot = ax.Mechanism("two_wheeled_cart", gravity=(0, 0, -p.g))
     if arms:
         return _with_arms(bot, p, pseudo)
-    axle = bot.add_body("axle", mass=0.0, inertia=ax.Inertia.point(),
-                        shape=ax.Cylinder(p.r / 10, p.l, "y"))  # fmt: skip
-    load = bot.add_body("load", mass=p.Mc, com=(0, 0, -p.d), inertia=_at_mass_centre(p),
-                        shape=ax.Box((p.r, 0.8 * p.l, p.r / 2), (0, 0, -p.d)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=axle, at=(0, 0, p.r),
-                  coordinates=("x", "y", "psi"), speeds=("surge", "sway", "psi_dot"))  # fmt: skip
+    axle = bot.add_body(
+        "axle", mass=0.0, inertia=ax.Inertia.point(), shape=ax.Cylinder(p.r / 10, p.l, "y")
+    )
+    load = bot.add_body(
+        "load",
+        mass=p.Mc,
+        com=(0, 0, -p.d),
+        inertia=_at_mass_centre(p),
+        shape=ax.Box((p.r, 0.8 * p.l, p.r / 2), (0, 0, -p.d)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=axle,
+        at=(0, 0, p.r),
+        coordinates=("x", "y", "psi"),
+        speeds=("surge", "sway", "psi_dot"),
+    )
     bot.add_joint("pitch", ax.Revolute("y"), parent=axle, child=load, speeds=("pitch_rate",))
     for k, side in ((1, p.l / 2), (2, -p.l / 2)):
         # child of the load, turning about -y: the joint's angle is the load's, seen from the wheel
         bot.add_wheel(
-            f"wheel{k}", ax.Rolling(radius=p.r), on=load, at=(0, side, 0), axis="-y", mass=p.mw,
-            inertia=ax.Inertia.axial(p.Ia, p.It, "y"), coordinate=f"q{k}", speed=f"q{k}_dot",
+            f"wheel{k}",
+            ax.Rolling(radius=p.r),
+            on=load,
+            at=(0, side, 0),
+            axis="-y",
+            mass=p.mw,
+            inertia=ax.Inertia.axial(p.Ia, p.It, "y"),
+            coordinate=f"q{k}",
+            speed=f"q{k}_dot",
             shape=ax.Cylinder(p.r, p.r / 5, "y"),
-        )  # fmt: skip
+        )
         bot.add_motor(f"motor{k}", f"wheel{k}", input=f"tau{k}")
         bot.measure(f"wheel{k}_rate", difference("pitch_rate", f"q{k}_dot"), unit="rad/s")
     return bot
@@ -71,21 +91,32 @@ def _at_mass_centre(p: SimpleNamespace) -> tuple[Scalar, Scalar, Scalar]:
 def _with_arms(bot: ax.Mechanism, p: SimpleNamespace, pseudo: bool) -> ax.Mechanism:
     halves = tuple(moment / 2 for moment in _at_mass_centre(p))
     for k, side in ((1, p.l / 2), (2, -p.l / 2)):
-        wheel = bot.add_body(f"wheel{k}", mass=p.mw, inertia=ax.Inertia.axial(p.Ia, p.It, "y"),
-                             shape=ax.Cylinder(p.r, p.r / 5, "y"))  # fmt: skip
+        wheel = bot.add_body(
+            f"wheel{k}",
+            mass=p.mw,
+            inertia=ax.Inertia.axial(p.Ia, p.It, "y"),
+            shape=ax.Cylinder(p.r, p.r / 5, "y"),
+        )
         bot.add_joint(f"ground{k}", ax.Floating(), parent=bot.ground, child=wheel)
         bot.add_contact(f"contact{k}", ax.Rolling(radius=p.r), body=wheel)
         tip = wheel
         box = ax.Box((p.r, 0.4 * p.l, p.r / 2), (0, -side / 2, -p.d))
-        half = bot.add_body(f"half{k}", mass=p.Mc / 2, com=(0, -side, -p.d), inertia=halves,
-                            shape=box)  # fmt: skip
+        half = bot.add_body(
+            f"half{k}", mass=p.Mc / 2, com=(0, -side, -p.d), inertia=halves, shape=box
+        )
         if pseudo:
             for name, joint in (("slide", ax.Prismatic("z")), ("lean", ax.Revolute("x"))):
                 link = bot.add_body(f"{name}{k}", mass=0.0, inertia=ax.Inertia.point())
                 bot.add_joint(f"{name}{k}", joint, parent=tip, child=link)
                 tip = link
-        bot.add_joint(f"arm{k}", ax.Revolute("y"), parent=tip, child=half, coordinates=(f"q{k}",),
-                      speeds=(f"q{k}_dot",))  # fmt: skip
+        bot.add_joint(
+            f"arm{k}",
+            ax.Revolute("y"),
+            parent=tip,
+            child=half,
+            coordinates=(f"q{k}",),
+            speeds=(f"q{k}_dot",),
+        )
         bot.add_motor(f"motor{k}", f"arm{k}", input=f"tau{k}")
         bot.home({f"ground{k}.z": p.r.default, f"ground{k}.y": (3 - 2 * k) * p.l.default / 2})
     bot.add_loop("grip", ax.Fixed(), parent="half1", child="half2", at=(0, -p.l, 0))

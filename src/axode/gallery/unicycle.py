@@ -25,12 +25,30 @@ def unicycle(**values: float) -> ax.Mechanism:
     """
     p = parameters("unicycle", DEFAULTS, values)
     bot = ax.Mechanism("unicycle")
-    fork = bot.add_body("fork", mass=p.m, inertia=(p.J, p.J, p.J),
-                        shape=ax.Box((p.r / 5, p.r / 2, 3 * p.r), (0, 0, p.r)))  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=fork, at=(0, 0, p.r),
-                  coordinates=("x", "y", "theta"), speeds=("v", "v_lat", "w"))  # fmt: skip
-    bot.add_wheel("wheel", ax.Rolling(radius=p.r), on=fork, mass=p.mw, coordinate="phi",
-                  speed="phi_dot", shape=ax.Cylinder(p.r, p.r / 5, "y"))  # fmt: skip
+    fork = bot.add_body(
+        "fork",
+        mass=p.m,
+        inertia=(p.J, p.J, p.J),
+        shape=ax.Box((p.r / 5, p.r / 2, 3 * p.r), (0, 0, p.r)),
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=fork,
+        at=(0, 0, p.r),
+        coordinates=("x", "y", "theta"),
+        speeds=("v", "v_lat", "w"),
+    )
+    bot.add_wheel(
+        "wheel",
+        ax.Rolling(radius=p.r),
+        on=fork,
+        mass=p.mw,
+        coordinate="phi",
+        speed="phi_dot",
+        shape=ax.Cylinder(p.r, p.r / 5, "y"),
+    )
     bot.add_motor("drive", "wheel", input="tau_drive")
     bot.add_motor("steer", "w", input="tau_steer")
     return bot

@@ -36,22 +36,45 @@ def wheeled_pendulum(**values: float) -> ax.Mechanism:
     p = parameters("wheeled_pendulum", DEFAULTS, values)
     track = p.r / p.rho
     bot = ax.Mechanism("wheeled_pendulum", gravity=(0, 0, -p.g))
-    axle = bot.add_body("axle", mass=0.0, inertia=ax.Inertia.point(),
-                        shape=ax.Cylinder(p.r / 20, track, "y"))  # fmt: skip
+    axle = bot.add_body(
+        "axle", mass=0.0, inertia=ax.Inertia.point(), shape=ax.Cylinder(p.r / 20, track, "y")
+    )
     moved = p.M * p.d**2  # from the axle to the mass centre
     body = bot.add_body(
-        "body", mass=p.M, com=(0, 0, -p.d), inertia=(p.J2 - moved, p.J3 - moved, p.J1),
+        "body",
+        mass=p.M,
+        com=(0, 0, -p.d),
+        inertia=(p.J2 - moved, p.J3 - moved, p.J1),
         shape=ax.Box((p.r, track / 2, p.r), (0, 0, -p.d)),
-    )  # fmt: skip
-    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=axle, at=(0, 0, p.r),
-                  coordinates=("x", "y", "psi"), speeds=("surge", "sway", "psi_dot"))  # fmt: skip
-    bot.add_joint("swing", ax.Revolute("-y"), parent=axle, child=body, coordinates=("theta3",),
-                  speeds=("theta3_dot",))  # fmt: skip
+    )
+    bot.add_joint(
+        "base",
+        ax.Planar(),
+        parent=bot.ground,
+        child=axle,
+        at=(0, 0, p.r),
+        coordinates=("x", "y", "psi"),
+        speeds=("surge", "sway", "psi_dot"),
+    )
+    bot.add_joint(
+        "swing",
+        ax.Revolute("-y"),
+        parent=axle,
+        child=body,
+        coordinates=("theta3",),
+        speeds=("theta3_dot",),
+    )
     for k, side in ((1, track / 2), (2, -track / 2)):
         bot.add_wheel(
-            f"wheel{k}", ax.Rolling(radius=p.r), on=body, at=(0, side, 0), mass=p.m,
-            coordinate=f"phi{k}", speed=f"phi{k}_dot", shape=ax.Cylinder(p.r, p.r / 10, "y"),
-        )  # fmt: skip
+            f"wheel{k}",
+            ax.Rolling(radius=p.r),
+            on=body,
+            at=(0, side, 0),
+            mass=p.m,
+            coordinate=f"phi{k}",
+            speed=f"phi{k}_dot",
+            shape=ax.Cylinder(p.r, p.r / 10, "y"),
+        )
         bot.add_motor(f"motor{k}", f"wheel{k}", input=f"M{k}")
         bot.measure(f"theta{k}", difference(f"phi{k}", "theta3"), unit="rad")
         bot.measure(f"theta{k}_dot", difference(f"phi{k}_dot", "theta3_dot"), unit="rad/s")

@@ -133,15 +133,23 @@ class Inertia:
             plus(times(along, xx), times(across, plus(yy, zz))),
             plus(times(along, yy), times(across, plus(xx, zz))),
             plus(times(along, zz), times(across, plus(xx, yy))),
-            times(d, times(x, y)), times(d, times(x, z)), times(d, times(y, z)), ideal,
-        )  # fmt: skip
+            times(d, times(x, y)),
+            times(d, times(x, z)),
+            times(d, times(y, z)),
+            ideal,
+        )
 
     def moved(self, mass: Scalar, offset: Any) -> Inertia:
         """About a point displaced by `offset` [m] from the mass centre (parallel axes)."""
         x, y, z = as_vector(offset)
-        return Inertia(self.xx + mass * (y * y + z * z), self.yy + mass * (x * x + z * z),
-                       self.zz + mass * (x * x + y * y), self.xy - mass * x * y,
-                       self.xz - mass * x * z, self.yz - mass * y * z)  # fmt: skip
+        return Inertia(
+            self.xx + mass * (y * y + z * z),
+            self.yy + mass * (x * x + z * z),
+            self.zz + mass * (x * x + y * y),
+            self.xy - mass * x * y,
+            self.xz - mass * x * z,
+            self.yz - mass * y * z,
+        )
 
     @property
     def entries(self) -> tuple[Scalar, ...]:
@@ -168,8 +176,12 @@ class Inertia:
         scale = max(abs(moments[0]), abs(moments[2]))
         if moments[0] < -ROUNDING * scale or (moments[0] <= 0 and not self.ideal):
             listed = ", ".join(f"{m:.6g}" for m in moments)
-            remedy = "" if moments[0] < 0 else "; for a point mass or a thin rod say " \
-                "Inertia.point() or Inertia.rod(...), in a file ideal = true"  # fmt: skip
+            remedy = (
+                ""
+                if moments[0] < 0
+                else "; for a point mass or a thin rod say "
+                "Inertia.point() or Inertia.rod(...), in a file ideal = true"
+            )
             return f"must be positive definite, its principal moments are {listed}{remedy}"
         if moments[0] + moments[1] < moments[2] * (1 - TRIANGLE_TOLERANCE):
             return f"not physical, {self._broken_triangle(moments)}"
@@ -385,8 +397,9 @@ class Body:
     def _inertia_follows(self, mass: float) -> bool:
         """Whether the inertia is wrong just as the mass is, as when one was made from the other."""
         moments = [numeric(entry) for entry in self.inertia.entries[:3]]
-        return all(math.copysign(1.0, m) == math.copysign(1.0, mass) and m <= 0 for m in moments) \
-            or not any(map(math.isfinite, (mass, *moments)))  # fmt: skip
+        return all(
+            math.copysign(1.0, m) == math.copysign(1.0, mass) and m <= 0 for m in moments
+        ) or not any(map(math.isfinite, (mass, *moments)))
 
 
 GROUND = Body("ground", 0.0, ORIGIN, Inertia.point())

@@ -85,12 +85,19 @@ class Builder:
         name = self.stem if document.name is None else document.name
         self.mechanism = Mechanism(name, document.gravity, loop_tolerance=document.loop_tolerance)
         steps: tuple[tuple[str, Callable[[str, Any], None]], ...] = (
-            ("body", self.body), ("joint", self.joint), ("loop", self.loop),
-            ("wheel", self.wheel), ("caster", self.caster), ("contact", self.contact),
+            ("body", self.body),
+            ("joint", self.joint),
+            ("loop", self.loop),
+            ("wheel", self.wheel),
+            ("caster", self.caster),
+            ("contact", self.contact),
             *((kind, partial(self.coupling, kind)) for kind in COUPLINGS),
-            ("motor", self.motor), ("damper", self.damper), ("spring", self.spring),
-            ("wrench", self.wrench), ("measure", self.measure),
-        )  # fmt: skip
+            ("motor", self.motor),
+            ("damper", self.damper),
+            ("spring", self.spring),
+            ("wrench", self.wrench),
+            ("measure", self.measure),
+        )
         for kind, step in steps:
             for part, table in getattr(document, kind).items():
                 try:
@@ -109,15 +116,25 @@ class Builder:
         shape = self.shape("body", name, table.shape)
         inertia = table.inertia
         if inertia is None and shape is None:
-            self.tell("body", name, "inertia", 'is missing; give three principal moments, "point" '
-                      "for a point mass, or a shape to take it from")  # fmt: skip
+            self.tell(
+                "body",
+                name,
+                "inertia",
+                'is missing; give three principal moments, "point" '
+                "for a point mass, or a shape to take it from",
+            )
             inertia = Inertia(1.0, 1.0, 1.0)
         self.mechanism.add_body(name, mass=table.mass, com=table.com, inertia=inertia, shape=shape)
         self.came(("body",), Origin("body", name, derived=_derived(table)), name)
 
     def joint(self, name: str, table: JointTable) -> None:
-        self.mechanism.add_joint(name, self.joint_of("joint", name, table), **_placed(table),
-                                 coordinates=table.coordinates, speeds=table.speeds)  # fmt: skip
+        self.mechanism.add_joint(
+            name,
+            self.joint_of("joint", name, table),
+            **_placed(table),
+            coordinates=table.coordinates,
+            speeds=table.speeds,
+        )
         self.came(("joint", "loop"), Origin("joint", name, {"joint": "type"}), name)
 
     def loop(self, name: str, table: LoopTable) -> None:
@@ -129,11 +146,19 @@ class Builder:
         if isinstance(motor, MotorNumbers):
             motor = Motor(motor.limit, motor.gear, motor.rotor_inertia)
         self.mechanism.add_wheel(
-            name, self.wheel_of("wheel", name, table), on=table.on, at=table.at, axis=table.axis,
-            mass=table.mass, inertia=table.inertia, motor=motor, ground=_ground(table),
-            coordinate=table.coordinate, speed=table.speed,
+            name,
+            self.wheel_of("wheel", name, table),
+            on=table.on,
+            at=table.at,
+            axis=table.axis,
+            mass=table.mass,
+            inertia=table.inertia,
+            motor=motor,
+            ground=_ground(table),
+            coordinate=table.coordinate,
+            speed=table.speed,
             shape=self.shape("wheel", name, table.shape),
-        )  # fmt: skip
+        )
         keys = {"parent": "on", "joint": "type", "body": ""}
         origin = Origin("wheel", name, keys, _derived(table))
         self.came(("body", "joint", "loop", "wheel", "contact"), origin, name)
@@ -141,22 +166,41 @@ class Builder:
 
     def caster(self, name: str, table: CasterTable) -> None:
         self.mechanism.add_caster(
-            name, self.wheel_of("caster", name, table), on=table.on, at=table.at,
-            trail=table.trail, drop=table.drop, mass=table.mass, inertia=table.inertia,
-            bracket_mass=table.bracket_mass, bracket_com=table.bracket_com,
-            bracket_inertia=table.bracket_inertia, pivot_axis=table.pivot_axis,
+            name,
+            self.wheel_of("caster", name, table),
+            on=table.on,
+            at=table.at,
+            trail=table.trail,
+            drop=table.drop,
+            mass=table.mass,
+            inertia=table.inertia,
+            bracket_mass=table.bracket_mass,
+            bracket_com=table.bracket_com,
+            bracket_inertia=table.bracket_inertia,
+            pivot_axis=table.pivot_axis,
             ground=_ground(table),
-        )  # fmt: skip
+        )
         origin = Origin("caster", name, {"at": "trail"}, _derived(table))
         self.came(("body", "joint", "loop", "wheel", "contact"), origin, name)
-        bracket = {"mass": "bracket_mass", "com": "bracket_com", "inertia": "bracket_inertia",
-                   "parent": "on", "axis": "pivot_axis"}  # fmt: skip
+        bracket = {
+            "mass": "bracket_mass",
+            "com": "bracket_com",
+            "inertia": "bracket_inertia",
+            "parent": "on",
+            "axis": "pivot_axis",
+        }
         origin = Origin("caster", name, bracket, ("com",) if table.bracket_com is None else ())
         self.came(("body", "joint", "loop"), origin, f"{name}_bracket")
 
     def contact(self, name: str, table: ContactTable) -> None:
-        self.mechanism.add_contact(name, self.wheel_of("contact", name, table), body=table.body,
-                                   at=table.at, axis=table.axis, ground=_ground(table))  # fmt: skip
+        self.mechanism.add_contact(
+            name,
+            self.wheel_of("contact", name, table),
+            body=table.body,
+            at=table.at,
+            axis=table.axis,
+            ground=_ground(table),
+        )
         self.came(("contact", "wheel"), Origin("contact", name), name)
 
     def coupling(self, kind: str, name: str, table: Table) -> None:
@@ -176,15 +220,20 @@ class Builder:
         self.came(("motor",), Origin("motor", name), name)
 
     def damper(self, name: str, table: DamperTable) -> None:
-        self.mechanism.add_damper(name, coefficient=table.coefficient,
-                                  **self.ends("damper", name, table))  # fmt: skip
+        self.mechanism.add_damper(
+            name, coefficient=table.coefficient, **self.ends("damper", name, table)
+        )
         origin = Origin("damper", name, {"damping": "coefficient"})
         self.came(("damper", "spring"), origin, name)
 
     def spring(self, name: str, table: SpringTable) -> None:
-        self.mechanism.add_spring(name, stiffness=table.stiffness, rest=table.rest,
-                                  damping=table.damping,
-                                  **self.ends("spring", name, table))  # fmt: skip
+        self.mechanism.add_spring(
+            name,
+            stiffness=table.stiffness,
+            rest=table.rest,
+            damping=table.damping,
+            **self.ends("spring", name, table),
+        )
         origin = Origin("spring", name, {"coefficient": "damping"})
         self.came(("spring", "damper"), origin, name)
 
@@ -220,9 +269,14 @@ class Builder:
         return self.variant(kind, name, table, SHAPES[table.type], keys, "shape.")
 
     def variant(
-        self, kind: str, name: str, table: Any, made: type[Any], keys: Sequence[str],
+        self,
+        kind: str,
+        name: str,
+        table: Any,
+        made: type[Any],
+        keys: Sequence[str],
         prefix: str = "",
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The joint, wheel or shape of the table's type, from the keys that suit it."""
         suitable = {entry.name: entry for entry in fields(made)}
         given = {key: getattr(table, key) for key in keys if key in table.model_fields_set}

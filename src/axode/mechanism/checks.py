@@ -82,8 +82,13 @@ def _parameter_faults(mechanism: Mechanism) -> Iterator[Fault]:
                 "parameters", "", parameter.name, f"must be finite, got {parameter.default}"
             )
     for name, first, second in conflicting_parameters(mechanism):
-        yield Fault("parameters", "", name, f"has two defaults, {first:g} and {second:g}; "
-                    "make the Parameter once and use it in both places")  # fmt: skip
+        yield Fault(
+            "parameters",
+            "",
+            name,
+            f"has two defaults, {first:g} and {second:g}; "
+            "make the Parameter once and use it in both places",
+        )
     if not _all_finite(mechanism.gravity):
         yield Fault("mechanism", "", "gravity", "must be three finite numbers")
     tolerance: object = mechanism.loop_tolerance
@@ -265,8 +270,10 @@ def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
         "measure": [m.name for m in mechanism.measures],
     }
     groups["damper"] = [
-        *groups["damper"], *(s.name for s in mechanism.springs), *(s.name for s in mechanism.struts)
-    ]  # fmt: skip
+        *groups["damper"],
+        *(s.name for s in mechanism.springs),
+        *(s.name for s in mechanism.struts),
+    ]
     for kind, names in groups.items():
         for name, count in Counter(names).items():
             if count > 1:
@@ -332,12 +339,21 @@ def _joint_relations(mechanism: Mechanism) -> Iterator[Fault]:
                 yield Fault(kind, name, "child", "a joint needs two different bodies")
     for loop in mechanism.loops:
         if loop.joint.dof == 6:
-            yield Fault("loop", loop.name, "joint", "a floating loop closes nothing; leave it out "
-                        "or choose another joint")  # fmt: skip
+            yield Fault(
+                "loop",
+                loop.name,
+                "joint",
+                "a floating loop closes nothing; leave it out or choose another joint",
+            )
         for field in ("coordinate", "speed"):
             if getattr(loop, f"{field}_names"):
-                yield Fault("loop", loop.name, f"{field}s", f"a joint that closes a loop has no "
-                            f"{field}s; name those of the joints in the tree")  # fmt: skip
+                yield Fault(
+                    "loop",
+                    loop.name,
+                    f"{field}s",
+                    f"a joint that closes a loop has no "
+                    f"{field}s; name those of the joints in the tree",
+                )
 
 
 def _contact_relations(mechanism: Mechanism) -> Iterator[Fault]:
@@ -392,5 +408,10 @@ def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
             message = f"unknown coordinate '{name}'. {suggest('coordinate', name, known)}"
             yield Fault(kind, "", name, message)
         elif kind == "prescribe" and name in quaternion_components(mechanism):
-            yield Fault(kind, "", name, "a quaternion's component cannot be prescribed alone; "
-                        "use Revolute or Universal joints instead")  # fmt: skip
+            yield Fault(
+                kind,
+                "",
+                name,
+                "a quaternion's component cannot be prescribed alone; "
+                "use Revolute or Universal joints instead",
+            )

@@ -70,10 +70,17 @@ def chain_from_dh(
 
 
 def add_chain(
-    mechanism: Mechanism, rows: Sequence[Any], *, bodies: Sequence[Any] | None = None,
-    convention: Convention = "standard", prefix: str = "", on: BodyLike = GROUND, at: Any = ORIGIN,
-    rotation: Any = NO_ROTATION, motors: bool = False,
-) -> list[Body]:  # fmt: skip
+    mechanism: Mechanism,
+    rows: Sequence[Any],
+    *,
+    bodies: Sequence[Any] | None = None,
+    convention: Convention = "standard",
+    prefix: str = "",
+    on: BodyLike = GROUND,
+    at: Any = ORIGIN,
+    rotation: Any = NO_ROTATION,
+    motors: bool = False,
+) -> list[Body]:
     """Add the bodies and joints of a Denavit-Hartenberg table to a mechanism.
 
     Standard rows are `Rz(theta) Tz(d) Tx(a) Rx(alpha)`: the joint moves before the constant part,
@@ -85,10 +92,14 @@ def add_chain(
         raise InvalidArgument(f"convention must be 'standard' or 'modified', got {convention!r}")
     if bodies is not None and len(bodies) != len(rows):
         raise InvalidArgument(f"{len(rows)} rows need {len(rows)} bodies, got {len(bodies)}")
-    base = Placement(rotation_matrix(convert("chain", "rotation", as_rotation, rotation)),
-                     convert("chain", "at", as_vector, at))  # fmt: skip
-    entries = [_entry(row, {} if bodies is None else bodies[k], k + 1, prefix)
-               for k, row in enumerate(rows)]  # fmt: skip
+    base = Placement(
+        rotation_matrix(convert("chain", "rotation", as_rotation, rotation)),
+        convert("chain", "at", as_vector, at),
+    )
+    entries = [
+        _entry(row, {} if bodies is None else bodies[k], k + 1, prefix)
+        for k, row in enumerate(rows)
+    ]
     parent: BodyLike = on
     added_bodies = []
     for entry in entries:
@@ -122,8 +133,13 @@ def _entry(row: Any, body: Any, number: int, prefix: str) -> dict[str, Any]:
         values = dict(zip(_NUMBERS, row, strict=True))
     else:
         raise InvalidArgument(f"row {number}: expected a, alpha, d, theta, got {len(row)} values")
-    entry: dict[str, Any] = {"joint": "revolute", "name": f"{prefix}joint{number}",
-                             "link": f"{prefix}link{number}", **values, **dict(body)}  # fmt: skip
+    entry: dict[str, Any] = {
+        "joint": "revolute",
+        "name": f"{prefix}joint{number}",
+        "link": f"{prefix}link{number}",
+        **values,
+        **dict(body),
+    }
     for key in entry:
         if key not in _KEYS:
             raise InvalidArgument(f"row {number} has no '{key}'. {suggest('key', key, _KEYS)}")

@@ -21,9 +21,17 @@ import numpy as np
 from axode.errors import InvalidArgument, suggest
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos,
-    "atan": math.atan, "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "tanh": math.tanh,
-}  # fmt: skip
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "log": math.log,
+    "tanh": math.tanh,
+}
 # The names NumPy gives the same things when it meets an object.
 _UFUNC_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
 _METHOD_NAMES = {name: method for method, name in _UFUNC_NAMES.items()}

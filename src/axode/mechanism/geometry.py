@@ -19,9 +19,13 @@ Rotation: TypeAlias = "Vector | tuple[Scalar, Scalar, Scalar, Scalar] | Matrix"
 ORIGIN: Vector = (0.0, 0.0, 0.0)
 NO_ROTATION: Rotation = (0.0, 0.0, 0.0)
 AXES: dict[str, Vector] = {
-    "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
-    "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
-}  # fmt: skip
+    "x": (1.0, 0.0, 0.0),
+    "y": (0.0, 1.0, 0.0),
+    "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0),
+    "-y": (0.0, -1.0, 0.0),
+    "-z": (0.0, 0.0, -1.0),
+}
 UNIT_ROUNDING = 4e-16  # of the length of a unit vector
 ORTHOGONAL = 2e-15  # R^T R - 1 of a matrix computed in double precision
 UNIT_TOLERANCE = 1e-6  # of lengths made of parameters: seven digits

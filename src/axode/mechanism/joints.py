@@ -170,6 +170,14 @@ class Fixed(AbstractJoint):
 JOINTS: dict[str, type[AbstractJoint]] = {
     joint.__name__.lower(): joint
     for joint in (
-        Revolute, Prismatic, Screw, Cylindrical, Universal, Spherical, Planar, Floating, Fixed,
+        Revolute,
+        Prismatic,
+        Screw,
+        Cylindrical,
+        Universal,
+        Spherical,
+        Planar,
+        Floating,
+        Fixed,
     )
-}  # fmt: skip
+}

@@ -11,15 +11,7 @@ from axode.errors import InvalidArgument, MechanismError
 from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
 from axode.mechanism.couplings import Coupling, CouplingMethods
 from axode.mechanism.expressions import Scalar, as_scalar
-from axode.mechanism.forces import (
-    Drive,
-    JointDamper,
-    JointSpring,
-    Motor,
-    Prescribed,
-    Strut,
-    Wrench,
-)
+from axode.mechanism.forces import Drive, JointDamper, JointSpring, Motor, Prescribed, Strut, Wrench
 from axode.mechanism.geometry import NO_ROTATION, ORIGIN, as_vector, minus
 from axode.mechanism.joints import AbstractJoint, Revolute
 from axode.mechanism.measures import Measure
@@ -93,9 +85,14 @@ class Mechanism(CouplingMethods):
     # bodies and joints -------------------------------------------------------------------------
 
     def add_body(
-        self, name: str, *, mass: Any, com: Any = ORIGIN, inertia: Any = None,
+        self,
+        name: str,
+        *,
+        mass: Any,
+        com: Any = ORIGIN,
+        inertia: Any = None,
         shape: Shape | None = None,
-    ) -> Body:  # fmt: skip
+    ) -> Body:
         """Add a rigid body.
 
         Args:
@@ -113,11 +110,19 @@ class Mechanism(CouplingMethods):
         return body
 
     def add_joint(
-        self, name: str, joint: AbstractJoint, *, parent: BodyLike, child: BodyLike,
-        at: Any = ORIGIN, rotation: Any = NO_ROTATION, child_at: Any = ORIGIN,
-        child_rotation: Any = NO_ROTATION, coordinates: Sequence[str] = (),
+        self,
+        name: str,
+        joint: AbstractJoint,
+        *,
+        parent: BodyLike,
+        child: BodyLike,
+        at: Any = ORIGIN,
+        rotation: Any = NO_ROTATION,
+        child_at: Any = ORIGIN,
+        child_rotation: Any = NO_ROTATION,
+        coordinates: Sequence[str] = (),
         speeds: Sequence[str] = (),
-    ) -> Connection:  # fmt: skip
+    ) -> Connection:
         """Join two bodies; a joint whose child is held by another joint already closes a loop.
 
         Args:
@@ -128,9 +133,18 @@ class Mechanism(CouplingMethods):
             child_at, child_rotation: The joint's frame in the child.
             coordinates, speeds: Names instead of the usual ones (`name`, `name.rate`, ...).
         """
-        connection = make_connection(name, joint, parent, child, at=at, rotation=rotation,
-                                     child_at=child_at, child_rotation=child_rotation,
-                                     coordinates=coordinates, speeds=speeds)  # fmt: skip
+        connection = make_connection(
+            name,
+            joint,
+            parent,
+            child,
+            at=at,
+            rotation=rotation,
+            child_at=child_at,
+            child_rotation=child_rotation,
+            coordinates=coordinates,
+            speeds=speeds,
+        )
         return self._join(connection)
 
     def _join(self, connection: Connection) -> Connection:
@@ -139,25 +153,49 @@ class Mechanism(CouplingMethods):
         return connection
 
     def add_loop(
-        self, name: str, joint: AbstractJoint, *, parent: BodyLike, child: BodyLike,
-        at: Any = ORIGIN, rotation: Any = NO_ROTATION, child_at: Any = ORIGIN,
+        self,
+        name: str,
+        joint: AbstractJoint,
+        *,
+        parent: BodyLike,
+        child: BodyLike,
+        at: Any = ORIGIN,
+        rotation: Any = NO_ROTATION,
+        child_at: Any = ORIGIN,
         child_rotation: Any = NO_ROTATION,
-    ) -> Connection:  # fmt: skip
+    ) -> Connection:
         """Close a loop: like `add_joint` between two bodies that other joints hold already."""
-        connection = make_connection(name, joint, parent, child, at=at, rotation=rotation,
-                                     child_at=child_at,
-                                     child_rotation=child_rotation)  # fmt: skip
+        connection = make_connection(
+            name,
+            joint,
+            parent,
+            child,
+            at=at,
+            rotation=rotation,
+            child_at=child_at,
+            child_rotation=child_rotation,
+        )
         self.loops.append(connection)
         return connection
 
     # wheels ------------------------------------------------------------------------------------
 
     def add_wheel(
-        self, name: str, wheel: AbstractWheel, *, on: BodyLike, at: Any = ORIGIN, axis: Any = "y",
-        mass: Any, inertia: Any = None, motor: Motor | bool | None = None,
-        ground: BodyLike | Plane | None = None, coordinate: str | None = None,
-        speed: str | None = None, shape: Shape | None = None,
-    ) -> Body:  # fmt: skip
+        self,
+        name: str,
+        wheel: AbstractWheel,
+        *,
+        on: BodyLike,
+        at: Any = ORIGIN,
+        axis: Any = "y",
+        mass: Any,
+        inertia: Any = None,
+        motor: Motor | bool | None = None,
+        ground: BodyLike | Plane | None = None,
+        coordinate: str | None = None,
+        speed: str | None = None,
+        shape: Shape | None = None,
+    ) -> Body:
         """Add a wheel: its body, the joint it spins on, its contact and perhaps its motor.
 
         The wheel's frame is at its centre, parallel to the carrier's at zero angle.
@@ -173,9 +211,20 @@ class Mechanism(CouplingMethods):
             ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
             coordinate, speed: Names instead of `name` and `name.rate`.
         """
-        made = make_wheel(name, wheel, on=on, at=at, axis=axis, mass=mass, inertia=inertia,
-                          motor=motor, ground=ground, coordinate=coordinate, speed=speed,
-                          shape=shape)  # fmt: skip
+        made = make_wheel(
+            name,
+            wheel,
+            on=on,
+            at=at,
+            axis=axis,
+            mass=mass,
+            inertia=inertia,
+            motor=motor,
+            ground=ground,
+            coordinate=coordinate,
+            speed=speed,
+            shape=shape,
+        )
         return self._add_made(made)
 
     def _add_made(self, made: MadeWheel) -> Body:
@@ -187,9 +236,15 @@ class Mechanism(CouplingMethods):
         return made.body
 
     def add_contact(
-        self, name: str, wheel: AbstractWheel, *, body: BodyLike, at: Any = ORIGIN,
-        axis: Any = "y", ground: BodyLike | Plane | None = None,
-    ) -> Contact:  # fmt: skip
+        self,
+        name: str,
+        wheel: AbstractWheel,
+        *,
+        body: BodyLike,
+        at: Any = ORIGIN,
+        axis: Any = "y",
+        ground: BodyLike | Plane | None = None,
+    ) -> Contact:
         """Let a body that exists already roll: a free disk, a ball, a skate on a sleigh.
 
         Args:
@@ -204,10 +259,22 @@ class Mechanism(CouplingMethods):
         return contact
 
     def add_caster(
-        self, name: str, wheel: AbstractWheel, *, on: BodyLike, at: Any, trail: Any, mass: Any,
-        drop: Any = 0.0, inertia: Any = None, bracket_mass: Any = 0.0, bracket_com: Any = None,
-        bracket_inertia: Any = None, pivot_axis: Any = "z", ground: BodyLike | Plane | None = None,
-    ) -> Body:  # fmt: skip
+        self,
+        name: str,
+        wheel: AbstractWheel,
+        *,
+        on: BodyLike,
+        at: Any,
+        trail: Any,
+        mass: Any,
+        drop: Any = 0.0,
+        inertia: Any = None,
+        bracket_mass: Any = 0.0,
+        bracket_com: Any = None,
+        bracket_inertia: Any = None,
+        pivot_axis: Any = "z",
+        ground: BodyLike | Plane | None = None,
+    ) -> Body:
         """Add a caster: a bracket that swivels, carrying a wheel that trails behind its pivot.
 
         Makes the body and joint `name_bracket` (swivel) and the wheel `name`. At zero swivel the
@@ -229,15 +296,29 @@ class Mechanism(CouplingMethods):
             convert(owner, n, as_scalar, v) for n, v in (("trail", trail), ("drop", drop))
         )
         bracket = make_body(
-            f"{name}_bracket", bracket_mass,
+            f"{name}_bracket",
+            bracket_mass,
             (minus(trail / 2.0), 0.0, minus(drop / 2.0)) if bracket_com is None else bracket_com,
-            Inertia.point() if bracket_inertia is None else bracket_inertia, None,
-        )  # fmt: skip
+            Inertia.point() if bracket_inertia is None else bracket_inertia,
+            None,
+        )
         axis = convert(owner, "pivot_axis", as_vector, pivot_axis)
-        swivel = make_connection(bracket.name, Revolute(axis), body_name(owner, "on", on), bracket,
-                                 at=convert(owner, "at", as_vector, at))  # fmt: skip
-        made = make_wheel(name, wheel, on=bracket, at=(minus(trail), 0.0, minus(drop)), mass=mass,
-                          inertia=inertia, ground=ground)  # fmt: skip
+        swivel = make_connection(
+            bracket.name,
+            Revolute(axis),
+            body_name(owner, "on", on),
+            bracket,
+            at=convert(owner, "at", as_vector, at),
+        )
+        made = make_wheel(
+            name,
+            wheel,
+            on=bracket,
+            at=(minus(trail), 0.0, minus(drop)),
+            mass=mass,
+            inertia=inertia,
+            ground=ground,
+        )
         self.bodies.append(bracket)
         self._join(swivel)
         return self._add_made(made)
@@ -245,9 +326,16 @@ class Mechanism(CouplingMethods):
     # forces ------------------------------------------------------------------------------------
 
     def add_motor(
-        self, name: str, joint: str | Connection | Body, *, motor: Motor | None = None,
-        limit: Any = None, gear: Any = 1.0, rotor_inertia: Any = 0.0, input: str | None = None,
-    ) -> Drive:  # fmt: skip
+        self,
+        name: str,
+        joint: str | Connection | Body,
+        *,
+        motor: Motor | None = None,
+        limit: Any = None,
+        gear: Any = 1.0,
+        rotor_inertia: Any = 0.0,
+        input: str | None = None,
+    ) -> Drive:
         """Drive a joint: torque on its child, reaction on its parent.
 
         Args:
@@ -264,10 +352,16 @@ class Mechanism(CouplingMethods):
         return drive
 
     def add_damper(
-        self, name: str, joint: str | Connection | Body | None = None, *, coefficient: Any,
-        parent: BodyLike | None = None, child: BodyLike | None = None, at: Any = ORIGIN,
+        self,
+        name: str,
+        joint: str | Connection | Body | None = None,
+        *,
+        coefficient: Any,
+        parent: BodyLike | None = None,
+        child: BodyLike | None = None,
+        at: Any = ORIGIN,
         child_at: Any = ORIGIN,
-    ) -> JointDamper | Strut:  # fmt: skip
+    ) -> JointDamper | Strut:
         """Add viscous friction to a joint, or a dashpot between points of two bodies.
 
         Args:
@@ -285,10 +379,18 @@ class Mechanism(CouplingMethods):
         return self._strut(owner, name, parent, child, at, child_at, 0.0, 0.0, strength)
 
     def add_spring(
-        self, name: str, joint: str | Connection | Body | None = None, *, stiffness: Any,
-        rest: Any = 0.0, parent: BodyLike | None = None, child: BodyLike | None = None,
-        at: Any = ORIGIN, child_at: Any = ORIGIN, damping: Any = 0.0,
-    ) -> JointSpring | Strut:  # fmt: skip
+        self,
+        name: str,
+        joint: str | Connection | Body | None = None,
+        *,
+        stiffness: Any,
+        rest: Any = 0.0,
+        parent: BodyLike | None = None,
+        child: BodyLike | None = None,
+        at: Any = ORIGIN,
+        child_at: Any = ORIGIN,
+        damping: Any = 0.0,
+    ) -> JointSpring | Strut:
         """Add a spring to a joint, or one between points of two bodies.
 
         Args:
@@ -314,22 +416,40 @@ class Mechanism(CouplingMethods):
         return spring
 
     def _strut(
-        self, owner: str, name: str, parent: Any, child: Any, at: Any, child_at: Any,
-        stiffness: Scalar, rest: Scalar, damping: Scalar,
-    ) -> Strut:  # fmt: skip
+        self,
+        owner: str,
+        name: str,
+        parent: Any,
+        child: Any,
+        at: Any,
+        child_at: Any,
+        stiffness: Scalar,
+        rest: Scalar,
+        damping: Scalar,
+    ) -> Strut:
         if parent is None or child is None:
             raise InvalidArgument(f"{owner}: give the joint it acts on, or parent and child")
-        strut = Strut(name, body_name(owner, "parent", parent), body_name(owner, "child", child),
-                      convert(owner, "at", as_vector, at),
-                      convert(owner, "child_at", as_vector, child_at),
-                      stiffness, rest, damping)  # fmt: skip
+        strut = Strut(
+            name,
+            body_name(owner, "parent", parent),
+            body_name(owner, "child", child),
+            convert(owner, "at", as_vector, at),
+            convert(owner, "child_at", as_vector, child_at),
+            stiffness,
+            rest,
+            damping,
+        )
         self.struts.append(strut)
         return strut
 
     def add_wrench(
-        self, name: str, body: BodyLike, *, at: Any = ORIGIN,
+        self,
+        name: str,
+        body: BodyLike,
+        *,
+        at: Any = ORIGIN,
         frame: Literal["world", "body"] = "world",
-    ) -> Wrench:  # fmt: skip
+    ) -> Wrench:
         """Let a wrench from outside act at a point of a body; its six numbers are inputs.
 
         Args:
@@ -339,8 +459,9 @@ class Mechanism(CouplingMethods):
             frame: Whose axes the numbers are in.
         """
         owner = f"wrench '{as_name('wrench', name)}'"
-        wrench = Wrench(name, body_name(owner, "body", body), convert(owner, "at", as_vector, at),
-                        frame)  # fmt: skip
+        wrench = Wrench(
+            name, body_name(owner, "body", body), convert(owner, "at", as_vector, at), frame
+        )
         self.wrenches.append(wrench)
         return wrench
 
@@ -358,9 +479,16 @@ class Mechanism(CouplingMethods):
         return prescribed
 
     def measure(
-        self, name: str, kind: str | Callable[[Any], Any], *, body: BodyLike = "",
-        at: Any = ORIGIN, other: BodyLike = GROUND, other_at: Any = ORIGIN, unit: str = "",
-    ) -> Measure:  # fmt: skip
+        self,
+        name: str,
+        kind: str | Callable[[Any], Any],
+        *,
+        body: BodyLike = "",
+        at: Any = ORIGIN,
+        other: BodyLike = GROUND,
+        other_at: Any = ORIGIN,
+        unit: str = "",
+    ) -> Measure:
         """Name a quantity of the state, to be recorded, plotted, started from or waited for.
 
         Args:
@@ -375,11 +503,15 @@ class Mechanism(CouplingMethods):
         owner = f"measure '{name}'"
         function = kind if callable(kind) else None
         measure = Measure(
-            as_name("measure", name), "function" if function else str(kind),
+            as_name("measure", name),
+            "function" if function else str(kind),
             body_name(owner, "body", body) if body else "",
-            convert(owner, "at", as_vector, at), body_name(owner, "other", other),
-            convert(owner, "other_at", as_vector, other_at), function, unit,
-        )  # fmt: skip
+            convert(owner, "at", as_vector, at),
+            body_name(owner, "other", other),
+            convert(owner, "other_at", as_vector, other_at),
+            function,
+            unit,
+        )
         self.measures.append(measure)
         return measure
 
@@ -448,8 +580,13 @@ class Mechanism(CouplingMethods):
     def copy(self) -> Mechanism:
         """An independent copy; later `add_` calls on one leave the other alone."""
         lists = {n: list(getattr(self, n)) for n in _LISTS}
-        return Mechanism(self.name, self.gravity, home_coordinates=dict(self.home_coordinates),
-                         loop_tolerance=self.loop_tolerance, **lists)  # fmt: skip
+        return Mechanism(
+            self.name,
+            self.gravity,
+            home_coordinates=dict(self.home_coordinates),
+            loop_tolerance=self.loop_tolerance,
+            **lists,
+        )
 
     def __repr__(self) -> str:
         counted = [(len(self.bodies), "body", "bodies"), (len(self.connections), "joint", "joints")]
@@ -464,8 +601,20 @@ class Mechanism(CouplingMethods):
         return f"Mechanism('{self.name}': {', '.join(parts)})"
 
 
-_LISTS = ("bodies", "connections", "loops", "contacts", "couplings", "drives", "dampers", "springs",
-          "struts", "wrenches", "prescribed", "measures")  # fmt: skip
+_LISTS = (
+    "bodies",
+    "connections",
+    "loops",
+    "contacts",
+    "couplings",
+    "drives",
+    "dampers",
+    "springs",
+    "struts",
+    "wrenches",
+    "prescribed",
+    "measures",
+)
 
 
 __all__ = ["BodyLike", "Connection", "Mechanism"]

@@ -107,16 +107,25 @@ def _of_solid(owner: str, mass: Scalar, com: Vector, shape: Shape | None) -> Ine
         warnings.warn(
             f"{owner}: com = ({beside}) is not inside the shape that its inertia is taken from; "
             f"com=({at}) is the centre of the shape, or give inertia=...",
-            Doubtful, stacklevel=4,
-        )  # fmt: skip
+            Doubtful,
+            stacklevel=4,
+        )
     return shape.inertia(mass)
 
 
 def make_connection(
-    name: Any, joint: Any, parent: Any, child: Any, *, at: Any = ORIGIN,
-    rotation: Any = NO_ROTATION, child_at: Any = ORIGIN, child_rotation: Any = NO_ROTATION,
-    coordinates: Any = (), speeds: Any = (),
-) -> Connection:  # fmt: skip
+    name: Any,
+    joint: Any,
+    parent: Any,
+    child: Any,
+    *,
+    at: Any = ORIGIN,
+    rotation: Any = NO_ROTATION,
+    child_at: Any = ORIGIN,
+    child_rotation: Any = NO_ROTATION,
+    coordinates: Any = (),
+    speeds: Any = (),
+) -> Connection:
     """A joint on its two bodies."""
     owner = f"joint '{as_name('joint', name)}'"
     if not isinstance(joint, AbstractJoint):
@@ -124,13 +133,17 @@ def make_connection(
         missing = "; write it with parentheses" if isinstance(joint, type) else ""
         raise InvalidArgument(f"{owner}: expected a joint such as {usual}, got {joint!r}{missing}")
     return Connection(
-        name, joint, body_name(owner, "parent", parent), body_name(owner, "child", child),
-        convert(owner, "at", as_vector, at), convert(owner, "rotation", as_rotation, rotation),
+        name,
+        joint,
+        body_name(owner, "parent", parent),
+        body_name(owner, "child", child),
+        convert(owner, "at", as_vector, at),
+        convert(owner, "rotation", as_rotation, rotation),
         convert(owner, "child_at", as_vector, child_at),
         convert(owner, "child_rotation", as_rotation, child_rotation),
         _names(owner, "coordinate", coordinates, len(joint.coordinate_names)),
         _names(owner, "speed", speeds, len(joint.speed_names)),
-    )  # fmt: skip
+    )
 
 
 def _names(owner: str, what: str, given: Any, count: int) -> tuple[str, ...]:
@@ -157,8 +170,14 @@ def make_contact(
         )
     if not isinstance(ground, Plane):
         ground = Plane(on=body_name(owner, "ground", GROUND if ground is None else ground))
-    return Contact(name, wheel, body_name(owner, "body", body), convert(owner, "at", as_vector, at),
-                   convert(owner, "axis", as_vector, axis), ground)  # fmt: skip
+    return Contact(
+        name,
+        wheel,
+        body_name(owner, "body", body),
+        convert(owner, "at", as_vector, at),
+        convert(owner, "axis", as_vector, axis),
+        ground,
+    )
 
 
 class MadeWheel(NamedTuple):
@@ -171,10 +190,20 @@ class MadeWheel(NamedTuple):
 
 
 def make_wheel(
-    name: Any, wheel: Any, *, on: Any, at: Any, mass: Any, axis: Any = "y", inertia: Any = None,
-    motor: Any = None, ground: Any = None, coordinate: Any = None, speed: Any = None,
+    name: Any,
+    wheel: Any,
+    *,
+    on: Any,
+    at: Any,
+    mass: Any,
+    axis: Any = "y",
+    inertia: Any = None,
+    motor: Any = None,
+    ground: Any = None,
+    coordinate: Any = None,
+    speed: Any = None,
     shape: Any = None,
-) -> MadeWheel:  # fmt: skip
+) -> MadeWheel:
     """A wheel's body, spin joint, contact and motor; without inertia, a uniform disk or ball."""
     contact = make_contact(name, wheel, name, axis=axis, ground=ground)
     owner = f"wheel '{name}'"
@@ -183,10 +212,14 @@ def make_wheel(
         disk = Inertia.disk(weight, wheel.radius, contact.axis)
         inertia = disk if wheel.has_axis else Inertia.sphere(weight, wheel.radius)
     connection = make_connection(
-        name, Revolute(contact.axis) if wheel.has_axis else Spherical(),
-        body_name(owner, "on", on), name, at=convert(owner, "at", as_vector, at),
-        coordinates=coordinate, speeds=speed,
-    )  # fmt: skip
+        name,
+        Revolute(contact.axis) if wheel.has_axis else Spherical(),
+        body_name(owner, "on", on),
+        name,
+        at=convert(owner, "at", as_vector, at),
+        coordinates=coordinate,
+        speeds=speed,
+    )
     turned_by = make_motor(f"{owner}, motor", motor, None, 1.0, 0.0) if motor else None
     return MadeWheel(
         make_body(name, weight, ORIGIN, inertia, shape), connection, contact, turned_by
@@ -196,9 +229,11 @@ def make_wheel(
 def make_motor(owner: str, motor: Any, limit: Any, gear: Any, rotor_inertia: Any) -> Motor:
     """A motor given by itself, by `True`, or by its numbers."""
     if motor is None or motor is True:
-        return Motor(None if limit is None else convert(owner, "limit", as_scalar, limit),
-                     convert(owner, "gear", as_scalar, gear),
-                     convert(owner, "rotor_inertia", as_scalar, rotor_inertia))  # fmt: skip
+        return Motor(
+            None if limit is None else convert(owner, "limit", as_scalar, limit),
+            convert(owner, "gear", as_scalar, gear),
+            convert(owner, "rotor_inertia", as_scalar, rotor_inertia),
+        )
     if not isinstance(motor, Motor):
         raise InvalidArgument(f"{owner}: expected True or a Motor(limit=...), got {motor!r}")
     if (limit, gear, rotor_inertia) != (None, 1.0, 0.0):

@@ -27,16 +27,40 @@ from axode.mechanism.tables import TABLES, TABLES_IN_TABLES, Document, Table, to
 _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
 _FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names
 # Keys that say how parts hang together: without one of them, relations are not judged.
-_STRUCTURE = {"type", "parent", "child", "on", "body", "joint", "coordinates", "speeds",
-              "coordinate", "speed", "input", "terms",
-              *(key for keys, _ in COUPLINGS.values() for key in keys)}  # fmt: skip
+_STRUCTURE = {
+    "type",
+    "parent",
+    "child",
+    "on",
+    "body",
+    "joint",
+    "coordinates",
+    "speeds",
+    "coordinate",
+    "speed",
+    "input",
+    "terms",
+    *(key for keys, _ in COUPLINGS.values() for key in keys),
+}
 # What stands in for a required key that is missing or wrong while other faults are looked for.
 _STAND_INS: dict[str, Any] = {
-    "mass": 1.0, "trail": 1.0, "coefficient": 1.0, "stiffness": 1.0, "at": [0.0, 0.0, 0.0],
-    "parent": "ground", "child": "", "on": "ground", "body": "", "joint": "", "kind": "position",
-    "terms": {}, **{key: "" for keys, _ in COUPLINGS.values() for key in keys},
-    "ratio": 1.0, "radius": 1.0, "pitch": 1.0,
-}  # fmt: skip
+    "mass": 1.0,
+    "trail": 1.0,
+    "coefficient": 1.0,
+    "stiffness": 1.0,
+    "at": [0.0, 0.0, 0.0],
+    "parent": "ground",
+    "child": "",
+    "on": "ground",
+    "body": "",
+    "joint": "",
+    "kind": "position",
+    "terms": {},
+    **{key: "" for keys, _ in COUPLINGS.values() for key in keys},
+    "ratio": 1.0,
+    "radius": 1.0,
+    "pitch": 1.0,
+}
 _MESSAGES = {
     "string_type": "expected text",
     "bool_type": "expected true or false",
@@ -148,8 +172,13 @@ class Findings:
         for name, value in list(table.items()) if isinstance(table, dict) else ():
             try:
                 number = isinstance(value, (int, float)) and not isinstance(value, bool)
-                default = Document.model_validate({"parameters": {name: value}}).parameters[name] \
-                    if isinstance(value, str) else value if number else 1.0  # fmt: skip
+                default = (
+                    Document.model_validate({"parameters": {name: value}}).parameters[name]
+                    if isinstance(value, str)
+                    else value
+                    if number
+                    else 1.0
+                )
             except ValidationError:
                 default = 1.0
             try:

@@ -477,14 +477,29 @@ class Document(Table):
 
 
 TABLES: dict[str, type[Table]] = {
-    "body": BodyTable, "joint": JointTable, "loop": LoopTable, "wheel": WheelTable,
-    "caster": CasterTable, "contact": ContactTable, "coupling": CouplingTable,
-    "mimic": MimicTable, "gear": GearTable, "belt": BeltTable,
-    "differential": DifferentialTable, "rack": RackTable, "screw": ScrewTable,
-    "motor": MotorTable, "damper": DamperTable, "spring": SpringTable, "wrench": WrenchTable,
+    "body": BodyTable,
+    "joint": JointTable,
+    "loop": LoopTable,
+    "wheel": WheelTable,
+    "caster": CasterTable,
+    "contact": ContactTable,
+    "coupling": CouplingTable,
+    "mimic": MimicTable,
+    "gear": GearTable,
+    "belt": BeltTable,
+    "differential": DifferentialTable,
+    "rack": RackTable,
+    "screw": ScrewTable,
+    "motor": MotorTable,
+    "damper": DamperTable,
+    "spring": SpringTable,
+    "wrench": WrenchTable,
     "measure": MeasureTable,
-}  # fmt: skip
+}
 TABLES_IN_TABLES: dict[str, type[Table]] = {
-    "inertia": InertiaTable, "bracket_inertia": InertiaTable, "shape": ShapeTable,
-    "ground": GroundTable, "motor": MotorNumbers,
-}  # fmt: skip
+    "inertia": InertiaTable,
+    "bracket_inertia": InertiaTable,
+    "shape": ShapeTable,
+    "ground": GroundTable,
+    "motor": MotorNumbers,
+}

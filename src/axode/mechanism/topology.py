@@ -99,9 +99,10 @@ def not_in_tree(mechanism: Mechanism, name: str, what: str) -> str:
             listed = ", ".join(own)
             return f"joint '{name}' has several {what}s, name one of them: {listed}"
     if any(loop.name == name for loop in mechanism.loops):
-        return (f"joint '{name}' closes a loop and has no {what} of its own; add it before the "
-                "joints that close the loop, or name another one. "
-                + suggest(what, name, known))  # fmt: skip
+        return (
+            f"joint '{name}' closes a loop and has no {what} of its own; add it before the "
+            "joints that close the loop, or name another one. " + suggest(what, name, known)
+        )
     joints = [connection.name for connection in mechanism.connections]
     return f"unknown joint or {what} '{name}'. {suggest(what, name, known, joints)}"
 

@@ -50,9 +50,13 @@ def root_of(links: dict[str, Owner], elements: dict[str, Element], joints: list[
     if all(known):  # else what seems loose may hang on a joint whose links are not known
         _tell_rings(roots, holding)
         for name in roots[1:]:
-            links[name].tell(elements[name], "", f"no joint holds it, and none holds '{roots[0]}'; "
-                             "a robot has one root: make this link the child of a "
-                             "joint")  # fmt: skip
+            links[name].tell(
+                elements[name],
+                "",
+                f"no joint holds it, and none holds '{roots[0]}'; "
+                "a robot has one root: make this link the child of a "
+                "joint",
+            )
     return roots[0] if roots else ""
 
 
@@ -63,8 +67,11 @@ def _knows_its_links(joint: Joint, links: dict[str, Owner]) -> bool:
         if not name:
             tell(element, field, f'is missing; name a link: <{field} link="..."/>')
         elif name not in links:
-            tell(element.first(field) or element, field,
-                 f"unknown link '{name}'. {suggest('link', name, list(links))}")  # fmt: skip
+            tell(
+                element.first(field) or element,
+                field,
+                f"unknown link '{name}'. {suggest('link', name, list(links))}",
+            )
     if joint.parent and joint.parent == joint.child:
         tell(element, "child", "a joint needs two different links")
     return joint.parent in links and joint.child in links and joint.parent != joint.child
@@ -76,10 +83,14 @@ def _holding_joints(joints: list[Joint]) -> dict[str, Joint]:
     for joint in joints:
         first = holding.setdefault(joint.child, joint)
         if first is not joint and joint.child:
-            joint.owner.tell(joint.element, "child", f"joint '{first.name}' holds link "
-                             f"'{joint.child}' already, and a URDF file is a tree; leave this "
-                             "joint out and close the loop after loading, with "
-                             "add_loop")  # fmt: skip
+            joint.owner.tell(
+                joint.element,
+                "child",
+                f"joint '{first.name}' holds link "
+                f"'{joint.child}' already, and a URDF file is a tree; leave this "
+                "joint out and close the loop after loading, with "
+                "add_loop",
+            )
     return holding
 
 
@@ -95,5 +106,9 @@ def _tell_rings(roots: list[str], holding: dict[str, Joint]) -> None:
         waiting.extend(found)
     for child, joint in holding.items():
         if child not in reached:
-            joint.owner.tell(joint.element, "", "its links hold each other in a ring and reach no "
-                             "root; one link is the child of no joint")  # fmt: skip
+            joint.owner.tell(
+                joint.element,
+                "",
+                "its links hold each other in a ring and reach no "
+                "root; one link is the child of no joint",
+            )

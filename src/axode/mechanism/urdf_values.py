@@ -97,8 +97,9 @@ class Owner:
             text = text.replace(",", " ")
         return text.split()
 
-    def numbers(self, element: Element, attribute: str, usual: Numbers, *,
-                required: bool = True) -> Numbers:  # fmt: skip
+    def numbers(
+        self, element: Element, attribute: str, usual: Numbers, *, required: bool = True
+    ) -> Numbers:
         """As many numbers as there usually are."""
         field = f"{element.tag} {attribute}"
         text = element.attributes.get(attribute)
@@ -116,8 +117,9 @@ class Owner:
             return usual
         return values
 
-    def number(self, element: Element, attribute: str, usual: float, *,
-               required: bool = True) -> float:  # fmt: skip
+    def number(
+        self, element: Element, attribute: str, usual: float, *, required: bool = True
+    ) -> float:
         """One number."""
         return self.numbers(element, attribute, (usual,), required=required)[0]
 

@@ -118,8 +118,13 @@ def _connection(connection: Connection) -> dict[str, Any]:
     usual = {f.name: f.default for f in fields(Connection)}
     places = {n: usual[n] for n in ("at", "rotation", "child_at", "child_rotation")}
     table = _typed(connection.joint, JOINTS)
-    table = {"type": table.pop("type"), "parent": connection.parent, "child": connection.child,
-             **table, **_entries(connection, **places)}  # fmt: skip
+    table = {
+        "type": table.pop("type"),
+        "parent": connection.parent,
+        "child": connection.child,
+        **table,
+        **_entries(connection, **places),
+    }
     if connection.coordinate_names:
         table["coordinates"] = list(connection.coordinate_names)
     if connection.speed_names:
@@ -129,12 +134,20 @@ def _connection(connection: Connection) -> dict[str, Any]:
 
 def _contact(contact: Contact) -> dict[str, Any]:
     table = _typed(contact.wheel, WHEELS)
-    table = {"type": table.pop("type"), "body": contact.body, **table,
-             **_entries(contact, at=ORIGIN), "axis": _axis(contact.axis)}  # fmt: skip
+    table = {
+        "type": table.pop("type"),
+        "body": contact.body,
+        **table,
+        **_entries(contact, at=ORIGIN),
+        "axis": _axis(contact.axis),
+    }
     plane = contact.plane
     if repr(plane) != repr(Plane()):
-        table["ground"] = {"normal": _axis(plane.normal), "point": _plain(plane.point),
-                           "on": plane.on}  # fmt: skip
+        table["ground"] = {
+            "normal": _axis(plane.normal),
+            "point": _plain(plane.point),
+            "on": plane.on,
+        }
     return table
 
 
@@ -158,9 +171,13 @@ def _spring(spring: JointSpring) -> dict[str, Any]:
 
 
 def _strut(strut: Strut) -> dict[str, Any]:
-    return {"parent": strut.parent, "child": strut.child,
-            **_entries(strut, at=ORIGIN, child_at=ORIGIN), "stiffness": _plain(strut.stiffness),
-            **_entries(strut, rest=0.0, damping=0.0)}  # fmt: skip
+    return {
+        "parent": strut.parent,
+        "child": strut.child,
+        **_entries(strut, at=ORIGIN, child_at=ORIGIN),
+        "stiffness": _plain(strut.stiffness),
+        **_entries(strut, rest=0.0, damping=0.0),
+    }
 
 
 def _measure(measure: Measure) -> dict[str, Any]:
@@ -169,8 +186,11 @@ def _measure(measure: Measure) -> dict[str, Any]:
             f"measure '{measure.name}' is a Python function, which a file cannot hold; remove it "
             "from mechanism.measures, or measure a " + ", ".join(KINDS)
         )
-    return {"kind": measure.kind, "body": measure.body,
-            **_entries(measure, at=ORIGIN, other="ground", other_at=ORIGIN)}  # fmt: skip
+    return {
+        "kind": measure.kind,
+        "body": measure.body,
+        **_entries(measure, at=ORIGIN, other="ground", other_at=ORIGIN),
+    }
 
 
 def _wrench(wrench: Wrench) -> dict[str, Any]:

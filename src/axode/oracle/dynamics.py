@@ -12,14 +12,7 @@ from axode.oracle.forces import armature, body_loads, joint_forces, motor_map, w
 from axode.oracle.joints import moving_directions
 from axode.oracle.machine import Frames, Machine, Twists, real
 from axode.oracle.numbers import Array, cross, dot, rate, turned
-from axode.oracle.rows import (
-    applied,
-    changed,
-    constraint_rows,
-    joint_rows,
-    matrix_of,
-    speed_forms,
-)
+from axode.oracle.rows import applied, changed, constraint_rows, joint_rows, matrix_of, speed_forms
 
 SPREAD = 1e-4  # what the scaling of unknowns leaves of the spread of their inertia
 

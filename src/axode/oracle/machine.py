@@ -13,14 +13,7 @@ from axode.mechanism.bodies import GROUND
 from axode.mechanism.expressions import evaluate
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, tree_order
-from axode.oracle.joints import (
-    Placed,
-    joint_pose,
-    links_of,
-    moving_directions,
-    placed,
-    rate_matrix,
-)
+from axode.oracle.joints import Placed, joint_pose, links_of, moving_directions, placed, rate_matrix
 from axode.oracle.numbers import STEP, Array, cross, numbers, turned
 
 

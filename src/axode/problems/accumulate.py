@@ -70,13 +70,15 @@ KINDS: dict[str, Kind] = {
     "min": Kind(lambda x: x, lambda known, s: known.least(s.after), "smallest value"),
     "max": Kind(lambda x: x, lambda known, s: known.most(s.after), "largest value"),
     "largest": Kind(abs, lambda known, s: known.most(abs(s.after)), "largest absolute value"),
-    "integral": Kind(lambda x: 0.0 * x,
-                     lambda known, s: known + 0.5 * s.h * (s.before + s.after),
-                     "integral over time, by the trapezoidal rule"),
+    "integral": Kind(
+        lambda x: 0.0 * x,
+        lambda known, s: known + 0.5 * s.h * (s.before + s.after),
+        "integral over time, by the trapezoidal rule",
+    ),
     "crossing": Kind(_never, _first(True, True), "time of the first zero crossing"),
     "rising": Kind(_never, _first(True, False), "time of the first rising zero crossing"),
     "falling": Kind(_never, _first(False, True), "time of the first falling zero crossing"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,13 @@ def gathering(
 
     def begin(step: Vector, y: Vector, made: Vector) -> dict[str, Vector]:
         fresh = step[0].equals(0.0)
-        return {"made": [fresh.then(kind.begin(y[k]), made[i])
-                         for i, (kind, k) in enumerate(kinds)]}  # fmt: skip
+        return {
+            "made": [fresh.then(kind.begin(y[k]), made[i]) for i, (kind, k) in enumerate(kinds)]
+        }
 
-    def go_on(commit: Vector, t: Vector, h: Vector, y: Vector, y_n: Vector, made: Vector
-              ) -> dict[str, Vector]:  # fmt: skip
+    def go_on(
+        commit: Vector, t: Vector, h: Vector, y: Vector, y_n: Vector, made: Vector
+    ) -> dict[str, Vector]:
         after = []
         for i, (kind, k) in enumerate(kinds):
             step = Step(y[k], y_n[k], t[0], h[0])
@@ -149,12 +153,15 @@ def gathering(
         return {"made": after, "y": [commit[0].then(b, a) for a, b in zip(y, y_n, strict=True)]}
 
     first = formula_tape("begin", {"step": 1, "y": n, "made": m}, begin)
-    each = formula_tape("gather_step", {"commit": 1, "t": 1, "h": 1, "y": n, "y_n": n, "made": m},
-                        go_on)  # fmt: skip
+    each = formula_tape(
+        "gather_step", {"commit": 1, "t": 1, "h": 1, "y": n, "y_n": n, "made": m}, go_on
+    )
     energy = numbers.energy_at_start() if numbers.needs_start_energy else []
     return Gathering(
         first=(*energy, *numbers.operations("y"), Evaluate(first, ("step", "y", "made", "made"))),
-        each_step=(*numbers.operations("y_n"),
-                   Evaluate(each, ("commit", "t_o", "h_s", "y", "y_n", "made", "made", "y"))),
+        each_step=(
+            *numbers.operations("y_n"),
+            Evaluate(each, ("commit", "t_o", "h_s", "y", "y_n", "made", "made", "y")),
+        ),
         state={"made": m} | ({START_ENERGY: 1} if numbers.needs_start_energy else {}),
-    )  # fmt: skip
+    )

@@ -53,10 +53,15 @@ class State:
 
 
 def assemble(
-    model: Model, near: Mapping[str, float] | npt.ArrayLike | None = None, *,
-    fix: Sequence[str] | Mapping[str, float] = (), tries: int = 1, seed: int = 0,
-    t: float = 0.0, parameters: Mapping[str, float] | None = None,
-) -> State:  # fmt: skip
+    model: Model,
+    near: Mapping[str, float] | npt.ArrayLike | None = None,
+    *,
+    fix: Sequence[str] | Mapping[str, float] = (),
+    tries: int = 1,
+    seed: int = 0,
+    t: float = 0.0,
+    parameters: Mapping[str, float] | None = None,
+) -> State:
     """A state that closes every loop and touches the ground, near a guess.
 
     Args:
@@ -85,8 +90,9 @@ def assemble(
     if parameters:
         p = model.parameter_vector(parameters)
         refuse_rows_that_no_longer_follow(model, q, t, p)
-    nu = consistent_speeds(model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()},
-                            options)  # fmt: skip
+    nu = consistent_speeds(
+        model, q[np.newaxis], {n: np.array([v]) for n, v in speeds.items()}, options
+    )
     return State(q, nu[0], error, model, options)
 
 
@@ -105,8 +111,9 @@ def assembled(
     known = (*model.coordinates, *model.speed_names, *model.measure_names)
     needs = {name: needs for name, _, needs in model.facts.measures}
     names = {given: signal_name(model, given, known) for given in near}
-    speeds = {names[g]: v for g, v in near.items()
-              if names[g] in model.speed_names or needs.get(names[g])}  # fmt: skip
+    speeds = {
+        names[g]: v for g, v in near.items() if names[g] in model.speed_names or needs.get(names[g])
+    }
     places = {g: v for g, v in near.items() if names[g] not in speeds}
     q = _placed(model, {names[g]: v for g, v in places.items()}, count)
     if q is None:
@@ -137,8 +144,11 @@ def _solved(
     first, which = _different([*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count)
     solved, told = [], False
     for run in first.tolist():
-        own = None if p is None else dict(zip(model.parameters, p if p.ndim == 1 else p[run],
-                                              strict=True))  # fmt: skip
+        own = (
+            None
+            if p is None
+            else dict(zip(model.parameters, p if p.ndim == 1 else p[run], strict=True))
+        )
         near = {n: float(values[run]) for n, values in places.items()}
         guess, _, wanted = _split(model, near)
         closure = _Closure(model, wanted, [], {"t": t} | ({"parameters": own} if own else {}))
@@ -347,15 +357,21 @@ class _Closure:
     def names(self) -> tuple[str, ...]:
         """Of the rows of the residual."""
         facts = self.model.facts
-        return (*facts.residual_rows, *self.wanted,
-                *(self.model.coordinates[f[0]] for f in facts.quaternions))  # fmt: skip
+        return (
+            *facts.residual_rows,
+            *self.wanted,
+            *(self.model.coordinates[f[0]] for f in facts.quaternions),
+        )
 
     def warn_of_overruled(self, near: Any, guess: Array, q: Array) -> bool:
         """Warn of coordinates, given by name, that came out otherwise; whether there were any."""
         known = (*self.model.coordinates, *self.model.speed_names, *self.model.measure_names)
         places = {name: place for place, name in enumerate(self.model.coordinates)}
-        asked = {places[name]: given for given in (near if isinstance(near, Mapping) else ())
-                 if (name := signal_name(self.model, given, known)) in places}  # fmt: skip
+        asked = {
+            places[name]: given
+            for given in (near if isinstance(near, Mapping) else ())
+            if (name := signal_name(self.model, given, known)) in places
+        }
         if not asked:
             return False
         begun = self._normalised(guess)
@@ -366,11 +382,17 @@ class _Closure:
         """The error that names what stays open."""
         r = self.residual(q)
         facts, names = self.model.facts, self.names
-        units = [*facts.residual_units, *(facts.measures[k][1] for k in self.measures),
-                 *("" for _ in facts.quaternions)]  # fmt: skip
+        units = [
+            *facts.residual_units,
+            *(facts.measures[k][1] for k in self.measures),
+            *("" for _ in facts.quaternions),
+        ]
         worst = int(np.argmax(np.abs(np.where(np.isfinite(r), r, np.inf))))
         configuration = dict(zip(self.model.coordinates, map(float, q), strict=True))
         return LoopNotClosed(
-            names[worst], abs(float(r[worst])), units[worst], configuration,
+            names[worst],
+            abs(float(r[worst])),
+            units[worst],
+            configuration,
             "Give a nearer guess, fix fewer coordinates, or pass tries=20 for random starts.",
-        )  # fmt: skip
+        )

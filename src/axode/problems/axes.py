@@ -61,5 +61,7 @@ class Axes:
         shapes = {name: [1] * len(self.values) for name in self.values}
         for k, name in enumerate(self.values):
             shapes[name][k] = -1
-        return {name: self.values[name].reshape(shapes[name]) if name in self.values else value
-                for name, value in given.items()}  # fmt: skip
+        return {
+            name: self.values[name].reshape(shapes[name]) if name in self.values else value
+            for name, value in given.items()
+        }

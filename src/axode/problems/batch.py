@@ -59,10 +59,17 @@ class Batch:
     """
 
     def __init__(
-        self, model: Model, plan: InputPlan, settings: Settings, watches: Sequence[Watch],
-        members: npt.NDArray[np.intp], start: dict[str, Array], p: Array | None, out: Array,
+        self,
+        model: Model,
+        plan: InputPlan,
+        settings: Settings,
+        watches: Sequence[Watch],
+        members: npt.NDArray[np.intp],
+        start: dict[str, Array],
+        p: Array | None,
+        out: Array,
         speeds: Sequence[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
         self.members, self.p, self.out = members, p, out
         self.count = len(members)
@@ -90,16 +97,28 @@ class Batch:
             b[name][...] = value
         numbers = {"t_end": s.t_end}
         if s.method == "rk4":
-            numbers |= {"h": s.way * s.length, "t0": s.t0, "n_steps": s.n_steps,
-                        "save_steps": s.save_steps}  # fmt: skip
+            numbers |= {
+                "h": s.way * s.length,
+                "t0": s.t0,
+                "n_steps": s.n_steps,
+                "save_steps": s.save_steps,
+            }
         else:
-            numbers |= {"way": s.way, "longest": abs(s.duration), "rtol": s.rtol, "atol": s.atol,
-                        "rows": len(s.times)}  # fmt: skip
+            numbers |= {
+                "way": s.way,
+                "longest": abs(s.duration),
+                "rtol": s.rtol,
+                "atol": s.atol,
+                "rows": len(s.times),
+            }
             numbers |= dict(zip(("solve_rtol", "solve_atol"), s.solve_tolerances, strict=True))
         sampled = self.plan.sampled
         if sampled is not None:
-            numbers |= {"sample_start": sampled.start, "sample_period": sampled.period,
-                        "sample_count": sampled.count}  # fmt: skip
+            numbers |= {
+                "sample_start": sampled.start,
+                "sample_period": sampled.period,
+                "sample_count": sampled.count,
+            }
         b |= {name: np.array([float(value)]) for name, value in numbers.items()}
         if s.adaptive and self.plan.callback:
             b["longest"] = np.full((n, 1), abs(s.times[1] - s.t0))  # a step ends at every sample
@@ -154,8 +173,11 @@ class Batch:
             for name, value in kept.items():
                 b[name][...] = value
             fastest = np.maximum(speed, bend)
-            longer = np.where(fastest <= 1e-15, np.maximum(1e-6, 1e-3 * h),
-                              (FIRST_STEP / np.maximum(fastest, 1e-300)) ** 0.2)  # fmt: skip
+            longer = np.where(
+                fastest <= 1e-15,
+                np.maximum(1e-6, 1e-3 * h),
+                (FIRST_STEP / np.maximum(fastest, 1e-300)) ** 0.2,
+            )
         guess = np.minimum(np.minimum(100 * h, longer), longest)
         return np.where(np.isfinite(guess), guess, 1e-6 * longest)[:, np.newaxis]
 
@@ -185,9 +207,12 @@ class Batch:
                 self.out[place] = state
 
     def _loop(
-        self, steps: Any, budget: int, look: Callable[[Batch], None],
+        self,
+        steps: Any,
+        budget: int,
+        look: Callable[[Batch], None],
         stopped: Callable[[Batch, int], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         while self._open.any():
             left = self._open.copy()
             if self.plan.callback:
@@ -215,8 +240,9 @@ class Batch:
             self.outcomes[run] = Outcome(FINISHED, t, "", state)
         self._open[runs] = False
 
-    def resolve(self, run: int, status: int, word: str = "", at: Array | None = None,
-                t: float | None = None) -> None:  # fmt: skip
+    def resolve(
+        self, run: int, status: int, word: str = "", at: Array | None = None, t: float | None = None
+    ) -> None:
         """A run has come to its end, where it is or at a given state."""
         now = float(self.buffers["t"][run, 0]) if t is None else t
         state = self.state(run) if at is None else at

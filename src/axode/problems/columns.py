@@ -85,8 +85,11 @@ class Columns:
     ) -> None:
         self.model, self.d, self.wanted, self._speeds = model, d, tuple(wanted), speeds
         known = sources(model)
-        self._named = {w: source_of(known, w, f"model '{model.name}'")
-                       for w in self.wanted if isinstance(w, str)}  # fmt: skip
+        self._named = {
+            w: source_of(known, w, f"model '{model.name}'")
+            for w in self.wanted
+            if isinstance(w, str)
+        }
         self._functions = [w for w in self.wanted if not isinstance(w, str)]
 
     @property
@@ -138,10 +141,12 @@ class Columns:
         """What keeps the energy before the first step."""
         tape, _ = self._tapes["energy"]
         keep = formula_tape(
-            "start_energy", {"step": 1, "energy": tape.outputs[0].size, "before": 1},
-            lambda step, energy, before:
-            {"kept": [step[0].equals(0.0).then(energy[0] + energy[1], before[0])]},
-        )  # fmt: skip
+            "start_energy",
+            {"step": 1, "energy": tape.outputs[0].size, "before": 1},
+            lambda step, energy, before: {
+                "kept": [step[0].equals(0.0).then(energy[0] + energy[1], before[0])]
+            },
+        )
         buffers = ("step", "y.energy", START_ENERGY, START_ENERGY)
         return [self.d.evaluate(tape, {}, "y.energy"), Evaluate(keep, buffers)]
 
@@ -156,8 +161,10 @@ class Columns:
 
     def _gathered(self, v: dict[str, Vector]) -> Vector:
         functions = iter(v.get("functions", []))
-        return [self._one(self._named[w], v) if isinstance(w, str) else next(functions)
-                for w in self.wanted]  # fmt: skip
+        return [
+            self._one(self._named[w], v) if isinstance(w, str) else next(functions)
+            for w in self.wanted
+        ]
 
     def _one(self, source: Source, v: dict[str, Vector]) -> Formula:
         if source.place == "error":
@@ -172,8 +179,9 @@ class Columns:
 def shortened(tape: Tape, elements: Sequence[int]) -> Tape:
     """A tape that computes only some elements of its result, and nothing that they do not need."""
     builder = TapeBuilder()
-    arguments = [[builder.input(k, i) for i in range(port.size)]
-                 for k, port in enumerate(tape.inputs)]  # fmt: skip
+    arguments = [
+        [builder.input(k, i) for i in range(port.size)] for k, port in enumerate(tape.inputs)
+    ]
     results = replayed(builder, tape, arguments)
     output = Port(tape.outputs[0].name, (len(elements),))
     return Tape.build(tape.name, tape.inputs, (output,), builder, [results[e] for e in elements])

@@ -70,8 +70,10 @@ class Comparison:
                 lines.append(f"  {rival.name:<18}{'-':>12}   {rival.refused.splitlines()[0]}")
             else:
                 direct, inverse = rival.operations
-                lines.append(f"  {rival.name:<18}{rival.worst:>12.1e}{direct:>9}{inverse:>9}"
-                             f"{rival.seconds * 1e3:>8.0f}")  # fmt: skip
+                lines.append(
+                    f"  {rival.name:<18}{rival.worst:>12.1e}{direct:>9}{inverse:>9}"
+                    f"{rival.seconds * 1e3:>8.0f}"
+                )
         return "\n".join(lines)
 
 
@@ -94,8 +96,10 @@ def compare(
     reference = mechanism.derive(REFERENCE)
     states = _states(reference, seed)
     expected = _values(reference, states)
-    rivals = [_rival(mechanism, name, reference, states, expected)
-              for name in (formulations or FORMULATIONS)]  # fmt: skip
+    rivals = [
+        _rival(mechanism, name, reference, states, expected)
+        for name in (formulations or FORMULATIONS)
+    ]
     return Comparison(mechanism.name, REFERENCE, tuple(rivals))
 
 
@@ -103,21 +107,30 @@ def _states(equations: Equations, seed: int) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
     q = equations.system.assembly.samples(equations.system.home, STATES, seed + 1)
     n, count = len(equations.independent), len(q)
-    return {"q": np.array(q), "nu": rng.normal(size=(count, n)),
-            "nu_dot": rng.normal(size=(count, n)),
-            "u": rng.normal(size=(count, len(equations.inputs)))}  # fmt: skip
+    return {
+        "q": np.array(q),
+        "nu": rng.normal(size=(count, n)),
+        "nu_dot": rng.normal(size=(count, n)),
+        "u": rng.normal(size=(count, len(equations.inputs))),
+    }
 
 
 def _values(equations: Equations, states: dict[str, Array]) -> dict[str, Array]:
     model = compile_model(equations, "interpreter")
-    return {name: model.evaluate(name, states) for name in COMPARED
-            if name != "inverse_dynamics" or model.inputs}  # fmt: skip
+    return {
+        name: model.evaluate(name, states)
+        for name in COMPARED
+        if name != "inverse_dynamics" or model.inputs
+    }
 
 
 def _rival(
-    mechanism: Mechanism, name: str, reference: Equations, states: dict[str, Array],
+    mechanism: Mechanism,
+    name: str,
+    reference: Equations,
+    states: dict[str, Array],
     expected: dict[str, Array],
-) -> Rival:  # fmt: skip
+) -> Rival:
     started = time.perf_counter()
     try:
         equations = mechanism.derive(name, list(reference.independent))

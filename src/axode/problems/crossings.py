@@ -23,8 +23,10 @@ class Probe:
 
     def __init__(self, batch: Batch, run: int) -> None:
         self.batch, self.run = batch, run
-        mine = {name: np.array(array[run : run + 1] if array.ndim > 1 else array)
-                for name, array in batch.buffers.items()}  # fmt: skip
+        mine = {
+            name: np.array(array[run : run + 1] if array.ndim > 1 else array)
+            for name, array in batch.buffers.items()
+        }
         mine["status"][...], mine["seen"][...] = RUNNING, 1.0
         if "least_pivot" in mine:
             mine["least_pivot"][...] = -1.0
@@ -54,8 +56,10 @@ class Probe:
     def watched(self) -> Array:
         """Watched functions where it is."""
         assert self._events is not None
-        arrays = (a[0] if a.ndim > 1 else a
-                  for a in (self.now[port.name] for port in self._events.tape.inputs))  # fmt: skip
+        arrays = (
+            a[0] if a.ndim > 1 else a
+            for a in (self.now[port.name] for port in self._events.tape.inputs)
+        )
         return np.atleast_1d(self._events(*arrays))
 
     @property
@@ -107,8 +111,11 @@ def locate(batch: Batch, run: int) -> list[Event]:
     for offset, k in found:
         if abs(offset) <= last:
             probe.go_to(probe.t + offset)
-            events.append(Event(batch.watches[k].name, probe.t + offset,
-                                int(batch.members[run]), probe.values()))  # fmt: skip
+            events.append(
+                Event(
+                    batch.watches[k].name, probe.t + offset, int(batch.members[run]), probe.values()
+                )
+            )
     if not stops:
         batch.buffers["seen"][run], batch.buffers["status"][run] = 1.0, RUNNING
         return events

@@ -35,9 +35,9 @@ class Law:
             return np.array([self.length * u, np.full_like(u, self.length / T), 0.0 * u])
         inside = (u >= 0) & (u <= 1)
         u = np.clip(u, 0.0, 1.0)
-        return self.length * np.array([
-            QUINTIC(u), QUINTIC.deriv(1)(u) * inside / T, QUINTIC.deriv(2)(u) * inside / T**2,
-        ])  # fmt: skip
+        return self.length * np.array(
+            [QUINTIC(u), QUINTIC.deriv(1)(u) * inside / T, QUINTIC.deriv(2)(u) * inside / T**2]
+        )
 
 
 def law_of(length: float, duration: float | None, speed: float | None, start: str) -> Law:
@@ -105,8 +105,9 @@ class JoinedLines:
         rate = v / size
         second = a / size - v**2 * (px[1] * px[2] + py[1] * py[2]) / size**4
         angle = tangent(px, py)
-        return np.array([[p[0], p[1] * rate, p[2] * rate**2 + p[1] * second]
-                         for p in (px, py, angle)])  # fmt: skip
+        return np.array(
+            [[p[0], p[1] * rate, p[2] * rate**2 + p[1] * second] for p in (px, py, angle)]
+        )
 
 
 def tangent(x: Array, y: Array) -> Array:

@@ -32,31 +32,66 @@ STAGES: tuple[tuple[Fraction | int, ...], ...] = (
     (Fraction(3, 40), Fraction(9, 40)),
     (Fraction(44, 45), Fraction(-56, 15), Fraction(32, 9)),
     (Fraction(19372, 6561), Fraction(-25360, 2187), Fraction(64448, 6561), Fraction(-212, 729)),
-    (Fraction(9017, 3168), Fraction(-355, 33), Fraction(46732, 5247), Fraction(49, 176),
-     Fraction(-5103, 18656)),
-    (Fraction(35, 384), 0, Fraction(500, 1113), Fraction(125, 192), Fraction(-2187, 6784),
-     Fraction(11, 84)),
-)  # fmt: skip
+    (
+        Fraction(9017, 3168),
+        Fraction(-355, 33),
+        Fraction(46732, 5247),
+        Fraction(49, 176),
+        Fraction(-5103, 18656),
+    ),
+    (
+        Fraction(35, 384),
+        0,
+        Fraction(500, 1113),
+        Fraction(125, 192),
+        Fraction(-2187, 6784),
+        Fraction(11, 84),
+    ),
+)
 ERROR: tuple[Fraction | int, ...] = (
-    Fraction(71, 57600), 0, Fraction(-71, 16695), Fraction(71, 1920),
-    Fraction(-17253, 339200), Fraction(22, 525), Fraction(-1, 40),
-)  # fmt: skip
+    Fraction(71, 57600),
+    0,
+    Fraction(-71, 16695),
+    Fraction(71, 1920),
+    Fraction(-17253, 339200),
+    Fraction(22, 525),
+    Fraction(-1, 40),
+)
 # Interpolant of order 4: weights of the stages as polynomials, powers 1 to 4.
 DENSE: tuple[tuple[Fraction | int, ...], ...] = (
-    (1, Fraction(-8048581381, 2820520608), Fraction(8663915743, 2820520608),
-     Fraction(-12715105075, 11282082432)),
+    (
+        1,
+        Fraction(-8048581381, 2820520608),
+        Fraction(8663915743, 2820520608),
+        Fraction(-12715105075, 11282082432),
+    ),
     (0, 0, 0, 0),
-    (0, Fraction(131558114200, 32700410799), Fraction(-68118460800, 10900136933),
-     Fraction(87487479700, 32700410799)),
-    (0, Fraction(-1754552775, 470086768), Fraction(14199869525, 1410260304),
-     Fraction(-10690763975, 1880347072)),
-    (0, Fraction(127303824393, 49829197408), Fraction(-318862633887, 49829197408),
-     Fraction(701980252875, 199316789632)),
-    (0, Fraction(-282668133, 205662961), Fraction(2019193451, 616988883),
-     Fraction(-1453857185, 822651844)),
-    (0, Fraction(40617522, 29380423), Fraction(-110615467, 29380423),
-     Fraction(69997945, 29380423)),
-)  # fmt: skip
+    (
+        0,
+        Fraction(131558114200, 32700410799),
+        Fraction(-68118460800, 10900136933),
+        Fraction(87487479700, 32700410799),
+    ),
+    (
+        0,
+        Fraction(-1754552775, 470086768),
+        Fraction(14199869525, 1410260304),
+        Fraction(-10690763975, 1880347072),
+    ),
+    (
+        0,
+        Fraction(127303824393, 49829197408),
+        Fraction(-318862633887, 49829197408),
+        Fraction(701980252875, 199316789632),
+    ),
+    (
+        0,
+        Fraction(-282668133, 205662961),
+        Fraction(2019193451, 616988883),
+        Fraction(-1453857185, 822651844),
+    ),
+    (0, Fraction(40617522, 29380423), Fraction(-110615467, 29380423), Fraction(69997945, 29380423)),
+)
 
 
 def dopri5_program(d: Dynamics) -> Program:
@@ -115,14 +150,19 @@ def _finish(d: Dynamics) -> Tape:
 def dense_tape(d: Dynamics) -> Tape:
     """State inside a step: part 0 to 1 of it, from the start and the seven rates."""
 
-    def inside(q: Vector, nu: Vector, w: Vector, h: Vector, part: Vector, **ks: Vector
-               ) -> dict[str, Vector]:  # fmt: skip
+    def inside(
+        q: Vector, nu: Vector, w: Vector, h: Vector, part: Vector, **ks: Vector
+    ) -> dict[str, Vector]:
         s = part[0]
-        weights = [s * (float(a) + s * (float(b) + s * (float(c) + s * float(e))))
-                   for a, b, c, e in DENSE]  # fmt: skip
+        weights = [
+            s * (float(a) + s * (float(b) + s * (float(c) + s * float(e)))) for a, b, c, e in DENSE
+        ]
         rates = list(ks.values())
-        x = [y + h[0] * sum((weight * k[j] for weight, k in zip(weights, rates, strict=True)),
-                            0.0 * s) for j, y in enumerate([*q, *nu, *w])]  # fmt: skip
+        x = [
+            y
+            + h[0] * sum((weight * k[j] for weight, k in zip(weights, rates, strict=True)), 0.0 * s)
+            for j, y in enumerate([*q, *nu, *w])
+        ]
         return {"x": x}
 
     sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2, "h": 1, "part": 1}

@@ -21,7 +21,7 @@ NAMED = 4  # rows and parameters that a message names
 
 def refuse_rows_that_no_longer_follow(
     model: Model, q: Array, t: float | Array, p: Array | None
-) -> None:  # fmt: skip
+) -> None:
     """Stop at parameters at which the model would miss a constraint.
 
     Args:
@@ -59,8 +59,11 @@ def missed_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> st
         return None
     run = int(np.argmax(worst))
     rows = [row for row, size in zip(facts.dropped, off[run], strict=True) if size > FOLLOWS]
-    values = [f"{names[k]} = {p[other[run], k]:.6g} instead of {defaults[k]:.6g}"
-              for k in which if p[other[run], k] != defaults[k]]  # fmt: skip
+    values = [
+        f"{names[k]} = {p[other[run], k]:.6g} instead of {defaults[k]:.6g}"
+        for k in which
+        if p[other[run], k] != defaults[k]
+    ]
     of = f" (run {other[run]} of {len(p)})" if many else ""
     return (
         f"'{model.name}' with {_listed(values)}{of}: constraints that this model left out, because "

@@ -83,11 +83,16 @@ class Dynamics:
     def _sampled(self, t: str) -> list[Operation]:
         """Row of the table of inputs that belongs to a time, held or interpolated."""
         place = formula_tape(
-            "place", {"t_stage": 1, "t": 1, "h": 1, "start": 1, "period": 1},
-            lambda t_stage, t, h, start, period:
-            _place(t_stage[0], t[0] + 0.5 * h[0], start[0], period[0],
-                   self.inside if self.samples == "hold" else 0.0),
-        )  # fmt: skip
+            "place",
+            {"t_stage": 1, "t": 1, "h": 1, "start": 1, "period": 1},
+            lambda t_stage, t, h, start, period: _place(
+                t_stage[0],
+                t[0] + 0.5 * h[0],
+                start[0],
+                period[0],
+                self.inside if self.samples == "hold" else 0.0,
+            ),
+        )
         buffers = (t, "t", "h_s", "sample_start", "sample_period", "row", "next_row", "part")
         operations: list[Operation] = [Evaluate(place, buffers)]
         if self.samples == "hold":
@@ -97,9 +102,10 @@ class Dynamics:
             ReadRow("samples", "next_row", "u_after"),
         ]
         blend = formula_tape(
-            "blend", {"part": 1, "a": self.n_u, "b": self.n_u},
+            "blend",
+            {"part": 1, "a": self.n_u, "b": self.n_u},
             lambda part, a, b: {"u": [x + part[0] * (y - x) for x, y in zip(a, b, strict=True)]},
-        )  # fmt: skip
+        )
         return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
 
     def closed(self) -> list[Operation]:
@@ -132,8 +138,16 @@ class Dynamics:
         have been located, `crossed` which they are, `near` how small a pivot gets in it, `flat`
         how nearly a wheel lies flat in it.
         """
-        state = {"q": self.n_q, "nu": self.n_nu, "w": 2, "t": 1, "status": 1, "index": 1, "h_s": 1,
-                 "seen": 1}  # fmt: skip
+        state = {
+            "q": self.n_q,
+            "nu": self.n_nu,
+            "w": 2,
+            "t": 1,
+            "status": 1,
+            "index": 1,
+            "h_s": 1,
+            "seen": 1,
+        }
         if self.events is not None:
             state["crossed"] = self.n_events
         if self.pivots is not None:

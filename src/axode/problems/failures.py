@@ -30,8 +30,11 @@ def cause_of(batch: Batch, run: int) -> str:
         state = {"q": q_there, "nu": nu_there, "u": u}
         made = model.evaluate("state_rate", state, batch.options(run, there))
         if not np.isfinite(made).all():
-            names = (*(f"rate of {n}" for n in (*model.coordinates, *model.independent)),
-                     "power supplied", "power dissipated")  # fmt: skip
+            names = (
+                *(f"rate of {n}" for n in (*model.coordinates, *model.independent)),
+                "power supplied",
+                "power dissipated",
+            )
             return f"the {_first(names, made)}"
         rate = made if part == 0.0 else rate
     fastest = model.independent[int(np.argmax(np.abs(rate[len(q) : -2])))] if nu.size else ""

@@ -75,7 +75,8 @@ class Feasibility:
         for k, wheel in enumerate(self.wheels):
             lines.append(
                 f"  {wheel:<{wide}}  {self.normal[:, k].min():>10.4g} N  "
-                f"{self.normal[:, k].max():>10.4g} N  {self.share[:, k].max():>12.1%}")  # fmt: skip
+                f"{self.normal[:, k].max():>10.4g} N  {self.share[:, k].max():>12.1%}"
+            )
         slipping = self._verdict(self.slips_at, self.slips, self.slipping_margin)
         tipping = self._verdict(self.tips_at, self.lifts, self.tipping_margin)
         lines += [f"  slipping: {slipping}", f"  tipping:  {tipping}"]
@@ -89,10 +90,13 @@ class Feasibility:
 
 
 def feasible(
-    model: Model, trajectory: Trajectory, friction: float | Mapping[str, float], *,
+    model: Model,
+    trajectory: Trajectory,
+    friction: float | Mapping[str, float],
+    *,
     stiffness: float | Mapping[str, float] | None = None,
     parameters: Mapping[str, float] | None = None,
-) -> Feasibility:  # fmt: skip
+) -> Feasibility:
     """Whether ideal rolling along a motion is believable: loads, friction used, tipping, slipping.
 
     Loads on three wheels are unique. On more they are those of equally stiff wheels (least norm),
@@ -125,12 +129,22 @@ def feasible(
     slips_at, slips = _first(time, slipping, share.argmax(axis=-1), model.contacts)
     tips_at, lifts = _first(time, tipping, found.normal.argmin(axis=-1), model.contacts)
     return Feasibility(
-        time=time, wheels=model.contacts, normal=found.normal, longitudinal=found.longitudinal,
-        lateral=found.lateral, share=share, slipping_margin=slipping, tipping_margin=tipping,
-        friction=mu, slips_at=slips_at, slips=slips, tips_at=tips_at,
-        lifts=None if found.unsupported else lifts, notes=_notes(found, stiffness is not None),
+        time=time,
+        wheels=model.contacts,
+        normal=found.normal,
+        longitudinal=found.longitudinal,
+        lateral=found.lateral,
+        share=share,
+        slipping_margin=slipping,
+        tipping_margin=tipping,
+        friction=mu,
+        slips_at=slips_at,
+        slips=slips,
+        tips_at=tips_at,
+        lifts=None if found.unsupported else lifts,
+        notes=_notes(found, stiffness is not None),
         trajectory=_with_columns(run, model.contacts, found, share, slipping, tipping),
-    )  # fmt: skip
+    )
 
 
 def _forces(
@@ -189,17 +203,23 @@ def _notes(found: GroundForces, stiffness_given: bool) -> tuple[str, ...]:
         notes.append("a wheel would have to pull: the others carry its load while it lifts")
     if found.shared_tangents:
         names = ", ".join(found.shared_tangents)
-        notes.append(f"forces along the ground of {names} are shared by least norm: another share "
-                     "might not slip where this one does")  # fmt: skip
+        notes.append(
+            f"forces along the ground of {names} are shared by least norm: another share "
+            "might not slip where this one does"
+        )
     if found.unsupported:
         notes.append(f"the wheels cannot hold the robot: nothing balances {found.unsupported}")
     return tuple(notes)
 
 
 def _with_columns(
-    run: Trajectory, wheels: tuple[str, ...], found: GroundForces, share: Array, slipping: Array,
+    run: Trajectory,
+    wheels: tuple[str, ...],
+    found: GroundForces,
+    share: Array,
+    slipping: Array,
     tipping: Array,
-) -> Trajectory:  # fmt: skip
+) -> Trajectory:
     loads = {f"{name}.load": found.normal[:, k] for k, name in enumerate(wheels)}
     run = run.with_columns(loads, units=dict.fromkeys(loads, "N"), kind="force")
     shares = {f"{name}.share": share[:, k] for k, name in enumerate(wheels)}

@@ -90,8 +90,13 @@ class StateFeedback:
     def __str__(self) -> str:
         from axode.problems.linearization import named_matrix
 
-        return "\n".join(["u = u0 - K (x - x0)", *named_matrix(self.inputs, self.states, self.K),
-                          f"  closed loop: poles {poles_text(self.poles)}"])  # fmt: skip
+        return "\n".join(
+            [
+                "u = u0 - K (x - x0)",
+                *named_matrix(self.inputs, self.states, self.K),
+                f"  closed loop: poles {poles_text(self.poles)}",
+            ]
+        )
 
 
 def full_name(name: str, known: Sequence[str], owner: str, kind: str = "state") -> str:
@@ -186,9 +191,12 @@ def _refuse_unstabilisable(lin: Linearization) -> None:
     raise InvalidArgument(
         f"no feedback to {', '.join(lin.inputs)} brings all states back: "
         f"{'; '.join(found.missing)} cannot be moved (poles {poles_text(found.poles)}).\n"
-        + (f"  Leave out what nothing depends on: lin.reduced([{fewer}])" if fewer else
-           "  They do not die out by themselves, and other states depend on them.")
-    )  # fmt: skip
+        + (
+            f"  Leave out what nothing depends on: lin.reduced([{fewer}])"
+            if fewer
+            else "  They do not die out by themselves, and other states depend on them."
+        )
+    )
 
 
 def _stabilisable(lin: Linearization) -> list[str]:
@@ -203,8 +211,9 @@ def _stabilisable(lin: Linearization) -> list[str]:
             return names
         blamed = {n for text in found.missing for n in text.split()}
         needed = np.abs(A - np.diag(np.diag(A))).max(axis=0) > MARGIN
-        idle = [k for k, n, used in zip(keep, names, needed, strict=True)
-                if n in blamed and not used]  # fmt: skip
+        idle = [
+            k for k, n, used in zip(keep, names, needed, strict=True) if n in blamed and not used
+        ]
         if not idle:
             return []
         keep.remove(idle[-1])

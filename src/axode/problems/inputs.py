@@ -329,5 +329,7 @@ def _as_inputs(model: Model, made: Any) -> list[Any]:
             f"({', '.join(model.inputs)})"
         )
     bounds = _limits(model).tolist()
-    return [ca.SX(x) if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
-            for x, b in zip(map(ca.SX, items), bounds, strict=True)]  # fmt: skip
+    return [
+        ca.SX(x) if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
+        for x, b in zip(map(ca.SX, items), bounds, strict=True)
+    ]

@@ -22,16 +22,20 @@ class Interrupt:
         self._before: Any = None
 
     def __enter__(self) -> Interrupt:
-        if (threading.current_thread() is threading.main_thread()
-                and signal.getsignal(signal.SIGINT) is signal.default_int_handler):  # fmt: skip
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):
             self._before = signal.signal(signal.SIGINT, self._handle)
             CHECKS.append(self.check)  # compilations in between need not be waited for
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if self._before is not None:
             CHECKS.remove(self.check)
             signal.signal(signal.SIGINT, self._before)

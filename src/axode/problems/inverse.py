@@ -11,12 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.model import Model
-from axode.errors import (
-    InvalidArgument,
-    SingularConfiguration,
-    UnderactuatedMotion,
-    UnknownName,
-)
+from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
 from axode.problems.dropped import refuse_rows_that_no_longer_follow
 from axode.problems.given import refuse_no_model
 from axode.problems.inverse_parts import Elsewhere, evaluate_power
@@ -44,11 +39,16 @@ SHORT = 1e-9  # of the force asked for: more than this the motors cannot give
 
 
 def inverse(
-    model: Model, motion: Any, *, times: npt.ArrayLike | None = None,
-    start: Mapping[str, float] | None = None, wrenches: Mapping[str, npt.ArrayLike] | None = None,
-    weights: Mapping[str, float] | npt.ArrayLike | None = None, save_every: float | None = None,
+    model: Model,
+    motion: Any,
+    *,
+    times: npt.ArrayLike | None = None,
+    start: Mapping[str, float] | None = None,
+    wrenches: Mapping[str, npt.ArrayLike] | None = None,
+    weights: Mapping[str, float] | npt.ArrayLike | None = None,
+    save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
-) -> Trajectory:  # fmt: skip
+) -> Trajectory:
     """Forces of the motors along a motion, with contact and constraint forces and energies.
 
     Args:
@@ -117,9 +117,11 @@ def motion_of_trajectory(
     for name in (*model.coordinates, *model.independent):
         if name not in trajectory:
             raise UnknownName(
-                f"the trajectory, which has to be one of model '{model.name}',", "column", name,
+                f"the trajectory, which has to be one of model '{model.name}',",
+                "column",
+                name,
                 trajectory.columns("coordinate") + trajectory.columns("speed"),
-            )  # fmt: skip
+            )
 
     def picked(names: tuple[str, ...]) -> Array:
         shape = trajectory.values.shape[:-1]
@@ -199,7 +201,10 @@ def refuse_singular(
     raise SingularConfiguration(
         f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not determine "
         "the other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), "
-        "or leave that time out", None, t)  # fmt: skip
+        "or leave that time out",
+        None,
+        t,
+    )
 
 
 def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
@@ -236,9 +241,13 @@ def _differentiated(time: Array, nu: Array) -> Array:
 
 
 def _of_signals(
-    model: Model, motion: Mapping[str, Any], times: Any, start: Mapping[str, float],
-    save_every: float | None, options: dict[str, Any],
-) -> MotionSamples:  # fmt: skip
+    model: Model,
+    motion: Mapping[str, Any],
+    times: Any,
+    start: Mapping[str, float],
+    save_every: float | None,
+    options: dict[str, Any],
+) -> MotionSamples:
     if not motion:
         raise InvalidArgument(
             f"motion: give signals by name, for instance {', '.join(model.independent)}"
@@ -246,12 +255,15 @@ def _of_signals(
     names = full_names(model, tuple(motion))
     if len(set(names)) != len(names):
         raise InvalidArgument("motion: a signal is given twice")
-    is_sampled = any(np.ndim(given) for given in motion.values()
-                     if isinstance(given, np.ndarray | list | tuple))  # fmt: skip
+    is_sampled = any(
+        np.ndim(given) for given in motion.values() if isinstance(given, np.ndarray | list | tuple)
+    )
     given = _times(times, is_sampled, save_every)
     parameters = options.get("parameters", {})
-    signals = [as_signal(model, name, value, given, parameters)
-               for name, value in zip(names, motion.values(), strict=True)]  # fmt: skip
+    signals = [
+        as_signal(model, name, value, given, parameters)
+        for name, value in zip(names, motion.values(), strict=True)
+    ]
     wanted = _spaced(given, save_every) if is_sampled and save_every is not None else given
     return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
 
@@ -267,8 +279,9 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
     duration = float(times)
     if not (np.isfinite(duration) and duration > 0):
         raise InvalidArgument(f"times: a duration must be > 0 s, got {duration}")
-    return _spaced(np.array([0.0, duration]), duration / SAMPLES if save_every is None
-                   else save_every)  # fmt: skip
+    return _spaced(
+        np.array([0.0, duration]), duration / SAMPLES if save_every is None else save_every
+    )
 
 
 def _spaced(time: Array, every: float) -> Array:
@@ -303,9 +316,13 @@ def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -
 
 
 def solved_trajectory(
-    model: Model, samples: MotionSamples, outside: Array, options: dict[str, Any],
-    weights: Any = None, lengths: Any = None,
-) -> Trajectory:  # fmt: skip
+    model: Model,
+    samples: MotionSamples,
+    outside: Array,
+    options: dict[str, Any],
+    weights: Any = None,
+    lengths: Any = None,
+) -> Trajectory:
     """A motion with the inputs it takes and all that follows, as `simulate` records it."""
     from axode.problems.record import state_columns
     from axode.results.origin import Origin
@@ -325,8 +342,9 @@ def solved_trajectory(
         refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
     others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
-    u, missing = model.inverse_dynamics(q, nu, nu_dot, u=outside, weights=others.weights,
-                                        residual=True, **o)  # fmt: skip
+    u, missing = model.inverse_dynamics(
+        q, nu, nu_dot, u=outside, weights=others.weights, residual=True, **o
+    )
     short = _short(model, q, nu, u, missing, o)
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
@@ -336,9 +354,11 @@ def solved_trajectory(
     if short:
         columns = _with_true_forces(model, columns, q, nu, u, missing, o)
     if model.actuation in ("underactuated", "unactuated"):
-        units = tuple("N" if unit == "m/s" else "N m" for unit, name in
-                      zip(model.facts.speed_units, model.speed_names, strict=True)
-                      if name in model.independent)  # fmt: skip
+        units = tuple(
+            "N" if unit == "m/s" else "N m"
+            for unit, name in zip(model.facts.speed_units, model.speed_names, strict=True)
+            if name in model.independent
+        )
         order = [s for s in model.speed_names if s in model.independent]
         by_name = dict(zip(model.independent, np.moveaxis(missing, -1, 0), strict=True))
         block = np.stack([by_name[s] for s in order], axis=-1)
@@ -347,13 +367,21 @@ def solved_trajectory(
     names = tuple(name for ns, _, _, _ in columns for name in ns)
     kinds = {name: kind for ns, _, kind, _ in columns for name in ns}
     return Trajectory(
-        time=samples.times, values=values.reshape(*batch, n, len(names)), names=names,
+        time=samples.times,
+        values=values.reshape(*batch, n, len(names)),
+        names=names,
         units=tuple(unit for _, us, _, _ in columns for unit in us),
-        kinds=kinds | dict.fromkeys(model.independent, "independent"), lengths=lengths,
+        kinds=kinds | dict.fromkeys(model.independent, "independent"),
+        lengths=lengths,
         origin=Origin.of(model, options.get("parameters")),
-        info={"model": model.name, "method": "inverse", "actuation": model.actuation,
-              "beyond_limit": _beyond_limit(model, u), "bases": model.facts.bases},
-    )  # fmt: skip
+        info={
+            "model": model.name,
+            "method": "inverse",
+            "actuation": model.actuation,
+            "beyond_limit": _beyond_limit(model, u),
+            "bases": model.facts.bases,
+        },
+    )
 
 
 def _weights(model: Model, weights: Any) -> Any:
@@ -386,8 +414,9 @@ def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) 
     warnings.warn(
         f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
         f"{worst.max():.3g} is missing on {lacking}; see the columns that end in '.missing'",
-        UnderactuatedMotion, stacklevel=4,
-    )  # fmt: skip
+        UnderactuatedMotion,
+        stacklevel=4,
+    )
     return True
 
 
@@ -420,8 +449,11 @@ def _with_true_forces(
     from axode.problems.record import state_columns
 
     w = np.zeros((*u.shape[:-1], 2))
-    true = {names: block for names, _, kind, block in state_columns(full, q, nu, w, inputs, o)
-            if kind == "force"}  # fmt: skip
+    true = {
+        names: block
+        for names, _, kind, block in state_columns(full, q, nu, w, inputs, o)
+        if kind == "force"
+    }
     return [(names, units, kind, true.get(names, block)) for names, units, kind, block in columns]
 
 

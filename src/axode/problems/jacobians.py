@@ -47,9 +47,7 @@ def rate_by_time(d: Dynamics) -> Evaluate:
 def whole_state(d: Dynamics) -> Evaluate:
     """The state as one vector x."""
     tape = formula_tape(
-        "whole",
-        {"q": d.n_q, "nu": d.n_nu, "w": 2},
-        lambda q, nu, w: {"x": [*q, *nu, *w]},
+        "whole", {"q": d.n_q, "nu": d.n_nu, "w": 2}, lambda q, nu, w: {"x": [*q, *nu, *w]}
     )
     return Evaluate(tape, ("q", "nu", "w", "x"))
 

@@ -124,12 +124,19 @@ class Linearization:
             )
         keep = [self.states.index(name) for name in names]
         return replace(
-            self, states=names, outputs=tuple(self.outputs[k] for k in outputs),
-            A=self.A[np.ix_(keep, keep)], B=self.B[keep], C=self.C[np.ix_(outputs, keep)],
-            D=self.D[outputs], x0=self.x0[keep], y0=self.y0[outputs], drift=self.drift[keep],
+            self,
+            states=names,
+            outputs=tuple(self.outputs[k] for k in outputs),
+            A=self.A[np.ix_(keep, keep)],
+            B=self.B[keep],
+            C=self.C[np.ix_(outputs, keep)],
+            D=self.D[outputs],
+            x0=self.x0[keep],
+            y0=self.y0[outputs],
+            drift=self.drift[keep],
             readings=tuple(self.readings[k] for k in keep),
             carried=tuple(name for name in self.carried if name in names),
-        )  # fmt: skip
+        )
 
     def _closure(self, names: Sequence[str], outputs: Sequence[Array]) -> tuple[list[str], str]:
         """The states that some states need, and words for the first needs."""
@@ -177,8 +184,10 @@ class Linearization:
             raise NotApplicable(
                 "python-control is not installed: pip install 'axode[control]'"
             ) from None
-        names = {part: [name.replace(".", "_") for name in getattr(self, part)]
-                 for part in ("states", "inputs", "outputs")}  # fmt: skip
+        names = {
+            part: [name.replace(".", "_") for name in getattr(self, part)]
+            for part in ("states", "inputs", "outputs")
+        }
         return control.StateSpace(
             self.A, self.B, self.C, self.D, self.dt, name=self.name.replace(".", "_"), **names
         )
@@ -217,8 +226,10 @@ class Linearization:
     # told --------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return (f"Linearization('{self.name}': {len(self.states)} states, {len(self.inputs)} "
-                f"inputs, {len(self.outputs)} outputs)")  # fmt: skip
+        return (
+            f"Linearization('{self.name}': {len(self.states)} states, {len(self.inputs)} "
+            f"inputs, {len(self.outputs)} outputs)"
+        )
 
     def __str__(self) -> str:
         step = f", in steps of {self.dt:g} s" if self.dt else ""
@@ -236,8 +247,13 @@ class Linearization:
         pairs = [(n, x) for n, x in zip(self.states, self.x0, strict=True) if abs(x) > AT_REST]
         # a measure among the states may be one of these speeds by another name
         speeds = zip(self.point.model.independent, self.point.nu.tolist(), strict=True)
-        pairs += [(n, v) for n, v in speeds if abs(v) > AT_REST and n not in self.states
-                  and np.abs(self.x0 - v).min(initial=np.inf) > AT_REST]  # fmt: skip
+        pairs += [
+            (n, v)
+            for n, v in speeds
+            if abs(v) > AT_REST
+            and n not in self.states
+            and np.abs(self.x0 - v).min(initial=np.inf) > AT_REST
+        ]
         pairs += [(n, u) for n, u in self.held.items() if abs(u) > AT_REST]
         return ", ".join(f"{n} = {x:.4g}" for n, x in pairs) or "zero"
 
@@ -256,15 +272,26 @@ class Linearization:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in JSON's own types."""
-        arrays = {n: getattr(self, n).tolist()
-                  for n in ("A", "B", "C", "D", "x0", "u0", "y0", "drift")}  # fmt: skip
+        arrays = {
+            n: getattr(self, n).tolist() for n in ("A", "B", "C", "D", "x0", "u0", "y0", "drift")
+        }
         poles = [[p.real, p.imag] for p in self.poles.tolist()]
-        return {"model": self.name, "states": list(self.states), "inputs": list(self.inputs),
-                "outputs": list(self.outputs), **arrays, "dt": self.dt, "units": dict(self.units),
-                "held": dict(self.held), "poles": poles, "equilibrium": self.equilibrium,
-                "axes": dict(self.axes.rates),
-                "controllable": str(self.controllable), "observable": str(self.observable),
-                "point": self.point.as_dict()}  # fmt: skip
+        return {
+            "model": self.name,
+            "states": list(self.states),
+            "inputs": list(self.inputs),
+            "outputs": list(self.outputs),
+            **arrays,
+            "dt": self.dt,
+            "units": dict(self.units),
+            "held": dict(self.held),
+            "poles": poles,
+            "equilibrium": self.equilibrium,
+            "axes": dict(self.axes.rates),
+            "controllable": str(self.controllable),
+            "observable": str(self.observable),
+            "point": self.point.as_dict(),
+        }
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a file: `.npz` (arrays and names) or `.json`.
@@ -298,8 +325,10 @@ def named_matrix(rows: Sequence[str], columns: Sequence[str], values: Array) -> 
             stop += 1
         block = range(start, stop)
         lines.append(" " * first + "".join(f"{columns[k]:>{widths[k]}}" for k in block))
-        lines += [f"  {name:<{first - 2}}" + "".join(f"{t[k]:>{widths[k]}}" for k in block)
-                  for name, t in zip(rows, texts, strict=True)]  # fmt: skip
+        lines += [
+            f"  {name:<{first - 2}}" + "".join(f"{t[k]:>{widths[k]}}" for k in block)
+            for name, t in zip(rows, texts, strict=True)
+        ]
         start = stop
     return lines
 

@@ -45,10 +45,17 @@ _CHARTS: WeakKeyDictionary[Model, dict[Any, Chart]] = WeakKeyDictionary()
 
 
 def linearize(
-    model: Model, at: Any = None, *, states: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None, input: Any = None,
-    settle: bool = False, parameters: Mapping[str, float] | None = None, t: float = 0.0,
-) -> Linearization:  # fmt: skip
+    model: Model,
+    at: Any = None,
+    *,
+    states: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    input: Any = None,
+    settle: bool = False,
+    parameters: Mapping[str, float] | None = None,
+    t: float = 0.0,
+) -> Linearization:
     """The linear model at a state that satisfies all constraints, by exact derivatives.
 
     Args:
@@ -93,8 +100,9 @@ def linearize(
             "the rates depend on the states does; the linear model holds only near that instant. "
             'Its .drift holds the rates; input="hold" finds inputs that keep the speeds, '
             "settle=True the equilibrium nearby.",
-            NotAnEquilibrium, stacklevel=2,
-        )  # fmt: skip
+            NotAnEquilibrium,
+            stacklevel=2,
+        )
     return made
 
 
@@ -121,8 +129,10 @@ def _tangents(observables: Observables, q: Array, options: Any) -> Array:
     if not fastest < FASTEST or smallest_pivot(observables.model, q, options) < 1 / FASTEST**2:
         speeds = ", ".join(observables.model.independent)
         raise _singular(
-            observables.model, f"the speeds {speeds} cannot describe the motion; derive the "
-            "mechanism with other independent=[...]")  # fmt: skip
+            observables.model,
+            f"the speeds {speeds} cannot describe the motion; derive the "
+            "mechanism with other independent=[...]",
+        )
     return tangents
 
 
@@ -221,12 +231,26 @@ class _Task:
         units = {n: self.observables.outputs[n] for n in (*states, *outputs)}
         units |= dict(zip(m.inputs, m.facts.input_units, strict=True))
         return Linearization(
-            m.name, states, names, outputs, A, d.x_dot_by_u[:, inputs], C, d.y_by_u[:, inputs],
-            d.x, self.u[inputs], d.y, d.x_dot, self.point, units,
+            m.name,
+            states,
+            names,
+            outputs,
+            A,
+            d.x_dot_by_u[:, inputs],
+            C,
+            d.y_by_u[:, inputs],
+            d.x,
+            self.u[inputs],
+            d.y,
+            d.x_dot,
+            self.point,
+            units,
             tuple(self._reading(n, x) for n, x in zip(states, d.x.tolist(), strict=True)),
-            dict(zip(m.inputs, self.u.tolist(), strict=True)), self._changing(A, d.x_dot, states),
-            axes=self.axes, carried=self._carried(states),
-        )  # fmt: skip
+            dict(zip(m.inputs, self.u.tolist(), strict=True)),
+            self._changing(A, d.x_dot, states),
+            axes=self.axes,
+            carried=self._carried(states),
+        )
 
     def _carried(self, states: tuple[str, ...]) -> tuple[str, ...]:
         """States that the motion of the axes changes at rates that differ from place to place."""
@@ -248,9 +272,11 @@ class _Task:
         speeds = self.model.evaluate("forward_dynamics", known, self._options)
         accelerated = zip(self.model.independent, speeds.tolist(), strict=True)
         bent = zip(states, (A @ drift).tolist(), strict=True)
-        return (tuple(name for name, rate in accelerated if abs(rate) > AT_REST)
-                or tuple(name for name, rate in bent if abs(rate) > AT_REST)
-                or self._varying(A, states))  # fmt: skip
+        return (
+            tuple(name for name, rate in accelerated if abs(rate) > AT_REST)
+            or tuple(name for name, rate in bent if abs(rate) > AT_REST)
+            or self._varying(A, states)
+        )
 
     def _varying(self, A: Array, states: tuple[str, ...]) -> tuple[str, ...]:
         """States whose rates depend on the states in another way a little later."""
@@ -273,8 +299,9 @@ class _Task:
         if angle is None:
             return Reading(name, value, turns=name in turning(self.model, self.observables))
         four = tuple(self.model.coordinates[k] for k in angle.four)
-        return Reading(name, value, False, four, tuple(self.point.q[list(angle.four)].tolist()),
-                       angle.axis)  # fmt: skip
+        return Reading(
+            name, value, False, four, tuple(self.point.q[list(angle.four)].tolist()), angle.axis
+        )
 
     # refusals ----------------------------------------------------------------------------------
 

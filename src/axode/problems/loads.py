@@ -59,9 +59,15 @@ class GroundForces:
 
 
 def ground_forces(
-    model: Model, q: Array, v: Array, v_dot: Array, u: Array, extra: Array,
-    stiffness: Mapping[str, float], options: Mapping[str, Any],
-) -> GroundForces:  # fmt: skip
+    model: Model,
+    q: Array,
+    v: Array,
+    v_dot: Array,
+    u: Array,
+    extra: Array,
+    stiffness: Mapping[str, float],
+    options: Mapping[str, Any],
+) -> GroundForces:
     """Contact forces along a motion.
 
     Args:
@@ -96,17 +102,29 @@ def ground_forces(
 
 
 def _by_contact(
-    model: Model, free: _FreeVehicle, lam: Array, null: list[Array], evenness: Array, loose: str,
-    redistributed: bool, options: Mapping[str, Any],
-) -> GroundForces:  # fmt: skip
-    loosely = np.array([np.abs(z).max(axis=1) if z.shape[1] else np.zeros(len(free.rows))
-                        for z in null]).max(axis=0) > SHARED  # fmt: skip
+    model: Model,
+    free: _FreeVehicle,
+    lam: Array,
+    null: list[Array],
+    evenness: Array,
+    loose: str,
+    redistributed: bool,
+    options: Mapping[str, Any],
+) -> GroundForces:
+    loosely = (
+        np.array(
+            [np.abs(z).max(axis=1) if z.shape[1] else np.zeros(len(free.rows)) for z in null]
+        ).max(axis=0)
+        > SHARED
+    )
     values = {**model.parameters, **options.get("parameters", {}), "t": 0.0}
     parts: dict[str, list[Array]] = {"longitudinal": [], "lateral": [], "normal": []}
     normals, tangents = [], []
     for contact in free.mechanism.contacts:
-        own = {row: free.rows.index(f"{contact.name}.{row}") for row in
-               ("touch", *contact.wheel.rolling_rows)}  # fmt: skip
+        own = {
+            row: free.rows.index(f"{contact.name}.{row}")
+            for row in ("touch", *contact.wheel.rolling_rows)
+        }
         force = {row: lam[:, k] for row, k in own.items()}
         zero = np.zeros(len(lam))
         if isinstance(contact.wheel, Mecanum):
@@ -121,9 +139,14 @@ def _by_contact(
         if any(loosely[k] for row, k in own.items() if row != "touch"):
             tangents.append(contact.name)
     arrays = {name: np.stack(columns, axis=-1) for name, columns in parts.items()}
-    return GroundForces(**arrays, evenness=evenness, shared_normals=tuple(normals),
-                        shared_tangents=tuple(tangents), unsupported=loose,
-                        redistributed=redistributed)  # fmt: skip
+    return GroundForces(
+        **arrays,
+        evenness=evenness,
+        shared_normals=tuple(normals),
+        shared_tangents=tuple(tangents),
+        unsupported=loose,
+        redistributed=redistributed,
+    )
 
 
 # sharing -----------------------------------------------------------------------------------------
@@ -181,8 +204,12 @@ def _most_even(N: Array, Z: Array) -> float:
     size = np.abs(N).max(initial=1e-300)
     count, free = Z.shape
     # most least: minimise -least subject to least - Z x <= N
-    found = linprog(np.r_[np.zeros(free), -1.0], A_ub=np.c_[-Z, np.ones(count)], b_ub=N / size,
-                    bounds=[(None, None)] * (free + 1))  # fmt: skip
+    found = linprog(
+        np.r_[np.zeros(free), -1.0],
+        A_ub=np.c_[-Z, np.ones(count)],
+        b_ub=N / size,
+        bounds=[(None, None)] * (free + 1),
+    )
     return float(-found.fun * size) if found.status == 0 else float(N.min())
 
 
@@ -236,10 +263,16 @@ class _FreeVehicle:
         need -= ca.densify(forces.B @ u) if forces.input_names else 0
         motion = tree.motion(tree.v, None, gravity=False)
         _, velocities = tree.velocities(tree.v)
-        rows = [row for loop in self.mechanism.loops
-                for row in loop_rows(tree, loop, motion, velocities)]  # fmt: skip
-        rows += [row for contact in self.mechanism.contacts
-                 for row in contact_rows(tree, contact, motion, velocities)]  # fmt: skip
+        rows = [
+            row
+            for loop in self.mechanism.loops
+            for row in loop_rows(tree, loop, motion, velocities)
+        ]
+        rows += [
+            row
+            for contact in self.mechanism.contacts
+            for row in contact_rows(tree, contact, motion, velocities)
+        ]
         rows += [*coupling_rows(tree), *prescribed_rows(tree)]
         self.rows = [row.name for row in rows]
         self.speed_names, self.inputs = tree.speed_names, forces.input_names
@@ -256,9 +289,14 @@ class _FreeVehicle:
         own_q = self._coordinates(q)
         own_v, own_a, more = (self._speeds(x) for x in (v, v_dot, extra))
         order = [self.model.inputs.index(name) for name in self.inputs]
-        known = {"q": own_q, "v": own_v, "a": own_a, "u": u[:, order],
-                 "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
-                 "p": self.model.parameter_vector(options.get("parameters"))}  # fmt: skip
+        known = {
+            "q": own_q,
+            "v": own_v,
+            "a": own_a,
+            "u": u[:, order],
+            "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
+            "p": self.model.parameter_vector(options.get("parameters")),
+        }
         results = []
         for function in (self._need, self._matrix):
             ports = [port.name for port in function.tape.inputs]
@@ -343,12 +381,13 @@ def _floating(connection: Connection) -> Connection:
     x, y, _ = connection.coordinates
     surge, sway, yaw_rate = connection.speeds
     return replace(
-        connection, joint=Floating(),
+        connection,
+        joint=Floating(),
         rotation=product(rotation_matrix(connection.rotation), rows),
         child_rotation=product(rotation_matrix(connection.child_rotation), rows),
         coordinate_names=(*(f"{name}.q{part}" for part in "wxyz"), x, y, f"{name}.height"),
         speed_names=(f"{name}.wx", f"{name}.wy", yaw_rate, surge, sway, f"{name}.vz"),
-    )  # fmt: skip
+    )
 
 
 def by_contact(model: Model, what: str, given: Any, default: float) -> dict[str, float]:

@@ -78,15 +78,21 @@ class Rows:
     ) -> Array:
         """Values, Jacobians or derivatives of the rows of position, batch axes first."""
         if not self.positions:
-            shape = {"jacobian": (0, len(self.model.speed_names)),
-                     "by_q": (0, len(self.model.coordinates))}  # fmt: skip
+            shape = {
+                "jacobian": (0, len(self.model.speed_names)),
+                "by_q": (0, len(self.model.coordinates)),
+            }
             return np.zeros((*q.shape[:-1], *shape.get(name, (0,))))
         function = self._functions[name]
         size = (*q.shape[:-1], len(self.model.speed_names))
         p = self.model.parameter_vector(options.get("parameters"))
-        known = {"q": q, "v": np.broadcast_to(v, size), "a": np.broadcast_to(a, size),
-                 "t": np.broadcast_to(options["t"], q.shape[:-1])[..., np.newaxis],
-                 "p": p}  # fmt: skip
+        known = {
+            "q": q,
+            "v": np.broadcast_to(v, size),
+            "a": np.broadcast_to(a, size),
+            "t": np.broadcast_to(options["t"], q.shape[:-1])[..., np.newaxis],
+            "p": p,
+        }
         arrays = [np.ascontiguousarray(known[port.name]) for port in function.tape.inputs]
         result: Array = function(*arrays)
         return result
@@ -102,10 +108,14 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
     y = ca.vertcat(*[row.expression for row in rows])
     q_dot = tree.N @ tree.v
     rate = ca.jtimes(y, q, q_dot) + ca.jtimes(y, t, ca.SX(1))
-    second = (ca.jtimes(rate, q, q_dot) + ca.jtimes(rate, t, ca.SX(1))
-              + ca.jtimes(rate, tree.v, a))  # fmt: skip
-    made = {"value": y, "by_q": ca.jacobian(y, q), "rate": rate,
-            "jacobian": ca.jacobian(rate, tree.v), "second": second}  # fmt: skip
+    second = ca.jtimes(rate, q, q_dot) + ca.jtimes(rate, t, ca.SX(1)) + ca.jtimes(rate, tree.v, a)
+    made = {
+        "value": y,
+        "by_q": ca.jacobian(y, q),
+        "rate": rate,
+        "jacobian": ca.jacobian(rate, tree.v),
+        "second": second,
+    }
     symbols = {"q": q, "v": tree.v, "a": a, "t": t}
     if e.parameters:
         symbols["p"] = e.p
@@ -325,8 +335,10 @@ class GivenMotion:
         turns = np.round(miss / TWO_PI) * TWO_PI
         miss = miss - np.where(self.rows.angles, turns, 0.0) if self.count else miss
         parts = [miss, self.model.residual(q, **o)]
-        parts += [(q[..., list(four)] ** 2).sum(axis=-1, keepdims=True) - 1
-                  for four in self.model.facts.quaternions]  # fmt: skip
+        parts += [
+            (q[..., list(four)] ** 2).sum(axis=-1, keepdims=True) - 1
+            for four in self.model.facts.quaternions
+        ]
         return np.concatenate(parts, axis=-1)
 
     def _position_jacobian(self, q: Array, t: Any) -> Array:
@@ -362,8 +374,11 @@ class GivenMotion:
     def _refuse_open(self, q: Array, times: Array, wanted: Array, error: float) -> None:
         r = np.abs(self._position_residual(q, times, wanted))
         sample, row = np.unravel_index(int(np.nanargmax(r)), r.shape)
-        names = [*self.rows.names[: self.count], *self.model.residual_rows,
-                 *("unit quaternion" for _ in self.model.facts.quaternions)]  # fmt: skip
+        names = [
+            *self.rows.names[: self.count],
+            *self.model.residual_rows,
+            *("unit quaternion" for _ in self.model.facts.quaternions),
+        ]
         raise InvalidArgument(
             f"motion: the constraints do not allow it: '{names[int(row)]}' stays off by "
             f"{error:.3g} (m or rad) at t = {times[int(sample)]:.6g} s.\n  Give fewer signals, "
@@ -379,8 +394,11 @@ class GivenMotion:
             return
         k = int(np.argmax(rank < n))
         lost = Vt[k, int(rank[k]) :]
-        loose = [name for name, w in zip(self.model.independent, np.abs(lost).max(axis=0),
-                                         strict=True) if w > 1e-6]  # fmt: skip
+        loose = [
+            name
+            for name, w in zip(self.model.independent, np.abs(lost).max(axis=0), strict=True)
+            if w > 1e-6
+        ]
         given = ", ".join(self.rows.names)
         verb = "leaves" if len(self.rows.names) == 1 else "leave"
         raise InvalidArgument(

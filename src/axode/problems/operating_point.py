@@ -27,8 +27,10 @@ def operating_point(model: Model, at: Any, options: dict[str, Any]) -> State:
         at = (at.q, at.nu)
     elif hasattr(at, "final") and not isinstance(at, Mapping):
         last = at.final
-        at = tuple(np.array([last[name] for name in names], dtype=float)
-                   for names in (model.coordinates, model.independent))  # fmt: skip
+        at = tuple(
+            np.array([last[name] for name in names], dtype=float)
+            for names in (model.coordinates, model.independent)
+        )
     if not isinstance(at, tuple):
         if at is not None and not isinstance(at, Mapping):
             raise InvalidArgument(

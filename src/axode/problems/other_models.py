@@ -91,8 +91,9 @@ def translate_speeds(
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 
-def keep_kinetic_energy(before: Model, after: Model, q: Array, old: Array, new: Array, options: Any
-                        ) -> Array:  # fmt: skip
+def keep_kinetic_energy(
+    before: Model, after: Model, q: Array, old: Array, new: Array, options: Any
+) -> Array:
     """Scale speeds of states that go from one model to another of rounded rows, (states, speeds).
 
     Rows that contradict each other allow slightly different motions. What the change did to the
@@ -101,8 +102,9 @@ def keep_kinetic_energy(before: Model, after: Model, q: Array, old: Array, new: 
     if not isinstance(before.library, SymbolicLibrary) or before.library.equations.system.rheonomic:
         return new
     q, old, new = (np.ascontiguousarray(x) for x in (q, old, new))
-    kept, made = (model.energy(q, nu, **options)[..., 0] for model, nu in
-                  ((before, old), (after, new)))  # fmt: skip
+    kept, made = (
+        model.energy(q, nu, **options)[..., 0] for model, nu in ((before, old), (after, new))
+    )
     scale = np.sqrt(np.divide(kept, made, out=np.ones_like(kept), where=made > 0.0))
     near = np.abs(scale - 1.0) < CORRECTED  # what is larger is no rounding
     return np.asarray(np.where(near, scale, 1.0)[:, np.newaxis] * new)

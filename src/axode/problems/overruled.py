@@ -16,9 +16,12 @@ TOUCH, COUPLING = ".touch", ".coupling"
 
 
 def warn_of_overruled(
-    asked: Mapping[int, str], values: tuple[Array, Array, Array], names: tuple[str, ...],
-    wanted: Mapping[str, float], system: tuple[Array, Array],
-) -> bool:  # fmt: skip
+    asked: Mapping[int, str],
+    values: tuple[Array, Array, Array],
+    names: tuple[str, ...],
+    wanted: Mapping[str, float],
+    system: tuple[Array, Array],
+) -> bool:
     """Warn of coordinates that left the values they were given; whether there were any.
 
     Loops move what is not fixed, and a guess for them is no more than that: they are not told.

@@ -59,8 +59,11 @@ class Path:
     def __call__(self, times: npt.ArrayLike) -> dict[str, Array]:
         """x, y, heading at some times, and their rates and accelerations by name."""
         found = self.pose(np.atleast_1d(np.asarray(times, dtype=float)))
-        return {f"{name}{ending}": found[i, order] for i, name in enumerate(("x", "y", "heading"))
-                for order, ending in enumerate(("", "_rate", "_acceleration"))}  # fmt: skip
+        return {
+            f"{name}{ending}": found[i, order]
+            for i, name in enumerate(("x", "y", "heading"))
+            for order, ending in enumerate(("", "_rate", "_acceleration"))
+        }
 
     def placed(self, x: float = 0.0, y: float = 0.0, heading: float = 0.0) -> Path:
         """The same path turned by `heading` [rad], then moved by x and y [m]."""
@@ -98,9 +101,12 @@ class Path:
 
 
 def straight(
-    length: float, duration: float | None = None, *, speed: float | None = None,
+    length: float,
+    duration: float | None = None,
+    *,
+    speed: float | None = None,
     start: Start = "smooth",
-) -> Path:  # fmt: skip
+) -> Path:
     """A straight line along x.
 
     Args:
@@ -120,9 +126,13 @@ def straight(
 
 
 def circle(
-    radius: float, duration: float | None = None, *, speed: float | None = None,
-    turns: float = 1.0, start: Start = "moving",
-) -> Path:  # fmt: skip
+    radius: float,
+    duration: float | None = None,
+    *,
+    speed: float | None = None,
+    turns: float = 1.0,
+    start: Start = "moving",
+) -> Path:
     """A circle through the origin, starting along x.
 
     Args:
@@ -148,9 +158,14 @@ def circle(
 
 
 def parallel_lines(
-    distance: float, length: float, duration: float | None = None, *, speed: float | None = None,
-    lead: float | None = None, start: Start = "smooth",
-) -> Path:  # fmt: skip
+    distance: float,
+    length: float,
+    duration: float | None = None,
+    *,
+    speed: float | None = None,
+    lead: float | None = None,
+    start: Start = "smooth",
+) -> Path:
     """Two parallel straight lines along x, joined by a smooth curve.
 
     The curve is of seventh degree: curvature and its rate are continuous, so that torques are.
@@ -175,9 +190,7 @@ def parallel_lines(
     return Path(law.duration, pose, "parallel lines")
 
 
-def along(
-    x: Any, y: Any, duration: float, *, heading: Any = "tangent", name: str = "path"
-) -> Path:  # fmt: skip
+def along(x: Any, y: Any, duration: float, *, heading: Any = "tangent", name: str = "path") -> Path:
     """A path given by formulas of time.
 
     Args:
@@ -212,11 +225,18 @@ def along(
 
 
 def follow(
-    model: Model, path: Path, *, point: Any = (0.0, 0.0, 0.0), forward: Any = "x",
-    base: str | None = None, others: Mapping[str, Any] | None = None,
-    start: Mapping[str, float] | None = None, weights: Any = None,
-    save_every: float | None = None, parameters: Mapping[str, float] | None = None,
-) -> Trajectory:  # fmt: skip
+    model: Model,
+    path: Path,
+    *,
+    point: Any = (0.0, 0.0, 0.0),
+    forward: Any = "x",
+    base: str | None = None,
+    others: Mapping[str, Any] | None = None,
+    start: Mapping[str, float] | None = None,
+    weights: Any = None,
+    save_every: float | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> Trajectory:
     """Drive a path: rates of all wheels, and through `inverse` torques and contact forces.
 
     The rates are those whose base twist is the path's, by least squares with zero residual; a path
@@ -247,27 +267,39 @@ def follow(
     from axode.problems.inverse import _spaced, solved_trajectory
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = _spaced(np.array([0.0, path.duration]),
-                    path.duration / SAMPLES if save_every is None else save_every)  # fmt: skip
+    times = _spaced(
+        np.array([0.0, path.duration]),
+        path.duration / SAMPLES if save_every is None else save_every,
+    )
     motion.steering.refuse_jumps(path.name)
     _refuse_jumps(path)
     samples = motion.solve(times, start or {})
     outside = np.zeros((times.size, len(model.inputs)))
     driven = solved_trajectory(model, samples, outside, motion.options, weights)
     pose = path.pose(times)
-    columns = {"path.x": pose[0, 0], "path.y": pose[1, 0], "path.heading": pose[2, 0],
-               "path.residual": motion.left}  # fmt: skip
+    columns = {
+        "path.x": pose[0, 0],
+        "path.y": pose[1, 0],
+        "path.heading": pose[2, 0],
+        "path.residual": motion.left,
+    }
     return driven.with_columns(
         columns, units={"path.x": "m", "path.y": "m", "path.heading": "rad", "path.residual": "m/s"}
     )
 
 
 def admissible(
-    model: Model, path: Path, *, point: Any = (0.0, 0.0, 0.0), forward: Any = "x",
-    base: str | None = None, others: Mapping[str, Any] | None = None,
-    start: Mapping[str, float] | None = None, save_every: float | None = None,
+    model: Model,
+    path: Path,
+    *,
+    point: Any = (0.0, 0.0, 0.0),
+    forward: Any = "x",
+    base: str | None = None,
+    others: Mapping[str, Any] | None = None,
+    start: Mapping[str, float] | None = None,
+    save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """How far the nearest rates of the wheels miss a path's velocity, over time.
 
     Arguments are those of `follow`.
@@ -278,8 +310,10 @@ def admissible(
     from axode.problems.inverse import _spaced
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = _spaced(np.array([0.0, path.duration]),
-                    path.duration / SAMPLES if save_every is None else save_every)  # fmt: skip
+    times = _spaced(
+        np.array([0.0, path.duration]),
+        path.duration / SAMPLES if save_every is None else save_every,
+    )
     return _size(motion.residuals(times, start or {}))
 
 
@@ -288,8 +322,11 @@ def _refuse_jumps(path: Path) -> None:
     times = np.linspace(0.0, path.duration, LOOKS)
     pose = path.pose(times)
     speed, turn = np.hypot(pose[0, 1], pose[1, 1]).max(), np.abs(pose[2, 1]).max()
-    kinds = (("velocity", speed, "m/s"), ("velocity", speed, "m/s"),
-             ("rate of turning (curvature times speed)", turn, "rad/s"))  # fmt: skip
+    kinds = (
+        ("velocity", speed, "m/s"),
+        ("velocity", speed, "m/s"),
+        ("rate of turning (curvature times speed)", turn, "rad/s"),
+    )
     for (_, rates, seconds), (what, size, unit) in zip(pose, kinds, strict=True):
         k, jump = largest_jump(times, rates, seconds)
         if jump > JUMP * max(float(size), STILL):
@@ -342,9 +379,14 @@ class _PathMotion(GivenMotion):
 
 
 def _path_motion(
-    model: Model, path: Path, point: Any, forward: Any, base: str | None,
-    others: Mapping[str, Any], parameters: Mapping[str, float] | None,
-) -> _PathMotion:  # fmt: skip
+    model: Model,
+    path: Path,
+    point: Any,
+    forward: Any,
+    base: str | None,
+    others: Mapping[str, Any],
+    parameters: Mapping[str, float] | None,
+) -> _PathMotion:
     import casadi as ca
 
     if not isinstance(path, Path):
@@ -356,19 +398,25 @@ def _path_motion(
     pose = equations.poses[body]
     place = pose.point(ca.SX(ca.DM(at)))
     ahead = pose.R @ ca.SX(ca.DM([numeric(x) for x in as_vector(forward)]))
-    rows = [PositionRow("path.x", place[0]), PositionRow("path.y", place[1]),
-            PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), is_angle=True)]  # fmt: skip
+    rows = [
+        PositionRow("path.x", place[0]),
+        PositionRow("path.y", place[1]),
+        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), is_angle=True),
+    ]
     names = full_names(model, tuple(others))
     further = rows_by_name(model, names)
     more = [model.speed_names[j] for j in further.speeds]
     options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
     times = np.linspace(0.0, path.duration, SAMPLES + 1)
     signals = _path_signals(path)
-    signals += [as_signal(model, name, given, times, parameters or {})
-                for name, given in zip(names, others.values(), strict=True)]  # fmt: skip
+    signals += [
+        as_signal(model, name, given, times, parameters or {})
+        for name, given in zip(names, others.values(), strict=True)
+    ]
     rows += further.positions
-    steering = steering_of(GivenMotion(model, Rows(model, rows, more), signals, options),
-                           path.duration)  # fmt: skip
+    steering = steering_of(
+        GivenMotion(model, Rows(model, rows, more), signals, options), path.duration
+    )
     rows += rows_by_name(model, steering.names).positions
     signals += steering.signals()
     motion = _PathMotion(model, Rows(model, rows, more), signals, options)

@@ -41,8 +41,10 @@ class Reach:
         if self:
             return f"{self.word}: all {self.order} modes"
         lacks = "no input moves" if self.word == "controllable" else "no output shows"
-        return (f"{self.word}: {self.rank} of {self.order} modes; {lacks} "
-                f"{'; '.join(self.missing)} (poles {poles_text(self.poles)})")  # fmt: skip
+        return (
+            f"{self.word}: {self.rank} of {self.order} modes; {lacks} "
+            f"{'; '.join(self.missing)} (poles {poles_text(self.poles)})"
+        )
 
 
 def poles_of(A: Array) -> npt.NDArray[np.complex128]:

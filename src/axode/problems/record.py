@@ -38,10 +38,14 @@ Numbers = npt.NDArray[np.intp]
 Places = tuple[Numbers, Numbers]  # run and row of some states
 ENERGY_NAMES = ("kinetic", "potential", "supplied", "dissipated", "error")
 STATUS_WORDS = {
-    FINISHED: "finished", RUNNING: "interrupted", LEFT: "interrupted",
-    EVENT: "stopped by event", NOT_FINITE: "failed: not finite",
-    UNDERFLOW: "failed: steps too short", SINGULAR: "failed: singular configuration",
-}  # fmt: skip
+    FINISHED: "finished",
+    RUNNING: "interrupted",
+    LEFT: "interrupted",
+    EVENT: "stopped by event",
+    NOT_FINITE: "failed: not finite",
+    UNDERFLOW: "failed: steps too short",
+    SINGULAR: "failed: singular configuration",
+}
 CALLED_AT = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
@@ -73,11 +77,17 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
         _warn_of_failures(runs)
     events = [e if batch else replace(e, index_of_run=None) for e in runs.events]
     return Trajectory(
-        time=times, values=values.reshape(*batch, len(times), len(names)), names=names,
-        units=units, kinds=kinds, statuses=tuple(_statuses(runs)), lengths=lengths.reshape(batch),
+        time=times,
+        values=values.reshape(*batch, len(times), len(names)),
+        names=names,
+        units=units,
+        kinds=kinds,
+        statuses=tuple(_statuses(runs)),
+        lengths=lengths.reshape(batch),
         events=tuple(sorted(events, key=lambda e: e.time * runs.settings.way)),
-        info=_info(runs, seconds), origin=Origin(model, runs.p),
-    )  # fmt: skip
+        info=_info(runs, seconds),
+        origin=Origin(model, runs.p),
+    )
 
 
 def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
@@ -220,8 +230,9 @@ def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Arra
     shape = (*q.shape[:-1], len(model.inputs))
     if plan.constant is not None:
         constant = np.asarray(plan.constant)
-        return np.array(np.broadcast_to(
-            constant[..., np.newaxis, :] if constant.ndim > 1 else constant, shape))  # fmt: skip
+        return np.array(
+            np.broadcast_to(constant[..., np.newaxis, :] if constant.ndim > 1 else constant, shape)
+        )
     if plan.sampled is not None:
         return np.array(np.broadcast_to(plan.sampled.at(times), shape))
     if plan.callback is not None:
@@ -271,8 +282,9 @@ def state_columns(
         yield model.measure_names, units, "measure", model.measures(q, nu, **options)
     if model.contacts:
         forces = model.contact_forces(q, nu, u, **options)
-        names = tuple(f"{c}.{part}" for c in model.contacts
-                      for part in ("longitudinal", "lateral", "normal"))  # fmt: skip
+        names = tuple(
+            f"{c}.{part}" for c in model.contacts for part in ("longitudinal", "lateral", "normal")
+        )
         yield names, ("N",) * len(names), "force", forces.reshape(*forces.shape[:-2], -1)
     others = force_rows(model)
     if others:
@@ -314,8 +326,13 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     s = runs.settings
     took_over = s.method == AUTOMATIC and runs.stiff
     method = f"{s.stepper}, {IMPLICIT}" if took_over else s.stepper
-    info: dict[str, Any] = {"model": runs.model.name, "method": method, "seconds": seconds,
-                            "runs": runs.count, "steps": int(runs.steps.sum())}  # fmt: skip
+    info: dict[str, Any] = {
+        "model": runs.model.name,
+        "method": method,
+        "seconds": seconds,
+        "runs": runs.count,
+        "steps": int(runs.steps.sum()),
+    }
     if s.place.target != "cpu":
         info |= {"target": s.place.target, "precision": s.place.precision}
     if s.method == "rk4":

@@ -82,9 +82,14 @@ def tape_of(model: Model, name: str) -> Tape:
 
 
 def dynamics_of(
-    model: Model, plan: InputPlan, watches: Sequence[Watch], speeds: Sequence[str] | None = None,
-    *, single: bool = False, stiffness: bool = False,
-) -> Dynamics:  # fmt: skip
+    model: Model,
+    plan: InputPlan,
+    watches: Sequence[Watch],
+    speeds: Sequence[str] | None = None,
+    *,
+    single: bool = False,
+    stiffness: bool = False,
+) -> Dynamics:
     """The tapes that a model's steps are made of; `speeds` names what watches call nu."""
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
@@ -92,14 +97,21 @@ def dynamics_of(
     free = bool(facts.parameters) and not facts.fixed
     more = {"inside": INSIDE_IN_SINGLE} if single else {}
     return Dynamics(
-        len(facts.coordinates), len(facts.independent), len(facts.inputs), rate,
+        len(facts.coordinates),
+        len(facts.independent),
+        len(facts.inputs),
+        rate,
         projection=tape_of(model, "projection") if can_open else None,
-        pivots=pivots if pivots.outputs[0].size else None, input=plan.tape,
-        events=watch_tape(model, watches, speeds), directions=tuple(w.direction for w in watches),
+        pivots=pivots if pivots.outputs[0].size else None,
+        input=plan.tape,
+        events=watch_tape(model, watches, speeds),
+        directions=tuple(w.direction for w in watches),
         given={"p": len(facts.parameters)} if free else {},
         samples=None if plan.sampled is None else plan.sampled.between,
-        leaning=len(facts.leaning), stiffness=stiffness, **more,
-    )  # fmt: skip
+        leaning=len(facts.leaning),
+        stiffness=stiffness,
+        **more,
+    )
 
 
 def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:

@@ -15,15 +15,7 @@ E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, section I
 from __future__ import annotations
 
 from axode.codegen.formulas import Vector, formula_tape
-from axode.codegen.program import (
-    Combine,
-    Evaluate,
-    Factor,
-    Operation,
-    Program,
-    Solve,
-    slices,
-)
+from axode.codegen.program import Combine, Evaluate, Factor, Operation, Program, Solve, slices
 from axode.codegen.tape import Tape
 from axode.problems.adaptive import (
     CONTROL,

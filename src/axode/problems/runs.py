@@ -55,9 +55,16 @@ class Runs:
     """
 
     def __init__(
-        self, model: Model, given: Any, plan: InputPlan, settings: Settings,
-        watches: Sequence[Watch], q: Array, nu: Array, p: Array | None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        given: Any,
+        plan: InputPlan,
+        settings: Settings,
+        watches: Sequence[Watch],
+        q: Array,
+        nu: Array,
+        p: Array | None,
+    ) -> None:
         self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
         self.p, self.given = p, given
         self.count = q.shape[0]
@@ -81,8 +88,9 @@ class Runs:
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
         everyone = np.arange(self.count)
-        self._first = Batch(model, plan, settings, self.watches, everyone, {"q": q, "nu": nu}, p,
-                            self.out)  # fmt: skip
+        self._first = Batch(
+            model, plan, settings, self.watches, everyone, {"q": q, "nu": nu}, p, self.out
+        )
 
     @property
     def n_q(self) -> int:
@@ -225,8 +233,11 @@ class Runs:
         own, plan = self.model.independent, self._plan_of(model)
         members = batch.members[runs]
         p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
-        start = {name: batch.buffers[name][runs] for name in ("q", *CARRIED)
-                 if name in batch.rollout.program.state}  # fmt: skip
+        start = {
+            name: batch.buffers[name][runs]
+            for name in ("q", *CARRIED)
+            if name in batch.rollout.program.state
+        }
         start["nu"] = translate_speeds(
             batch.model,
             model.independent,
@@ -253,8 +264,7 @@ class Runs:
             if model is not batch.model:
                 self.switched.setdefault(run, []).append(model.independent)
         out = np.full((len(members), *self.out.shape[1:]), np.nan)
-        return Batch(model, plan.part(members), settings, self.watches, members, start, p, out,
-                     own)  # fmt: skip
+        return Batch(model, plan.part(members), settings, self.watches, members, start, p, out, own)
 
     def _deliver(self, batch: Batch) -> None:
         """Take over what a batch has done."""

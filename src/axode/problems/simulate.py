@@ -38,13 +38,25 @@ FAILED = (NOT_FINITE, UNDERFLOW)
 
 
 def simulate(
-    model: Model, duration: float, *, start: Any = None, input: Any = None,
-    method: str = "auto", step: float | None = None, rtol: float = 1e-10, atol: float = 1e-12,
-    save_every: float | None = None, events: Sequence[Watch] = (),
-    parameters: Mapping[str, npt.ArrayLike] | None = None, t0: float = 0.0,
-    threads: int | None = None, progress: bool | None = None, target: str | None = None,
-    precision: str | None = None, singular: str = "stop",
-) -> Trajectory:  # fmt: skip
+    model: Model,
+    duration: float,
+    *,
+    start: Any = None,
+    input: Any = None,
+    method: str = "auto",
+    step: float | None = None,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    save_every: float | None = None,
+    events: Sequence[Watch] = (),
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+    t0: float = 0.0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    target: str | None = None,
+    precision: str | None = None,
+    singular: str = "stop",
+) -> Trajectory:
     """Integrate the motion and record it.
 
     Args:
@@ -132,13 +144,19 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
         step += _ways_across(runs, outcome.word)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
-            f"longer determined: {outcome.word}.{step}", trajectory, t)  # fmt: skip
+            f"longer determined: {outcome.word}.{step}",
+            trajectory,
+            t,
+        )
     if outcome.status in FAILED:
-        remedy = ("Check the inputs and the state at that time." if outcome.status == NOT_FINITE
-                  else "Loosen rtol and atol, choose the method rk4, or smooth jumps.")  # fmt: skip
+        remedy = (
+            "Check the inputs and the state at that time."
+            if outcome.status == NOT_FINITE
+            else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
+        )
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}",
-            trajectory, t)  # fmt: skip
+            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}", trajectory, t
+        )
 
 
 def _ways_across(runs: Runs, words: str) -> str:

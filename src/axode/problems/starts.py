@@ -42,8 +42,10 @@ def starts(
         start = (start.q, start.nu)
     elif hasattr(start, "final"):  # a trajectory goes on where it ended
         last = start.final
-        start = tuple(np.stack([last[name] for name in names], axis=-1)
-                      for names in (model.coordinates, model.independent))  # fmt: skip
+        start = tuple(
+            np.stack([last[name] for name in names], axis=-1)
+            for names in (model.coordinates, model.independent)
+        )
     given = [np.asarray(x, dtype=float) for x in start] if isinstance(start, tuple) else []
     named = {} if given else _named_start(start)
     shapes = [a.shape[:-1] for a in given] + [a.shape for a in named.values()]
@@ -69,14 +71,16 @@ def starts(
 
 def _flat(model: Model, given: list[Array], batch: tuple[int, ...]) -> tuple[Array, Array]:
     sizes = (len(model.coordinates), len(model.independent))
-    if len(given) != 2 or any(a.ndim == 0 or a.shape[-1] != n
-                              for a, n in zip(given, sizes, strict=False)):  # fmt: skip
+    if len(given) != 2 or any(
+        a.ndim == 0 or a.shape[-1] != n for a, n in zip(given, sizes, strict=False)
+    ):
         shapes = ", ".join(str(a.shape) for a in given)
         raise InvalidArgument(
             f"start: (q, nu) of sizes {sizes[0]} and {sizes[1]} are needed, got {shapes}"
         )
-    q, nu = (np.broadcast_to(a, (*batch, n)).reshape(-1, n)
-             for a, n in zip(given, sizes, strict=True))  # fmt: skip
+    q, nu = (
+        np.broadcast_to(a, (*batch, n)).reshape(-1, n) for a, n in zip(given, sizes, strict=True)
+    )
     if not (np.isfinite(q).all() and np.isfinite(nu).all()):
         raise InvalidArgument("start: every number must be finite")
     return np.array(q), np.array(nu)
@@ -111,8 +115,9 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     raise SingularConfiguration(
         f"'{model.name}' starts where its independent speeds {', '.join(model.independent)} do not "
         f"determine the others.\n  Derive it with some that do: derive(independent={better!r})",
-        None, t0,
-    )  # fmt: skip
+        None,
+        t0,
+    )
 
 
 def _refuse_open(model: Model, q: Array, t0: float, p: Array | None) -> None:
@@ -129,7 +134,9 @@ def _refuse_open(model: Model, q: Array, t0: float, p: Array | None) -> None:
     if not residual.max(initial=0.0) <= max(OPEN, measure_disagreement(model)):
         run, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
         raise LoopNotClosed(
-            model.residual_rows[row], float(residual[run, row]), model.facts.residual_units[row],
+            model.residual_rows[row],
+            float(residual[run, row]),
+            model.facts.residual_units[row],
             dict(zip(model.coordinates, q[run].tolist(), strict=True)),
             "Call axode.assemble(model, near=...) first, or give the start by name.",
-        )  # fmt: skip
+        )

@@ -167,8 +167,9 @@ class Steering:
         home = np.broadcast_to(self.home[[j for _, j in self.pairs]], (few.size, len(self.pairs)))
         angles, rates = self._solved(few, home, np.zeros_like(home))
         angles = np.unwrap(angles, axis=0, period=np.pi)  # a wheel may stand either way round
-        angles, rates = self._solved(times, _between(few, angles, times),
-                                     _between(few, rates, times))  # fmt: skip
+        angles, rates = self._solved(
+            times, _between(few, angles, times), _between(few, rates, times)
+        )
         for _ in range(HALVINGS):
             steps = self._rough_steps(times, angles, rates)
             if not 0 < steps.size < LOOKS / 4:
@@ -176,8 +177,10 @@ class Steering:
             more = (times[steps] + times[steps + 1]) / 2
             found = self._solved(more, _between(times, angles, more), _between(times, rates, more))
             times = np.insert(times, steps + 1, more)
-            angles, rates = (np.insert(old, steps + 1, new, axis=0)
-                             for old, new in zip((angles, rates), found, strict=True))  # fmt: skip
+            angles, rates = (
+                np.insert(old, steps + 1, new, axis=0)
+                for old, new in zip((angles, rates), found, strict=True)
+            )
         return times, angles, rates
 
     def _rough_steps(self, times: Array, angles: Array, rates: Array) -> npt.NDArray[np.intp]:
@@ -204,8 +207,12 @@ class Steering:
         solved = self._solved(places, near[:, 0].T, near[:, 1].T)
         angle, rate = (x.T.reshape(len(self.pairs), -1, PLACES.size) for x in solved)
         slopes = [_through(b, place)[1] / step for b in rate]
-        return np.array([[_through(a, place)[0], _through(b, place)[0], slope]
-                         for a, b, slope in zip(angle, rate, slopes, strict=True)])  # fmt: skip
+        return np.array(
+            [
+                [_through(a, place)[0], _through(b, place)[0], slope]
+                for a, b, slope in zip(angle, rate, slopes, strict=True)
+            ]
+        )
 
     def _there(self, times: Array) -> tuple[Array, tuple[Array, Array, Array], Array, Array]:
         """Home, what the path asks for seen from there, the times, and its speeds.

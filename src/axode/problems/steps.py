@@ -27,8 +27,10 @@ def stage(
     used = [i for i, weight in enumerate(weights) if weight != 0]
 
     def moved(q: Vector, nu: Vector, t: Vector, h: Vector, **ks: Vector) -> dict[str, Vector]:
-        step = [sum((weights[i] * ks[f"k{i}"][j] for i in used), 0.0 * h[0])
-                for j in range(d.n_q + d.n_nu)]  # fmt: skip
+        step = [
+            sum((weights[i] * ks[f"k{i}"][j] for i in used), 0.0 * h[0])
+            for j in range(d.n_q + d.n_nu)
+        ]
         x = [a + h[0] * s for a, s in zip([*q, *nu], step, strict=True)]
         return {"q": x[: d.n_q], "nu": x[d.n_q :], "t": [t[0] + node * h[0]]}
 
@@ -49,8 +51,9 @@ def active(status: Formula, done: Formula) -> dict[str, Vector]:
 
 def advanced() -> Evaluate:
     """Count a row that was saved."""
-    tape = formula_tape("advance", {"index": 1, "due": 1},
-                        lambda index, due: {"index": [index[0] + due[0]]})  # fmt: skip
+    tape = formula_tape(
+        "advance", {"index": 1, "due": 1}, lambda index, due: {"index": [index[0] + due[0]]}
+    )
     return Evaluate(tape, ("index", "due", "index"))
 
 

@@ -42,12 +42,21 @@ FIRST_BUDGET = 16  # steps before the first look
 
 
 def sweep(
-    model: Model, duration: float, *, start: Any = None,
-    parameters: Mapping[str, npt.ArrayLike] | None = None, input: Any = None,
-    outputs: Mapping[str, tuple[str, Any]] | None = None, step: float | None = None,
-    combine: Literal["grid", "zip"] = "grid", t0: float = 0.0, threads: int | None = None,
-    progress: bool | None = None, target: str | None = None, precision: str | None = None,
-) -> Sweep:  # fmt: skip
+    model: Model,
+    duration: float,
+    *,
+    start: Any = None,
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+    input: Any = None,
+    outputs: Mapping[str, tuple[str, Any]] | None = None,
+    step: float | None = None,
+    combine: Literal["grid", "zip"] = "grid",
+    t0: float = 0.0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    target: str | None = None,
+    precision: str | None = None,
+) -> Sweep:
     """Simulate many runs and keep only a few numbers of each.
 
     Args:
@@ -134,10 +143,17 @@ class _Runs:
     """All runs of a sweep: a program that gathers, and the arrays it works on."""
 
     def __init__(
-        self, model: Model, plan: InputPlan, settings: Settings, outputs: list[Output], q: Array,
-        nu: Array, p: Array | None, speeds: Sequence[str] | None = None,
+        self,
+        model: Model,
+        plan: InputPlan,
+        settings: Settings,
+        outputs: list[Output],
+        q: Array,
+        nu: Array,
+        p: Array | None,
+        speeds: Sequence[str] | None = None,
         least_pivot: float = LEAST_PIVOT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model, self.settings, self.outputs, self.p = model, settings, outputs, p
         self.least_pivot = least_pivot
         d = dynamics_of(model, plan, (), single=settings.place.single)
@@ -158,8 +174,11 @@ class _Runs:
         self.tables = {}
         if plan.sampled is not None:
             table = plan.sampled
-            numbers |= {"sample_start": table.start, "sample_period": table.period,
-                        "sample_count": table.count}  # fmt: skip
+            numbers |= {
+                "sample_start": table.start,
+                "sample_period": table.period,
+                "sample_count": table.count,
+            }
             self.tables["samples"] = table.table
         arrays = {"p": p, "u": plan.constant}
         for name in program.given:
@@ -270,6 +289,13 @@ def _result(
     codes, times = np.unique(status, return_counts=True)
     counts = {STATUS_WORDS[code]: n for code, n in zip(codes.tolist(), times.tolist(), strict=True)}
     s, place = runs.settings, runs.settings.place
-    info = {"model": runs.model.name, "runs": runs.count, "step": s.length, "steps": s.n_steps,
-            "seconds": seconds, "target": place.target, "precision": place.precision}  # fmt: skip
+    info = {
+        "model": runs.model.name,
+        "runs": runs.count,
+        "step": s.length,
+        "steps": s.n_steps,
+        "seconds": seconds,
+        "target": place.target,
+        "precision": place.precision,
+    }
     return Sweep(values, dict(axes.values), finished, counts, info)

@@ -168,8 +168,10 @@ def near_singular(
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
     if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
-        words = (f"the independent speeds {', '.join(model.independent)} no longer describe the "
-                 "motion there; a model compiled from the mechanism changes them")  # fmt: skip
+        words = (
+            f"the independent speeds {', '.join(model.independent)} no longer describe the "
+            "motion there; a model compiled from the mechanism changes them"
+        )
         return _go_on_or_end(batch, run, near, words)
     options = batch.options(run)
     p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]

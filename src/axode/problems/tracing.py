@@ -18,9 +18,11 @@ def is_symbolic(value: Any) -> bool:
 
 
 def traced_tape(
-    model: Model, name: str, function: Callable[[Any], list[Any]],
+    model: Model,
+    name: str,
+    function: Callable[[Any], list[Any]],
     speeds: Sequence[str] | None = None,
-) -> Tape:  # fmt: skip
+) -> Tape:
     """Expressions of the state as a tape of t, q, nu and free parameters.
 
     Args:
@@ -70,8 +72,11 @@ def _refuse_nan(made: Any, name: str) -> None:
     """Stop at functions of math, which take a symbol for a number that is not one."""
     import casadi as ca
 
-    constants = [made.instruction_constant(k) for k in range(made.n_instructions())
-                 if made.instruction_id(k) == ca.OP_CONST]  # fmt: skip
+    constants = [
+        made.instruction_constant(k)
+        for k in range(made.n_instructions())
+        if made.instruction_id(k) == ca.OP_CONST
+    ]
     if any(math.isnan(x) for x in constants):
         raise InvalidArgument(
             f"{name}: the function makes NaN of the state's symbols; use functions such as "

@@ -8,6 +8,4 @@ from axode.reproduce.making import Reproduction, Reproductions, reproduce
 from axode.reproduce.sources import SOURCES, catalogue
 from axode.reproduce.verdict import Check, Verdict
 
-__all__ = [
-    "SOURCES", "Check", "Reproduction", "Reproductions", "Verdict", "catalogue", "reproduce",
-]  # fmt: skip
+__all__ = ["SOURCES", "Check", "Reproduction", "Reproductions", "Verdict", "catalogue", "reproduce"]

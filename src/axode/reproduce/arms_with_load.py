@@ -23,9 +23,18 @@ from axode.symbolic.formulations.cooperation import Arm, ArmLink, Cooperation, L
 
 Array = npt.NDArray[np.float64]
 DATA = {  # the source has no numbers
-    "L1": 0.5, "L2": 0.4, "L3": 0.2, "m1": 2.0, "m2": 1.5, "m3": 0.6, "base": 1.2, "mc": 3.0,
-    "Jc": 0.05, "lc": 0.15, "g": 9.81,
-}  # fmt: skip
+    "L1": 0.5,
+    "L2": 0.4,
+    "L3": 0.2,
+    "m1": 2.0,
+    "m2": 1.5,
+    "m3": 0.6,
+    "base": 1.2,
+    "mc": 3.0,
+    "Jc": 0.05,
+    "lc": 0.15,
+    "g": 9.81,
+}
 ONCE = "(1 - cos(2 * pi * t)) / 2"  # there and back in 1 s
 MOTION = {"X": f"0.62 + 0.06 * {ONCE}", "Y": f"0.55 - 0.08 * {ONCE}", "F": f"0.2 - 0.3 * {ONCE}"}
 INDEPENDENT = ("along", "across", "F_dot")
@@ -45,10 +54,18 @@ def arms() -> Outcome:
     model = _equations(REFERENCE).compile("interpreter")
     asked = inverse(model, MOTION, times=DURATION, save_every=PERIOD)
     torques = {f"tau{joint}": asked[f"tau{joint}"] for joint in JOINTS}
-    start = tuple(np.array([asked[name][0] for name in names])
-                  for names in (model.coordinates, model.independent))  # fmt: skip
-    found = simulate(model, DURATION, start=start, save_every=PERIOD, progress=False,
-                     input=Sampled(torques, PERIOD, between="linear"))  # fmt: skip
+    start = tuple(
+        np.array([asked[name][0] for name in names])
+        for names in (model.coordinates, model.independent)
+    )
+    found = simulate(
+        model,
+        DURATION,
+        start=start,
+        save_every=PERIOD,
+        progress=False,
+        input=Sampled(torques, PERIOD, between="linear"),
+    )
     few = asked.resample(asked.time[::FEW])
     ours = _by_formulations(model, few)
     theirs, tips = _by_the_source(few)
@@ -57,15 +74,38 @@ def arms() -> Outcome:
     held = _tip_forces(few)
     strayed = max(apart(asked[name], found[name]) for name in MOTION)
     checks = [
-        Check(f"joint accelerations by {len(off) + 1} methods apart by",
-              largest(list(off.values())), 0.0, AGREE * largest(known), "rad/s²"),
-        *(Check(f"{name}, joint accelerations off by", largest(values), 0.0,
-                AGREE * largest(known), "rad/s²") for name, values in off.items()),
-        Check("forces of the arms on the load off those by all equations at once by",
-              apart(held, tips), 0.0, AGREE * largest(tips), "N, N m"),
-        Check("direct dynamics under the torques of inverse dynamics strays by", strayed, 0.0,
-              STRAYS, "m or rad"),
-    ]  # fmt: skip
+        Check(
+            f"joint accelerations by {len(off) + 1} methods apart by",
+            largest(list(off.values())),
+            0.0,
+            AGREE * largest(known),
+            "rad/s²",
+        ),
+        *(
+            Check(
+                f"{name}, joint accelerations off by",
+                largest(values),
+                0.0,
+                AGREE * largest(known),
+                "rad/s²",
+            )
+            for name, values in off.items()
+        ),
+        Check(
+            "forces of the arms on the load off those by all equations at once by",
+            apart(held, tips),
+            0.0,
+            AGREE * largest(tips),
+            "N, N m",
+        ),
+        Check(
+            "direct dynamics under the torques of inverse dynamics strays by",
+            strayed,
+            0.0,
+            STRAYS,
+            "m or rad",
+        ),
+    ]
     return Outcome(_table(asked, found), _panels(asked, found, few, held, off), CAPTION, checks)
 
 
@@ -86,8 +126,10 @@ def _equations(formulation: str) -> Any:
 
 def _by_formulations(model: Model, run: Trajectory) -> dict[str, Array]:
     """Accelerations of the six joints, (samples, 6), by formulation."""
-    q, nu, u = (np.stack([run[name] for name in names], axis=-1)
-                for names in (model.coordinates, model.independent, model.inputs))  # fmt: skip
+    q, nu, u = (
+        np.stack([run[name] for name in names], axis=-1)
+        for names in (model.coordinates, model.independent, model.inputs)
+    )
     columns = [model.speed_names.index(f"theta{joint}_dot") for joint in JOINTS]
     found = {}
     for name in FORMULATIONS:
@@ -107,9 +149,13 @@ def _by_the_source(run: Trajectory) -> tuple[dict[str, Array], Array]:
         torques = [state[f"tau{joint}"] for joint in JOINTS]
         whole, shared = cooperation(DATA, state, shared=False), cooperation(DATA, state)
         accelerations, _, tips = whole.with_load(torques)
-        rows.append({"six steps": shared.six_steps(torques).total,
-                     "reduced order": shared.by_reduced_order(torques),
-                     "all at once": accelerations})  # fmt: skip
+        rows.append(
+            {
+                "six steps": shared.six_steps(torques).total,
+                "reduced order": shared.by_reduced_order(torques),
+                "all at once": accelerations,
+            }
+        )
         forces.append(tips.reshape(2, 6)[:, PLANE].ravel())
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}, np.array(forces)
 
@@ -129,8 +175,9 @@ def cooperation(
             lumps = [_lump(mass, at + rod / 2, mass * length**2 / 12)]
             if shared and k == 3:
                 lumps.append(_lump(p["mc"] / 2, meet, p["Jc"] / 2))
-            links.append(ArmLink(tuple(at), np.eye(6)[:, 2:3], [state[f"theta{arm}{k}_dot"]],
-                                 lumps))  # fmt: skip
+            links.append(
+                ArmLink(tuple(at), np.eye(6)[:, 2:3], [state[f"theta{arm}{k}_dot"]], lumps)
+            )
             at = at + rod
         arms.append(Arm(links, tuple(at)))
     load = None if shared else _lump(p["mc"], meet, p["Jc"])
@@ -156,23 +203,38 @@ def _panels(
 ) -> list[Panel]:
     t = asked.time
     moved = [Curve(t, found[name] - asked[name][0], name) for name in MOTION]
-    grey = [Curve(t, asked[name] - asked[name][0], "asked for" * (name == "X"), "printed")
-            for name in MOTION]  # fmt: skip
+    grey = [
+        Curve(t, asked[name] - asked[name][0], "asked for" * (name == "X"), "printed")
+        for name in MOTION
+    ]
     names = ("moment 1", "x 1", "y 1", "moment 2", "x 2", "y 2")
     return [
         Panel("motion of the load", TIME, "from the start [m, rad]", (*moved, *grey)),
-        Panel("torques", TIME, "[N m]", tuple(Curve(t, asked[f"tau{joint}"], joint)
-                                              for joint in JOINTS)),
-        Panel("what the arms exert on the load", TIME, "[N, N m]",
-              tuple(Curve(few.time, held[:, k], name) for k, name in enumerate(names))),
-        Panel("each method less 'recursive'", TIME, "[rad/s²]",
-              tuple(Curve(few.time, np.maximum(values, ZERO), name)
-                    for name, values in off.items()), log=True),
-    ]  # fmt: skip
+        Panel(
+            "torques",
+            TIME,
+            "[N m]",
+            tuple(Curve(t, asked[f"tau{joint}"], joint) for joint in JOINTS),
+        ),
+        Panel(
+            "what the arms exert on the load",
+            TIME,
+            "[N, N m]",
+            tuple(Curve(few.time, held[:, k], name) for k, name in enumerate(names)),
+        ),
+        Panel(
+            "each method less 'recursive'",
+            TIME,
+            "[rad/s²]",
+            tuple(Curve(few.time, np.maximum(values, ZERO), name) for name, values in off.items()),
+            log=True,
+        ),
+    ]
 
 
 def _table(asked: Trajectory, found: Trajectory) -> dict[str, Array]:
     names = (*MOTION, *(f"theta{joint}" for joint in JOINTS), *(f"tau{joint}" for joint in JOINTS))
     table = {TIME: asked.time} | {f"{name} [{asked.unit(name)}]": asked[name] for name in names}
-    return table | {f"{name} by direct dynamics [{found.unit(name)}]": found[name]
-                    for name in MOTION}  # fmt: skip
+    return table | {
+        f"{name} by direct dynamics [{found.unit(name)}]": found[name] for name in MOTION
+    }

@@ -19,9 +19,14 @@ PSEUDO = (3, 4, 9, 10)  # joints that are only imagined, of twelve
 
 
 def cart_of_arms(
-    p: Mapping[str, float], pitch: float, wheels: Sequence[float], pitch_rate: float, *,
-    pseudo: bool = False, rolls: bool = True,
-) -> Cooperation:  # fmt: skip
+    p: Mapping[str, float],
+    pitch: float,
+    wheels: Sequence[float],
+    pitch_rate: float,
+    *,
+    pseudo: bool = False,
+    rolls: bool = True,
+) -> Cooperation:
     """Both arms, heading along x.
 
     Args:
@@ -43,11 +48,20 @@ def cart_of_arms(
     for side, rate in zip((l / 2, -l / 2), wheels, strict=True):
         contact, centre = (0.0, side, 0.0), (0.0, side, r)
         moving = (r * rate, 0.0, 0.0) if rolls else None
-        links = [ArmLink(contact, np.eye(6, 3), [0.0, rate, yaw_rate],
-                         [Lump(p["mw"], centre, tensor)], rolls_at=moving)]  # fmt: skip
+        links = [
+            ArmLink(
+                contact,
+                np.eye(6, 3),
+                [0.0, rate, yaw_rate],
+                [Lump(p["mw"], centre, tensor)],
+                rolls_at=moving,
+            )
+        ]
         if pseudo:
-            links += [ArmLink(centre, _joint(x, none), [0.0]),
-                      ArmLink(centre, _joint(none, z), [0.0])]  # fmt: skip
+            links += [
+                ArmLink(centre, _joint(x, none), [0.0]),
+                ArmLink(centre, _joint(none, z), [0.0]),
+            ]
         links.append(ArmLink(centre, _joint(e, none), [pitch_rate - rate], [half]))
         arms.append(Arm(links, centre))
     return Cooperation(arms, (0.0, 0.0, r), (0.0, 0.0, -p["g"]))
@@ -58,9 +72,12 @@ def _joint(turning: Array, moving: Array) -> Array:
 
 
 def accelerations(
-    p: Mapping[str, float], pitch: float, wheels: Sequence[float], pitch_rate: float,
+    p: Mapping[str, float],
+    pitch: float,
+    wheels: Sequence[float],
+    pitch_rate: float,
     torques: Sequence[float],
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Accelerations of the two driven joints by each of the source's methods."""
     state = (pitch, wheels, pitch_rate)
     arms = cart_of_arms(p, *state)

@@ -75,16 +75,26 @@ def _legend_below(figure: Any, grid: Sequence[Any]) -> None:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     if entries:
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center",
-                      ncols=min(len(entries), MOST))  # fmt: skip
+        figure.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=min(len(entries), MOST),
+        )
 
 
 def _legend_above(axes: Any, panel: Panel) -> None:
     """A legend between title and curves, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
-        axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.0),
-                    ncols=_columns(labels), borderpad=0.1)  # fmt: skip
+        axes.legend(
+            handles,
+            labels,
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=_columns(labels),
+            borderpad=0.1,
+        )
         axes.set_title(panel.title, pad=TITLE + ABOVE * _lines(panel))
 
 

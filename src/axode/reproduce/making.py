@@ -66,9 +66,12 @@ class Reproductions:
 
 
 def reproduce(
-    ids: str | Iterable[str] | None = None, out: str | PathLike[str] = FOLDER, *,
-    progress: bool | None = None, tell: Callable[[Reproduction], None] | None = None,
-) -> Reproductions:  # fmt: skip
+    ids: str | Iterable[str] | None = None,
+    out: str | PathLike[str] = FOLDER,
+    *,
+    progress: bool | None = None,
+    tell: Callable[[Reproduction], None] | None = None,
+) -> Reproductions:
     """Compute again what the sources show, and compare it with what they print.
 
     Args:
@@ -114,8 +117,9 @@ def _bar(count: int, wanted: bool | None) -> Iterator[Callable[[str, int], None]
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     # on one terminal lines go above the bar; a file gets them as they are
     shared = sys.stdout.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True,
-                  redirect_stdout=shared) as bar:  # fmt: skip
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=shared
+    ) as bar:
         task = bar.add_task("", total=count)
         yield lambda name, done: bar.update(task, description=name, completed=done)
 

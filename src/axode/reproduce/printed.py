@@ -20,18 +20,26 @@ SAME_TIME = 1e-9  # [s]
 
 
 def integrated(
-    rates: Callable[[float, Array], Array], start: npt.ArrayLike, times: Array,
+    rates: Callable[[float, Array], Array],
+    start: npt.ArrayLike,
+    times: Array,
     kinks: Sequence[float] = (),
-) -> Array:  # fmt: skip
+) -> Array:
     """States at some times, (states, times), by SciPy's integrator, begun anew at every kink."""
     x = np.asarray(start, dtype=float)
     found = [x[:, np.newaxis]]
     for begin, end in pairwise([times[0], *kinks, times[-1]]):
         asked = times[(times > begin + SAME_TIME) & (times <= end + SAME_TIME)]
         before = np.nextafter(end, begin)  # what jumps at the end is not seen yet
-        run = solve_ivp(lambda t, x, before=before: rates(min(t, before), x), (begin, end), x,
-                        method="DOP853", t_eval=asked.clip(begin, end), rtol=RTOL,
-                        atol=ATOL)  # fmt: skip
+        run = solve_ivp(
+            lambda t, x, before=before: rates(min(t, before), x),
+            (begin, end),
+            x,
+            method="DOP853",
+            t_eval=asked.clip(begin, end),
+            rtol=RTOL,
+            atol=ATOL,
+        )
         found.append(run.y)
         x = run.y[:, -1]
     return np.concatenate(found, axis=1)
@@ -55,18 +63,22 @@ def quasimoro(p: Mapping[str, float], theta3: float, rates: Array) -> tuple[Arra
     A14, A15 = M * r * d * rho**2 * s, 2 * rho**2 * (J1 - J2) * s * c
     A19, A34 = -0.5 * M * r * d * s, -2 * (J1 - J2) * rho**2 * s * c
     A = np.array([[A11, A12, A13], [A12, A11, A13], [A13, A13, J2]])
-    b = np.array([
-        A14 * w1 * w2 + A15 * (w2 - w1) * w3 - A14 * w2**2 + A19 * w3**2,
-        A14 * w1 * w2 + A15 * (w1 - w2) * w3 - A14 * w1**2 + A19 * w3**2,
-        A34 * w1 * w2 - A34 / 2 * (w1**2 + w2**2) + M * p["g"] * d * s,
-    ])  # fmt: skip
+    b = np.array(
+        [
+            A14 * w1 * w2 + A15 * (w2 - w1) * w3 - A14 * w2**2 + A19 * w3**2,
+            A14 * w1 * w2 + A15 * (w1 - w2) * w3 - A14 * w1**2 + A19 * w3**2,
+            A34 * w1 * w2 - A34 / 2 * (w1**2 + w2**2) + M * p["g"] * d * s,
+        ]
+    )
     return A, b
 
 
 def quasimoro_driven(
-    p: Mapping[str, float], torques: Callable[[float], tuple[float, float]], times: Array,
+    p: Mapping[str, float],
+    torques: Callable[[float], tuple[float, float]],
+    times: Array,
     kink: float,
-) -> Array:  # fmt: skip
+) -> Array:
     """theta_1, theta_2, theta_3 and their rates under torques, from rest."""
 
     def rates(t: float, x: Array) -> Array:
@@ -116,9 +128,12 @@ def six_wheels(p: Mapping[str, float], right: float, left: float, times: Array) 
 
 
 def five_axes(
-    p: Mapping[str, float], torque: Callable[[float], float], start: npt.ArrayLike, times: Array,
+    p: Mapping[str, float],
+    torque: Callable[[float], float],
+    start: npt.ArrayLike,
+    times: Array,
     kinks: Sequence[float],
-) -> Array:  # fmt: skip
+) -> Array:
     """theta_1 to theta_4 and their rates, the same torque on all axes: equation (35).
 
     Errata E-1 to E-6 applied; written with the links' slopes f, of which M, V and G of (32) to (34)
@@ -183,9 +198,13 @@ def caster(
 
 
 def caster_driven(
-    p: Mapping[str, float], torques: Callable[[float], Array], psi: float, times: Array,
-    *, complete: bool = True,
-) -> Array:  # fmt: skip
+    p: Mapping[str, float],
+    torques: Callable[[float], Array],
+    psi: float,
+    times: Array,
+    *,
+    complete: bool = True,
+) -> Array:
     """theta_1_dot, theta_2_dot, psi, phi, and C of the platform, x and y: from rest at home."""
     start = [0.0, 0.0, psi, 0.0, 0.0, -p["a"]]
 
@@ -197,8 +216,9 @@ def caster_driven(
         along = np.array([np.cos(phi), np.sin(phi)])
         ahead = np.array([-np.sin(phi), np.cos(phi)])
         accelerations = np.linalg.solve(I, torques(t) - C @ theta_dot)
-        return np.array([*accelerations, Theta[1] @ theta_dot, omega,
-                         *(v * ahead + p["a"] * omega * along)])  # fmt: skip
+        return np.array(
+            [*accelerations, Theta[1] @ theta_dot, omega, *(v * ahead + p["a"] * omega * along)]
+        )
 
     return integrated(rates, start, times)
 
@@ -207,9 +227,8 @@ def caster_driven(
 
 
 def delta_array(
-    p: Mapping[str, float], torques: Callable[[float], Array], rates0: npt.ArrayLike,
-    times: Array,
-) -> Array:  # fmt: skip
+    p: Mapping[str, float], torques: Callable[[float], Array], rates0: npt.ArrayLike, times: Array
+) -> Array:
     """theta_1_dot to theta_3_dot, sigma, x and y: (12.78), then (12.61) and (12.62)."""
     a, r, mw, mp = p["a"], p["r"], p["mw"], p["mp"]
     lam = a / (3 * r)

@@ -20,9 +20,20 @@ from axode.reproduce.verdict import Check
 from axode.results.trajectory import Trajectory
 
 DATA = {
-    "a": 0.12, "b": 0.18, "d": 0.06, "l": 0.5, "r": 0.1, "I": 0.006, "H": 0.0032, "mw": 1.2,
-    "mc": 0.6, "mb": 0.4, "Ib": 0.0008, "mp": 15.0, "Ip": 0.55,
-}  # fmt: skip
+    "a": 0.12,
+    "b": 0.18,
+    "d": 0.06,
+    "l": 0.5,
+    "r": 0.1,
+    "I": 0.006,
+    "H": 0.0032,
+    "mw": 1.2,
+    "mc": 0.6,
+    "mb": 0.4,
+    "Ib": 0.0008,
+    "mp": 15.0,
+    "Ip": 0.55,
+}
 GRAVITY = 9.81  # [m/s^2]
 RADIUS, TURNING = 2.0, 0.4  # of the mass centre's circle [m], of the platform [rad/s]
 BETWEEN, CURVE, LEAD, SPEED = 0.6, 2.4, 0.8, 0.8  # the two lines [m], [m/s]
@@ -42,11 +53,20 @@ def on_circle() -> Outcome:
     rates = np.array([run.final[f"{name}_dot"] for name in WHEELS])
     torques = printed.caster(DATA, psi, rates)[1] @ rates
     checks = [
-        *(Check(f"steady torque {k}", float(run[f"tau{k}"][-1]), float(torques[k - 1]), 1e-8,
-                "N m", "closed form") for k in (1, 2)),
+        *(
+            Check(
+                f"steady torque {k}",
+                float(run[f"tau{k}"][-1]),
+                float(torques[k - 1]),
+                1e-8,
+                "N m",
+                "closed form",
+            )
+            for k in (1, 2)
+        ),
         Check("steady caster angle", run.final["psi"], psi, 1e-8, "rad", "closed form"),
         Check("circle that the mass centre drives", _radius(run), RADIUS, 1e-8, "m", "asked for"),
-    ]  # fmt: skip
+    ]
     words = f"A circle of {RADIUS:g} m for the mass centre, at {TURNING:g} rad/s"
     return _outcome(model, run, checks, words, BEGINNING)
 
@@ -58,11 +78,18 @@ def on_lines() -> Outcome:
     side = float(run["y"][-1] - run["y"][0])
     checks = [
         Check("distance between the lines", side, BETWEEN, 1e-8, "m", "asked for"),
-        Check("rates at either end", largest([run[f"{name}_dot"][[0, -1]] for name in WHEELS]),
-              0.0, 1e-8, "rad/s"),
-    ]  # fmt: skip
-    words = (f"Two lines {BETWEEN:g} m apart joined by a curve {CURVE:g} m long, "
-             f"{SPEED:g} m/s on average, from rest to rest")  # fmt: skip
+        Check(
+            "rates at either end",
+            largest([run[f"{name}_dot"][[0, -1]] for name in WHEELS]),
+            0.0,
+            1e-8,
+            "rad/s",
+        ),
+    ]
+    words = (
+        f"Two lines {BETWEEN:g} m apart joined by a curve {CURVE:g} m long, "
+        f"{SPEED:g} m/s on average, from rest to rest"
+    )
     return _outcome(model, run, checks, words)
 
 
@@ -99,19 +126,44 @@ def _outcome(
     back = _driven_back(model, run)
     weight = GRAVITY * (2 * DATA["mw"] + DATA["mc"] + DATA["mb"] + DATA["mp"])
     checks = [
-        Check("our torques and those of (38) apart by",
-              max(apart(run[f"tau{k}"], theirs[k - 1]) for k in (1, 2)), 0.0, 1e-9, "N m"),
+        Check(
+            "our torques and those of (38) apart by",
+            max(apart(run[f"tau{k}"], theirs[k - 1]) for k in (1, 2)),
+            0.0,
+            1e-9,
+            "N m",
+        ),
         Check("velocity of the path left over", largest(run["path.residual"]), 0.0, 1e-10, "m/s"),
-        Check("direct dynamics under these torques off the path by",
-              max(apart(run[name], back[name]) for name in ("x", "y")), 0.0, STRAYS, "m"),
+        Check(
+            "direct dynamics under these torques off the path by",
+            max(apart(run[name], back[name]) for name in ("x", "y")),
+            0.0,
+            STRAYS,
+            "m",
+        ),
         Check("loads less the weight", apart(ground.normal.sum(axis=-1), weight), 0.0, 1e-8, "N"),
         *checks,
-    ]  # fmt: skip
-    names = ("x", "y", "phi", "C.x", "C.y", "theta1_dot", "theta2_dot", "theta3_dot", "psi",
-             "psi_dot", "tau1", "tau2")  # fmt: skip
+    ]
+    names = (
+        "x",
+        "y",
+        "phi",
+        "C.x",
+        "C.y",
+        "theta1_dot",
+        "theta2_dot",
+        "theta3_dot",
+        "psi",
+        "psi_dot",
+        "tau1",
+        "tau2",
+    )
     table = {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
-    for kind, forces in (("longitudinal", ground.longitudinal), ("lateral", ground.lateral),
-                         ("normal", ground.normal)):  # fmt: skip
+    for kind, forces in (
+        ("longitudinal", ground.longitudinal),
+        ("lateral", ground.lateral),
+        ("normal", ground.normal),
+    ):
         table |= {f"{wheel} {kind} [N]": forces[:, k] for k, wheel in enumerate(ground.wheels)}
     table |= {f"tau{k} closed form [N m]": row for k, row in enumerate(theirs, start=1)}
     caption = (
@@ -144,15 +196,21 @@ def _driven_back(model: Model, run: Trajectory) -> Trajectory:
     start = {name: float(run[name][0]) for name in names}
     period = float(run.time[1] - run.time[0])
     return simulate(
-        model, float(run.time[-1]), start=start, input=Sampled(torques, period, between="linear"),
-        save_every=period, progress=False,
-    )  # fmt: skip
+        model,
+        float(run.time[-1]),
+        start=start,
+        input=Sampled(torques, period, between="linear"),
+        save_every=period,
+        progress=False,
+    )
 
 
 def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) -> list[Panel]:
     t, window = run.time, (0.0, until) if until else None
-    path = (Curve(run["x"], run["y"], "axle's midpoint"), Curve(run["C.x"], run["C.y"],
-                                                               "mass centre"))  # fmt: skip
+    path = (
+        Curve(run["x"], run["y"], "axle's midpoint"),
+        Curve(run["C.x"], run["C.y"], "mass centre"),
+    )
     rates = tuple(Curve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3))
     torques = tuple(Curve(t, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
     grey = tuple(Curve(t, row, role="printed") for row in theirs)
@@ -184,6 +242,10 @@ def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) ->
 
 ITEMS = (
     Item("agv-circle", "saha_angeles", "guided vehicle on a circle, section 6", on_circle),
-    Item("agv-lines", "saha_angeles", "guided vehicle from one line to a parallel one, section 6",
-         on_lines),
-)  # fmt: skip
+    Item(
+        "agv-lines",
+        "saha_angeles",
+        "guided vehicle from one line to a parallel one, section 6",
+        on_lines,
+    ),
+)

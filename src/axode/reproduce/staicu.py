@@ -44,8 +44,9 @@ def pulse(t: float) -> float:
 def _run(model: Model, during: Any, after: Any = None) -> Trajectory:
     """90 s from rest; the torques change their law after the first second."""
     first = simulate(model, PULSE, input=during, save_every=SPACING, **EXACT)
-    rest = simulate(model, END - PULSE, start=first, input=after, t0=PULSE, save_every=SPACING,
-                    **EXACT)  # fmt: skip
+    rest = simulate(
+        model, END - PULSE, start=first, input=after, t0=PULSE, save_every=SPACING, **EXACT
+    )
     return first + rest
 
 
@@ -55,8 +56,10 @@ def _panel(number: int, words: str, y: str, end: float, *curves: Curve, **more: 
 
 
 def _both(run: Trajectory, name: str, theirs: Array) -> tuple[Curve, Curve]:
-    return (Curve(run.time, run[name], "Axode"),
-            Curve(run.time, theirs, "printed equations", "printed"))  # fmt: skip
+    return (
+        Curve(run.time, run[name], "Axode"),
+        Curve(run.time, theirs, "printed equations", "printed"),
+    )
 
 
 # 1. rectilinear ----------------------------------------------------------------------------------
@@ -78,13 +81,19 @@ def straight() -> Outcome:
         _panel(5, "rectilinear motion", r"$\theta_3$ [rad]", SHOWN, *body, levels=level),
     ]
     checks = [
-        Check("amplitude of theta_3", amplitude, PUBLISHED, 0.0005 * PUBLISHED, "rad",
-              why="the printed equations with the printed data give our number too; 0.0129 needs "
-                  "g = 9.91 or A33 = 0.395, or an integrator that loses energy (erratum C-7)",
-              explained=0.03 * PUBLISHED),
+        Check(
+            "amplitude of theta_3",
+            amplitude,
+            PUBLISHED,
+            0.0005 * PUBLISHED,
+            "rad",
+            why="the printed equations with the printed data give our number too; 0.0129 needs "
+            "g = 9.91 or A33 = 0.395, or an integrator that loses energy (erratum C-7)",
+            explained=0.03 * PUBLISHED,
+        ),
         _agreement(run, theirs),
         Check("theta_1 - theta_2", apart(run["theta1"], run["theta2"]), 0.0, SAME, "rad"),
-    ]  # fmt: skip
+    ]
     return Outcome(_table(run, theirs), panels, _caption("M1 = M2 = 0.1 sin(pi t) N m"), checks)
 
 
@@ -96,14 +105,17 @@ def _agreement(run: Trajectory, theirs: Array, ours: tuple[str, ...] = ANGLES) -
 def _table(run: Trajectory, theirs: Array) -> dict[str, Array]:
     names = (*ANGLES, *(f"{name}_dot" for name in ANGLES), "x", "y", "psi", "M1", "M2")
     table = {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
-    return table | {f"{name} printed equations [rad]": row
-                    for name, row in zip(ANGLES, theirs, strict=False)}  # fmt: skip
+    return table | {
+        f"{name} printed equations [rad]": row for name, row in zip(ANGLES, theirs, strict=False)
+    }
 
 
 def _caption(torques: str) -> str:
-    return (f"{torques} for 1 s, from rest, 90 s in all. m = 0.5 kg, M = 5 kg, J1 = 0.2, J2 = 0.4 "
-            "kg m², r = 0.3 m, d = 0.2 m, r/l = 0.5 as printed; J3 = J2 and g = 9.81 m/s², which "
-            "are not. Grey: equations (23) to (29) as printed, integrated by SciPy.")  # fmt: skip
+    return (
+        f"{torques} for 1 s, from rest, 90 s in all. m = 0.5 kg, M = 5 kg, J1 = 0.2, J2 = 0.4 "
+        "kg m², r = 0.3 m, d = 0.2 m, r/l = 0.5 as printed; J3 = J2 and g = 9.81 m/s², which "
+        "are not. Grey: equations (23) to (29) as printed, integrated by SciPy."
+    )
 
 
 # 2. pure rotation --------------------------------------------------------------------------------
@@ -123,15 +135,32 @@ def spin() -> Outcome:
     ]
     end = run.final
     checks = [
-        Check("theta_1 after 1 s", at(run, "theta1", PULSE), TORQUE / (math.pi * inertia), SAME,
-              "rad", "equation (39)"),
-        Check("steady rate of theta_1", end["theta1_dot"], 2 * TORQUE / (math.pi * inertia), SAME,
-              "rad/s", "equation (39)"),
-        Check("psi + 2 rho theta_1", apart(run["psi"], -2 * p["rho"] * run["theta1"]), 0.0, SAME,
-              "rad"),
+        Check(
+            "theta_1 after 1 s",
+            at(run, "theta1", PULSE),
+            TORQUE / (math.pi * inertia),
+            SAME,
+            "rad",
+            "equation (39)",
+        ),
+        Check(
+            "steady rate of theta_1",
+            end["theta1_dot"],
+            2 * TORQUE / (math.pi * inertia),
+            SAME,
+            "rad/s",
+            "equation (39)",
+        ),
+        Check(
+            "psi + 2 rho theta_1",
+            apart(run["psi"], -2 * p["rho"] * run["theta1"]),
+            0.0,
+            SAME,
+            "rad",
+        ),
         Check("theta_3, which stays", largest(run["theta3"]), 0.0, SAME, "rad"),
         _agreement(run, theirs),
-    ]  # fmt: skip
+    ]
     return Outcome(_table(run, theirs), panels, _caption("M1 = -M2 = 0.1 sin(pi t) N m"), checks)
 
 
@@ -148,12 +177,18 @@ def circle() -> Outcome:
     theirs, M2 = printed.quasimoro_held(DATA, pulse, held.time, PULSE)
     checks = [
         _agreement(held, theirs),
-        Check("M2 and that of the printed equations apart by", apart(held["M2"], M2), 0.0, SAME,
-              "N m"),
+        Check(
+            "M2 and that of the printed equations apart by", apart(held["M2"], M2), 0.0, SAME, "N m"
+        ),
         Check("theta_2 while it is held", largest(held["theta2"]), 0.0, SAME, "rad"),
-        Check("both readings in the first second apart by", _first_second(held, free), 0.0, SAME,
-              "rad"),
-    ]  # fmt: skip
+        Check(
+            "both readings in the first second apart by",
+            _first_second(held, free),
+            0.0,
+            SAME,
+            "rad",
+        ),
+    ]
     table = _table(held, theirs) | {"M2 printed equations [N m]": M2}
     table |= {f"{name} released [{free.unit(name)}]": free[name] for name in (*ANGLES, "M2")}
     caption = _caption("M1 = 0.1 sin(pi t) N m and the M2 that keeps theta_2 = 0") + (
@@ -165,8 +200,11 @@ def circle() -> Outcome:
 
 def _circle_panels(held: Trajectory, free: Trajectory, theirs: Array, M2: Array) -> list[Panel]:
     def curves(name: str, printed_row: Array) -> tuple[Curve, ...]:
-        return (Curve(held.time, held[name], "held"), Curve(free.time, free[name], "released"),
-                Curve(held.time, printed_row, "printed equations, held", "printed"))  # fmt: skip
+        return (
+            Curve(held.time, held[name], "held"),
+            Curve(free.time, free[name], "released"),
+            Curve(held.time, printed_row, "printed equations, held", "printed"),
+        )
 
     first, second, third = (curves(name, row) for name, row in zip(ANGLES, theirs, strict=False))
     words = "circular motion"
@@ -186,8 +224,12 @@ def _first_second(held: Trajectory, free: Trajectory) -> float:
 
 
 ITEMS = (
-    Item("quasimoro-straight", "staicu", "wheeled pendulum, rectilinear motion, Figs 2 to 5",
-         straight),
+    Item(
+        "quasimoro-straight",
+        "staicu",
+        "wheeled pendulum, rectilinear motion, Figs 2 to 5",
+        straight,
+    ),
     Item("quasimoro-spin", "staicu", "wheeled pendulum, pure rotation, Figs 6 and 7", spin),
     Item("quasimoro-circle", "staicu", "wheeled pendulum, one wheel held, Figs 8 to 13", circle),
-)  # fmt: skip
+)

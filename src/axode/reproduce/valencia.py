@@ -27,8 +27,15 @@ def _stages(model: Model, start: Any, stages: Sequence[tuple[float, dict[str, fl
     run: Trajectory | None = None
     for length, torques in stages:
         now = 0.0 if run is None else float(run.time[-1])
-        more = simulate(model, length, start=start if run is None else run, input=torques, t0=now,
-                        save_every=SPACING, **EXACT)  # fmt: skip
+        more = simulate(
+            model,
+            length,
+            start=start if run is None else run,
+            input=torques,
+            t0=now,
+            save_every=SPACING,
+            **EXACT,
+        )
         run = more if run is None else run + more
     return run
 
@@ -40,9 +47,20 @@ def _table(run: Trajectory, names: Sequence[str]) -> dict[str, Array]:
 # the arm -----------------------------------------------------------------------------------------
 
 ARM = {  # none of it is printed
-    "l1": 0.3, "l2": 0.25, "l3": 0.15, "m1": 1.2, "m2": 0.9, "m3": 0.5, "mc": 0.3, "Ib": 0.0064,
-    "b1": 0.5, "b2": 1.5, "b3": 1.0, "b4": 0.4, "g": 9.81,
-}  # fmt: skip
+    "l1": 0.3,
+    "l2": 0.25,
+    "l3": 0.15,
+    "m1": 1.2,
+    "m2": 0.9,
+    "m3": 0.5,
+    "mc": 0.3,
+    "Ib": 0.0064,
+    "b1": 0.5,
+    "b2": 1.5,
+    "b3": 1.0,
+    "b4": 0.4,
+    "g": 9.81,
+}
 HANGING = {"theta1": 0.0, "theta2": -math.pi / 2, "theta3": 0.0, "theta4": 0.0}
 TORQUE, PERIOD, PERIODS = 2.0, 5.0, 4  # [N m], [s], how many
 JOINTS = ("theta1", "theta2", "theta3", "theta4")
@@ -56,20 +74,36 @@ def arm() -> Outcome:
     on, off = dict.fromkeys(TORQUES, TORQUE), dict.fromkeys(TORQUES, 0.0)
     run = _stages(model, HANGING, [(PERIOD / 2, on), (PERIOD / 2, off)] * PERIODS)
     rates = tuple(f"{name}_dot" for name in JOINTS)
-    theirs = printed.five_axes(ARM, _pulse, [*HANGING.values(), *[0.0] * 4], run.time,
-                               [k * PERIOD / 2 for k in range(1, 2 * PERIODS)])  # fmt: skip
+    theirs = printed.five_axes(
+        ARM,
+        _pulse,
+        [*HANGING.values(), *[0.0] * 4],
+        run.time,
+        [k * PERIOD / 2 for k in range(1, 2 * PERIODS)],
+    )
     turning = TORQUE * PERIOD / 2 * PERIODS / ARM["b1"]  # what the pulses' push comes to
     early, late = (_fastest(run, rates, k) for k in (1, PERIODS - 1))
     checks = [
-        Check("our angles and those of (35) corrected, 20 s, apart by",
-              max(apart(run[name], row) for name, row in zip(JOINTS, theirs, strict=False)), 0.0,
-              SAME, "rad"),
-        Check("theta_1 in the end", run.final["theta1"], turning, 1e-4 * turning, "rad",
-              "push over friction"),
-        Check("fastest joint, last period over second", late / early, 1.0, 0.1, "",
-              "bounded means"),
+        Check(
+            "our angles and those of (35) corrected, 20 s, apart by",
+            max(apart(run[name], row) for name, row in zip(JOINTS, theirs, strict=False)),
+            0.0,
+            SAME,
+            "rad",
+        ),
+        Check(
+            "theta_1 in the end",
+            run.final["theta1"],
+            turning,
+            1e-4 * turning,
+            "rad",
+            "push over friction",
+        ),
+        Check(
+            "fastest joint, last period over second", late / early, 1.0, 0.1, "", "bounded means"
+        ),
         Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-7),
-    ]  # fmt: skip
+    ]
     panels = [
         _joints("Fig. 5: angular behavior of the joints", "angle [rad]", run, JOINTS, theirs[:4]),
         _joints("Fig. 6: velocity behavior of the joints", "rate [rad/s]", run, rates, theirs[4:]),
@@ -123,29 +157,58 @@ def platform() -> Outcome:
     theirs = printed.six_wheels(PLATFORM, STRONG, WEAK, run.time[first])
     steady = PLATFORM["r"] * (STRONG + WEAK) / (PLATFORM["bR"] + PLATFORM["bL"])
     checks = [
-        Check("v and those of (66), first 2 s, apart by", apart(v[first], theirs[0]), 0.0, 1e-8,
-              "m/s"),
-        Check("w and those of (67) corrected apart by", apart(w[first], theirs[1]), 0.0, 1e-8,
-              "rad/s"),
+        Check(
+            "v and those of (66), first 2 s, apart by", apart(v[first], theirs[0]), 0.0, 1e-8, "m/s"
+        ),
+        Check(
+            "w and those of (67) corrected apart by", apart(w[first], theirs[1]), 0.0, 1e-8, "rad/s"
+        ),
         Check("steady speed", float(v[-1]), steady, 1e-6, "m/s", "torque over friction"),
         Check("heading at the start", float(theta[0]), HEADING, 1e-12, "rad"),
-    ]  # fmt: skip
+    ]
     shown = np.where(np.abs(radius) <= RADIUS_SHOWN, radius, np.nan)
     panels = [
-        Panel("Fig. 7: angular trajectory", TIME, r"$\theta$ [rad]",
-              (Curve(run.time, theta),), (Level(HEADING, "printed start 0.7854"),)),
-        Panel("Fig. 8: radius", TIME, "v / w [m]", (Curve(run.time, shown),),
-              heights=(-RADIUS_SHOWN, RADIUS_SHOWN)),
-        Panel("Fig. 9: behavior in velocity", TIME, "rate [m/s, rad/s]",
-              tuple(Curve(run.time, value, name) for name, value in
-                    ((r"$\dot x$", rates["x"]), (r"$\dot y$", rates["y"]),
-                     (r"$\dot\theta$", w)))),
-        Panel("speed along the heading, first stage", TIME, "v [m/s], w [rad/s]",
-              (Curve(run.time[first], v[first], "v"), Curve(run.time[first], w[first], "w"),
-               *(Curve(run.time[first], row, role="printed") for row in theirs))),
-    ]  # fmt: skip
-    table = _table(run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R",
-                         "tau_L"))  # fmt: skip
+        Panel(
+            "Fig. 7: angular trajectory",
+            TIME,
+            r"$\theta$ [rad]",
+            (Curve(run.time, theta),),
+            (Level(HEADING, "printed start 0.7854"),),
+        ),
+        Panel(
+            "Fig. 8: radius",
+            TIME,
+            "v / w [m]",
+            (Curve(run.time, shown),),
+            heights=(-RADIUS_SHOWN, RADIUS_SHOWN),
+        ),
+        Panel(
+            "Fig. 9: behavior in velocity",
+            TIME,
+            "rate [m/s, rad/s]",
+            tuple(
+                Curve(run.time, value, name)
+                for name, value in (
+                    (r"$\dot x$", rates["x"]),
+                    (r"$\dot y$", rates["y"]),
+                    (r"$\dot\theta$", w),
+                )
+            ),
+        ),
+        Panel(
+            "speed along the heading, first stage",
+            TIME,
+            "v [m/s], w [rad/s]",
+            (
+                Curve(run.time[first], v[first], "v"),
+                Curve(run.time[first], w[first], "w"),
+                *(Curve(run.time[first], row, role="printed") for row in theirs),
+            ),
+        ),
+    ]
+    table = _table(
+        run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
+    )
     table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
     return Outcome(table, panels, PLATFORM_CAPTION, checks)
 

@@ -20,9 +20,18 @@ from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.cooperation import rank_of
 
 DATA = {  # a rod with its mass centre below the axle; the source has no numbers
-    "r": 0.15, "l": 0.6, "d": 0.08, "mw": 1.3, "Ia": 0.0146, "It": 0.0078, "Mc": 4.0, "Jx": 0.1556,
-    "Jy": 0.0456, "Jz": 0.135, "g": 9.81,
-}  # fmt: skip
+    "r": 0.15,
+    "l": 0.6,
+    "d": 0.08,
+    "mw": 1.3,
+    "Ia": 0.0146,
+    "It": 0.0078,
+    "Mc": 4.0,
+    "Jx": 0.1556,
+    "Jy": 0.0456,
+    "Jz": 0.135,
+    "g": 9.81,
+}
 START = {"pitch": 0.35, "pitch_rate": 0.8, "wheel1_rate": 4.0, "wheel2_rate": -1.0}
 TORQUES = {"tau1": "0.3 * sin(2 * t)", "tau2": "0.2 * cos(3 * t)"}
 INDEPENDENT = ("q1_dot", "q2_dot", "pitch_rate")
@@ -47,10 +56,11 @@ def cart() -> Outcome:
     known = ours.pop(REFERENCE)
     off = {name: np.abs(found - known).max(axis=1) for name, found in (ours | theirs).items()}
     return Outcome(
-        _table(run, few, known, ours | theirs), _panels(run, few, known, pivots, off),
+        _table(run, few, known, ours | theirs),
+        _panels(run, few, known, pivots, off),
         CAPTION.format(pivots=largest(pivots - known)),
         _checks(run, operators, off, largest(known)),
-    )  # fmt: skip
+    )
 
 
 CAPTION = (
@@ -74,8 +84,10 @@ def _run(model: Model) -> Trajectory:
 
 def _by_formulations(model: Model, run: Trajectory) -> dict[str, Array]:
     """Accelerations of the two driven joints at all samples, (samples, 2), by formulation."""
-    q, nu, u = (np.stack([run[name] for name in names], axis=-1)
-                for names in (model.coordinates, model.independent, model.inputs))  # fmt: skip
+    q, nu, u = (
+        np.stack([run[name] for name in names], axis=-1)
+        for names in (model.coordinates, model.independent, model.inputs)
+    )
     found = {}
     for name in FORMULATIONS:
         try:
@@ -103,17 +115,39 @@ def _checks(
     d4 = with_pseudo.pseudo_joints([0.0] * 12, PSEUDO).d4
     arms = build("two_wheeled_cart", arms=True, **DATA).derive().mobility
     return [
-        Check("independent motions of the cart", arms.mobility, 2, 0.0, why="the closure of the "
-              "two arms has rank 5, not 6: the rod may pitch as well (erratum D-5)", explained=1.0),
-        Check("rank of d4, to be inverted in (17)", rank_of(d4), len(PSEUDO), 0.0, of="needed",
-              why="opposite torques on the two leans move nothing; a pseudo-inverse serves "
-              "(erratum D-6)", explained=1.0),
-        *(Check(f"{name}, joint accelerations off by", largest(values), 0.0, AGREE * size,
-                "rad/s²") for name, values in off.items()),
-        Check("motions by 'recursive' and by 'spatial_operators', 4 s, apart by",
-              max(apart(run[name], operators[name]) for name in ("pitch", "q1", "q2", "psi")), 0.0,
-              1e-6, "rad"),
-    ]  # fmt: skip
+        Check(
+            "independent motions of the cart",
+            arms.mobility,
+            2,
+            0.0,
+            why="the closure of the "
+            "two arms has rank 5, not 6: the rod may pitch as well (erratum D-5)",
+            explained=1.0,
+        ),
+        Check(
+            "rank of d4, to be inverted in (17)",
+            rank_of(d4),
+            len(PSEUDO),
+            0.0,
+            of="needed",
+            why="opposite torques on the two leans move nothing; a pseudo-inverse serves "
+            "(erratum D-6)",
+            explained=1.0,
+        ),
+        *(
+            Check(
+                f"{name}, joint accelerations off by", largest(values), 0.0, AGREE * size, "rad/s²"
+            )
+            for name, values in off.items()
+        ),
+        Check(
+            "motions by 'recursive' and by 'spatial_operators', 4 s, apart by",
+            max(apart(run[name], operators[name]) for name in ("pitch", "q1", "q2", "psi")),
+            0.0,
+            1e-6,
+            "rad",
+        ),
+    ]
 
 
 def _panels(
@@ -121,19 +155,40 @@ def _panels(
 ) -> list[Panel]:
     t = run.time
     return [
-        Panel("wheels and load", TIME, "rate [rad/s]",
-              (Curve(t, run["wheel1_rate"], "wheel 1"), Curve(t, run["wheel2_rate"], "wheel 2"),
-               Curve(t, run["pitch_rate"], "load"))),
-        Panel("path of the axle's midpoint", "x [m]", "y [m]", (Curve(run["x"], run["y"]),),
-              equal=True),
-        Panel("accelerations of the driven joints", TIME, "[rad/s²]",
-              (*(Curve(few, known[:, k], rf"$\ddot q_{k + 1}$") for k in (0, 1)),
-               *(Curve(few, pivots[:, k], "as pivots" * (k == 0), "misprint")
-                 for k in (0, 1)))),
-        Panel("each method less 'recursive'", TIME, "[rad/s²]",
-              tuple(Curve(few, np.maximum(values, ZERO), name) for name, values in off.items()),
-              log=True),
-    ]  # fmt: skip
+        Panel(
+            "wheels and load",
+            TIME,
+            "rate [rad/s]",
+            (
+                Curve(t, run["wheel1_rate"], "wheel 1"),
+                Curve(t, run["wheel2_rate"], "wheel 2"),
+                Curve(t, run["pitch_rate"], "load"),
+            ),
+        ),
+        Panel(
+            "path of the axle's midpoint",
+            "x [m]",
+            "y [m]",
+            (Curve(run["x"], run["y"]),),
+            equal=True,
+        ),
+        Panel(
+            "accelerations of the driven joints",
+            TIME,
+            "[rad/s²]",
+            (
+                *(Curve(few, known[:, k], rf"$\ddot q_{k + 1}$") for k in (0, 1)),
+                *(Curve(few, pivots[:, k], "as pivots" * (k == 0), "misprint") for k in (0, 1)),
+            ),
+        ),
+        Panel(
+            "each method less 'recursive'",
+            TIME,
+            "[rad/s²]",
+            tuple(Curve(few, np.maximum(values, ZERO), name) for name, values in off.items()),
+            log=True,
+        ),
+    ]
 
 
 def _table(run: Trajectory, few: Array, known: Array, others: dict[str, Array]) -> dict[str, Array]:

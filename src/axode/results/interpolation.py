@@ -14,9 +14,14 @@ REACH = 64
 
 
 def interpolated(
-    time: Array, values: Array, lengths: npt.NDArray[np.intp], at: Array, *,
-    smooth: npt.NDArray[np.bool_], quaternions: Sequence[tuple[int, ...]],
-) -> Array:  # fmt: skip
+    time: Array,
+    values: Array,
+    lengths: npt.NDArray[np.intp],
+    at: Array,
+    *,
+    smooth: npt.NDArray[np.bool_],
+    quaternions: Sequence[tuple[int, ...]],
+) -> Array:
     """Values at other times; NaN where a run had ended.
 
     Args:
@@ -43,9 +48,12 @@ def interpolated(
 
 
 def _joined(
-    time: Array, samples: Array, at: Array, smooth: npt.NDArray[np.bool_],
+    time: Array,
+    samples: Array,
+    at: Array,
+    smooth: npt.NDArray[np.bool_],
     quaternions: Sequence[tuple[int, ...]],
-) -> Array:  # fmt: skip
+) -> Array:
     from scipy.interpolate import CubicSpline
 
     turned = samples.copy()

@@ -45,11 +45,15 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
     )
     status = second.status if statuses == second.statuses else ""
     return replace(
-        first, time=np.concatenate([first.time, second.time[shared:]]),
+        first,
+        time=np.concatenate([first.time, second.time[shared:]]),
         values=np.concatenate([first.values, values], axis=-2),
-        events=(*first.events, *second.events), status=status, statuses=statuses,
-        info=_info(first.info, second.info), lengths=lengths,
-    )  # fmt: skip
+        events=(*first.events, *second.events),
+        status=status,
+        statuses=statuses,
+        info=_info(first.info, second.info),
+        lengths=lengths,
+    )
 
 
 def _check_columns(first: Trajectory, second: Trajectory) -> None:

@@ -144,9 +144,13 @@ def _trajectory(header: dict[str, Any], time: Array, values: Array) -> Trajector
         kinds = dict(zip(header["names"], header["kinds"], strict=True))
         lengths = np.array(header["lengths"], dtype=np.intp)
         return Trajectory(
-            time=time, values=values.reshape(header["shape"]), kinds=kinds, events=events,
-            lengths=lengths, **fields,
-        )  # fmt: skip
+            time=time,
+            values=values.reshape(header["shape"]),
+            kinds=kinds,
+            events=events,
+            lengths=lengths,
+            **fields,
+        )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, AxodeError) as error:
         raise _Damaged(str(error)) from error
 
@@ -203,9 +207,8 @@ def _to_parquet(trajectory: Trajectory) -> bytes:
     file = io.BytesIO()
     # Numbers of a motion hardly repeat: a dictionary of them would save nothing.
     pq.write_table(
-        pa.Table.from_arrays(arrays, schema=schema), file, compression="zstd",
-        use_dictionary=False,
-    )  # fmt: skip
+        pa.Table.from_arrays(arrays, schema=schema), file, compression="zstd", use_dictionary=False
+    )
     return cast(bytes, file.getbuffer())
 
 
@@ -309,7 +312,8 @@ def data_frame(trajectory: Trajectory) -> Any:
     frame = pandas.DataFrame(trajectory.values[there], index=index, columns=list(trajectory.names))
     frame.attrs = {
         "units": dict(zip(trajectory.names, trajectory.units, strict=True)),
-        "kinds": dict(trajectory.kinds), "status": trajectory.status,
+        "kinds": dict(trajectory.kinds),
+        "status": trajectory.status,
         "info": dict(trajectory.info),
-    }  # fmt: skip
+    }
     return frame

@@ -198,9 +198,11 @@ class Trajectory:
         runs, samples, columns = len(self.statuses), len(self.time), len(self.names)
         status = "" if self.status == "finished" else f", {self.status}"
         label = f"'{self.name}': " if self.name else ""
-        return (f"Trajectory({label}{count(runs, 'run')}, {count(samples, 'sample')}, "
-                f"{abs(self.time[-1] - self.time[0]):.6g} s, "
-                f"{count(columns, 'column')}{status})")  # fmt: skip
+        return (
+            f"Trajectory({label}{count(runs, 'run')}, {count(samples, 'sample')}, "
+            f"{abs(self.time[-1] - self.time[0]):.6g} s, "
+            f"{count(columns, 'column')}{status})"
+        )
 
     @property
     def _owner(self) -> str:
@@ -224,9 +226,12 @@ class Trajectory:
         positions = [self._position(name) for name in key]
         groups = tuple(group for group in self.quaternions if set(group) <= set(key))
         return replace(
-            self, values=self.values[..., positions], names=tuple(key),
-            units=tuple(self.units[k] for k in positions), quaternions=groups,
-        )  # fmt: skip
+            self,
+            values=self.values[..., positions],
+            names=tuple(key),
+            units=tuple(self.units[k] for k in positions),
+            quaternions=groups,
+        )
 
     def _position(self, name: str) -> int:
         if name not in self.names:
@@ -244,12 +249,15 @@ class Trajectory:
         shown = max(length, 1)
         events = (e for e in self.events if e.index_of_run in (None, chosen))
         return replace(
-            self, time=self.time[:shown],
+            self,
+            time=self.time[:shown],
             values=self._by_run()[chosen, :shown],
             events=tuple(replace(e, index_of_run=None) for e in events),
-            status=self.status if not self.batch else "", statuses=(self.statuses[chosen],),
-            lengths=np.array(length), origin=self.origin and self.origin.run(chosen),
-        )  # fmt: skip
+            status=self.status if not self.batch else "",
+            statuses=(self.statuses[chosen],),
+            lengths=np.array(length),
+            origin=self.origin and self.origin.run(chosen),
+        )
 
     def _by_run(self) -> Array:
         return self.values.reshape(len(self.statuses), len(self.time), len(self.names))
@@ -279,10 +287,12 @@ class Trajectory:
             )
         first, last = int(kept[0]), int(kept[-1]) + 1
         return replace(
-            self, time=self.time[first:last], values=self.values[..., first:last, :],
+            self,
+            time=self.time[first:last],
+            values=self.values[..., first:last, :],
             events=tuple(e for e in self.events if low <= e.time <= high),
             lengths=np.clip(self.lengths - first, 0, last - first),
-        )  # fmt: skip
+        )
 
     # other times -------------------------------------------------------------------------------
 
@@ -318,19 +328,26 @@ class Trajectory:
         at, forward = np.clip(asked, low, high), self._direction
         if (forward * np.diff(asked) <= 0).any():
             raise InvalidArgument(f"times: they have to go one way; {self._range()}.")
-        smooth = [method == "cubic" or (method is None and self.kinds[name] not in MAY_JUMP)
-                  for name in self.names]  # fmt: skip
+        smooth = [
+            method == "cubic" or (method is None and self.kinds[name] not in MAY_JUMP)
+            for name in self.names
+        ]
         values = interpolated(
-            forward * self.time, self._by_run(), self.lengths.reshape(-1), forward * at,
+            forward * self.time,
+            self._by_run(),
+            self.lengths.reshape(-1),
+            forward * at,
             smooth=np.array(smooth, dtype=bool),
             quaternions=[tuple(map(self.names.index, group)) for group in self.quaternions],
-        )  # fmt: skip
+        )
         ends = forward * np.asarray(self.ended)
         lengths = np.array((forward * at <= ends[..., np.newaxis]).sum(axis=-1))
         return replace(
-            self, time=asked, lengths=lengths,
+            self,
+            time=asked,
+            lengths=lengths,
             values=values.reshape(*self.batch, len(asked), len(self.names)),
-        )  # fmt: skip
+        )
 
     @property
     def _direction(self) -> float:
@@ -346,9 +363,12 @@ class Trajectory:
     # more of it --------------------------------------------------------------------------------
 
     def with_columns(
-        self, columns: Mapping[str, npt.ArrayLike], *, units: Mapping[str, str] | None = None,
+        self,
+        columns: Mapping[str, npt.ArrayLike],
+        *,
+        units: Mapping[str, str] | None = None,
         kind: str = "measure",
-    ) -> Trajectory:  # fmt: skip
+    ) -> Trajectory:
         """The same with more columns.
 
         Args:
@@ -370,12 +390,13 @@ class Trajectory:
                 ) from error
         added[np.arange(len(self)) >= self.lengths[..., np.newaxis]] = np.nan
         return replace(
-            self, values=np.concatenate([self.values, added], axis=-1),
+            self,
+            values=np.concatenate([self.values, added], axis=-1),
             names=(*self.names, *columns),
             units=(*self.units, *(units.get(name, "") for name in columns)),
             kinds={**self.kinds, **dict.fromkeys(columns, kind)},
             quaternions=(*self.quaternions, *quaternions_by_ending(columns)),
-        )  # fmt: skip
+        )
 
     @staticmethod
     def concatenate(*pieces: Trajectory, shift: bool = False) -> Trajectory:
@@ -401,10 +422,15 @@ class Trajectory:
     # elsewhere ---------------------------------------------------------------------------------
 
     def plot(
-        self, *what: str | list[str] | tuple[str, ...], size: str = "screen",
-        save: str | PathLike[str] | None = None, figure: Any = None,
-        labels: Sequence[str] = (), x: str | Sequence[str] = (), y: str | Sequence[str] = (),
-    ) -> Any:  # fmt: skip
+        self,
+        *what: str | list[str] | tuple[str, ...],
+        size: str = "screen",
+        save: str | PathLike[str] | None = None,
+        figure: Any = None,
+        labels: Sequence[str] = (),
+        x: str | Sequence[str] = (),
+        y: str | Sequence[str] = (),
+    ) -> Any:
         """A figure of columns over time, a panel a unit; of the path; or an overview.
 
         A name that a column has means that column. Else it may be a word: "path" (from above),

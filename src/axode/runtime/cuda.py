@@ -125,8 +125,10 @@ class GpuKernel:
         return kernels[next(iter(kernels)) if name is None else name]
 
     def __repr__(self) -> str:
-        return (f"GpuKernel '{self.header['name']}', {self.dtype}: {self.registers} registers a "
-                f"thread, {self.spilled_bytes} bytes spilled")  # fmt: skip
+        return (
+            f"GpuKernel '{self.header['name']}', {self.dtype}: {self.registers} registers a "
+            f"thread, {self.spilled_bytes} bytes spilled"
+        )
 
     @cached_property
     def registers(self) -> int:
@@ -150,9 +152,13 @@ class GpuKernel:
         return launch_geometry(runs, self.registers, self._chip)
 
     def __call__(
-        self, buffers: Mapping[str, Any], tables: Mapping[str, Any] | None = None, *,
-        budget: int = 2**62, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        buffers: Mapping[str, Any],
+        tables: Mapping[str, Any] | None = None,
+        *,
+        budget: int = 2**62,
+        stream: Any = None,
+    ) -> None:
         """Run every sample or run; state buffers change in place.
 
         Args:
@@ -165,9 +171,12 @@ class GpuKernel:
             self.prepared(buffers, tables, budget=budget)()
 
     def prepared(
-        self, buffers: Mapping[str, Any], tables: Mapping[str, Any] | None = None, *,
+        self,
+        buffers: Mapping[str, Any],
+        tables: Mapping[str, Any] | None = None,
+        *,
         budget: int = 2**62,
-    ) -> Callable[[], None]:  # fmt: skip
+    ) -> Callable[[], None]:
         """A launch on certain arrays, checked once, to be called again and again.
 
         It goes to CuPy's current stream and keeps the arrays alive.

@@ -14,8 +14,14 @@ from axode.runtime.geometry import Chip
 SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
 
 # CUDA version a driver must have for a version of PTX, where the numbers do not go in step.
-_CUDA_OF_PTX = {"6.3": (10, 0), "6.4": (10, 1), "6.5": (10, 2), "8.6": (12, 7), "8.7": (12, 8),
-                "8.8": (12, 9)}  # fmt: skip
+_CUDA_OF_PTX = {
+    "6.3": (10, 0),
+    "6.4": (10, 1),
+    "6.5": (10, 2),
+    "8.6": (12, 7),
+    "8.7": (12, 8),
+    "8.8": (12, 9),
+}
 
 
 def cupy() -> Any:

@@ -72,8 +72,10 @@ class GpuFunction:
 
     def _evaluated(self, cp: Any, given: list[Any], batch: tuple[int, ...]) -> Any:
         count, size = math.prod(batch), math.prod(self.shape)
-        flat = [a if a.ndim == 1 else cp.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, -1)
-                for a in given]  # fmt: skip
+        flat = [
+            a if a.ndim == 1 else cp.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, -1)
+            for a in given
+        ]
         dtype = self.kernel.dtype
         result = cp.empty((count, size), dtype=dtype)
         (name,) = self.kernel.header["state"]
@@ -81,8 +83,10 @@ class GpuFunction:
         piece = device.piece_of(count, row)
         for first in range(0, count, piece):
             part = slice(first, min(first + piece, count))
-            buffers = {n: a if a.ndim == 1 else soa(a[part], dtype)
-                       for n, a in zip(self.arguments, flat, strict=True)}  # fmt: skip
+            buffers = {
+                n: a if a.ndim == 1 else soa(a[part], dtype)
+                for n, a in zip(self.arguments, flat, strict=True)
+            }
             there = cp.empty((size, part.stop - part.start), dtype=dtype).T
             self.kernel({**buffers, name: there})
             result[part] = there

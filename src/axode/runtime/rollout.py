@@ -31,9 +31,18 @@ class GpuRollout:
         return f"GpuRollout of {sizes['q']} coordinates, {sizes['nu']} speeds: {self.kernel!r}"
 
     def __call__(
-        self, q: Any, nu: Any, *, duration: float, step: float, save_every: float | None = None,
-        u: Any = None, p: Any = None, t0: float = 0.0, stream: Any = None,
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self,
+        q: Any,
+        nu: Any,
+        *,
+        duration: float,
+        step: float,
+        save_every: float | None = None,
+        u: Any = None,
+        p: Any = None,
+        t0: float = 0.0,
+        stream: Any = None,
+    ) -> tuple[Any, Any]:
         """States at equal intervals, and their times.
 
         Args:
@@ -58,8 +67,14 @@ class GpuRollout:
         n_steps = max(1, math.ceil(duration / h - ROUNDING))
         rows = -(-n_steps // save_steps)
         stays = hasattr(q, "__cuda_array_interface__")
-        numbers = {"h": h, "n_steps": n_steps, "save_steps": save_steps, "t0": t0,
-                   "t_end": t0 + duration, "least_pivot": 0.0}  # fmt: skip
+        numbers = {
+            "h": h,
+            "n_steps": n_steps,
+            "save_steps": save_steps,
+            "t0": t0,
+            "t_end": t0 + duration,
+            "least_pivot": 0.0,
+        }
         with device.on_stream(stream), device.enough_memory(self.kernel.header["name"]):
             states = self._run(q, nu, u, p, numbers, rows)
             result = states if stays else cupy().asnumpy(states)
@@ -80,8 +95,9 @@ class GpuRollout:
         if "p" in sizes:
             given["p"] = list(self.model["parameters"].values()) if p is None else p
         given = {name: cp.asarray(a, dtype=dtype) for name, a in given.items()}
-        given |= {n: cp.asarray(np.array([x]), dtype=dtype) for n, x in numbers.items()
-                  if n in sizes}  # fmt: skip
+        given |= {
+            n: cp.asarray(np.array([x]), dtype=dtype) for n, x in numbers.items() if n in sizes
+        }
         width, runs = header["tables"]["out"], int(q.shape[0])
         result = cp.empty((runs, rows, width), dtype=dtype)
         piece = device.piece_of(runs, dtype.itemsize * (sum(sizes.values()) + rows * width))

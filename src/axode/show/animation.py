@@ -24,9 +24,16 @@ LOOKED_AT = 12  # frames that say where a run goes, so that the camera sees all 
 
 
 def animate(
-    model: Model, run: Trajectory, path: str | PathLike[str], *, frames_a_second: float = 15.0,
-    speed: float = 1.0, width: int = 480, height: int = 320, camera: Camera | None = None,
-) -> Path:  # fmt: skip
+    model: Model,
+    run: Trajectory,
+    path: str | PathLike[str],
+    *,
+    frames_a_second: float = 15.0,
+    speed: float = 1.0,
+    width: int = 480,
+    height: int = 320,
+    camera: Camera | None = None,
+) -> Path:
     """Draw one run as an animated GIF that repeats for ever.
 
     Args:
@@ -42,8 +49,9 @@ def animate(
     if file.suffix.lower() != ".gif":
         raise InvalidArgument(f"an animation is a GIF: '{file}' has to end in .gif")
     if run.batch:
-        raise InvalidArgument(f"one run can be shown, not a batch of shape {run.batch}.\n"
-                              "  Remedy: batch.run(0)")  # fmt: skip
+        raise InvalidArgument(
+            f"one run can be shown, not a batch of shape {run.batch}.\n  Remedy: batch.run(0)"
+        )
     end = float(run.ended)
     count = max(2, round(abs(end - run.time[0]) / speed * frames_a_second))
     frames_of = run.resample(np.linspace(run.time[0], end, count))
@@ -52,14 +60,31 @@ def animate(
     view = camera or camera_of(scene, poses[:: max(1, count // LOOKED_AT)], width / height)
     tracks = touch_points(scene, poses) if scene.touches else None
     image = _image()
-    frames = [image(picture(scene, p, camera=view, width=width, height=height,
-                            tracks=None if tracks is None else tracks[: k + 1]))
-              for k, p in enumerate(poses)]  # fmt: skip
+    frames = [
+        image(
+            picture(
+                scene,
+                p,
+                camera=view,
+                width=width,
+                height=height,
+                tracks=None if tracks is None else tracks[: k + 1],
+            )
+        )
+        for k, p in enumerate(poses)
+    ]
     palette = frames[-1].quantize(160)  # one for all, so that nothing flickers
     few = [frame.quantize(palette=palette, dither=0) for frame in frames]
     stream = io.BytesIO()
-    few[0].save(stream, format="GIF", save_all=True, append_images=few[1:], loop=0,
-                duration=1000.0 / frames_a_second, optimize=True)  # fmt: skip
+    few[0].save(
+        stream,
+        format="GIF",
+        save_all=True,
+        append_images=few[1:],
+        loop=0,
+        duration=1000.0 / frames_a_second,
+        optimize=True,
+    )
     write_atomically(file, stream.getvalue())
     return file
 

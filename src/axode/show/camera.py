@@ -28,8 +28,13 @@ class Camera:
     field: float = math.radians(30)
 
     @classmethod
-    def around(cls, points: Array, azimuth: float | None = None, elevation: float | None = None,
-               aspect: float = 4 / 3) -> Camera:  # fmt: skip
+    def around(
+        cls,
+        points: Array,
+        azimuth: float | None = None,
+        elevation: float | None = None,
+        aspect: float = 4 / 3,
+    ) -> Camera:
         """One that sees all points."""
         low, high = points.min(0), points.max(0)
         centre = (low + high) / 2

@@ -23,15 +23,29 @@ Array = npt.NDArray[np.float64]
 
 # A word for many columns, and their kind; "path" is a picture of its own.
 KIND_OF_WORD = {
-    "coordinates": "coordinate", "speeds": "speed", "torque": "input", "inputs": "input",
-    "energy": "energy", "residual": "residual", "measures": "measure", "forces": "force",
-}  # fmt: skip
+    "coordinates": "coordinate",
+    "speeds": "speed",
+    "torque": "input",
+    "inputs": "input",
+    "energy": "energy",
+    "residual": "residual",
+    "measures": "measure",
+    "forces": "force",
+}
 WORDS = ("path", *KIND_OF_WORD)
 QUANTITIES = {
-    "rad": "angle", "rad/s": "angular speed", "rad/s^2": "angular acceleration", "m": "position",
-    "m/s": "speed", "m/s^2": "acceleration", "N": "force", "N m": "torque", "J": "energy",
-    "W": "power", "kg": "mass",
-}  # fmt: skip
+    "rad": "angle",
+    "rad/s": "angular speed",
+    "rad/s^2": "angular acceleration",
+    "m": "position",
+    "m/s": "speed",
+    "m/s^2": "acceleration",
+    "N": "force",
+    "N m": "torque",
+    "J": "energy",
+    "W": "power",
+    "kg": "mass",
+}
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
 NO_CHANGE = 1e-9  # [SI]: rounding, not motion
 NOTABLE = 12  # columns of a panel of the overview
@@ -183,8 +197,10 @@ def _panel(trajectory: Trajectory, names: Sequence[str], error: bool) -> Panel:
     curves = tuple(_curve(trajectory, name, error) for name in names)
     unit = trajectory.unit(names[0])
     quantity = "error" if error else QUANTITIES.get(unit, "value")
-    label, brief = (f"{text} [{unit}]" if unit else text
-                    for text in (_quantity(trajectory, names, quantity), quantity))  # fmt: skip
+    label, brief = (
+        f"{text} [{unit}]" if unit else text
+        for text in (_quantity(trajectory, names, quantity), quantity)
+    )
     return Panel(curves, label, brief, logarithmic=error)
 
 
@@ -252,10 +268,13 @@ def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Pan
     attitudes = [name for name in trajectory.columns("measure") if _last(name) in ("roll", "pitch")]
     places = [n for n in trajectory.columns("coordinate") if n not in turning and n not in without]
     used = [n for n in trajectory.columns("input") if np.nan_to_num(trajectory[n]).any()]
-    moving = [[name for name in group if _changes(_values(trajectory, name))]
-              for group in ([*places, *attitudes], trajectory.columns("independent"))]  # fmt: skip
-    panels = [_shortened(panel) for group in (*moving, used)
-              for panel in _by_unit(trajectory, group)]  # fmt: skip
+    moving = [
+        [name for name in group if _changes(_values(trajectory, name))]
+        for group in ([*places, *attitudes], trajectory.columns("independent"))
+    ]
+    panels = [
+        _shortened(panel) for group in (*moving, used) for panel in _by_unit(trajectory, group)
+    ]
     if trajectory.columns("energy"):
         panels += energy_panels(trajectory)[:1]
     return panels if panels or without else _by_unit(trajectory, trajectory.names[:NOTABLE])

@@ -90,8 +90,10 @@ def shortened(labels: Sequence[str], letters: int) -> list[str]:
         return list(labels)
     start = _shared(long)
     end = _shared([label[start:][::-1] for label in long])
-    return [label if len(label) <= letters else _around(label, start, len(label) - end, letters)
-            for label in labels]  # fmt: skip
+    return [
+        label if len(label) <= letters else _around(label, start, len(label) - end, letters)
+        for label in labels
+    ]
 
 
 def _shared(labels: Sequence[str]) -> int:

@@ -16,16 +16,25 @@ REWRITES = (
 # What browsers want said: accents close to their letter, a bold unit matrix, no empty names, space
 # after a function's name and none after a sign, brackets as high as their own matrix.
 CORRECTIONS = (
-    (re.compile(r"<mover>(?=<m(?:i|row)>(?:<mi>)?[^<]*(?:</mi>)?</m(?:i|row)><mo)"),
-     '<mover accent="true">'),
+    (
+        re.compile(r"<mover>(?=<m(?:i|row)>(?:<mi>)?[^<]*(?:</mi>)?</m(?:i|row)><mo)"),
+        '<mover accent="true">',
+    ),
     (re.compile(r'<mn mathvariant="bold">1</mn>'), "<mi>\U0001d7cf</mi>"),
     (re.compile(r"<mi />"), "<mrow></mrow>"),
     (re.compile(r"(<mi>(?:sin|cos|tan)</mi>)(?=<mi>)"), r'\1<mspace width="0.167em" />'),
-    (re.compile(r"(<mo>&#x0003D;</mo>|<mo>&#x0002C;</mo>|&#x00028;</mo>|<mspace[^>]*/>)"
-                r"<mo>&#x02212;</mo>"), r'\1<mo form="prefix">&#x02212;</mo>'),
-    (re.compile(r"<mo>&#x0005B;</mo>(<mtable>(?:(?!<mtable).)*?</mtable>)<mo>&#x0005D;</mo>"),
-     r"<mrow><mo>&#x0005B;</mo>\1<mo>&#x0005D;</mo></mrow>"),
-)  # fmt: skip
+    (
+        re.compile(
+            r"(<mo>&#x0003D;</mo>|<mo>&#x0002C;</mo>|&#x00028;</mo>|<mspace[^>]*/>)"
+            r"<mo>&#x02212;</mo>"
+        ),
+        r'\1<mo form="prefix">&#x02212;</mo>',
+    ),
+    (
+        re.compile(r"<mo>&#x0005B;</mo>(<mtable>(?:(?!<mtable).)*?</mtable>)<mo>&#x0005D;</mo>"),
+        r"<mrow><mo>&#x0005B;</mo>\1<mo>&#x0005D;</mo></mrow>",
+    ),
+)
 
 
 def to_mathml(tex: str, display: str = "block") -> str:

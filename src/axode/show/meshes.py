@@ -48,8 +48,13 @@ def _merged(body: str, colour: Colour, group: list[Solid]) -> Mesh:
         normals.append(directions @ axes.T)
         triangles.append(faces + count)
         count += len(points)
-    return Mesh(body, colour, np.concatenate(vertices), np.concatenate(normals),
-                np.concatenate(triangles).astype(np.int32))  # fmt: skip
+    return Mesh(
+        body,
+        colour,
+        np.concatenate(vertices),
+        np.concatenate(normals),
+        np.concatenate(triangles).astype(np.int32),
+    )
 
 
 def _box(solid: Solid) -> tuple[Array, Array, Array]:
@@ -75,8 +80,12 @@ def _cylinder(solid: Solid) -> tuple[Array, Array, Array]:
     low, high = radius * ring - half, radius * ring + half
     k = np.arange(AROUND)
     after = (k + 1) % AROUND
-    side = np.concatenate([np.column_stack([k, after, after + AROUND]),
-                           np.column_stack([k, after + AROUND, k + AROUND])])  # fmt: skip
+    side = np.concatenate(
+        [
+            np.column_stack([k, after, after + AROUND]),
+            np.column_stack([k, after + AROUND, k + AROUND]),
+        ]
+    )
     lid = np.column_stack([np.zeros(AROUND - 2, int), k[1:-1], k[2:]])
     points = np.concatenate([low, high, low, high])
     up = np.broadcast_to([0.0, 0.0, 1.0], (AROUND, 3))
@@ -95,8 +104,12 @@ def _sphere(solid: Solid) -> tuple[Array, Array, Array]:
     i, j = (g.ravel() for g in np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"))
     corner = i * (columns + 1) + j
     below = corner + columns + 1
-    faces = np.concatenate([np.column_stack([corner, below, below + 1]),
-                            np.column_stack([corner, below + 1, corner + 1])])  # fmt: skip
+    faces = np.concatenate(
+        [
+            np.column_stack([corner, below, below + 1]),
+            np.column_stack([corner, below + 1, corner + 1]),
+        ]
+    )
     return solid.size[0] * normals, normals, faces
 
 

@@ -81,16 +81,22 @@ class Motion:
 
     def forces(self, t: float) -> Array:
         """Longitudinal, lateral and normal force on each contact [N], NaN where unknown."""
-        names = [f"{contact}.{part}" for contact in self.model.contacts
-                 for part in ("longitudinal", "lateral", "normal")]  # fmt: skip
+        names = [
+            f"{contact}.{part}"
+            for contact in self.model.contacts
+            for part in ("longitudinal", "lateral", "normal")
+        ]
         row = int(np.argmin(np.abs(self.run.time - t)))
         values = [self.run[name][row] if name in self.run else np.nan for name in names]
         return np.array(values, dtype=float).reshape(-1, 3)
 
     def usual_force(self) -> float:
         """What nine in ten of the largest forces at contacts stay below [N]; zero if unknown."""
-        names = [f"{contact}.{part}" for contact in self.model.contacts
-                 for part in ("longitudinal", "lateral", "normal")]  # fmt: skip
+        names = [
+            f"{contact}.{part}"
+            for contact in self.model.contacts
+            for part in ("longitudinal", "lateral", "normal")
+        ]
         known = [np.abs(self.run[name]) for name in names if name in self.run]
         if not known:
             return 0.0

@@ -126,14 +126,20 @@ def _draw_runs(axes: Axes, curve: Curve, runs: Runs, style: dict[str, Any], size
         lines.append(np.column_stack([time[there], values[there]]))
     opacity = float(np.clip(8.0 / len(lines), 0.18, 0.7))
     axes.add_collection(
-        LineCollection(lines, colors=style["color"], linestyles=[style["linestyle"]],
-                       linewidths=0.6 * size.line, alpha=opacity)
-    )  # fmt: skip
+        LineCollection(
+            lines,
+            colors=style["color"],
+            linestyles=[style["linestyle"]],
+            linewidths=0.6 * size.line,
+            alpha=opacity,
+        )
+    )
     if len(runs.drawn) < runs.count:
         low, high = np.fmin.reduce(curve.values), np.fmax.reduce(curve.values)
         there = kept(np.stack([low, high]), BUCKETS_OF_MANY)
-        axes.fill_between(runs.time[there], low[there], high[there], color=style["color"],
-                          alpha=0.13, linewidth=0)  # fmt: skip
+        axes.fill_between(
+            runs.time[there], low[there], high[there], color=style["color"], alpha=0.13, linewidth=0
+        )
     axes.autoscale_view()
 
 
@@ -179,8 +185,15 @@ def _logarithmic(axes: Axes, curves: Sequence[Curve]) -> None:
 
 def _say_nothing(axes: Axes, text: str = "no samples") -> None:
     axes.set_yticks([])
-    axes.text(0.5, 0.5, text or "no samples", transform=axes.transAxes, ha="center", va="center",
-              color=GREY)  # fmt: skip
+    axes.text(
+        0.5,
+        0.5,
+        text or "no samples",
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color=GREY,
+    )
 
 
 # what happened -----------------------------------------------------------------------------------

@@ -55,8 +55,11 @@ def bases(trajectory: Trajectory) -> list[Track]:
     found = (
         [(str(body), list(columns)) for body, *columns in told] if told else _by_name(trajectory)
     )
-    return [_base(trajectory, body, columns) for body, columns in found
-            if all(name in trajectory for name in columns)]  # fmt: skip
+    return [
+        _base(trajectory, body, columns)
+        for body, columns in found
+        if all(name in trajectory for name in columns)
+    ]
 
 
 def _by_name(trajectory: Trajectory) -> list[tuple[str, list[str]]]:
@@ -117,10 +120,13 @@ def named_tracks(
         pairs.append([found[0] for found in pair])
     label = "{0}" if len({a.rpartition(".")[0] for a, _ in pairs}) < len(pairs) else "{1}"
     return [
-        Track(label.format(f"{a}, {b}", a.rpartition(".")[0] or a), _values(trajectory, a),
-              _values(trajectory, b))
+        Track(
+            label.format(f"{a}, {b}", a.rpartition(".")[0] or a),
+            _values(trajectory, a),
+            _values(trajectory, b),
+        )
         for a, b in pairs
-    ]  # fmt: skip
+    ]
 
 
 def tracks(
@@ -176,8 +182,10 @@ def draw_path(
     for track in leading:
         _draw_ends(axes, track, size)
     dot = {"marker": "o", "linestyle": "none", "markeredgecolor": INK, "markersize": 4}
-    entries += [Entry("start", {**dot, "markerfacecolor": "white"}),
-                Entry("end", {**dot, "markerfacecolor": INK})]  # fmt: skip
+    entries += [
+        Entry("start", {**dot, "markerfacecolor": "white"}),
+        Entry("end", {**dot, "markerfacecolor": INK}),
+    ]
     return entries
 
 
@@ -192,8 +200,10 @@ def extent(shown: Sequence[Track]) -> list[tuple[float, float]]:
     margin = max(0.06 * max(wide, high), 0.5 * SMALLEST)
     wide, high = wide + 2 * margin, high + 2 * margin
     spans = max(wide, high / TALLEST), max(high, wide * FLATTEST)
-    return [(0.5 * (a + b - span), 0.5 * (a + b + span))
-            for (a, b), span in zip(ranges, spans, strict=True)]  # fmt: skip
+    return [
+        (0.5 * (a + b - span), 0.5 * (a + b + span))
+        for (a, b), span in zip(ranges, spans, strict=True)
+    ]
 
 
 def path_height(
@@ -224,9 +234,16 @@ def _draw_ends(axes: Axes, track: Track, size: Size) -> None:
     last = there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
     small = 0.42 * size.text if len(runs) == 1 else 0.25 * size.text
     for index, fill in ((there.argmax(axis=1), "white"), (last, INK)):
-        axes.plot(track.x[runs, index[runs]], track.y[runs, index[runs]], "o", zorder=4,
-                  markersize=small, markerfacecolor=fill, markeredgecolor=INK,
-                  markeredgewidth=0.09 * size.text)  # fmt: skip
+        axes.plot(
+            track.x[runs, index[runs]],
+            track.y[runs, index[runs]],
+            "o",
+            zorder=4,
+            markersize=small,
+            markerfacecolor=fill,
+            markeredgecolor=INK,
+            markeredgewidth=0.09 * size.text,
+        )
 
 
 def _draw_headings(axes: Axes, track: Track, wheels: Sequence[Track]) -> None:
@@ -239,9 +256,20 @@ def _draw_headings(axes: Axes, track: Track, wheels: Sequence[Track]) -> None:
     if track.heading is None:
         return
     angle = track.heading[0][poses]
-    axes.quiver(track.x[0][poses], track.y[0][poses], np.cos(angle), np.sin(angle),
-                pivot="tail", color=INK, scale=22, width=0.0045, headwidth=4.2, headlength=5,
-                headaxislength=4.4, zorder=3.5)  # fmt: skip
+    axes.quiver(
+        track.x[0][poses],
+        track.y[0][poses],
+        np.cos(angle),
+        np.sin(angle),
+        pivot="tail",
+        color=INK,
+        scale=22,
+        width=0.0045,
+        headwidth=4.2,
+        headlength=5,
+        headaxislength=4.4,
+        zorder=3.5,
+    )
 
 
 def _draw_footprint(axes: Axes, corners: Sequence[tuple[float, float]]) -> None:

@@ -25,9 +25,14 @@ Covered: TypeAlias = tuple[tuple[slice, slice], Array, Array]
 
 
 def picture(
-    scene: Scene, poses: Array, *, camera: Camera | None = None, width: int = 640,
-    height: int = 480, tracks: Array | None = None,
-) -> Image:  # fmt: skip
+    scene: Scene,
+    poses: Array,
+    *,
+    camera: Camera | None = None,
+    width: int = 640,
+    height: int = 480,
+    tracks: Array | None = None,
+) -> Image:
     """A picture of a mechanism whose bodies have the given poses: (height, width, 3), 0 to 255.
 
     Args:
@@ -61,9 +66,13 @@ def picture(
 
 
 def camera_of(
-    scene: Scene, poses: Array, aspect: float = 4 / 3, *, azimuth: float | None = None,
+    scene: Scene,
+    poses: Array,
+    aspect: float = 4 / 3,
+    *,
+    azimuth: float | None = None,
     elevation: float | None = None,
-) -> Camera:  # fmt: skip
+) -> Camera:
     """One that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
     every = poses.reshape(-1, *poses.shape[-3:])
     points = [_placed(scene, mesh, pose)[0] for mesh in meshes(scene) for pose in every]
@@ -85,8 +94,9 @@ def _ribbon(track: Array, normal: Array, half: float) -> tuple[Array, Indices]:
     above = track + 0.1 * half * normal
     k = np.arange(len(track) - 1)
     n = len(track)
-    triangles = np.concatenate([np.column_stack([k, k + 1, k + n]),
-                                np.column_stack([k + 1, k + n + 1, k + n])])  # fmt: skip
+    triangles = np.concatenate(
+        [np.column_stack([k, k + 1, k + n]), np.column_stack([k + 1, k + n + 1, k + n])]
+    )
     return np.concatenate([above - side, above + side]), triangles.astype(np.int32)
 
 

@@ -14,14 +14,7 @@ from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
 from axode.show.choice import Panel, chosen_panels, overview
 from axode.show.legends import Legend, add_legend, planned, readable
-from axode.show.panels import (
-    DRAWN_RUNS,
-    Runs,
-    draw_panel,
-    finish_time,
-    mark_events,
-    mark_failures,
-)
+from axode.show.panels import DRAWN_RUNS, Runs, draw_panel, finish_time, mark_events, mark_failures
 from axode.show.path import Track, bases, draw_path, path_height, tracks, wheel_tracks
 from axode.show.style import GREY, Size, figure_style, new_figure, pin_ticks, sized
 
@@ -39,10 +32,15 @@ FRAME = 0.8  # [in] that axis and title take besides the panels, with text of 10
 
 
 def plot(
-    trajectory: Trajectory, *what: str | Sequence[str], size: str = "screen",
-    save: str | PathLike[str] | None = None, figure: Figure | SubFigure | None = None,
-    labels: Sequence[str] = (), x: str | Sequence[str] = (), y: str | Sequence[str] = (),
-) -> Any:  # fmt: skip
+    trajectory: Trajectory,
+    *what: str | Sequence[str],
+    size: str = "screen",
+    save: str | PathLike[str] | None = None,
+    figure: Figure | SubFigure | None = None,
+    labels: Sequence[str] = (),
+    x: str | Sequence[str] = (),
+    y: str | Sequence[str] = (),
+) -> Any:
     """A figure of a trajectory; see `Trajectory.plot`."""
     sized(size)
     suffix = None if save is None else _suffix(save)
@@ -111,9 +109,13 @@ class _Part:
 
 
 def _draw(
-    trajectory: Trajectory, panels: Sequence[Panel], ways: tuple[list[Track], list[Track]],
-    size: Size, given: Any, labels: Sequence[str],
-) -> Any:  # fmt: skip
+    trajectory: Trajectory,
+    panels: Sequence[Panel],
+    ways: tuple[list[Track], list[Track]],
+    size: Size,
+    given: Any,
+    labels: Sequence[str],
+) -> Any:
     """The path, then the panels below each other; in two columns where there is room for both."""
     figure = new_figure(size.width, size.width) if given is None else given
     whole = figure.canvas.figure
@@ -155,9 +157,14 @@ def _below_path(panels: int, path: float, size: Size) -> int:
 
 
 def _draw_panels(
-    figure: Any, places: Sequence[Any], trajectory: Trajectory, panels: Sequence[Panel],
-    width: float, size: Size, labels: Sequence[str],
-) -> list[_Part]:  # fmt: skip
+    figure: Any,
+    places: Sequence[Any],
+    trajectory: Trajectory,
+    panels: Sequence[Panel],
+    width: float,
+    size: Size,
+    labels: Sequence[str],
+) -> list[_Part]:
     """All panels, a place each."""
     if not panels:
         return []
@@ -171,8 +178,10 @@ def _draw_panels(
         found.append([] if runs.labels and len(every) > 1 else entries)  # runs: once is enough
     found[0] += mark_events(every, trajectory)
     finish_time(every, trajectory)
-    return [_Part(axes, size.panel, planned(entries, size, width))
-            for axes, entries in zip(every, found, strict=True)]  # fmt: skip
+    return [
+        _Part(axes, size.panel, planned(entries, size, width))
+        for axes, entries in zip(every, found, strict=True)
+    ]
 
 
 def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float:
@@ -183,8 +192,12 @@ def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float
     totals = []
     for grid in grids:
         column = [part for part in parts if part.axes.get_gridspec() is grid]
-        own = [max(part.height, part.legend.height) if part.legend and part.legend.beside
-               else part.height for part in column]  # fmt: skip
+        own = [
+            max(part.height, part.legend.height)
+            if part.legend and part.legend.beside
+            else part.height
+            for part in column
+        ]
         grid.set_height_ratios(own)
         figure.align_ylabels([part.axes for part in column])
         totals.append(sum(part.room for part in column) + GAP * (len(column) - 1))
@@ -203,5 +216,6 @@ def _title(figure: Any, trajectory: Trajectory, size: Size, *, named: bool) -> N
         notes.append(trajectory.status)
     if notes:
         text = shorten(" \N{MIDDLE DOT} ".join(notes), int(14 * size.width), placeholder=" ...")
-        figure.suptitle(readable(text), x=0.01, ha="left", color=GREY, fontweight="normal",
-                        fontsize=size.text)  # fmt: skip
+        figure.suptitle(
+            readable(text), x=0.01, ha="left", color=GREY, fontweight="normal", fontsize=size.text
+        )

@@ -48,11 +48,16 @@ class _Shaping:
         floors: dict[Floor, int] = {}
         touches = [self._touch(contact, floors) for contact in self.mechanism.contacts]
         return Scene(
-            name=self.mechanism.name, bodies=tuple(body.name for body in self.mechanism.bodies),
-            solids=tuple(self._solids()), floors=tuple(floors), touches=tuple(touches),
-            cords=tuple(self._cords()), size=self.size, up=self._up(),
+            name=self.mechanism.name,
+            bodies=tuple(body.name for body in self.mechanism.bodies),
+            solids=tuple(self._solids()),
+            floors=tuple(floors),
+            touches=tuple(touches),
+            cords=tuple(self._cords()),
+            size=self.size,
+            up=self._up(),
             centres=tuple(solids.triple(self.vector(body.com)) for body in self.mechanism.bodies),
-        )  # fmt: skip
+        )
 
     def _up(self) -> tuple[float, float, float]:
         """Against gravity; what rolls on the ground stands on it as it is described."""
@@ -207,8 +212,9 @@ class _Shaping:
         centre = np.array(box.at)
         top = centre + ((point - centre) @ normal) * normal
         axes = solids.axes_along(normal)
-        return solids.solid(box.body, "box", (wide, wide, thick), top - 0.5 * thick * normal, axes,
-                            box.colour)  # fmt: skip
+        return solids.solid(
+            box.body, "box", (wide, wide, thick), top - 0.5 * thick * normal, axes, box.colour
+        )
 
     def _tensor(self, body: Body) -> Array:
         xx, yy, zz, xy, xz, yz = (self.number(entry) for entry in body.inertia.entries)
@@ -227,13 +233,15 @@ class _Shaping:
         if isinstance(joint, Revolute):
             axis = self.matrix(connection.rotation) @ self.vector(joint.axis)
             size = (small, 3.2 * small, 0.0)
-            yield solids.solid(connection.parent, "cylinder", size, at, solids.axes_along(axis),
-                               solids.JOINT)  # fmt: skip
+            yield solids.solid(
+                connection.parent, "cylinder", size, at, solids.axes_along(axis), solids.JOINT
+            )
         elif isinstance(joint, Prismatic | Screw):
             axis = self.matrix(connection.rotation) @ self.vector(joint.axis)
             size = (1.8 * small, 1.8 * small, 3.0 * small)
-            yield solids.solid(connection.parent, "box", size, at, solids.axes_along(axis),
-                               solids.JOINT)  # fmt: skip
+            yield solids.solid(
+                connection.parent, "box", size, at, solids.axes_along(axis), solids.JOINT
+            )
         else:
             size = (1.3 * small, 0.0, 0.0)
             yield solids.solid(connection.parent, "sphere", size, at, np.eye(3), solids.JOINT)
@@ -243,9 +251,14 @@ class _Shaping:
         point, normal = self.vector(plane.point), _unit(self.vector(plane.normal))
         floor = Floor(plane.on, solids.triple(point), solids.triple(normal))
         axis = solids.triple(_unit(self.vector(contact.axis))) if contact.wheel.has_axis else None
-        return Touch(contact.name, contact.body, solids.triple(self.vector(contact.at)), axis,
-                     self.number(contact.wheel.radius),
-                     floors.setdefault(floor, len(floors)))  # fmt: skip
+        return Touch(
+            contact.name,
+            contact.body,
+            solids.triple(self.vector(contact.at)),
+            axis,
+            self.number(contact.wheel.radius),
+            floors.setdefault(floor, len(floors)),
+        )
 
     def _cords(self) -> Iterator[Cord]:
         for strut in self.mechanism.struts:

@@ -12,9 +12,13 @@ import numpy.typing as npt
 from axode.show.scene import Array, Colour, Solid, Triple
 
 BODIES: tuple[Colour, ...] = (
-    (70, 108, 148), (214, 128, 60), (96, 150, 118),
-    (150, 108, 158), (190, 160, 84), (110, 130, 150),
-)  # fmt: skip
+    (70, 108, 148),
+    (214, 128, 60),
+    (96, 150, 118),
+    (150, 108, 158),
+    (190, 160, 84),
+    (110, 130, 150),
+)
 TYRE: Colour = (52, 54, 58)
 HUB: Colour = (206, 208, 212)
 MARK: Colour = (222, 110, 48)

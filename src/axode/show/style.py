@@ -141,14 +141,21 @@ def pin_ticks(axes: Axes) -> None:
     rc: dict[Any, Any] = mpl.rcParams
     for axis in ("x", "y"):
         axes.tick_params(
-            axis=axis, which="major", direction=rc[f"{axis}tick.direction"],
-            length=rc[f"{axis}tick.major.size"], width=rc[f"{axis}tick.major.width"],
-            pad=rc[f"{axis}tick.major.pad"], color=rc[f"{axis}tick.color"],
-            labelsize=rc[f"{axis}tick.labelsize"], labelcolor=rc[f"{axis}tick.labelcolor"],
-            labelfontfamily=rc["font.family"], grid_color=rc["grid.color"],
-            grid_linewidth=rc["grid.linewidth"], grid_linestyle=rc["grid.linestyle"],
+            axis=axis,
+            which="major",
+            direction=rc[f"{axis}tick.direction"],
+            length=rc[f"{axis}tick.major.size"],
+            width=rc[f"{axis}tick.major.width"],
+            pad=rc[f"{axis}tick.major.pad"],
+            color=rc[f"{axis}tick.color"],
+            labelsize=rc[f"{axis}tick.labelsize"],
+            labelcolor=rc[f"{axis}tick.labelcolor"],
+            labelfontfamily=rc["font.family"],
+            grid_color=rc["grid.color"],
+            grid_linewidth=rc["grid.linewidth"],
+            grid_linestyle=rc["grid.linestyle"],
             grid_alpha=rc["grid.alpha"],
-        )  # fmt: skip
+        )
 
 
 def png(figure: Figure, dpi: int = 110) -> bytes:

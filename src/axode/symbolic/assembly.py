@@ -62,9 +62,10 @@ class Assembly:
         unit = [ca.sumsqr(ca.vertcat(*[tree.q[i] for i in four])) - 1 for four in tree.quaternions]
         everything = ca.vertcat(residual, *unit)
         function = ca.Function(
-            "residual", [tree.q, tree.t, tree.parameters],
+            "residual",
+            [tree.q, tree.t, tree.parameters],
             [everything, ca.jacobian(everything, tree.q)],
-        )  # fmt: skip
+        )
         return cls(tree, holonomic, parameters, function, tolerance)
 
     def residual(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -100,8 +101,10 @@ class Assembly:
         for _ in rows:  # as often as one coupling may wait for another
             before = q.copy()
             for k, row in enumerate(rows):
-                names = [coupled_by(self.tree.mechanism, joint)[0]
-                         for joint, _ in couplings[self.rows[row].name].terms]  # fmt: skip
+                names = [
+                    coupled_by(self.tree.mechanism, joint)[0]
+                    for joint, _ in couplings[self.rows[row].name].terms
+                ]
                 free = [n for n in names if n not in self.tree.mechanism.home_coordinates]
                 if free:
                     j = self.tree.coordinate_names.index(str(free[0]))

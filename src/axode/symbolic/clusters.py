@@ -69,12 +69,7 @@ class ClusterSolve:
     """One solve of Theta_0^T (I~ v_dot - forces) = 0, v_dot = Theta_0 nu_dot, by (D18)."""
 
     def __init__(
-        self,
-        tree: Tree,
-        inertias: Sequence[RigidInertia],
-        armature: SX,
-        Theta_0: SX,
-        forces: SX,
+        self, tree: Tree, inertias: Sequence[RigidInertia], armature: SX, Theta_0: SX, forces: SX
     ) -> None:
         self.tree = tree
         self.armature = armature

@@ -75,8 +75,13 @@ def _block_order(pattern: np.ndarray) -> list[tuple[list[int], list[int]]]:
         ready = next(c for c in waiting if depends[c] <= set(done))
         waiting.remove(ready)
         done.append(ready)
-    return [([int(i) for i in np.flatnonzero(label == c)],
-             [int(match[i]) for i in np.flatnonzero(label == c)]) for c in done]  # fmt: skip
+    return [
+        (
+            [int(i) for i in np.flatnonzero(label == c)],
+            [int(match[i]) for i in np.flatnonzero(label == c)],
+        )
+        for c in done
+    ]
 
 
 def _strong_blocks(pattern: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -122,8 +127,10 @@ def _holds(cheap: Partition, direct: Partition, report: RankReport) -> bool:
         scaled = A[:, dependent] / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
         return float(np.linalg.svd(scaled, compute_uv=False)[-1])
 
-    return all(smallest(A, cheap) >= DETOUR_TOLERANCE * smallest(A, direct)
-               for A in (*report.matrices, *report.home_matrix))  # fmt: skip
+    return all(
+        smallest(A, cheap) >= DETOUR_TOLERANCE * smallest(A, direct)
+        for A in (*report.matrices, *report.home_matrix)
+    )
 
 
 @dataclass(frozen=True)
@@ -154,9 +161,14 @@ class Complement:
 
     @classmethod
     def of(
-        cls, A: SX, b: SX, bias: SX, report: RankReport, independent: list[int],
+        cls,
+        A: SX,
+        b: SX,
+        bias: SX,
+        report: RankReport,
+        independent: list[int],
         legs: tuple[Leg, ...] = (),
-    ) -> Complement:  # fmt: skip
+    ) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
         A detour has singular configurations of its own, so that it must be worth it, and hold
@@ -201,8 +213,9 @@ class Complement:
             if not set(rows) & leg_rows:
                 self._place(rest, block, rows, columns)
         L = SX(self.size, self.size + 3 * len(self.legs))
-        own_speeds = {j for rows, columns in self.base.blocks if set(rows) & leg_rows
-                      for j in columns}  # fmt: skip
+        own_speeds = {
+            j for rows, columns in self.base.blocks if set(rows) & leg_rows for j in columns
+        }
         for j in range(self.size):
             if j not in own_speeds:
                 L[j, j] = 1
@@ -338,8 +351,10 @@ class Complement:
     @cached_property
     def pivots(self) -> SX:
         """One number a solve that vanishes where it becomes singular, one at best."""
-        found = [self._pivot(block, *place)
-                 for block, place in zip(self.blocks, self.base.blocks, strict=True)]  # fmt: skip
+        found = [
+            self._pivot(block, *place)
+            for block, place in zip(self.blocks, self.base.blocks, strict=True)
+        ]
         if not self.is_direct:
             found.append(self._pivot_of_B())
         return ca.vertcat(*found) if found else SX.zeros(0)

@@ -158,8 +158,10 @@ def state_at(
     acceleration = motion.a[link] + motion.U[link] @ point
     if link == shown_in:
         return LinkState(motion.w[link], motion.w_dot[link], velocity, acceleration)
-    carried = (tree.carry(x, link, shown_in)
-               for x in (motion.w[link], motion.w_dot[link], velocity, acceleration))  # fmt: skip
+    carried = (
+        tree.carry(x, link, shown_in)
+        for x in (motion.w[link], motion.w_dot[link], velocity, acceleration)
+    )
     return LinkState(*carried)
 
 
@@ -180,8 +182,16 @@ def _prescribed_row(tree: Tree, prescribed: Prescribed) -> Row:
     bias = ca.jtimes(N_k @ tree.v, tree.q, tree.q_dot) - ca.jacobian(rate, tree.t)  # (C8)
     entries = {j: N_k[j] for j in range(N_k.shape[1]) if not N_k[j].is_zero()}
     unit = _unit_of(tree, prescribed.coordinate)
-    return Row(f"{prescribed.coordinate}.prescribed", prescribed.coordinate, "prescribed", unit,
-               entries, bias, rate, tree.q[k] - motion)  # fmt: skip
+    return Row(
+        f"{prescribed.coordinate}.prescribed",
+        prescribed.coordinate,
+        "prescribed",
+        unit,
+        entries,
+        bias,
+        rate,
+        tree.q[k] - motion,
+    )
 
 
 def coupling_rows(tree: Tree) -> Iterator[Row]:
@@ -250,6 +260,14 @@ def column_of(values: list[SX]) -> SX:
 
 
 __all__ = [
-    "LinkState", "Row", "UnitWrench", "column_of", "coupling_rows", "dot", "matrix_of",
-    "prescribed_rows", "row_entries", "state_at",
-]  # fmt: skip
+    "LinkState",
+    "Row",
+    "UnitWrench",
+    "column_of",
+    "coupling_rows",
+    "dot",
+    "matrix_of",
+    "prescribed_rows",
+    "row_entries",
+    "state_at",
+]

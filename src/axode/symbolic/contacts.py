@@ -65,13 +65,22 @@ def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
     normal = ground_pose.R @ upright
     point = ground_pose.point(symbolic_vector(contact.plane.point, values))
     return Rolling(
-        tree, contact, wheel, tuple(spins), carrier, ground, centre, axis,
+        tree,
+        contact,
+        wheel,
+        tuple(spins),
+        carrier,
+        ground,
+        centre,
+        axis,
         symbolic_scalar(contact.wheel.radius, values),
-        tree.carry(normal, ground, carrier), tree.carry_point(point, ground, carrier),
+        tree.carry(normal, ground, carrier),
+        tree.carry_point(point, ground, carrier),
         # a ball's two directions are the ground body's own, whatever frame its link is kept in
-        tree.carry(ground_pose.R @ align(upright)[:, 0], ground, carrier) if axis is None
+        tree.carry(ground_pose.R @ align(upright)[:, 0], ground, carrier)
+        if axis is None
         else SX.zeros(3),
-    )  # fmt: skip
+    )
 
 
 def _spins_on_axis(tree: Tree, wheel: int, centre: SX, axis: SX | None) -> bool:
@@ -137,8 +146,15 @@ def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> I
                 if not values[k].is_zero():
                     entries[speed] = values[k]
         bias = cheaper_bias(tree, entries, derivative.row_bias(name, t, sticks))
-        yield Row(f"{contact.name}.{name}", contact.name, "touch" if name == "touch" else "rolling",
-                  "m", entries, bias, residual=residual if name == "touch" else None)  # fmt: skip
+        yield Row(
+            f"{contact.name}.{name}",
+            contact.name,
+            "touch" if name == "touch" else "rolling",
+            "m",
+            entries,
+            bias,
+            residual=residual if name == "touch" else None,
+        )
 
 
 def _directions(g: Rolling, n: SX) -> tuple[SX, dict[str, SX]]:

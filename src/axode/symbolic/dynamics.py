@@ -50,8 +50,13 @@ def _gyroscopic(tensor: SX, U: SX) -> SX:
     J = [half - I[k, k] for k in range(3)]
 
     def component(i: int, j: int, k: int) -> SX:
-        return (J[j] * U[k, j] - J[k] * U[j, k] - I[i, j] * U[k, i] + I[i, k] * U[j, i]
-                + I[j, k] * (U[j, j] - U[k, k]))  # fmt: skip
+        return (
+            J[j] * U[k, j]
+            - J[k] * U[j, k]
+            - I[i, j] * U[k, i]
+            + I[i, k] * U[j, i]
+            + I[j, k] * (U[j, j] - U[k, k])
+        )
 
     return ca.vertcat(component(0, 1, 2), component(1, 2, 0), component(2, 0, 1))  # (D3)
 
@@ -139,8 +144,7 @@ def articulated_solve(tree: Tree, inertias: list[RigidInertia], armature: SX, fo
         if link.parent == ROOT:
             continue
         G_N, G_F = factor.solve(N_S.T), factor.solve(F_S.T)
-        I_a, H_a, M_a = (
-            symmetric(I[i] - N_S @ G_N), H[i] - N_S @ G_F, symmetric(M[i] - F_S @ G_F))  # fmt: skip
+        I_a, H_a, M_a = (symmetric(I[i] - N_S @ G_N), H[i] - N_S @ G_F, symmetric(M[i] - F_S @ G_F))
         if link.turns_only and ca.is_equal(armature[own], SX(0), 1):
             I_a, H_a = without_axis(I_a, H_a)
         y = factor.solve(u)
@@ -151,8 +155,11 @@ def articulated_solve(tree: Tree, inertias: list[RigidInertia], armature: SX, fo
 
 
 def _start(inertias: list[RigidInertia]) -> tuple[list[SX], list[SX], list[SX]]:
-    return ([x.tensor for x in inertias], [skew(x.moment) for x in inertias],
-            [x.mass * SX.eye(3) for x in inertias])  # fmt: skip
+    return (
+        [x.tensor for x in inertias],
+        [skew(x.moment) for x in inertias],
+        [x.mass * SX.eye(3) for x in inertias],
+    )
 
 
 def without_axis(I_a: SX, H_a: SX) -> tuple[SX, SX]:
@@ -232,7 +239,8 @@ def coriolis_matrix(tree: Tree, inertias: list[RigidInertia], spreads: list[SX])
             C[rows_i.start : rows_i.stop, rows_j.start : rows_j.stop] = S[i].T @ column
             if i != j:
                 C[rows_j.start : rows_j.stop, rows_i.start : rows_i.stop] = (
-                    row_M @ S_dot[i] + row_D @ S[i])  # fmt: skip
+                    row_M @ S_dot[i] + row_D @ S[i]
+                )
             column, row_M, row_D = X[i].T @ column, row_M @ X[i], row_D @ X[i]
             i = tree.links[i].parent
     return C  # (D6)

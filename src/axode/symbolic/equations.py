@@ -14,12 +14,7 @@ import numpy as np
 
 from axode.errors import InvalidArgument, MechanismError, UnknownName
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.actuation import (
-    actuation_ranks,
-    classify,
-    independent_motors,
-    solve_inputs,
-)
+from axode.symbolic.actuation import actuation_ranks, classify, independent_motors, solve_inputs
 from axode.symbolic.closing import beyond_tolerance
 from axode.symbolic.definiteness import check_inertia
 from axode.symbolic.energy import energies
@@ -86,9 +81,10 @@ class Equations:
         self.formulation = formulation
         self._by = FORMULATIONS[formulation](system)
         self._book = (
-            self._by if isinstance(self._by, ComplementFormulation)
+            self._by
+            if isinstance(self._by, ComplementFormulation)
             else ComplementFormulation(system)
-        )  # fmt: skip
+        )
 
     # names -------------------------------------------------------------------------------------
 
@@ -400,9 +396,11 @@ class Equations:
         return to_sympy(self)
 
     def compile(
-        self, target: str = "cpu", parameters: Literal["fixed", "free"] = "free",
+        self,
+        target: str = "cpu",
+        parameters: Literal["fixed", "free"] = "free",
         precision: Literal["float64", "float32"] = "float64",
-    ) -> Model:  # fmt: skip
+    ) -> Model:
         """A model for numbers.
 
         Args:

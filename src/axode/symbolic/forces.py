@@ -56,9 +56,15 @@ def applied_forces(tree: Tree) -> AppliedForces:
     elastic_energy = _spring_energy(tree)
     elastic = -(ca.jacobian(elastic_energy, tree.q) @ tree.N).T
     return AppliedForces(
-        tuple(names), motors, tuple(limits), ca.horzcat(*columns) if columns else SX(size, 0),
-        armature, _dissipation(tree), ca.densify(elastic), elastic_energy,
-    )  # fmt: skip
+        tuple(names),
+        motors,
+        tuple(limits),
+        ca.horzcat(*columns) if columns else SX(size, 0),
+        armature,
+        _dissipation(tree),
+        ca.densify(elastic),
+        elastic_energy,
+    )
 
 
 def _effort(tree: Tree, speed: str) -> str:
@@ -98,7 +104,8 @@ def _spring_energy(tree: Tree) -> SX:
         name = coordinate_of(tree.mechanism, spring.coordinate)
         assert name is not None
         stretch = tree.q[tree.coordinate_names.index(name)] - symbolic_scalar(
-            spring.rest, tree.values)  # fmt: skip
+            spring.rest, tree.values
+        )
         energy += symbolic_scalar(spring.stiffness, tree.values) * stretch * stretch / 2
     for strut in tree.mechanism.struts:
         stiffness = symbolic_scalar(strut.stiffness, tree.values)

@@ -45,13 +45,18 @@ def _square(e: Equations) -> Shape:
 RECIPES: dict[str, FunctionRecipe] = {
     "forward_dynamics": FunctionRecipe(("q", "nu", "u"), lambda e: e.forward_dynamics, _n),
     "inverse_dynamics": FunctionRecipe(
-        ("q", "nu", "nu_dot", "u", "weights"), lambda e: e.inverse_dynamics,
-        lambda e: (len(e.inputs),)),
+        ("q", "nu", "nu_dot", "u", "weights"),
+        lambda e: e.inverse_dynamics,
+        lambda e: (len(e.inputs),),
+    ),
     "inverse_residual": FunctionRecipe(
-        ("q", "nu", "nu_dot", "u", "weights"), lambda e: e.inverse_residual, _n),
+        ("q", "nu", "nu_dot", "u", "weights"), lambda e: e.inverse_residual, _n
+    ),
     "inverse_solution": FunctionRecipe(
-        ("q", "nu", "nu_dot", "u", "weights"), lambda e: inverse_solution(e),
-        lambda e: (len(e.inputs) + len(e.independent) + 1,)),
+        ("q", "nu", "nu_dot", "u", "weights"),
+        lambda e: inverse_solution(e),
+        lambda e: (len(e.inputs) + len(e.independent) + 1,),
+    ),
     "mass_matrix": FunctionRecipe(("q",), lambda e: e.I, _square),
     "coriolis": FunctionRecipe(("q", "nu"), lambda e: e.C, _square),
     "bias": FunctionRecipe(("q", "nu"), lambda e: e.bias, _n),
@@ -61,42 +66,62 @@ RECIPES: dict[str, FunctionRecipe] = {
     "speeds": FunctionRecipe(("q", "nu"), lambda e: e.v, lambda e: (len(e.speeds),)),
     "rates": FunctionRecipe(("q", "nu"), lambda e: e.q_dot, lambda e: (len(e.coordinates),)),
     "accelerations": FunctionRecipe(
-        ("q", "nu", "nu_dot"), lambda e: e.accelerations, lambda e: (len(e.speeds),)),
+        ("q", "nu", "nu_dot"), lambda e: e.accelerations, lambda e: (len(e.speeds),)
+    ),
     "state_rate": FunctionRecipe(
-        ("q", "nu", "u"), lambda e: state_rate(e),
-        lambda e: (len(e.coordinates) + len(e.independent) + 2,)),
+        ("q", "nu", "u"),
+        lambda e: state_rate(e),
+        lambda e: (len(e.coordinates) + len(e.independent) + 2,),
+    ),
     "projection": FunctionRecipe(("q",), lambda e: projection(e), lambda e: (len(e.coordinates),)),
     "pivots": FunctionRecipe(("q",), lambda e: pivots(e), lambda e: (pivots(e).shape[0],)),
     "multipliers": FunctionRecipe(
-        ("q", "nu", "u"), lambda e: e.multipliers, lambda e: (len(e.rows),)),
+        ("q", "nu", "u"), lambda e: e.multipliers, lambda e: (len(e.rows),)
+    ),
     "contact_forces": FunctionRecipe(
-        ("q", "nu", "u"), lambda e: contact_forces(e),
-        lambda e: (len(e.system.mechanism.contacts), 3)),
+        ("q", "nu", "u"),
+        lambda e: contact_forces(e),
+        lambda e: (len(e.system.mechanism.contacts), 3),
+    ),
     "energy": FunctionRecipe(("q", "nu"), lambda e: e.energy, lambda e: (2,)),
     "residual": FunctionRecipe(
-        ("q",), lambda e: ca.vertcat(*e.residuals.values()) if e.residuals else SX.zeros(0),
-        lambda e: (len(e.residuals),)),
+        ("q",),
+        lambda e: ca.vertcat(*e.residuals.values()) if e.residuals else SX.zeros(0),
+        lambda e: (len(e.residuals),),
+    ),
     "residual_jacobian": FunctionRecipe(
-        ("q",), lambda e: ca.jacobian(ca.vertcat(SX(0, 1), *e.residuals.values()), e.q),
-        lambda e: (len(e.residuals), len(e.coordinates))),
+        ("q",),
+        lambda e: ca.jacobian(ca.vertcat(SX(0, 1), *e.residuals.values()), e.q),
+        lambda e: (len(e.residuals), len(e.coordinates)),
+    ),
     "dropped_rows": FunctionRecipe(
-        ("q",), lambda e: dropped_rows(e), lambda e: (len(e.system.report.dropped),)),
+        ("q",), lambda e: dropped_rows(e), lambda e: (len(e.system.report.dropped),)
+    ),
     "measures": FunctionRecipe(
-        ("q", "nu"), lambda e: ca.vertcat(SX(0, 1), *[m.expression for m in e.measures.values()]),
-        lambda e: (len(e.measures),)),
+        ("q", "nu"),
+        lambda e: ca.vertcat(SX(0, 1), *[m.expression for m in e.measures.values()]),
+        lambda e: (len(e.measures),),
+    ),
     "measures_jacobian": FunctionRecipe(
-        ("q", "nu"), lambda e: ca.jacobian(
+        ("q", "nu"),
+        lambda e: ca.jacobian(
             ca.vertcat(SX(0, 1), *[m.expression for m in e.measures.values()]),
-            ca.vertcat(e.q, e.nu)),
-        lambda e: (len(e.measures), len(e.coordinates) + len(e.independent))),
+            ca.vertcat(e.q, e.nu),
+        ),
+        lambda e: (len(e.measures), len(e.coordinates) + len(e.independent)),
+    ),
     "speed_map": FunctionRecipe(
-        ("q",), lambda e: e.Theta, lambda e: (len(e.speeds), len(e.independent))),
+        ("q",), lambda e: e.Theta, lambda e: (len(e.speeds), len(e.independent))
+    ),
     "poses": FunctionRecipe(
-        ("q",), lambda e: poses(e), lambda e: (len(e.system.mechanism.bodies), 4, 4)),
+        ("q",), lambda e: poses(e), lambda e: (len(e.system.mechanism.bodies), 4, 4)
+    ),
     "twists": FunctionRecipe(
-        ("q", "nu"), lambda e: ca.vertcat(*[t.T for t in e.twists.values()]),
-        lambda e: (len(e.system.mechanism.bodies), 6)),
-}  # fmt: skip
+        ("q", "nu"),
+        lambda e: ca.vertcat(*[t.T for t in e.twists.values()]),
+        lambda e: (len(e.system.mechanism.bodies), 6),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -143,14 +168,19 @@ def hybrid_graph(
 ) -> FunctionGraph:
     """Hybrid dynamics for one choice of what is known: accelerations and inputs in one vector."""
     solved = ca.vertcat(*equations.hybrid_dynamics(accelerations, inputs))
-    return _graph(equations, "hybrid_dynamics", ("q", "nu", "nu_dot", "u"), solved,
-                  (solved.shape[0],), fixed)  # fmt: skip
+    return _graph(
+        equations, "hybrid_dynamics", ("q", "nu", "nu_dot", "u"), solved, (solved.shape[0],), fixed
+    )
 
 
 def _graph(
-    equations: Equations, name: str, arguments: tuple[str, ...], expression: SX, shape: Shape,
+    equations: Equations,
+    name: str,
+    arguments: tuple[str, ...],
+    expression: SX,
+    shape: Shape,
     fixed: bool,
-) -> FunctionGraph:  # fmt: skip
+) -> FunctionGraph:
     flat = ca.vec(ca.densify(expression).T)  # row by row, as NumPy reads it
     if fixed and equations.p.shape[0]:
         flat = ca.substitute(flat, equations.p, ca.DM(equations.system.defaults))
@@ -256,15 +286,18 @@ def dropped_rows(equations: Equations) -> SX:
 def poses(equations: Equations) -> SX:
     """Homogeneous matrices of all bodies, one under the other."""
     last = SX([[0.0, 0.0, 0.0, 1.0]])
-    return ca.vertcat(*[ca.vertcat(ca.horzcat(pose.R, pose.p), last)
-                        for pose in equations.poses.values()])  # fmt: skip
+    return ca.vertcat(
+        *[ca.vertcat(ca.horzcat(pose.R, pose.p), last) for pose in equations.poses.values()]
+    )
 
 
 def contact_forces(equations: Equations) -> SX:
     """Longitudinal, lateral and normal force of the ground on every wheel, one row each."""
     forces = dict(zip(equations.rows, ca.vertsplit(equations.multipliers), strict=True))
-    rows = [_contact_force(equations, contact, forces)
-            for contact in equations.system.mechanism.contacts]  # fmt: skip
+    rows = [
+        _contact_force(equations, contact, forces)
+        for contact in equations.system.mechanism.contacts
+    ]
     return ca.vertcat(*rows) if rows else SX.zeros(0, 3)
 
 

@@ -85,8 +85,9 @@ def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
         link, own = tree.links[i], links[i]
         if link.turns_only:
             across = _across(own.tensor)
-            moved = RigidInertia(own.mass, ca.vertcat(0, 0, own.moment[2]),
-                                 ca.diag(ca.vertcat(across, 0)))  # fmt: skip
+            moved = RigidInertia(
+                own.mass, ca.vertcat(0, 0, own.moment[2]), ca.diag(ca.vertcat(across, 0))
+            )
             # the moved part is blind to the turn about z: leave that turn out
             rotation = Rotation(link.rotation.turns[:-1])
             assert not link.rotation.turns or link.rotation.turns[-1].axis == "z"

@@ -166,8 +166,11 @@ class Tree:
         w: list[SX] = []
         u: list[SX] = []
         for link in self.links:
-            w_p, u_p = (w[link.parent], u[link.parent]) if link.parent != ROOT else (
-                SX.zeros(3), SX.zeros(3))  # fmt: skip
+            w_p, u_p = (
+                (w[link.parent], u[link.parent])
+                if link.parent != ROOT
+                else (SX.zeros(3), SX.zeros(3))
+            )
             own = v[link.speeds.start : link.speeds.stop]
             w.append(link.rotation.inward(w_p) + link.S_w @ own)
             u.append(link.rotation.inward(u_p + cross(w_p, link.p)) + link.S_v @ own)
@@ -224,9 +227,10 @@ def acceleration_matrix(w: SX, w_dot: SX) -> SX:
     x, y, z = w[0], w[1], w[2]
     xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
     return skew(w_dot) + ca.vertcat(
-        ca.horzcat(-(yy + zz), xy, xz), ca.horzcat(xy, -(xx + zz), yz),
+        ca.horzcat(-(yy + zz), xy, xz),
+        ca.horzcat(xy, -(xx + zz), yz),
         ca.horzcat(xz, yz, -(xx + yy)),
-    )  # fmt: skip
+    )
 
 
 def build_tree(mechanism: Mechanism, values: Values, t: SX, parameters: SX) -> Tree:
@@ -254,9 +258,22 @@ def build_tree(mechanism: Mechanism, values: Values, t: SX, parameters: SX) -> T
         if isinstance(frame.joint, (Spherical, Floating)):
             quaternions.append((q0, q0 + 1, q0 + 2, q0 + 3))
     gravity = ca.vertcat(*[symbolic_scalar(g, values) for g in mechanism.gravity])
-    return Tree(mechanism, tuple(links), q, v, t, parameters, values, tuple(q_names),
-                tuple(v_names), frames.body_link, frames.body_pose, N, gravity,
-                tuple(quaternions))  # fmt: skip
+    return Tree(
+        mechanism,
+        tuple(links),
+        q,
+        v,
+        t,
+        parameters,
+        values,
+        tuple(q_names),
+        tuple(v_names),
+        frames.body_link,
+        frames.body_pose,
+        N,
+        gravity,
+        tuple(quaternions),
+    )
 
 
 def _transform(frame: Frame, q: SX, values: Values) -> tuple[Rotation, SX]:

@@ -166,8 +166,9 @@ class Block:
 
 def _least_share(R: SX, lengths: Sequence[float]) -> SX:
     """How much of its column, or of a length, stands on the diagonal, where that is least."""
-    shares = [ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), length)
-              for i, length in enumerate(lengths)]  # fmt: skip
+    shares = [
+        ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), length) for i, length in enumerate(lengths)
+    ]
     return ca.mmin(ca.vertcat(*shares))
 
 

@@ -57,12 +57,15 @@ def small_angle(r: Sequence[Any], x: Sequence[Any], axis: int) -> Any:
 
 def small_angles(e: Equations) -> dict[str, SmallAngle]:
     """The angles of every joint that has a quaternion: `ball.rx`, `ball.ry`, `ball.rz`."""
-    joints = [c for c in tree_order(e.system.mechanism)
-              if isinstance(c.joint, (Floating, Spherical))]  # fmt: skip
+    joints = [
+        c for c in tree_order(e.system.mechanism) if isinstance(c.joint, (Floating, Spherical))
+    ]
     taken = {*e.coordinates, *e.speeds, *e.measures}
-    angles = [SmallAngle(f"{c.name}.r{axis}", four, k)
-              for c, four in zip(joints, e.system.tree.quaternions, strict=True)
-              for k, axis in enumerate("xyz")]  # fmt: skip
+    angles = [
+        SmallAngle(f"{c.name}.r{axis}", four, k)
+        for c, four in zip(joints, e.system.tree.quaternions, strict=True)
+        for k, axis in enumerate("xyz")
+    ]
     return {angle.name: angle for angle in angles if angle.name not in taken}
 
 
@@ -122,12 +125,7 @@ class Chart:
     """
 
     def __init__(
-        self,
-        e: Equations,
-        x: Sequence[SX],
-        y: Sequence[SX],
-        reference: SX,
-        axes: SX | None = None,
+        self, e: Equations, x: Sequence[SX], y: Sequence[SX], reference: SX, axes: SX | None = None
     ) -> None:
         state, shown = (ca.vertcat(SX(0, 1), *items) for items in (x, y))
         z = ca.vertcat(e.q, e.nu)
@@ -135,9 +133,17 @@ class Chart:
         rate = by_z @ ca.vertcat(e.q_dot, e.forward_dynamics) + ca.jacobian(state, e.t)  # (D12)
         carried = SX.zeros(state.shape[0]) if axes is None else by_z @ axes
         rate -= carried  # (D16)
-        values: list[SX] = [state, rate, shown, by_z, ca.jacobian(rate, z), ca.jacobian(shown, z),
-                            ca.jacobian(rate, e.u), ca.jacobian(shown, e.u),
-                            ca.jacobian(carried, z)]  # fmt: skip
+        values: list[SX] = [
+            state,
+            rate,
+            shown,
+            by_z,
+            ca.jacobian(rate, z),
+            ca.jacobian(shown, z),
+            ca.jacobian(rate, e.u),
+            ca.jacobian(shown, e.u),
+            ca.jacobian(carried, z),
+        ]
         self._function = ca.Function(
             "chart", [e.q, e.nu, e.u, e.t, e.p, reference], [ca.densify(v) for v in values]
         )
@@ -149,8 +155,10 @@ class Chart:
         origin = q if reference is None else reference
         found = [np.array(v.full()) for v in map(ca.DM, self._function(q, nu, u, t, p, origin))]
         names = [field.name for field in fields(Derivatives)]
-        parts = {n: v.ravel() if n in ("x", "x_dot", "y") else v
-                 for n, v in zip(names, found, strict=True)}  # fmt: skip
+        parts = {
+            n: v.ravel() if n in ("x", "x_dot", "y") else v
+            for n, v in zip(names, found, strict=True)
+        }
         return Derivatives(**parts)
 
 

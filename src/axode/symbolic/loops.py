@@ -113,8 +113,16 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
             entries = row_entries(tree, closure.first, closure.second, wrench)
         closed_form = _bias(closure, name, wrench, *states, coincident=coincident)
         bias = cheaper_bias(tree, entries, closed_form)
-        yield Row(f"{loop.name}.{name}", loop.name, "loop", unit, entries, bias,
-                  residual=residuals[name], **held)  # fmt: skip
+        yield Row(
+            f"{loop.name}.{name}",
+            loop.name,
+            "loop",
+            unit,
+            entries,
+            bias,
+            residual=residuals[name],
+            **held,
+        )
 
 
 def _wrenches(closure: Closure) -> Iterator[tuple[str, UnitWrench]]:
@@ -131,9 +139,14 @@ def _wrenches(closure: Closure) -> Iterator[tuple[str, UnitWrench]]:
 
 
 def _bias(
-    closure: Closure, name: str, wrench: UnitWrench, one: LinkState, two: LinkState, *,
+    closure: Closure,
+    name: str,
+    wrench: UnitWrench,
+    one: LinkState,
+    two: LinkState,
+    *,
     coincident: bool,
-) -> SX:  # fmt: skip
+) -> SX:
     r"""What differentiating a row adds to A v_dot.
 
     Directions b and the point turn with the first link, so that
@@ -179,8 +192,11 @@ def _residuals(closure: Closure) -> dict[str, SX]:
     # tangents of half angles, because sines also vanish half a turn away
     if isinstance(joint, (Prismatic, Fixed)):  # all of the small rotation
         half = 2 / (1 + ca.trace(R))
-        residuals |= {"rx": half * (R[1, 2] - R[2, 1]), "ry": half * (R[2, 0] - R[0, 2]),
-                      "rz": half * (R[0, 1] - R[1, 0])}  # fmt: skip
+        residuals |= {
+            "rx": half * (R[1, 2] - R[2, 1]),
+            "ry": half * (R[2, 0] - R[0, 2]),
+            "rz": half * (R[0, 1] - R[1, 0]),
+        }
     elif isinstance(joint, (Revolute, Screw, Cylindrical, Planar)):  # only how z leans
         half = 2 / (1 + R[2, 2])
         residuals |= {"rx": half * R[1, 2], "ry": -half * R[0, 2]}

@@ -47,8 +47,17 @@ def _usual(equations: Equations) -> Iterator[Measure]:
     """Attitude and velocity of every floating body."""
     for connection in equations.system.mechanism.connections:
         if isinstance(connection.joint, Floating):
-            for kind in ("roll", "pitch", "yaw", "roll_rate", "pitch_rate", "yaw_rate", "surge",
-                         "sway", "heave"):  # fmt: skip
+            for kind in (
+                "roll",
+                "pitch",
+                "yaw",
+                "roll_rate",
+                "pitch_rate",
+                "yaw_rate",
+                "surge",
+                "sway",
+                "heave",
+            ):
                 yield Measure(f"{connection.name}.{kind}", kind, connection.child)
 
 
@@ -97,8 +106,11 @@ def _value(equations: Equations, measure: Measure) -> SX:
     forward = ca.vertcat(pose.R[0, 0], pose.R[1, 0])
     forward = forward / ca.norm_2(forward)
     x, y = velocity[0], velocity[1]
-    return {"surge": forward[0] * x + forward[1] * y, "sway": forward[0] * y - forward[1] * x,
-            "heave": velocity[2]}[measure.kind]  # fmt: skip
+    return {
+        "surge": forward[0] * x + forward[1] * y,
+        "sway": forward[0] * y - forward[1] * x,
+        "heave": velocity[2],
+    }[measure.kind]
 
 
 def _attitude(pose: Pose, kind: str) -> SX:

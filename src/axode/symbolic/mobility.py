@@ -119,17 +119,26 @@ def mobility_of(equations: Equations) -> Mobility:
     configuration = configuration_dof(system)
     mechanism = system.mechanism
     return Mobility(
-        name=equations.name, bodies=len(mechanism.bodies),
-        joints=len(mechanism.connections) + len(mechanism.loops), loops=euler_loops(mechanism),
-        speeds=equations.speeds, rows=len(system.rows), rank=len(report.kept),
-        dropped=tuple(map(str, report.dropped)), indeterminate=report.indeterminate,
-        configuration_dof=configuration, mobility=n,
+        name=equations.name,
+        bodies=len(mechanism.bodies),
+        joints=len(mechanism.connections) + len(mechanism.loops),
+        loops=euler_loops(mechanism),
+        speeds=equations.speeds,
+        rows=len(system.rows),
+        rank=len(report.kept),
+        dropped=tuple(map(str, report.dropped)),
+        indeterminate=report.indeterminate,
+        configuration_dof=configuration,
+        mobility=n,
         reachable=n if n == configuration else reachable_dimension(system, configuration),
-        rheonomic=system.rheonomic, actuation=equations.actuation,
-        motors=system.forces.motors, independent=equations.independent,
-        locked=_locked(system), conflicts=tuple(turning_conflicts(system)),
+        rheonomic=system.rheonomic,
+        actuation=equations.actuation,
+        motors=system.forces.motors,
+        independent=equations.independent,
+        locked=_locked(system),
+        conflicts=tuple(turning_conflicts(system)),
         couplings=tuple(map(str, mechanism.couplings)),
-    )  # fmt: skip
+    )
 
 
 def configuration_dof(system: System) -> int:
@@ -153,8 +162,9 @@ def euler_loops(mechanism: Mechanism) -> int:
             name = component[name]
         return name
 
-    joints = [c for c in (*mechanism.connections, *mechanism.loops)
-              if not isinstance(c.joint, Floating)]  # fmt: skip
+    joints = [
+        c for c in (*mechanism.connections, *mechanism.loops) if not isinstance(c.joint, Floating)
+    ]
     for connection in joints:
         component[root(connection.parent)] = root(connection.child)
     components = len({root(name) for name in names})
@@ -211,7 +221,8 @@ def _locked(system: System) -> tuple[str, ...]:
         return ()
     names = system.tree.speed_names
     return tuple(
-        name for j, name in enumerate(names)
+        name
+        for j, name in enumerate(names)
         if all(np.abs(Z[j]).max(initial=0.0) < ZERO_SPEED for Z in system.report.null_bases)
         and not any(row.kind == "prescribed" and j in row.entries for row in system.kept)
-    )  # fmt: skip
+    )

@@ -210,5 +210,6 @@ def frozen(value: Polynomial) -> Frozen:
 
 def weight(value: Polynomial) -> int:
     """How many symbols it takes to write."""
-    return sum(len(monomial) + (abs(number) != 1 or not monomial)
-               for monomial, number in value.items())  # fmt: skip
+    return sum(
+        len(monomial) + (abs(number) != 1 or not monomial) for monomial, number in value.items()
+    )

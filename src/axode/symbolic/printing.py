@@ -104,10 +104,18 @@ def _heading(equations: Equations, names: Typeset) -> list[str]:
 
 THIN = r" \, "  # between factors
 FUNCTION_TEX = {
-    "sin": r"\sin", "cos": r"\cos", "tan": r"\tan", "sinh": r"\sinh", "cosh": r"\cosh",
-    "tanh": r"\tanh", "exp": r"\exp", "log": r"\ln", "asin": r"\arcsin", "acos": r"\arccos",
+    "sin": r"\sin",
+    "cos": r"\cos",
+    "tan": r"\tan",
+    "sinh": r"\sinh",
+    "cosh": r"\cosh",
+    "tanh": r"\tanh",
+    "exp": r"\exp",
+    "log": r"\ln",
+    "asin": r"\arcsin",
+    "acos": r"\arccos",
     "atan": r"\arctan",
-}  # fmt: skip
+}
 RELATIONS = {"lt": "<", "le": r"\le", "eq": "=", "ne": r"\ne", "and": r"\land", "or": r"\lor"}
 
 
@@ -202,8 +210,10 @@ class _Writer:
             above = [number_tex(abs(number)), *above]
         if not below:
             return sign + THIN.join(above)
-        over, under = (_unwrapped(parts[0]) if len(parts) == 1 else THIN.join(parts)
-                       for parts in (above, below))  # fmt: skip
+        over, under = (
+            _unwrapped(parts[0]) if len(parts) == 1 else THIN.join(parts)
+            for parts in (above, below)
+        )
         return rf"{sign}\frac{{{over}}}{{{under}}}"
 
     def _rank(self, atom: int) -> tuple[int, int]:

@@ -112,8 +112,7 @@ def analyse(
         matrices = [units.measure(A) for A in given]
     matrices = _with_unit_couplings(rows, matrices)
     size = matrices[0].shape[1]
-    own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices)
-                    for r in range(len(rows))])  # fmt: skip
+    own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices) for r in range(len(rows))])
     scales = _scales(rows, own)
     free = np.array([0.0 if r in hold else tolerance for r in range(len(rows))])
     least = np.maximum(RANK_TOLERANCE * own, free * scales)
@@ -151,9 +150,18 @@ def analyse(
     kept_matrices = tuple(A[kept] for A in given)
     bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
     regular = tuple(basis for basis in bases if basis is not None)
-    return RankReport(tuple(kept), reports, indeterminate, regular, kept_matrices,
-                      tuple(given), len(bases) - len(regular), rests=tuple(left.tolist()),
-                      tolerance=tolerance, units=units)  # fmt: skip
+    return RankReport(
+        tuple(kept),
+        reports,
+        indeterminate,
+        regular,
+        kept_matrices,
+        tuple(given),
+        len(bases) - len(regular),
+        rests=tuple(left.tolist()),
+        tolerance=tolerance,
+        units=units,
+    )
 
 
 def _describe(
@@ -161,10 +169,14 @@ def _describe(
 ) -> tuple[tuple[DroppedRow, ...], tuple[str, ...]]:
     """Describe dropped rows, and name those whose forces statics cannot tell apart."""
     reports = tuple(
-        DroppedRow(rows[r].name, tuple(rows[kept[i]].name for i, c in enumerate(weights)
-                                       if abs(c) > max(1e-6, tolerance)))
+        DroppedRow(
+            rows[r].name,
+            tuple(
+                rows[kept[i]].name for i, c in enumerate(weights) if abs(c) > max(1e-6, tolerance)
+            ),
+        )
         for r, weights in dropped
-    )  # fmt: skip
+    )
     # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
     undecided = {name for report in reports for name in (report.name, *report.follows_from)}
     indeterminate = sorted(undecided, key=[row.name for row in rows].index)
@@ -184,8 +196,10 @@ def _with_unit_couplings(rows: list[Row], matrices: list[np.ndarray]) -> list[np
 
 def _share(rests: list[np.ndarray], matrices: list[np.ndarray], row: int) -> float:
     """How much of one of its own coefficients the kept rows leave of a row, at most."""
-    shares = [np.abs(rest[A[row] != 0] / A[row][A[row] != 0]).max(initial=0.0)
-              for rest, A in zip(rests, matrices, strict=True)]  # fmt: skip
+    shares = [
+        np.abs(rest[A[row] != 0] / A[row][A[row] != 0]).max(initial=0.0)
+        for rest, A in zip(rests, matrices, strict=True)
+    ]
     return float(max(shares))
 
 
@@ -215,8 +229,9 @@ def describe_dropped(
             continue
         follows = np.zeros(len(kept))
         if scales[r] > 0.0:
-            weights = [np.abs(_coefficients(A[kept], A[r], report.tolerance))
-                       for A in report.all_matrices]  # fmt: skip
+            weights = [
+                np.abs(_coefficients(A[kept], A[r], report.tolerance)) for A in report.all_matrices
+            ]
             follows = np.max(weights, axis=0)
         least = max(1e-6, report.tolerance)
         names = (rows[k].name for k, c in zip(kept, follows, strict=True) if c > least)
@@ -283,8 +298,9 @@ def condition_of(report: RankReport, chosen: list[int]) -> float:
         return 0.0
     if n == 0:
         return 1.0  # nothing to choose
-    smallest = [np.linalg.svd(_unit_rows(Z[chosen]), compute_uv=False)[-1]
-                for Z in report.null_bases]  # fmt: skip
+    smallest = [
+        np.linalg.svd(_unit_rows(Z[chosen]), compute_uv=False)[-1] for Z in report.null_bases
+    ]
     return float(max(smallest))
 
 
@@ -300,8 +316,11 @@ def complete(report: RankReport, preferred: list[int]) -> list[int]:
             if len(chosen) == n:
                 break
             trial = [*chosen, speed]
-            values = [[np.linalg.svd(Z[trial], compute_uv=False)[-1] for Z in group]
-                      for group in (bases, at_home) if group]  # fmt: skip
+            values = [
+                [np.linalg.svd(Z[trial], compute_uv=False)[-1] for Z in group]
+                for group in (bases, at_home)
+                if group
+            ]
             if min(float(np.median(group)) for group in values) > threshold:
                 chosen = trial
         if len(chosen) == n:

@@ -49,8 +49,13 @@ def sympy_model(equations: Equations, tape: Tape) -> SympyModel:
         raise NotApplicable(
             "to_sympy needs SymPy, which is not installed.\n  Remedy: pip install 'axode[sym]'"
         ) from missing
-    names = (equations.coordinates, equations.independent, equations.inputs, ("t",),
-             tuple(equations.parameters))  # fmt: skip
+    names = (
+        equations.coordinates,
+        equations.independent,
+        equations.inputs,
+        ("t",),
+        tuple(equations.parameters),
+    )
     symbols = [tuple(sympy.Symbol(name, real=True) for name in group) for group in names]
     values = _sympy_values(tape, symbols)
     matrices, first = [], 0
@@ -92,8 +97,26 @@ def _sympy_meaning() -> dict[str, Callable[..., Any]]:
 
     import sympy
 
-    same = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "log", "sinh",
-            "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sign")  # fmt: skip
+    same = (
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "exp",
+        "log",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "erf",
+        "sign",
+    )
 
     def truth(x: Any) -> Any:
         return sympy.Ne(x, 0)
@@ -102,16 +125,27 @@ def _sympy_meaning() -> dict[str, Callable[..., Any]]:
         return sympy.Piecewise((1, relation), (0, True))
 
     return {name: getattr(sympy, name) for name in same} | {
-        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-        "neg": operator.neg, "pow": sympy.Pow, "fabs": sympy.Abs, "floor": sympy.floor,
-        "ceil": sympy.ceiling, "hypot": lambda x, y: sympy.sqrt(x * x + y * y),
-        "expm1": lambda x: sympy.exp(x) - 1, "log1p": lambda x: sympy.log(1 + x),
-        "fmin": sympy.Min, "fmax": sympy.Max,
+        "add": operator.add,
+        "sub": operator.sub,
+        "mul": operator.mul,
+        "div": operator.truediv,
+        "neg": operator.neg,
+        "pow": sympy.Pow,
+        "fabs": sympy.Abs,
+        "floor": sympy.floor,
+        "ceil": sympy.ceiling,
+        "hypot": lambda x, y: sympy.sqrt(x * x + y * y),
+        "expm1": lambda x: sympy.exp(x) - 1,
+        "log1p": lambda x: sympy.log(1 + x),
+        "fmin": sympy.Min,
+        "fmax": sympy.Max,
         "copysign": lambda x, y: sympy.Piecewise((sympy.Abs(x), y >= 0), (-sympy.Abs(x), True)),
-        "lt": lambda x, y: indicator(x < y), "le": lambda x, y: indicator(x <= y),
-        "eq": lambda x, y: indicator(sympy.Eq(x, y)), "ne": lambda x, y: indicator(sympy.Ne(x, y)),
+        "lt": lambda x, y: indicator(x < y),
+        "le": lambda x, y: indicator(x <= y),
+        "eq": lambda x, y: indicator(sympy.Eq(x, y)),
+        "ne": lambda x, y: indicator(sympy.Ne(x, y)),
         "not": lambda x: indicator(sympy.Eq(x, 0)),
         "and": lambda x, y: indicator(sympy.And(truth(x), truth(y))),
         "or": lambda x, y: indicator(sympy.Or(truth(x), truth(y))),
         "select": lambda c, x, y: sympy.Piecewise((x, truth(c)), (y, True)),
-    }  # fmt: skip
+    }

@@ -20,13 +20,7 @@ from axode.mechanism.wheels import Contact
 from axode.symbolic.assembly import Assembly
 from axode.symbolic.closing import close_loops
 from axode.symbolic.complement import Complement, Leg
-from axode.symbolic.constraints import (
-    Row,
-    column_of,
-    coupling_rows,
-    matrix_of,
-    prescribed_rows,
-)
+from axode.symbolic.constraints import Row, column_of, coupling_rows, matrix_of, prescribed_rows
 from axode.symbolic.contacts import axis_along_normal, contact_rows
 from axode.symbolic.forces import AppliedForces, applied_forces
 from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
@@ -106,10 +100,11 @@ class System:
         """Parameters that rows depend on, if any row was dropped: at other values it might hold."""
         if not self.report.dropped or not self.parameter_names:
             return ()
-        everything = ca.veccat(matrix_of(list(self.rows), self.tree.v.shape[0]),
-                               column_of([row.rate for row in self.rows]),
-                               *[row.residual for row in self.rows if row.residual is not None],
-                               )  # fmt: skip
+        everything = ca.veccat(
+            matrix_of(list(self.rows), self.tree.v.shape[0]),
+            column_of([row.rate for row in self.rows]),
+            *[row.residual for row in self.rows if row.residual is not None],
+        )
         used = ca.which_depends(everything, self.tree.parameters, 1, False)
         return tuple(n for n, hangs in zip(self.parameter_names, used, strict=True) if hangs)
 
@@ -224,8 +219,19 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         raise _immobile(mechanism, tree, rows, report)
     forces = applied_forces(tree)
     chosen = _choose(mechanism, tree, report, independent)
-    return System(mechanism, tree, tuple(rows), report, tuple(samples), home, closed.assembly,
-                  forces, tuple(chosen), defaults, tuple(parameters))  # fmt: skip
+    return System(
+        mechanism,
+        tree,
+        tuple(rows),
+        report,
+        tuple(samples),
+        home,
+        closed.assembly,
+        forces,
+        tuple(chosen),
+        defaults,
+        tuple(parameters),
+    )
 
 
 def _all_rows(tree: Tree) -> list[Row]:
@@ -242,9 +248,13 @@ def _all_rows(tree: Tree) -> list[Row]:
 
 
 def _refuse_contradictions(
-    mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport,
-    samples: Sequence[np.ndarray], defaults: np.ndarray,
-) -> None:  # fmt: skip
+    mechanism: Mechanism,
+    tree: Tree,
+    rows: list[Row],
+    report: RankReport,
+    samples: Sequence[np.ndarray],
+    defaults: np.ndarray,
+) -> None:
     """Rows that follow from others must also ask for the same rates."""
     rates = column_of([row.rate for row in rows])
     if rates.is_zero():
@@ -258,10 +268,18 @@ def _refuse_contradictions(
             wrong = np.abs(A @ v - b)
             if wrong.max() > max(1e-6, report.tolerance) * max(1.0, np.abs(b).max()):
                 name = rows[int(np.argmax(wrong))].name
-                raise MechanismError(f"mechanism '{mechanism.name}'", [Fault(
-                    "prescribed", "", name.removesuffix(".prescribed"),
-                    "contradicts the other constraints: they move it at another rate; prescribe "
-                    "one of these coordinates less")])  # fmt: skip
+                raise MechanismError(
+                    f"mechanism '{mechanism.name}'",
+                    [
+                        Fault(
+                            "prescribed",
+                            "",
+                            name.removesuffix(".prescribed"),
+                            "contradicts the other constraints: they move it at another rate; "
+                            "prescribe one of these coordinates less",
+                        )
+                    ],
+                )
 
 
 def _immobile(mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankReport) -> Immobile:
@@ -312,16 +330,19 @@ def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
             bases += [tree.speed_names.index(connection.speeds[k]) for k in order]
     driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
     wheels = {contact.body for contact in mechanism.contacts}
-    spins = [tree.speed_names.index(s) for c in tree_order(mechanism) if c.child in wheels
-             for s in c.speeds]  # fmt: skip
+    spins = [
+        tree.speed_names.index(s)
+        for c in tree_order(mechanism)
+        if c.child in wheels
+        for s in c.speeds
+    ]
     rest = [j for j in range(len(tree.speed_names)) if j not in spins]
     return list(dict.fromkeys([*bases, *(j for j in driven if j not in spins), *rest, *spins]))
 
 
 def _users_choice(
-    mechanism: Mechanism, tree: Tree, report: RankReport, asked: Sequence[str],
-    preferred: list[int],
-) -> list[int]:  # fmt: skip
+    mechanism: Mechanism, tree: Tree, report: RankReport, asked: Sequence[str], preferred: list[int]
+) -> list[int]:
     n = report.null_bases[0].shape[1]
     chosen: list[int] = []
     for name in asked:

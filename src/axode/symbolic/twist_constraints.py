@@ -123,19 +123,26 @@ class TwistConstraints:
     def _needed(self) -> tuple[TwistRows, ...]:
         """Rows of all joints and contacts, without planar ones that wheels make needless."""
         mechanism = self.equations.system.mechanism
-        joints = [c for c in (*mechanism.connections, *mechanism.loops)
-                  if not isinstance(c.joint, Floating)]  # fmt: skip
+        joints = [
+            c
+            for c in (*mechanism.connections, *mechanism.loops)
+            if not isinstance(c.joint, Floating)
+        ]
         contacts = [self._contact(contact) for contact in mechanism.contacts]
         all_rows = (*(self._joint(c) for c in joints), *contacts)
-        carrying = {c.name for c in joints if isinstance(c.joint, Planar)
-                    and GROUND.name in (c.parent, c.child)}  # fmt: skip
+        carrying = {
+            c.name
+            for c in joints
+            if isinstance(c.joint, Planar) and GROUND.name in (c.parent, c.child)
+        }
         fewer = tuple(rows for rows in all_rows if rows.name not in carrying)
         if not contacts or not carrying:
             return all_rows
         e = self.equations
         both = [self._stacked(all_rows), self._stacked(fewer)]
-        found = ca.Function("ranks", [e.q, e.t, e.p], both)(e.system.samples[0], 0.0,
-                                                            e.system.defaults)  # fmt: skip
+        found = ca.Function("ranks", [e.q, e.t, e.p], both)(
+            e.system.samples[0], 0.0, e.system.defaults
+        )
         ranks = [rank_of(np.array(A)) for A in found]
         return fewer if ranks[0] == ranks[1] else all_rows
 

@@ -10,20 +10,63 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
-GREEK = frozenset((
-    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
-    "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
-    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega",
-))  # fmt: skip
+GREEK = frozenset(
+    (
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "pi",
+        "rho",
+        "sigma",
+        "tau",
+        "upsilon",
+        "phi",
+        "chi",
+        "psi",
+        "omega",
+        "Gamma",
+        "Delta",
+        "Theta",
+        "Lambda",
+        "Xi",
+        "Pi",
+        "Sigma",
+        "Phi",
+        "Psi",
+        "Omega",
+    )
+)
 # What the library's own suffixes look like: letter and subscript.
 SUFFIXES = {
-    "x": ("x", ""), "y": ("y", ""), "z": ("z", ""), "yaw": (r"\psi", ""), "surge": ("v", "x"),
-    "sway": ("v", "y"), "angle": (r"\theta", ""), "slide": ("s", ""), "first": (r"\theta", "1"),
-    "second": (r"\theta", "2"), "torque": (r"\tau", ""), "force": ("f", ""),
-    **{f"q{a}": ("q", a) for a in "wxyz"}, **{f"w{a}": (r"\omega", a) for a in "xyz"},
-    **{f"v{a}": ("v", a) for a in "xyz"}, **{f"m{a}": ("m", a) for a in "xyz"},
+    "x": ("x", ""),
+    "y": ("y", ""),
+    "z": ("z", ""),
+    "yaw": (r"\psi", ""),
+    "surge": ("v", "x"),
+    "sway": ("v", "y"),
+    "angle": (r"\theta", ""),
+    "slide": ("s", ""),
+    "first": (r"\theta", "1"),
+    "second": (r"\theta", "2"),
+    "torque": (r"\tau", ""),
+    "force": ("f", ""),
+    **{f"q{a}": ("q", a) for a in "wxyz"},
+    **{f"w{a}": (r"\omega", a) for a in "xyz"},
+    **{f"v{a}": ("v", a) for a in "xyz"},
+    **{f"m{a}": ("m", a) for a in "xyz"},
     **{f"f{a}": ("f", a) for a in "xyz"},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -69,8 +112,10 @@ def typeset_names(equations: Equations) -> Typeset:
     ]
     short = [_glyph(name, units, owner=False).tex for name in names]
     taken = Counter(short)
-    chosen = [s if taken[s] == 1 and s != "t" else _glyph(name, units, owner=True).tex
-              for name, s in zip(names, short, strict=True)]  # fmt: skip
+    chosen = [
+        s if taken[s] == 1 and s != "t" else _glyph(name, units, owner=True).tex
+        for name, s in zip(names, short, strict=True)
+    ]
     again = Counter(chosen)
     final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(names, chosen, strict=True)]
     used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
@@ -79,16 +124,22 @@ def typeset_names(equations: Equations) -> Typeset:
     q, nu, u, p = (
         tuple(next(symbols) for _ in group)
         for group in (
-            equations.coordinates, equations.independent, equations.inputs, equations.parameters,
+            equations.coordinates,
+            equations.independent,
+            equations.inputs,
+            equations.parameters,
         )
-    )  # fmt: skip
+    )
     return Typeset(q, nu, u, p, term)
 
 
 def _units(equations: Equations) -> dict[str, str]:
     """Unit of every coordinate that carries a joint's own name."""
-    return {c.coordinates[0]: c.joint.coordinate_units[0]
-            for c in equations.system.mechanism.connections if c.joint.dof == 1}  # fmt: skip
+    return {
+        c.coordinates[0]: c.joint.coordinate_units[0]
+        for c in equations.system.mechanism.connections
+        if c.joint.dof == 1
+    }
 
 
 def _glyph(name: str, units: dict[str, str], *, owner: bool) -> Glyph:
@@ -107,8 +158,10 @@ def _glyph(name: str, units: dict[str, str], *, owner: bool) -> Glyph:
         return replace(glyph, subscripts=(*glyph.subscripts, *_subscripts(whole)))
     head, subscript = SUFFIXES[suffix]
     always = suffix in ("torque", "force")
-    subscripts = (*((subscript,) if subscript else ()),
-                  *(_subscripts(whole) if owner or always else ()))  # fmt: skip
+    subscripts = (
+        *((subscript,) if subscript else ()),
+        *(_subscripts(whole) if owner or always else ()),
+    )
     return Glyph(head, subscripts, dots)
 
 

@@ -135,8 +135,9 @@ class Adapter:
 
     def signals(self) -> Mapping[str, Any]:
         """Inputs of the model by name, in any form that `Signal.of` understands."""
-        return {name: self.case.input[name] for name in self.model.inputs if name in
-                self.case.input}  # fmt: skip
+        return {
+            name: self.case.input[name] for name in self.model.inputs if name in self.case.input
+        }
 
     # what follows ---------------------------------------------------------------------------------
 

@@ -258,8 +258,10 @@ class CasterRobot(RollingRobot):
         rates = first_of(state, "theta_dot", "theta_dot0", default=[0.0, 0.0])
         near = {f"psi{mark}": psi for mark, psi in zip(self.marks, angles, strict=True)}
         near["phi"] = first_of(state, "phi", "phi0", default=0.0)
-        place = {"C.x": first_of(state, "x_C", "x_C0", default=0.0),
-                 "C.y": first_of(state, "y_C", "y_C0", default=0.0)}  # fmt: skip
+        place = {
+            "C.x": first_of(state, "x_C", "x_C0", default=0.0),
+            "C.y": first_of(state, "y_C", "y_C0", default=0.0),
+        }
         speeds = {f"theta{k}_dot": rate for k, rate in zip((1, 2), rates, strict=True)}
         return assemble(self.model, {**near, **place, **speeds}, fix=tuple(near))
 

@@ -45,8 +45,9 @@ def disk_state(model: Model, n: Any, omega: Any, contact: Any = (0.0, 0.0, 0.0))
     closed = assemble(model, {**turn, **place}, fix=QUATERNION)
     R = model.poses(closed.q)[0, :3, :3]
     nu = dict(zip(("base.wx", "base.wy", "base.wz"), R.T @ np.array(omega, float), strict=True))
-    return assemble(model, {**dict(zip(model.coordinates, closed.q, strict=True)), **nu},
-                    fix=QUATERNION)  # fmt: skip
+    return assemble(
+        model, {**dict(zip(model.coordinates, closed.q, strict=True)), **nu}, fix=QUATERNION
+    )
 
 
 def cart(r: float, l: float) -> Mechanism:

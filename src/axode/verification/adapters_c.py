@@ -29,8 +29,11 @@ class WheeledPendulum(Adapter):
 
     def start(self) -> Mapping[str, float]:
         state = self.case.state
-        held = {name: value for name, value in self.case.input.get("hold", {}).items()
-                if name != "until"}  # fmt: skip
+        held = {
+            name: value
+            for name, value in self.case.input.get("hold", {}).items()
+            if name != "until"
+        }
         places = {name: state[name] for name in ("psi", *ANGLES, "x", "y") if name in state}
         rates = state.get("rates", [state.get(rate, 0.0) for rate in RATES])
         return {**held, **places, **dict(zip(RATES, rates, strict=True))}
@@ -98,12 +101,19 @@ class WheeledPendulum(Adapter):
         model = self.model
         total = 0.0j
         for name, signal in self.inputs.items():
-            effect = shape @ model.tau(model.home, np.eye(len(model.inputs))[
-                model.inputs.index(name)])  # fmt: skip
+            effect = shape @ model.tau(
+                model.home, np.eye(len(model.inputs))[model.inputs.index(name)]
+            )
             end = min(signal.until, self.case.t_end or 0.0)
             for part, turn in ((1.0, np.cos), (1.0j, np.sin)):
-                wave = quad(lambda t, s=signal, turn=turn: s(t) * turn(frequency * t), 0.0, end,
-                            epsabs=1e-13, epsrel=1e-12, limit=400)[0]  # fmt: skip
+                wave = quad(
+                    lambda t, s=signal, turn=turn: s(t) * turn(frequency * t),
+                    0.0,
+                    end,
+                    epsabs=1e-13,
+                    epsrel=1e-12,
+                    limit=400,
+                )[0]
                 total += part * effect * wave
         swing = shape[model.independent.index("theta3_dot")]
         return abs(swing * total) / frequency

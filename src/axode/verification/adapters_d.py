@@ -34,8 +34,11 @@ class CooperatingArms(Adapter):
 
     def _options(self) -> dict[str, Any]:
         state = self.case.state
-        return {"joints": self._joints, "pose": state["load_X_Y_F"],
-                "elbow": state.get("elbow", (1, -1))}  # fmt: skip
+        return {
+            "joints": self._joints,
+            "pose": state["load_X_Y_F"],
+            "elbow": state.get("elbow", (1, -1)),
+        }
 
     def mechanism(self) -> Mechanism:
         return build("cooperating_arms", **self._options(), **self.case.parameters)
@@ -144,11 +147,14 @@ class TwoWheeledCart(Adapter):
         state = self.case.state
         wheels = state.get("wheel_rates", (0.0, 0.0))
         return {
-            "psi": state.get("psi", 0.0), "pitch": state.get("load_pitch", 0.0),
-            "x": state.get("x", 0.0), "y": state.get("y", 0.0),
-            "pitch_rate": state.get("load_pitch_rate", 0.0), "wheel1_rate": wheels[0],
+            "psi": state.get("psi", 0.0),
+            "pitch": state.get("load_pitch", 0.0),
+            "x": state.get("x", 0.0),
+            "y": state.get("y", 0.0),
+            "pitch_rate": state.get("load_pitch_rate", 0.0),
+            "wheel1_rate": wheels[0],
             "wheel2_rate": wheels[1],
-        }  # fmt: skip
+        }
 
     @quantity
     def load_pitch(self, now: Moment) -> Any:

@@ -94,9 +94,19 @@ class Platform(Adapter):
 
     def start(self) -> Mapping[str, float]:
         state = self.case.state
-        start = {own: state[name] for own, name in
-                 (("x_c", "x"), ("y_c", "y"), ("theta", "theta"), ("phi_R", "phi_R"),
-                  ("phi_L", "phi_L"), ("v", "v"), ("w", "w")) if name in state}  # fmt: skip
+        start = {
+            own: state[name]
+            for own, name in (
+                ("x_c", "x"),
+                ("y_c", "y"),
+                ("theta", "theta"),
+                ("phi_R", "phi_R"),
+                ("phi_L", "phi_L"),
+                ("v", "v"),
+                ("w", "w"),
+            )
+            if name in state
+        }
         rates = state.get("wheel_rates_R_L", ())
         return start | {f"phi_{side}_dot": rate for side, rate in zip(SIDES, rates, strict=False)}
 

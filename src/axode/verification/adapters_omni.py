@@ -120,8 +120,10 @@ class DeltaArray(RollerWheels):
     def H_for_isotropy(self, now: Moment) -> float:
         """The platform's yaw inertia, which enters linearly, at which beta vanishes."""
         H = now.model.parameters["H"]
-        at = [float(now.model.mass_matrix(now.q, parameters={"H": value})[0, 1])
-              for value in (H, 2 * H)]  # fmt: skip
+        at = [
+            float(now.model.mass_matrix(now.q, parameters={"H": value})[0, 1])
+            for value in (H, 2 * H)
+        ]
         return H - at[0] * H / (at[1] - at[0])
 
     @quantity

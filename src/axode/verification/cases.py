@@ -52,8 +52,10 @@ class Case:
         missing = [field for field in ("id", "system", "expected") if field not in item]
         if missing:
             raise FileError(f"case {label}: it has no {', '.join(missing)}")
-        groups = {field: item.get(field) or {} for field in
-                  ("parameters", "state", "input", "expected", "tolerance")}  # fmt: skip
+        groups = {
+            field: item.get(field) or {}
+            for field in ("parameters", "state", "input", "expected", "tolerance")
+        }
         for field, value in groups.items():
             if not isinstance(value, Mapping):
                 raise FileError(f"case {label}: {field} must be an object, got {value!r}")
@@ -62,8 +64,14 @@ class Case:
             rel, absolute = float(tolerance["rel"]), float(tolerance["abs"])
         except (TypeError, ValueError):
             raise FileError(f"case {label}: tolerance needs the numbers rel and abs") from None
-        return cls(id=label, system=str(item["system"]), name=str(item.get("name", "")),
-                   rel=rel, abs=absolute, **groups)  # fmt: skip
+        return cls(
+            id=label,
+            system=str(item["system"]),
+            name=str(item.get("name", "")),
+            rel=rel,
+            abs=absolute,
+            **groups,
+        )
 
     @property
     def t_end(self) -> float | None:
@@ -161,8 +169,9 @@ class Quantity:
             if match["t0"] is not None:
                 between = (_number(match["t0"]), _number(match["t1"]))
             name = match["absolute"] or match["plain"]
-            return cls(name, extreme=match["kind"], absolute=bool(match["absolute"]),
-                       between=between)  # fmt: skip
+            return cls(
+                name, extreme=match["kind"], absolute=bool(match["absolute"]), between=between
+            )
         return cls(text.strip())
 
 

@@ -56,9 +56,7 @@ class Holding:
         e = self.equations
         known = [evaluate(others.get(name, 0.0), {"t": e.t}) for name in e.inputs]
         efforts = ca.substitute(self.efforts, e.u, ca.vertcat(*known))
-        return dict(others) | {
-            hold.input: efforts[k] for k, hold in enumerate(self.holds)
-        }  # fmt: skip
+        return dict(others) | {hold.input: efforts[k] for k, hold in enumerate(self.holds)}
 
     @cached_property
     def _function(self) -> Any:
@@ -114,8 +112,9 @@ def holds_of(given: Any, equations: Equations, holders: Mapping[str, str]) -> tu
     until = float(given.get("until", np.inf))
     return tuple(
         Hold(name, float(value), until, holders.get(name) or _motor(equations, name))
-        for name, value in given.items() if name != "until"
-    )  # fmt: skip
+        for name, value in given.items()
+        if name != "until"
+    )
 
 
 def _motor(equations: Equations, name: str) -> str:
@@ -124,8 +123,9 @@ def _motor(equations: Equations, name: str) -> str:
     mechanism = equations.system.mechanism
     for connection in mechanism.connections:
         if name in connection.coordinates:
-            speed = connection.speeds[min(connection.coordinates.index(name),
-                                          len(connection.speeds) - 1)]  # fmt: skip
+            speed = connection.speeds[
+                min(connection.coordinates.index(name), len(connection.speeds) - 1)
+            ]
             for drive, input in zip(mechanism.drives, equations.inputs, strict=False):
                 if drive.coordinate in (connection.name, name, speed):
                     return input

@@ -60,14 +60,25 @@ class Stretch:
 
 
 def integrated(
-    model: Model, start: tuple[Array, Array], t0: float, t1: float,
-    formulas: Mapping[str, Any], samples: int,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    model: Model,
+    start: tuple[Array, Array],
+    t0: float,
+    t1: float,
+    formulas: Mapping[str, Any],
+    samples: int,
+) -> tuple[Array, Array, Array]:
     """Times, coordinates and independent speeds of a motion."""
     run = simulate(
-        model, t1 - t0, start=start, input=dict(formulas) if formulas else None, t0=t0, rtol=RTOL,
-        atol=ATOL, save_every=(t1 - t0) / samples, progress=False,
-    )  # fmt: skip
+        model,
+        t1 - t0,
+        start=start,
+        input=dict(formulas) if formulas else None,
+        t0=t0,
+        rtol=RTOL,
+        atol=ATOL,
+        save_every=(t1 - t0) / samples,
+        progress=False,
+    )
     q = np.stack([run[name] for name in model.coordinates], axis=-1)
     speeds = [run[name] for name in model.independent]
     nu = np.stack(speeds, axis=-1) if speeds else np.zeros((len(run.time), 0))
@@ -205,6 +216,9 @@ def _refined(value: Any, low: float, high: float) -> tuple[float, float]:
         real = roots[np.abs(np.imag(roots)) < 1e-9].real
         flat = [float(t) for t in real if low <= t <= high]
         # the flat place is better known than the values around it
-        found += [(t, max(value(t), found[0][1])) for t in flat
-                  if float(shape(t)) >= values.max() - 1e-12 * np.abs(values).max()]  # fmt: skip
+        found += [
+            (t, max(value(t), found[0][1]))
+            for t in flat
+            if float(shape(t)) >= values.max() - 1e-12 * np.abs(values).max()
+        ]
     return found[-1] if len(found) == 2 else max(found, key=lambda pair: pair[1])

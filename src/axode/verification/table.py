@@ -39,8 +39,14 @@ class Check:
         """The line of the table."""
         got = _first_fault(self.reason) if self.reason else shown(self.got)
         error = f"{self.error:.1e}" if np.isfinite(self.error) else "-"
-        return (self.id, self.quantity, shown(self.expected), got, error,
-                "yes" if self.passed else "NO")  # fmt: skip
+        return (
+            self.id,
+            self.quantity,
+            shown(self.expected),
+            got,
+            error,
+            "yes" if self.passed else "NO",
+        )
 
 
 @dataclass(frozen=True)
@@ -81,8 +87,10 @@ class Verification:
     def __str__(self) -> str:
         rows = [TITLES, *(check.cells for check in self.checks)]
         widths = [max(len(row[k]) for row in rows) for k in range(len(TITLES))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-                 for row in rows]  # fmt: skip
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            for row in rows
+        ]
         return "\n".join([*(line.rstrip() for line in lines), self.summary])
 
     def __rich__(self) -> Table:
@@ -96,9 +104,7 @@ class Verification:
         return table
 
 
-def compared(
-    id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float
-) -> Check:  # fmt: skip
+def compared(id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float) -> Check:
     """Compare every number of a value with the one expected: |got - e| <= abs + rel |e|."""
     wanted, found = list(leaves(expected)), list(leaves(got))
     if [place for place, _ in wanted] != [place for place, _ in found]:

@@ -72,9 +72,12 @@ def page(equations: Equations | None, model: Model, run: Trajectory | None, titl
     body = "\n".join(sections)
     style = _file("report.css") + math_font("".join(FORMULAS.findall(body)))
     return PAGE.format(
-        title=html.escape(title), lead=html.escape(_lead(equations, model, run)), style=style,
-        sections=body, version=sys.modules["axode"].__version__,
-    )  # fmt: skip
+        title=html.escape(title),
+        lead=html.escape(_lead(equations, model, run)),
+        style=style,
+        sections=body,
+        version=sys.modules["axode"].__version__,
+    )
 
 
 def _lead(equations: Equations | None, model: Model, run: Trajectory | None) -> str:
@@ -130,8 +133,11 @@ def _audit(run: Trajectory) -> str:
         if np.isfinite(column).any():
             worst = float(np.nanmax(np.abs(column)))
             rows.append((f"Largest {name}", f"{worst:.3g} {run.unit(name)}".rstrip()))
-    rows += [(key.replace("_", " ").capitalize(), _words(value))
-             for key, value in run.info.items() if not isinstance(value, dict | list)]  # fmt: skip
+    rows += [
+        (key.replace("_", " ").capitalize(), _words(value))
+        for key, value in run.info.items()
+        if not isinstance(value, dict | list)
+    ]
     rows += [(f"Event: {event.name}", f"at {event.time:.6g} s") for event in run.events]
     return _table(("", ""), rows, numbers=False)
 
@@ -168,8 +174,9 @@ def _unique(svg: str, number: int) -> str:
 def _numbers(run: Trajectory) -> str:
     """Values at start and end, and a table to take away."""
     final = run.final
-    rows = [(name, run.unit(name), f"{run[name][0]:.6g}", f"{final[name]:.6g}")
-            for name in run.names]  # fmt: skip
+    rows = [
+        (name, run.unit(name), f"{run[name][0]:.6g}", f"{final[name]:.6g}") for name in run.names
+    ]
     table = _table(("Signal", "Unit", "Start", "End"), rows)
     every = max(1, -(-len(run) // ROWS))
     samples = np.column_stack([run.time[::every], run.values[::every]])
@@ -189,8 +196,11 @@ def _numbers(run: Trajectory) -> str:
 
 def _description(equations: Equations | None, model: Model) -> Iterator[str]:
     if equations is None:
-        yield _section("Mobility and equations", "<p>The model was loaded from a file, which holds "
-                       "its functions and not its equations.</p>")  # fmt: skip
+        yield _section(
+            "Mobility and equations",
+            "<p>The model was loaded from a file, which holds "
+            "its functions and not its equations.</p>",
+        )
     else:
         yield _section("Mobility", f"<pre>{html.escape(str(equations.mobility))}</pre>")
         yield _section("Equations", _equations(equations))
@@ -198,16 +208,19 @@ def _description(equations: Equations | None, model: Model) -> Iterator[str]:
     if model.parameters:
         state = "fixed when it was compiled" if model.facts.fixed else "free"
         rows = [(name, f"{value:.9g}") for name, value in model.parameters.items()]
-        yield _section("Parameters", f"<p>In SI units, {state}.</p>"
-                       + _table(("Name", "Value"), rows))  # fmt: skip
+        yield _section(
+            "Parameters", f"<p>In SI units, {state}.</p>" + _table(("Name", "Value"), rows)
+        )
 
 
 def _equations(equations: Equations) -> str:
     """As formulas, or as TeX where nothing turns it into formulas; a long model's only in short."""
     tex, more = equations.latex(), ""
     if len(tex) > LONG:
-        more = (f"<p>Written out they fill {len(tex):,} characters of TeX, which nobody would read "
-                "here; <code>equations.latex()</code> gives them.</p>")  # fmt: skip
+        more = (
+            f"<p>Written out they fill {len(tex):,} characters of TeX, which nobody would read "
+            "here; <code>equations.latex()</code> gives them.</p>"
+        )
         tex = r"I\,\dot{\nu} + C\,\nu = \tau + \gamma + \delta"
     try:
         return f'<div class="formula">{to_mathml(tex)}</div>{more}'
@@ -219,17 +232,27 @@ def _names(model: Model) -> str:
     facts = model.facts
     groups = (
         ("Coordinate", facts.coordinates, facts.coordinate_units),
-        ("Independent speed", facts.independent,
-         [facts.speed_units[facts.speeds.index(n)] if n in facts.speeds else ""
-          for n in facts.independent]),
+        (
+            "Independent speed",
+            facts.independent,
+            [
+                facts.speed_units[facts.speeds.index(n)] if n in facts.speeds else ""
+                for n in facts.independent
+            ],
+        ),
         ("Input", facts.inputs, facts.input_units),
         ("Measure", [m[0] for m in facts.measures], [m[1] for m in facts.measures]),
-    )  # fmt: skip
-    rows = [(kind, name, unit) for kind, names, units in groups
-            for name, unit in zip(names, units, strict=True)]  # fmt: skip
-    return "<details><summary>Coordinates, speeds, inputs, measures</summary>" + _table(
-        ("", "Name", "Unit"), rows, numbers=False
-    ) + "</details>"  # fmt: skip
+    )
+    rows = [
+        (kind, name, unit)
+        for kind, names, units in groups
+        for name, unit in zip(names, units, strict=True)
+    ]
+    return (
+        "<details><summary>Coordinates, speeds, inputs, measures</summary>"
+        + _table(("", "Name", "Unit"), rows, numbers=False)
+        + "</details>"
+    )
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, numbers: bool = True) -> str:

@@ -38,22 +38,36 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
         "spacing": scene.spacing,
         "time": packed(times),
         "meshes": [
-            {"body": _index(scene, m.body), "colour": list(m.colour),
-             "vertices": packed(m.vertices), "normals": packed(m.normals),
-             "triangles": packed(m.triangles, "<u2")}
+            {
+                "body": _index(scene, m.body),
+                "colour": list(m.colour),
+                "vertices": packed(m.vertices),
+                "normals": packed(m.normals),
+                "triangles": packed(m.triangles, "<u2"),
+            }
             for m in meshes(scene)
         ],
         "bodies": len(scene.bodies),
         "ground": stance.T.ravel().tolist(),
         "poses": packed(_vectors(poses)),
-        "floors": [{"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
-                   for f in scene.floors],
-        "tracks": [{"name": touch.name, "points": packed(tracks[:, k])}
-                   for k, touch in enumerate(scene.touches) if frames is not None],
-        "cords": [{"bodies": [_index(scene, b) for b in cord.bodies],
-                   "ends": [list(end) for end in cord.ends]} for cord in scene.cords],
+        "floors": [
+            {"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
+            for f in scene.floors
+        ],
+        "tracks": [
+            {"name": touch.name, "points": packed(tracks[:, k])}
+            for k, touch in enumerate(scene.touches)
+            if frames is not None
+        ],
+        "cords": [
+            {
+                "bodies": [_index(scene, b) for b in cord.bodies],
+                "ends": [list(end) for end in cord.ends],
+            }
+            for cord in scene.cords
+        ],
         "signals": [] if frames is None else _signals(frames),
-    }  # fmt: skip
+    }
 
 
 def packed(values: npt.ArrayLike, kind: str = "<f4") -> str:
@@ -83,5 +97,12 @@ def _index(scene: Scene, body: str) -> int:
 
 def _signals(run: Trajectory) -> list[dict[str, Any]]:
     onward = 1 if run.time[-1] >= run.time[0] else -1  # a run backwards is played forwards
-    return [{"name": name, "unit": run.unit(name), "kind": run.kinds[name],
-             "values": packed(run[name][::onward])} for name in run.names]  # fmt: skip
+    return [
+        {
+            "name": name,
+            "unit": run.unit(name),
+            "kind": run.kinds[name],
+            "values": packed(run[name][::onward]),
+        }
+        for name in run.names
+    ]

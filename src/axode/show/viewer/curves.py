@@ -33,15 +33,28 @@ class Curves:
         self.remove()
         self._names = tuple(columns)
         series: list[dict[str, Any]] = [{"label": "t [s]"}]
-        series += [{"label": name, "stroke": COLOURS[k % len(COLOURS)], "width": 1.6,
-                    "points": {"show": False}} for k, name in enumerate(columns)]  # fmt: skip
-        series.append({"label": "", "scale": "passed", "fill": SHADE, "width": 0,
-                       "points": {"show": False}})  # fmt: skip
+        series += [
+            {
+                "label": name,
+                "stroke": COLOURS[k % len(COLOURS)],
+                "width": 1.6,
+                "points": {"show": False},
+            }
+            for k, name in enumerate(columns)
+        ]
+        series.append(
+            {"label": "", "scale": "passed", "fill": SHADE, "width": 0, "points": {"show": False}}
+        )
         self._chart = self._gui.add_uplot(
-            data, tuple(series), aspect=1.5, title=", ".join(columns), legend={"show": False},
+            data,
+            tuple(series),
+            aspect=1.5,
+            title=", ".join(columns),
+            legend={"show": False},
             scales={"x": {"time": False}, "passed": {"range": (0.0, 1.0)}},
-            padding=(8, 16, 0, 0), order=1000.0,
-        )  # fmt: skip
+            padding=(8, 16, 0, 0),
+            order=1000.0,
+        )
 
     def remove(self) -> None:
         """Take it away."""

@@ -56,9 +56,11 @@ class Drawing:
             self._bodies.append(add.add_frame(names[body], show_axes=False))
         for k, mesh in enumerate(meshes(self.scene)):
             add.add_mesh_simple(
-                f"{names[mesh.body]}/mesh{k}", mesh.vertices.astype(np.float32),
-                mesh.triangles.astype(np.uint32), color=mesh.colour,
-            )  # fmt: skip
+                f"{names[mesh.body]}/mesh{k}",
+                mesh.vertices.astype(np.float32),
+                mesh.triangles.astype(np.uint32),
+                color=mesh.colour,
+            )
         grounded = any(floor.body == GROUND for floor in self.scene.floors)
         below = () if grounded else (self._lowest(poses),)
         for k, floor in enumerate((*self.scene.floors, *below)):
@@ -84,12 +86,24 @@ class Drawing:
         size, cell = self.scene.size, self.scene.spacing
         moving = floor.body != GROUND
         return self._server.scene.add_grid(
-            name, width=2 * size, height=2 * size, infinite_grid=not moving,
-            cell_size=cell, section_size=5 * cell, cell_color=LINE, section_color=SECTION,
-            cell_thickness=1.0, section_thickness=1.2, plane_color=PLANE,
-            plane_opacity=0.0 if moving else 1.0, shadow_opacity=0.3, fade_distance=40 * size,
-            fade_strength=1.5, position=floor.point, wxyz=_wxyz(axes_along(floor.normal)),
-        )  # fmt: skip
+            name,
+            width=2 * size,
+            height=2 * size,
+            infinite_grid=not moving,
+            cell_size=cell,
+            section_size=5 * cell,
+            cell_color=LINE,
+            section_color=SECTION,
+            cell_thickness=1.0,
+            section_thickness=1.2,
+            plane_color=PLANE,
+            plane_opacity=0.0 if moving else 1.0,
+            shadow_opacity=0.3,
+            fade_distance=40 * size,
+            fade_strength=1.5,
+            position=floor.point,
+            wxyz=_wxyz(axes_along(floor.normal)),
+        )
 
     # moving it ---------------------------------------------------------------------------------
 
@@ -125,8 +139,9 @@ class Drawing:
                 grid.position = np.array(floor.point) + axes[:, :2] @ (cell * steps)
 
     def _springs(self, poses: Array) -> Array:
-        lines = [_coil(*self._ends(cord, poses), 0.035 * self.scene.size)
-                 for cord in self.scene.cords]  # fmt: skip
+        lines = [
+            _coil(*self._ends(cord, poses), 0.035 * self.scene.size) for cord in self.scene.cords
+        ]
         return np.concatenate(lines)
 
     def _ends(self, cord: Cord, poses: Array) -> tuple[Array, Array]:
@@ -151,9 +166,12 @@ class Drawing:
             return
         colour = TRAILS[len(self._trails) % len(TRAILS)]
         self._trails[name] = self._server.scene.add_line_segments(
-            f"/world/trail_{len(self._trails)}", lines, colour, thickness=2.5,
+            f"/world/trail_{len(self._trails)}",
+            lines,
+            colour,
+            thickness=2.5,
             thickness_units="screen",
-        )  # fmt: skip
+        )
 
     def forget_trails(self) -> None:
         """Remove them all."""
@@ -171,9 +189,13 @@ class Drawing:
         if self._arrows is None:
             size = self.scene.size
             self._arrows = self._server.scene.add_arrows(
-                "/world/forces", points.astype(np.float32), colours, shaft_radius=0.012 * size,
-                head_radius=0.03 * size, head_length=0.07 * size,
-            )  # fmt: skip
+                "/world/forces",
+                points.astype(np.float32),
+                colours,
+                shaft_radius=0.012 * size,
+                head_radius=0.03 * size,
+                head_length=0.07 * size,
+            )
             return
         self._arrows.points, self._arrows.colors = points.astype(np.float32), colours
         self._arrows.visible = True

@@ -39,9 +39,14 @@ class Drive:
     """
 
     def __init__(
-        self, model: Model, size: float, *, start: Any = None, mode: str = "speed",
+        self,
+        model: Model,
+        size: float,
+        *,
+        start: Any = None,
+        mode: str = "speed",
         parameters: Mapping[str, float] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if mode not in MODES:
             raise InvalidArgument(f"drive: '{mode}' is neither 'speed' nor 'torque'")
         self.model, self.motors, self.mode = model, Motors(model, size), mode
@@ -128,11 +133,17 @@ class Drive:
         try:
             self.u = self._inputs(duration)
             run = simulate(
-                self.model, duration, start=(self.q, self.nu),
-                input=self.u if len(self.u) else None, method="rk4",
-                step=STEP, save_every=duration, t0=self.time, progress=False,
+                self.model,
+                duration,
+                start=(self.q, self.nu),
+                input=self.u if len(self.u) else None,
+                method="rk4",
+                step=STEP,
+                save_every=duration,
+                t0=self.time,
+                progress=False,
                 parameters=self.parameters or None,
-            )  # fmt: skip
+            )
         except (AxodeError, np.linalg.LinAlgError) as error:
             self.running, self.message = False, str(error).split("\n")[0]
             return

@@ -32,9 +32,15 @@ class Driving:
     """A driven mechanism on the stage."""
 
     def __init__(
-        self, gui: Any, drawing: Drawing, drive: Drive, *, own: Callable[..., Any],
-        running: bool, **looks: Any,
-    ) -> None:  # fmt: skip
+        self,
+        gui: Any,
+        drawing: Drawing,
+        drive: Drive,
+        *,
+        own: Callable[..., Any],
+        running: bool,
+        **looks: Any,
+    ) -> None:
         self.drive, self._gui, self._drawing = drive, gui, drawing
         self._own, self._since, self._picked = own, 0.0, 0
         self._trails: dict[str, deque[Any]] = {}
@@ -74,8 +80,14 @@ class Driving:
         with self._folder:
             for k, most in enumerate(self._most().tolist()):
                 unit = (motors.rate_units if self.drive.mode == "speed" else motors.units)[k]
-                slider = self._gui.add_slider(motors.names[k], -most, most, 2 * most / ROUND, 0.0,
-                                              hint=f"{self.drive.mode} [{unit}]")  # fmt: skip
+                slider = self._gui.add_slider(
+                    motors.names[k],
+                    -most,
+                    most,
+                    2 * most / ROUND,
+                    0.0,
+                    hint=f"{self.drive.mode} [{unit}]",
+                )
                 slider.on_update(self._own(lambda event, k=k: self._wish(event, k)))
                 self._sliders.append(slider)
 
@@ -114,8 +126,14 @@ class Driving:
 
     def _columns(self) -> tuple[str, ...]:
         model = self.drive.model
-        return (*model.coordinates, *model.speed_names, *model.measure_names,
-                *model.inputs, "kinetic", "potential")  # fmt: skip
+        return (
+            *model.coordinates,
+            *model.speed_names,
+            *model.measure_names,
+            *model.inputs,
+            "kinetic",
+            "potential",
+        )
 
     # what the driver does ----------------------------------------------------------------------
 

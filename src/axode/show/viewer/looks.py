@@ -22,9 +22,17 @@ class Looks:
     """
 
     def __init__(
-        self, gui: Any, drawing: Drawing, columns: Sequence[str], *, follow: bool, forces: bool,
-        trails: Sequence[str], signals: Sequence[str], own: Callable[..., Any],
-    ) -> None:  # fmt: skip
+        self,
+        gui: Any,
+        drawing: Drawing,
+        columns: Sequence[str],
+        *,
+        follow: bool,
+        forces: bool,
+        trails: Sequence[str],
+        signals: Sequence[str],
+        own: Callable[..., Any],
+    ) -> None:
         self.trails = checked_trails(drawing.scene, trails)
         self.signals = tuple(signals)
         self.forces = forces and bool(drawing.scene.touches)

@@ -34,13 +34,25 @@ FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
 
 
 def view(
-    what: Trajectory | Mechanism | Equations | Model, *, model: Model | None = None,
-    drive: bool | str = False, start: Any = None, parameters: Mapping[str, float] | None = None,
-    play: bool = True, speed: float = 1.0, loop: bool = True, run: int = 0,
-    trails: str | Sequence[str] = (), signals: str | Sequence[str] = (), forces: bool = False,
-    follow: bool | None = None, host: str = "127.0.0.1", port: int | None = None,
-    open_browser: bool = True, block: bool | None = None,
-) -> Viewer:  # fmt: skip
+    what: Trajectory | Mechanism | Equations | Model,
+    *,
+    model: Model | None = None,
+    drive: bool | str = False,
+    start: Any = None,
+    parameters: Mapping[str, float] | None = None,
+    play: bool = True,
+    speed: float = 1.0,
+    loop: bool = True,
+    run: int = 0,
+    trails: str | Sequence[str] = (),
+    signals: str | Sequence[str] = (),
+    forces: bool = False,
+    follow: bool | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    open_browser: bool = True,
+    block: bool | None = None,
+) -> Viewer:
     """Show a mechanism in the browser: a trajectory is played, anything else can be driven.
 
     Args:
@@ -73,20 +85,35 @@ def view(
         InvalidArgument: for anything else to show, and for a port that is in use.
     """
     names = (signals,) if isinstance(signals, str) else tuple(signals)
-    looks = {"trails": (trails,) if isinstance(trails, str) else tuple(trails), "signals": names,
-             "forces": forces}  # fmt: skip
+    looks = {
+        "trails": (trails,) if isinstance(trails, str) else tuple(trails),
+        "signals": names,
+        "forces": forces,
+    }
     if isinstance(what, Trajectory):
-        viewer = _played(what, model, run, looks, follow, (host, port),
-                         {"playing": play, "speed": float(speed), "loop": loop})  # fmt: skip
+        viewer = _played(
+            what,
+            model,
+            run,
+            looks,
+            follow,
+            (host, port),
+            {"playing": play, "speed": float(speed), "loop": loop},
+        )
     else:
         viewer = _driven(what, start, parameters or {}, drive, looks, follow, (host, port))
     return _opened(viewer, open_browser, block)
 
 
 def _played(
-    run: Trajectory, model: Model | None, first: int, looks: dict[str, Any], follow: bool | None,
-    where: tuple[str, int | None], how: dict[str, Any],
-) -> Viewer:  # fmt: skip
+    run: Trajectory,
+    model: Model | None,
+    first: int,
+    looks: dict[str, Any],
+    follow: bool | None,
+    where: tuple[str, int | None],
+    how: dict[str, Any],
+) -> Viewer:
     for name in looks["signals"]:
         run.unit(name)  # an error that lists the columns
     if not how["speed"] > 0:
@@ -99,15 +126,23 @@ def _played(
     server = serve(*where, label=scene.name)
     drawing = Drawing(server, scene, motion.poses(float(run.time[0])))
     viewer = Viewer(server, drawing, _camera(scene, poses, follow))
-    viewer.start(lambda gui: Playing(gui, drawing, run, motion.model, first, own=viewer.own,
-                                     follow=follow, **how, **looks))  # fmt: skip
+    viewer.start(
+        lambda gui: Playing(
+            gui, drawing, run, motion.model, first, own=viewer.own, follow=follow, **how, **looks
+        )
+    )
     return viewer
 
 
 def _driven(
-    what: Any, start: Any, parameters: Mapping[str, float], drive: bool | str,
-    looks: dict[str, Any], follow: bool | None, where: tuple[str, int | None],
-) -> Viewer:  # fmt: skip
+    what: Any,
+    start: Any,
+    parameters: Mapping[str, float],
+    drive: bool | str,
+    looks: dict[str, Any],
+    follow: bool | None,
+    where: tuple[str, int | None],
+) -> Viewer:
     model = _model(what)
     mode = drive if isinstance(drive, str) else "speed"
     driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
@@ -120,8 +155,11 @@ def _driven(
     camera = _camera(scene, poses, follow)
     camera = replace(camera, distance=(1.0 if follow else ROOM) * camera.distance)
     viewer = Viewer(server, drawing, camera)
-    viewer.start(lambda gui: Driving(gui, drawing, driven, own=viewer.own,
-                                     running=bool(drive), follow=follow, **looks))  # fmt: skip
+    viewer.start(
+        lambda gui: Driving(
+            gui, drawing, driven, own=viewer.own, running=bool(drive), follow=follow, **looks
+        )
+    )
     return viewer
 
 

@@ -28,9 +28,19 @@ class Playing:
     """A recording on the stage."""
 
     def __init__(
-        self, gui: Any, drawing: Drawing, run: Trajectory, model: Model, first: int, *,
-        own: Callable[..., Any], speed: float, loop: bool, playing: bool, **looks: Any,
-    ) -> None:  # fmt: skip
+        self,
+        gui: Any,
+        drawing: Drawing,
+        run: Trajectory,
+        model: Model,
+        first: int,
+        *,
+        own: Callable[..., Any],
+        speed: float,
+        loop: bool,
+        playing: bool,
+        **looks: Any,
+    ) -> None:
         self._gui, self._drawing, self._runs, self._model = gui, drawing, run, model
         self._since = 0.0
         self.playback = Playback(0.0, 0.0, speed=speed, loop=loop)
@@ -40,8 +50,13 @@ class Playing:
             "Play", icon="player-play", hint="Key: space; J and L step back and ahead"
         )
         self._button.on_click(own(lambda event: self.toggle()))
-        self._slider = gui.add_slider("time", 0.0, max(self.playback.length, 1e-9),
-                                      max(self.playback.length, 1e-9) / 1000, 0.0)  # fmt: skip
+        self._slider = gui.add_slider(
+            "time",
+            0.0,
+            max(self.playback.length, 1e-9),
+            max(self.playback.length, 1e-9) / 1000,
+            0.0,
+        )
         self._slider.on_update(own(self._scrubbed))
         self._speeds(own, speed)
         again = gui.add_checkbox("loop", loop)
@@ -124,8 +139,9 @@ class Playing:
         status = self.motion.run.status
         told = "" if status == "finished" else f" · {status}"
         self._said.content = f"**{now:.2f} s** of {self.playback.end:.2f} s{told}"
-        passed = self._times <= now if self.playback.end >= self.playback.begin else (
-            self._times >= now)  # fmt: skip
+        passed = (
+            self._times <= now if self.playback.end >= self.playback.begin else (self._times >= now)
+        )
         scene = self._drawing.scene
         for name, points in trail_points(scene, self.looks.trails, self._poses[passed]).items():
             self._drawing.trail(name, points)

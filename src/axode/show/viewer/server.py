@@ -37,8 +37,9 @@ def serve(host: str, port: int | None, label: str) -> Any:
     if host not in LOCAL:
         warnings.warn(
             f"host {host}: whoever reaches this machine sees the viewer and may drive it; "
-            "127.0.0.1, the default, keeps it to this machine", stacklevel=3,
-        )  # fmt: skip
+            "127.0.0.1, the default, keeps it to this machine",
+            stacklevel=3,
+        )
     chosen = _free_port(host) if port is None else _asked_port(host, port)
     guard = Guard(host)
     with contextlib.redirect_stdout(io.StringIO()), guarded(guard):  # it has a banner of its own

@@ -56,8 +56,12 @@ class Motors:
         hold = np.abs(self.torques(q, nu, np.zeros(self.count), options)[: self.count])
         limits = [math.inf if x is None else float(x) for x in self.model.facts.limits]
         rough = np.maximum(brisk, 2 * hold)
-        return np.array([bound if math.isfinite(bound) else _round_up(x)
-                         for x, bound in zip(rough, limits, strict=True)])  # fmt: skip
+        return np.array(
+            [
+                bound if math.isfinite(bound) else _round_up(x)
+                for x, bound in zip(rough, limits, strict=True)
+            ]
+        )
 
     def _shares(self, q: Array, options: dict[str, Any]) -> Array:
         """Rates of the motors for unit independent speeds: the transpose of what torques do."""

@@ -19,8 +19,7 @@ def steering(motors: Motors, scene: Scene, q: Array, options: dict[str, Any]) ->
     Ahead is the axis of the chassis, x before y, along which it goes without turning. What cannot
     turn by its wheels alone turns by the motors that move nothing else, as a steered fork does.
     """
-    wheels = {touch.body for touch in scene.touches
-              if scene.floors[touch.floor].body == GROUND}  # fmt: skip
+    wheels = {touch.body for touch in scene.touches if scene.floors[touch.floor].body == GROUND}
     if not wheels or not motors.count:
         return {}
     chassis = next((k for k, body in enumerate(scene.bodies) if body not in wheels), 0)

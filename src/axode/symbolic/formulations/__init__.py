@@ -14,7 +14,12 @@ from axode.symbolic.formulations.virtual_work import VirtualWorkFormulation
 FORMULATIONS: dict[str, type[AbstractFormulation]] = {
     formulation.name: formulation
     for formulation in (
-        RecursiveFormulation, ComplementFormulation, MultiplierFormulation, LagrangeFormulation,
-        VirtualWorkFormulation, SpatialOperatorFormulation, LegsFormulation,
+        RecursiveFormulation,
+        ComplementFormulation,
+        MultiplierFormulation,
+        LagrangeFormulation,
+        VirtualWorkFormulation,
+        SpatialOperatorFormulation,
+        LegsFormulation,
     )
-}  # fmt: skip
+}

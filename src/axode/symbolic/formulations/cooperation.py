@@ -109,9 +109,13 @@ class Cooperation:
     """
 
     def __init__(
-        self, arms: Sequence[Arm], meet: Sequence[float], gravity: Sequence[float],
-        load: Lump | None = None, base: Base | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        arms: Sequence[Arm],
+        meet: Sequence[float],
+        gravity: Sequence[float],
+        load: Lump | None = None,
+        base: Base | None = None,
+    ) -> None:
         self.arms, self.meet, self.load = tuple(arms), np.asarray(meet, float), load
         base = base or Base()
         up = ca.vertcat(SX.zeros(3), -SX(np.asarray(gravity, float)))
@@ -149,8 +153,9 @@ class Cooperation:
     @cached_property
     def annihilator(self) -> Array:
         """A~ with A~ A = 0: the first tip's velocity at the load, minus each other's."""
-        back = [_numbers(propagation(SX(self.meet - np.asarray(arm.tip, float))))
-                for arm in self.arms]  # fmt: skip
+        back = [
+            _numbers(propagation(SX(self.meet - np.asarray(arm.tip, float)))) for arm in self.arms
+        ]
         A = np.zeros((6 * (len(back) - 1), 6 * len(back)))
         for i in range(1, len(back)):
             A[6 * i - 6 : 6 * i, 0:6] = back[0]
@@ -223,11 +228,16 @@ class Cooperation:
             reach = np.asarray(arm.tip, float) - self.meet
             A_bias.append(np.concatenate([np.zeros(3), np.cross(w, np.cross(w, reach))]))
         A = self.grasp
-        K = np.block([[self.M, np.zeros((n, 6)), self.J.T],
-                      [np.zeros((6, n)), M_c, -A.T],
-                      [self.J, -A, np.zeros((t, t))]])  # fmt: skip
-        right = np.concatenate([np.asarray(torques, float) - self.C, -b_c(w),
-                                np.concatenate(A_bias) - self.tip_bias])  # fmt: skip
+        K = np.block(
+            [
+                [self.M, np.zeros((n, 6)), self.J.T],
+                [np.zeros((6, n)), M_c, -A.T],
+                [self.J, -A, np.zeros((t, t))],
+            ]
+        )
+        right = np.concatenate(
+            [np.asarray(torques, float) - self.C, -b_c(w), np.concatenate(A_bias) - self.tip_bias]
+        )
         x = np.linalg.lstsq(K, right, rcond=RANK)[0]  # (F28)
         return x[:n], x[n : n + 6], x[n + 6 :]
 

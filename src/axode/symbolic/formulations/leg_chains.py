@@ -221,8 +221,9 @@ def _closing(tree: Tree, closure: Closure) -> list[LegJoint]:
 def _centre(tree: Tree, link: int) -> SX:
     """Mass centre of the platform; its origin if it weighs nothing."""
     bodies = [b for b in tree.mechanism.bodies if tree.body_link[b.name] == link]
-    places = [tree.body_world_pose(b.name).point(symbolic_vector(b.com, tree.values))
-              for b in bodies]  # fmt: skip
+    places = [
+        tree.body_world_pose(b.name).point(symbolic_vector(b.com, tree.values)) for b in bodies
+    ]
     if len(bodies) == 1:
         return places[0]
     masses = [symbolic_scalar(b.mass, tree.values) for b in bodies]
@@ -242,8 +243,11 @@ def spherical_joints(system: System, leg: Leg) -> tuple[tuple[int, int, int], SX
     function = ca.Function("axes", [tree.q, tree.t, tree.parameters], [stacked])
     usual = system.defaults
     other = usual + ELSEWHERE * (1 + np.abs(usual)) * (1 + np.arange(usual.size) / 7)
-    seen = [np.array(function(q, 0.0, p)) for q in (*system.samples, system.home)
-            for p in (usual, other)]  # fmt: skip
+    seen = [
+        np.array(function(q, 0.0, p))
+        for q in (*system.samples, system.home)
+        for p in (usual, other)
+    ]
     for first in range(count - 2):
         three = (first, first + 1, first + 2)
         for k in three:

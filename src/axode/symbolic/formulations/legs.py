@@ -116,8 +116,9 @@ class Bodies:
     def W(self) -> SX:
         """diag(w_i^, 0)."""
         twists = self.U @ self.rates
-        blocks = [ca.diagcat(skew(twists[6 * i : 6 * i + 3]), SX(3, 3))
-                  for i in range(len(self.bodies))]  # fmt: skip
+        blocks = [
+            ca.diagcat(skew(twists[6 * i : 6 * i + 3]), SX(3, 3)) for i in range(len(self.bodies))
+        ]
         return ca.diagcat(*blocks) if blocks else SX(0, 0)
 
     @cached_property
@@ -244,8 +245,12 @@ class LegsFormulation(AbstractFormulation):
     @cached_property
     def _where(self) -> dict[int, tuple[int, int]]:
         """Leg and place in it of every speed of a leg."""
-        return {joint.speed: (number, k) for number, leg in enumerate(self.platform.legs)
-                for k, joint in enumerate(leg.joints) if joint.speed is not None}  # fmt: skip
+        return {
+            joint.speed: (number, k)
+            for number, leg in enumerate(self.platform.legs)
+            for k, joint in enumerate(leg.joints)
+            if joint.speed is not None
+        }
 
     @cached_property
     def free_speeds(self) -> SX:
@@ -373,8 +378,10 @@ class LegsFormulation(AbstractFormulation):
     def Lambda(self) -> SX:
         """Columns L_J^T e_k of the motors: forces of unit motor forces on nu."""
         speeds = self.system.forces.B[:, : self.system.forces.motors]
-        driven = [next(j for j in range(speeds.shape[0]) if speeds.has_nz(j, m))
-                  for m in range(speeds.shape[1])]  # fmt: skip
+        driven = [
+            next(j for j in range(speeds.shape[0]) if speeds.has_nz(j, m))
+            for m in range(speeds.shape[1])
+        ]
         return ca.densify(self._theta[driven, :].T)
 
     @property

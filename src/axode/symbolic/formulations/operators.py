@@ -107,8 +107,10 @@ class Operators:
     @cached_property
     def sigma_b(self) -> SX:
         """From the base to the links that stand on it."""
-        rows = [propagation(link.origin - self.base.origin) if link.parent == ROOT else SX(6, 6)
-                for link in self.links]  # fmt: skip
+        rows = [
+            propagation(link.origin - self.base.origin) if link.parent == ROOT else SX(6, 6)
+            for link in self.links
+        ]
         return ca.vertcat(*rows)
 
     @cached_property

@@ -116,8 +116,13 @@ class RecursiveFormulation(AbstractFormulation):
         if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return self._projected_forward(force)
         clusters = find_clusters(system.tree, system.kept)
-        solve = ClusterSolve(system.still_tree, system.regrouped, system.forces.armature,
-                             system.complement.Theta_0, force)  # fmt: skip
+        solve = ClusterSolve(
+            system.still_tree,
+            system.regrouped,
+            system.forces.armature,
+            system.complement.Theta_0,
+            force,
+        )
         articulated = solve.accelerations(clusters)
         longest = _longest_path(system.tree)
         if longest > ALWAYS_ARTICULATED and max(map(len, clusters)) < longest / 2:
@@ -179,8 +184,9 @@ class RecursiveFormulation(AbstractFormulation):
         whole = SX.zeros(system.tree.v.shape[0])
         whole[list(c.base.independent)] = force  # Theta_0^T whole = force
         clusters = find_clusters(system.tree, system.kept)
-        solve = ClusterSolve(system.still_tree, system.regrouped, system.forces.armature,
-                             c.Theta_0[:, free], whole)  # fmt: skip
+        solve = ClusterSolve(
+            system.still_tree, system.regrouped, system.forces.armature, c.Theta_0[:, free], whole
+        )
         v_dot = solve.accelerations(clusters)
         at_rest = system.still_tree.motion(SX.zeros(whole.shape[0]), v_dot, gravity=False)
         need = newton_euler(system.still_tree, system.regrouped, at_rest)
