@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.measures import KINDS, Measure
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose, symbolic_vector
@@ -46,19 +45,8 @@ def measures_of(equations: Equations) -> dict[str, SymbolicMeasure]:
 def _usual(equations: Equations) -> Iterator[Measure]:
     """Attitude and velocity of every floating body."""
     for connection in equations.system.mechanism.connections:
-        if isinstance(connection.joint, Floating):
-            for kind in (
-                "roll",
-                "pitch",
-                "yaw",
-                "roll_rate",
-                "pitch_rate",
-                "yaw_rate",
-                "surge",
-                "sway",
-                "heave",
-            ):
-                yield Measure(f"{connection.name}.{kind}", kind, connection.child)
+        for kind in connection.joint.measures:
+            yield Measure(f"{connection.name}.{kind}", kind, connection.child)
 
 
 def _contact_points(equations: Equations) -> Iterator[SymbolicMeasure]:
