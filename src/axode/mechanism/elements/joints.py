@@ -40,7 +40,6 @@ class AbstractJoint:
     coordinate_units: ClassVar[tuple[str, ...]] = ()
     speed_units: ClassVar[tuple[str, ...]] = ()
     closure_names: ClassVar[tuple[str, ...]] = ()
-    closure_units: ClassVar[tuple[str, ...]] = ()
     has_quaternion: ClassVar[bool] = False
     base_coordinates: ClassVar[tuple[str, ...]] = ()
     base_speeds: ClassVar[tuple[str, ...]] = ()
@@ -59,6 +58,12 @@ class AbstractJoint:
     def directions(self) -> tuple[str, ...]:
         """The fields that are unit vectors."""
         return tuple(n for n in self.__dataclass_fields__ if n in ("axis", "second"))
+
+    @property
+    def closure_units(self) -> tuple[str, ...]:
+        """Units of the rows of a loop: of an angle, or of a distance."""
+        angles = ("rx", "ry", "rz", "cross")
+        return tuple("rad" if name in angles else "m" for name in self.closure_names)
 
     @property
     def is_free(self) -> bool:
@@ -98,7 +103,6 @@ class Revolute(AbstractJoint):
     coordinate_units: ClassVar = ("rad",)
     speed_units: ClassVar = ("rad/s",)
     closure_names: ClassVar = ("rx", "ry", "x", "y", "z")
-    closure_units: ClassVar = ("rad", "rad", "m", "m", "m")
     picture: ClassVar = "pin"
 
 
@@ -112,7 +116,6 @@ class Prismatic(AbstractJoint):
     coordinate_units: ClassVar = ("m",)
     speed_units: ClassVar = ("m/s",)
     closure_names: ClassVar = ("rx", "ry", "rz", "x", "y")
-    closure_units: ClassVar = ("rad", "rad", "rad", "m", "m")
     picture: ClassVar = "sleeve"
 
 
@@ -127,7 +130,6 @@ class Screw(AbstractJoint):
     coordinate_units: ClassVar = ("rad",)
     speed_units: ClassVar = ("rad/s",)
     closure_names: ClassVar = ("rx", "ry", "advance", "x", "y")
-    closure_units: ClassVar = ("rad", "rad", "m", "m", "m")
     picture: ClassVar = "sleeve"
 
     def __post_init__(self) -> None:
@@ -145,7 +147,6 @@ class Cylindrical(AbstractJoint):
     coordinate_units: ClassVar = ("rad", "m")
     speed_units: ClassVar = ("rad/s", "m/s")
     closure_names: ClassVar = ("rx", "ry", "x", "y")
-    closure_units: ClassVar = ("rad", "rad", "m", "m")
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,6 @@ class Universal(AbstractJoint):
     coordinate_units: ClassVar = ("rad", "rad")
     speed_units: ClassVar = ("rad/s", "rad/s")
     closure_names: ClassVar = ("cross", "x", "y", "z")
-    closure_units: ClassVar = ("rad", "m", "m", "m")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,6 @@ class Spherical(AbstractJoint):
     coordinate_units: ClassVar = ("", "", "", "")
     speed_units: ClassVar = ("rad/s", "rad/s", "rad/s")
     closure_names: ClassVar = ("x", "y", "z")
-    closure_units: ClassVar = ("m", "m", "m")
     has_quaternion: ClassVar = True
 
 
@@ -188,7 +187,6 @@ class Planar(AbstractJoint):
     coordinate_units: ClassVar = ("m", "m", "rad")
     speed_units: ClassVar = ("m/s", "m/s", "rad/s")
     closure_names: ClassVar = ("rx", "ry", "z")
-    closure_units: ClassVar = ("rad", "rad", "m")
     base_coordinates: ClassVar = ("x", "y", "yaw")
     base_speeds: ClassVar = ("surge", "sway", "yaw_rate")
     picture: ClassVar = ""
@@ -220,7 +218,6 @@ class Fixed(AbstractJoint):
     """No relative motion."""
 
     closure_names: ClassVar = ("rx", "ry", "rz", "x", "y", "z")
-    closure_units: ClassVar = ("rad", "rad", "rad", "m", "m", "m")
     picture: ClassVar = ""
 
 

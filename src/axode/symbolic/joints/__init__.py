@@ -36,6 +36,6 @@ def symbolic_joint(joint: AbstractJoint, values: Values) -> SymbolicJoint:
         if kind in SYMBOLIC_JOINTS:
             return SYMBOLIC_JOINTS[kind](joint, values)
     raise NotApplicable(
-        f"a {type(joint).__name__} joint has no symbolic counterpart: register one in "
+        f"joints of class {type(joint).__name__} have no symbolic counterpart: register one in "
         "axode.symbolic.joints.SYMBOLIC_JOINTS"
     )

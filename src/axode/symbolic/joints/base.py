@@ -1,9 +1,8 @@
 r"""A joint in symbols: what the tree, the loops and the formulations ask of it (K, C).
 
 A joint's frame stands at its origin with its axis along z. There its free motions are constant: the
-child moves, seen from the parent, by the sum of `twists` times the speeds. A joint that turns about
-its axis and slides says so by `angle` and `shift`; its rows in a loop follow from the names in
-`closure_names` of its description. What is special about a joint stands in its own file.
+child moves, seen from the parent, by the sum of `twists` times the speeds. For most joints these
+and `displacement` are all: the rows in a loop follow from `closure_names` of the description.
 """
 
 from __future__ import annotations
@@ -49,6 +48,7 @@ class SymbolicJoint:
 
     description: AbstractJoint
     values: Values
+    twists: ClassVar[Sequence[Twist]] = ()  # motion of the child for unit speeds, joint's frame
     turns_only: ClassVar[bool] = False  # a revolute about its own z
     slides_only: ClassVar[bool] = False  # a prismatic: its link keeps the axes of the parent
 
@@ -65,18 +65,9 @@ class SymbolicJoint:
         """Motions with constant directions, one link each, and the turn back after them."""
         return [Move(self, 0, self.turn)], self.turn.T
 
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """Motion of the child for unit speeds, in the joint's frame, z along its axis."""
+    def displacement(self, q: SX) -> tuple[SX, SX]:
+        """Angle about z and position of the child's origin in the joint's frame."""
         raise NotImplementedError
-
-    def angle(self, q: SX) -> SX:
-        """Angle about the joint's axis at coordinates q."""
-        return SX(0)
-
-    def shift(self, q: SX) -> SX:
-        """Position of the child's origin in the joint's frame at coordinates q."""
-        return ZERO
 
     def transform(self, frame: Frame, q: SX) -> tuple[Rotation, SX]:
         """Rotation and origin of a link in its parent, at coordinates q."""
@@ -84,8 +75,9 @@ class SymbolicJoint:
         if turns and turns[-1].axis == "z":  # a constant turn about the axis adds to the angle
             R = turns.pop().matrix
             offset += float(np.arctan2(float(R[1, 0]), float(R[0, 0])))
-        rotation = Rotation.of(*turns, Turn.about("z", self.angle(q) + principal_angle(offset)))
-        return rotation, frame.base.point(self.shift(q) + frame.slide_offset * Z)
+        angle, shift = self.displacement(q)
+        rotation = Rotation.of(*turns, Turn.about("z", angle + principal_angle(offset)))
+        return rotation, frame.base.point(shift + frame.slide_offset * Z)
 
     def motion_axes(self, frame: Frame) -> tuple[SX, SX]:
         """S of a link's joint in the link's own axes: angular and linear directions."""

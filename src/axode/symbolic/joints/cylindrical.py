@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import ClassVar
 
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.joints.base import ZERO, SymbolicJoint, Twist, Z, along_z
+from axode.symbolic.joints.base import ZERO, SymbolicJoint, Z, along_z
 
 
 class SymbolicCylindrical(SymbolicJoint):
     """Angle about z, then a shift along it."""
 
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """Turning about z, and sliding along it."""
-        return [(Z, ZERO), (ZERO, Z)]
+    twists: ClassVar = [(Z, ZERO), (ZERO, Z)]
 
-    def angle(self, q: SX) -> SX:
-        """The first coordinate."""
-        return q[0]
-
-    def shift(self, q: SX) -> SX:
-        """The second coordinate along z."""
-        return along_z(q[1])
+    def displacement(self, q: SX) -> tuple[SX, SX]:
+        """The angle, and the slide along z."""
+        return q[0], along_z(q[1])

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.joints.base import Move, SymbolicJoint, Twist
+from axode.symbolic.joints.base import Move, SymbolicJoint
 
 
 class SymbolicFixed(SymbolicJoint):
     """Nothing moves."""
-
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """None."""
-        return []
 
     def moves(self) -> tuple[list[Move], SX]:
         """No link."""

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.spatial import SX, cross, quaternion_matrix
-from axode.symbolic.joints.base import ZERO, Twist, X, Y, Z
+from axode.symbolic.algebra.spatial import SX, Rotation, cross, quaternion_matrix
+from axode.symbolic.joints.base import ZERO, X, Y, Z
 from axode.symbolic.joints.spherical import SymbolicSpherical
+
+if TYPE_CHECKING:
+    from axode.symbolic.tree.link_frames import Frame
 
 
 class SymbolicFloating(SymbolicSpherical):
     """A spherical joint whose point moves; speeds are in the child's axes."""
 
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """Turning about and sliding along x, y and z."""
-        return [*super().twists, (ZERO, X), (ZERO, Y), (ZERO, Z)]
+    twists: ClassVar = [*SymbolicSpherical.twists, *((ZERO, e) for e in (X, Y, Z))]
 
-    def shift(self, q: SX) -> SX:
-        """The position, in the parent's joint frame."""
-        return q[4:7]
+    def transform(self, frame: Frame, q: SX) -> tuple[Rotation, SX]:
+        """That of a spherical joint, and the position in the parent's joint frame."""
+        return super().transform(frame, q)[0], frame.base.point(q[4:7])
 
     def rate_matrix(self, q: SX) -> SX:
         """That of the quaternion, and the child's axes in the parent's for the velocity."""

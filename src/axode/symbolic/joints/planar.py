@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -13,24 +13,17 @@ from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.values.geometry import product, rotation_matrix
 from axode.symbolic.algebra.spatial import SX, Turn
-from axode.symbolic.joints.base import ZERO, SymbolicJoint, Twist, X, Y, Z
+from axode.symbolic.joints.base import ZERO, SymbolicJoint, X, Y, Z
 
 
 class SymbolicPlanar(SymbolicJoint):
     """Position x, y and angle; the speeds are along the axes of the child."""
 
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """Sliding along x and y, turning about z."""
-        return [(ZERO, X), (ZERO, Y), (Z, ZERO)]
+    twists: ClassVar = [(ZERO, X), (ZERO, Y), (Z, ZERO)]
 
-    def angle(self, q: SX) -> SX:
-        """The third coordinate."""
-        return q[2]
-
-    def shift(self, q: SX) -> SX:
-        """The first two coordinates, in the plane."""
-        return ca.vertcat(q[0], q[1], 0)
+    def displacement(self, q: SX) -> tuple[SX, SX]:
+        """Yaw, and a shift in the plane."""
+        return q[2], ca.vertcat(q[0], q[1], 0)
 
     def rate_matrix(self, q: SX) -> SX:
         """The turn from the child's axes to the parent's."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation
-from axode.symbolic.joints.base import ZERO, SymbolicJoint, Twist, Z
+from axode.symbolic.joints.base import ZERO, SymbolicJoint, Z
 
 if TYPE_CHECKING:
     from axode.symbolic.tree.link_frames import Frame
@@ -15,12 +14,8 @@ if TYPE_CHECKING:
 class SymbolicPrismatic(SymbolicJoint):
     """Shift q along z; the link keeps its parent's axes, in which the joint's axis is constant."""
 
-    slides_only: ClassVar[bool] = True
-
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """Sliding along z."""
-        return [(ZERO, Z)]
+    twists: ClassVar = [(ZERO, Z)]
+    slides_only: ClassVar = True
 
     def transform(self, frame: Frame, q: SX) -> tuple[Rotation, SX]:
         """No turn, and a shift along the axis."""

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import casadi as ca
 
 from axode.symbolic.algebra.spatial import SX, RigidInertia, is_constant
-from axode.symbolic.joints.base import ZERO, SymbolicJoint, Twist, Z
+from axode.symbolic.joints.base import ZERO, SymbolicJoint, Z
 
 
 class SymbolicRevolute(SymbolicJoint):
     """Angle q about z."""
 
-    turns_only: ClassVar[bool] = True
+    twists: ClassVar = [(Z, ZERO)]
+    turns_only: ClassVar = True
 
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """Turning about z."""
-        return [(Z, ZERO)]
-
-    def angle(self, q: SX) -> SX:
-        """The coordinate."""
-        return q[0]
+    def displacement(self, q: SX) -> tuple[SX, SX]:
+        """The coordinate is the angle."""
+        return q[0], ZERO
 
     def unfelt(self, inertia: RigidInertia) -> RigidInertia:
         """A mass on the axis, a first moment along it, equal moments across it.  (D1)"""

@@ -24,17 +24,13 @@ class SymbolicScrew(SymbolicJoint):
         return symbolic_scalar(self.description.pitch, self.values)  # type: ignore[attr-defined]
 
     @property
-    def twists(self) -> Sequence[Twist]:
+    def twists(self) -> Sequence[Twist]:  # type: ignore[override]
         """Turning about z and advancing along it."""
         return [(Z, along_z(self.pitch))]
 
-    def angle(self, q: SX) -> SX:
-        """The coordinate."""
-        return q[0]
-
-    def shift(self, q: SX) -> SX:
-        """The advance."""
-        return along_z(self.pitch * q[0])
+    def displacement(self, q: SX) -> tuple[SX, SX]:
+        """The coordinate is the angle; the advance follows."""
+        return q[0], along_z(self.pitch * q[0])
 
     def closure_directions(self, closure: Closure) -> dict[str, Twist]:
         """With the row `advance`: sliding along z less the pitch times turning about it.  (C2)"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -22,16 +22,12 @@ ON_AXIS = 1e-12  # [m] by which an axis may miss the centre of a ball joint
 class SymbolicSpherical(SymbolicJoint):
     """A unit quaternion; the speeds are the angular velocity in the child's axes."""
 
-    @property
-    def twists(self) -> Sequence[Twist]:
-        """Turning about x, y and z."""
-        return [(X, ZERO), (Y, ZERO), (Z, ZERO)]
+    twists: ClassVar = [(X, ZERO), (Y, ZERO), (Z, ZERO)]
 
     def transform(self, frame: Frame, q: SX) -> tuple[Rotation, SX]:
         """The quaternion's rotation after the constant one."""
         turn = Turn("matrix", quaternion_matrix(*ca.vertsplit(q[:4])))
-        rotation = Rotation.of(*constant_turns(frame.base.R), turn)
-        return rotation, frame.base.point(self.shift(q))
+        return Rotation.of(*constant_turns(frame.base.R), turn), frame.base.p
 
     def rate_matrix(self, q: SX) -> SX:
         """Half the product of the quaternion and the angular velocity."""

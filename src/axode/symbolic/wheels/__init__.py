@@ -26,6 +26,6 @@ def symbolic_wheel(wheel: AbstractWheel, values: Values) -> SymbolicWheel:
         if kind in SYMBOLIC_WHEELS:
             return SYMBOLIC_WHEELS[kind](wheel, values)
     raise NotApplicable(
-        f"a {type(wheel).__name__} wheel has no symbolic counterpart: register one in "
+        f"wheels of class {type(wheel).__name__} have no symbolic counterpart: register one in "
         "axode.symbolic.wheels.SYMBOLIC_WHEELS"
     )
