@@ -21,7 +21,7 @@ from axode.literature.reproduce import (
 )
 from axode.literature.reproduce.item import Item, Outcome
 from axode.literature.reproduce.making import comma_separated
-from axode.reproduce import catalogue
+from axode.literature.reproduce import catalogue
 
 # The same computations over less time or with fewer samples.
 SHORTER = {
