@@ -8,7 +8,7 @@ from matplotlib.image import imsave
 from mkdocs.structure.files import File
 
 from axode import gallery
-from axode.show.picture import picture
+from axode.show.render.picture import picture
 
 PLACE = "gallery"  # what the navigation says where these pages belong
 READABLE = 7000  # characters of TeX that are still worth a look
