@@ -18,8 +18,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from axode.show.render.picture import camera_of, picture
 from axode.mechanism.scene.scene import touch_axes, touch_points
+from axode.show.render.picture import camera_of, picture
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "assets" / "images"
