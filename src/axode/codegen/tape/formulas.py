@@ -93,6 +93,10 @@ class Formula:
         """`yes` where this is not zero, else `no`; the other one may be NaN."""
         return self._apply(Kind.SELECT, self, yes, no)
 
+    def apply(self, kind: Kind) -> Formula:
+        """Apply an operation of one operand."""
+        return self._apply(kind, self)
+
     def floor(self) -> Formula:
         """Largest integer below."""
         return self._apply(Kind.FLOOR, self)
