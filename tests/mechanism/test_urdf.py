@@ -409,9 +409,9 @@ def test_faults_of_names_do_not_hide_each_other(file):
         "arm.urdf has 5 problems.",
         "  line   6  [link.upper] mass: must be > 0 kg, got -2",
         '  line  30  [robot] a joint has no name="..."',
-        "  line  32  [joint.slide.x] parent: unknown link 'bse'",
-        "  line  33  [joint.slide.x] line 32 has this name already; names are unique",
-        "  line  34  [joint.slide.y] 2 coordinates or speeds have this name",
+        "  line  32  [joint.\"slide.x\"] parent: unknown link 'bse'",
+        '  line  33  [joint."slide.x"] line 32 has this name already; names are unique',
+        '  line  34  [joint."slide.y"] 2 coordinates or speeds have this name',
     ]
 
 

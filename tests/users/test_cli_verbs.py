@@ -154,6 +154,15 @@ def test_printed_equations_have_the_models_values(mechanism):
         assert found[word] == pytest.approx(array, rel=1e-5, abs=1e-12), word
 
 
+def test_derive_prints_the_parts_that_are_named(capsys):
+    assert run(["derive", "chaplygin_sleigh", "--part", "q_dot,energy", "--part", "Theta"]) == 0
+    lines = capsys.readouterr().out.split("\n\n")[-1].splitlines()
+    e = ax.gallery.build("chaplygin_sleigh").derive()
+    expected = [f"q_dot[{name}]" for name in e.coordinates]
+    expected += ["energy[kinetic]", f"Theta[{e.speeds[0]}, {e.independent[0]}]"]
+    assert [line.split(" = ")[0] for line in lines][: len(expected)] == expected
+
+
 def test_derive_writes_a_document(tmp_path, capsys):
     file = tmp_path / "x.tex"
     assert run(["derive", "unicycle", "--part", "I", "--latex", "--out", str(file)]) == 0
