@@ -176,6 +176,18 @@ def test_derive_writes_a_document(tmp_path, capsys):
 # simulate ----------------------------------------------------------------------------------------
 
 
+def test_formulas_with_commas_and_conditions(tmp_path, capsys):
+    file = tmp_path / "run.csv"
+    inputs = "tau_drive=clip(2*t, 0, 1) - step(w), tau_steer=where(0.2 < t < 0.4, 0.01, 0)"
+    flags = ["--time", "1", "--every", "0.1", "--input", inputs, "--out", str(file)]
+    assert run(["simulate", "unicycle", *flags]) == 0
+    columns = np.genfromtxt(file, delimiter=",", names=True)
+    t = columns["time"]
+    drive = np.clip(2 * t, 0, 1) - (columns["w"] >= 0)
+    assert columns["tau_drive"] == pytest.approx(drive, abs=1e-12)
+    assert columns["tau_steer"] == pytest.approx(np.where((t > 0.2) & (t < 0.4), 0.01, 0.0))
+
+
 def test_simulate_ends_where_python_ends(tmp_path, capsys):
     file = tmp_path / "run.csv"
     found = told(
