@@ -7,6 +7,7 @@ from dataclasses import dataclass
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
     "errors",
+    "names",
     "disk",
     "runtime",
     "mechanism",
@@ -39,6 +40,7 @@ STEPS_WHEN_CALLED = {
 # Packages that a folder knows nothing of, not even inside a function.
 STRANGERS = {
     "errors": {"numpy", "casadi", "llvmlite"},
+    "names": {"numpy", "casadi", "llvmlite"},
     "runtime": {"casadi", "llvmlite"},
     "mechanism": {"casadi", "llvmlite"},
     "oracle": {"casadi", "llvmlite"},
