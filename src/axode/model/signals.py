@@ -61,6 +61,7 @@ class Signals:
         self._moving = {name for name, _, needs_speeds in facts.measures if needs_speeds}
         self._aliases = dict(facts.speed_aliases)
         self._names: dict[tuple[str, ...], Names] = {}
+        self._layouts: dict[tuple[str, ...], dict[str, tuple[list[int], list[int]]]] = {}
 
     def __iter__(self) -> Iterator[Signal]:
         return iter(self._by_name.values())
@@ -77,6 +78,17 @@ class Signals:
     def of_kind(self, *kinds: str) -> tuple[Signal, ...]:
         """Signals of some kinds, in order."""
         return tuple(signal for signal in self if signal.kind in kinds)
+
+    def layout(self, *kinds: str) -> dict[str, tuple[list[int], list[int]]]:
+        """Places of the signals of some kinds: by function, columns and indices there."""
+        found = self._layouts.get(kinds)
+        if found is None:
+            found = self._layouts[kinds] = {}
+            for column, signal in enumerate(self.of_kind(*kinds)):
+                columns, indices = found.setdefault(signal.function, ([], []))
+                columns.append(column)
+                indices.append(signal.index)
+        return found
 
     def resolve(self, name: str, *kinds: str) -> Signal:
         """Signal of a full or short name, by the rule of `axode.names.Names`.
