@@ -18,7 +18,11 @@ STATE_KINDS = ("coordinate", "speed", "independent", "measure")  # do not depend
 SPEED_KINDS = ("speed", "independent")
 CONTACT_FORCES = ("longitudinal", "lateral", "normal")
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated", "error")
-_WORDS = {("independent",): "independent speed", SPEED_KINDS: "speed"}
+_WORDS = {
+    ("independent",): "independent speed",
+    SPEED_KINDS: "speed",
+    (*SPEED_KINDS, "measure"): "speed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ class Signals:
     def resolve(self, name: str, *kinds: str) -> Signal:
         """Signal of a full or short name, by the rule of `axode.names.Names`.
 
-        Signals that depend on the state alone come before the others. Where only speeds are
+        Signals that depend on the state alone come before the others. Where no coordinate is
         wanted, the name of a joint or coordinate with one speed means that speed.
 
         Args:
@@ -105,8 +109,6 @@ class Signals:
                 name that fits several, with their full names.
         """
         names = self.names(*kinds)
-        if kinds and name not in names.known and set(kinds) <= set(SPEED_KINDS):
-            name = self._aliases.get(name, name) if isinstance(name, str) else name
         try:
             return self._by_name[names.resolve(name)]
         except UnknownName:
@@ -125,7 +127,8 @@ class Signals:
             state = [s.name for s in self if s.kind in wanted and s.kind in STATE_KINDS]
             rest = [s.name for s in self if s.kind in wanted and s.kind not in STATE_KINDS]
             word = kinds[0] if len(kinds) == 1 else "signal"
-            found = Names(self._owner, _WORDS.get(kinds, word), state, rest)
+            aliases = {} if "coordinate" in wanted else self._aliases
+            found = Names(self._owner, _WORDS.get(kinds, word), state, rest, aliases=aliases)
             self._names[kinds] = found
         return found
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
-from axode.model.model import Model, as_numbers
+from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
 from axode.problems.arguments import refuse_no_model
