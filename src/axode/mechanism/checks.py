@@ -57,11 +57,16 @@ def value_faults(mechanism: Mechanism) -> list[Fault]:
     return list(dict.fromkeys(found))
 
 
-def relation_faults(mechanism: Mechanism) -> list[Fault]:
-    """Names used twice, names that nothing carries, bodies that nothing holds."""
+def relation_faults(mechanism: Mechanism, *, joints_known: bool = True) -> list[Fault]:
+    """List names used twice, names that nothing carries, bodies that nothing holds.
+
+    Args:
+        mechanism: The description.
+        joints_known: Whether it has all its joints; without some, bodies may seem to hang free.
+    """
     found = [
         *_duplicates(mechanism),
-        *_unheld_bodies(mechanism),
+        *(_unheld_bodies(mechanism) if joints_known else ()),
         *_joint_relations(mechanism),
         *_contact_relations(mechanism),
         *coupling_relations(mechanism),

@@ -19,6 +19,9 @@ _PLAIN = {
     r"\arcsin": "asin",
     r"\arccos": "acos",
     r"\arctan": "atan",
+    r"\lnot": "not",
+    r"\land": "and",
+    r"\lor": "or",
     r"\le": "<=",
     r"\ne": "!=",
 }
@@ -85,7 +88,8 @@ def _text(latex: str, names: dict[str, str]) -> str:
     latex = _fractions(latex)
     for tex, plain in _PLAIN.items():
         latex = latex.replace(tex, plain)
-    latex = re.sub(r"\\(sin|cos|tan|exp|log|asin|acos|atan|tanh)", r"\1", latex)
+    latex = re.sub(r"\\operatorname\{(\w+)\}", r"\1", latex)
+    latex = re.sub(r"\\(sin|cos|tan|exp|log|asin|acos|atan|tanh|min|max)", r"\1", latex)
     latex = re.sub(r"(sin|cos|tan)\^\{(\d+)\} ([-\ue000-\uf8ff])", r"\1(\3)^\2", latex)
     latex = re.sub(r"(sin|cos|tan|exp|log) ([\ue000-\uf8ff])", r"\1(\2)", latex)
     latex = re.sub(r"\^\{(\w+)\}", r"^\1", latex)
