@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from axode.errors import InvalidArgument, UnknownName, plural
@@ -36,6 +36,9 @@ class Names:
         self.groups = tuple(map(tuple, groups))
         self.known = {name: k for k, name in enumerate(n for group in self.groups for n in group)}
         self._resolved: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
 
     def matching(self, name: str) -> tuple[str, ...]:
         """All names that `name` may mean; empty if there are none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import InvalidArgument, UnknownName, with_article
@@ -131,6 +132,13 @@ class Signals:
             found = Names(self._owner, _WORDS.get(kinds, word), state, rest, aliases=aliases)
             self._names[kinds] = found
         return found
+
+    @cached_property
+    def state_names(self) -> Names:
+        """Names of the signals that depend on the state alone, whatever the inputs and history."""
+        state = [s.name for s in self if s.kind in STATE_KINDS]
+        rest = [s.name for s in self if s.function == "energy"]
+        return Names(self._owner, "signal", state, rest)
 
     def depends_on_speeds(self, name: str) -> bool:
         """Whether a coordinate, speed or measure depends on the speeds."""

@@ -93,6 +93,10 @@ class Formula:
         """`yes` where this is not zero, else `no`; the other one may be NaN."""
         return self._apply(Kind.SELECT, self, yes, no)
 
+    def function(self, name: str) -> Formula:
+        """A function of one variable by its usual name: sin, exp, sqrt, ..."""
+        return self._apply(Kind[name.upper()], self)
+
     def floor(self) -> Formula:
         """Largest integer below."""
         return self._apply(Kind.FLOOR, self)
