@@ -97,6 +97,10 @@ class Formula:
         """Apply an operation of one operand."""
         return self._apply(kind, self)
 
+    def function(self, name: str) -> Formula:
+        """A function of one variable by its usual name: sin, exp, sqrt, ..."""
+        return self.apply(Kind[name.upper()])
+
     def floor(self) -> Formula:
         """Largest integer below."""
         return self._apply(Kind.FLOOR, self)
