@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from axode.mechanism.values.expressions import Scalar, evaluate, numeric
+from axode.mechanism.values.expressions import Scalar, numeric
 from axode.mechanism.values.geometry import UNIT_ROUNDING, Vector, rotation_matrix
+from axode.symbolic.algebra.formula_symbols import symbolic_value
 from axode.symbolic.algebra.rounding import place, snap_rotation
 from axode.symbolic.algebra.spatial import SX, Turn, is_constant, vector
 
@@ -45,12 +46,12 @@ class Pose:
 
 def symbolic_scalar(scalar: Scalar, values: Values) -> SX:
     """A number or formula as a symbol."""
-    return SX(evaluate(scalar, values))
+    return SX(symbolic_value(scalar, values))
 
 
 def symbolic_vector(v: Vector, values: Values) -> SX:
     """Three numbers or formulas as a column."""
-    return vector(evaluate(x, values) for x in v)
+    return vector(symbolic_value(x, values) for x in v)
 
 
 def unit_vector(v: Vector, values: Values) -> SX:
