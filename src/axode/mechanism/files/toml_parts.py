@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -18,20 +18,18 @@ from axode.mechanism.files.toml_schema import (
     ContactTable,
     DamperTable,
     Document,
-    GroundTable,
     JointTable,
     LoopTable,
     MeasureTable,
-    MotorNumbers,
     MotorTable,
     RollTable,
     ShapeTable,
     SpringTable,
     StrutTable,
-    Table,
     WheelTable,
     WrenchTable,
 )
+from axode.mechanism.files.toml_values import GroundTable, MotorNumbers, Table
 from axode.mechanism.mechanism import Mechanism
 
 Report = Callable[[str, str, str, str], None]  # kind, name, key, message
@@ -268,8 +266,7 @@ class Builder:
     def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
         if table is None:
             return None
-        keys = ("size", "radius", "length", "axis", "at", "file", "scale", "rotation")
-        return self.variant(kind, name, table, SHAPES[table.type], keys, "shape.")
+        return self.variant(kind, name, table, SHAPES[table.type], _keys(SHAPES), "shape.")
 
     def variant(
         self,
@@ -287,7 +284,7 @@ class Builder:
         article = "an" if table.type == "omni" else "a"
         what = f"{article} {table.type} {family}"
         for key in [key for key in given if key not in suitable]:
-            others = ", ".join(key for key in keys if key in suitable)
+            others = ", ".join(suitable)
             rest = f"; it has {others}" if others else ""
             self.report(kind, name, prefix + key, f"{what} has no {key}{rest}")
             del given[key]
@@ -306,6 +303,11 @@ class Builder:
                 message = f"a {kind} acts on a joint or between two bodies, not both"
                 self.report(kind, name, key, message)
         return {"joint": table.joint}
+
+
+def _keys(kinds: Mapping[str, type[Any]]) -> list[str]:
+    """Keys that some joint, wheel or shape has."""
+    return list(dict.fromkeys(entry.name for kind in kinds.values() for entry in fields(kind)))
 
 
 def _given(table: Table, *keys: str) -> dict[str, Any]:
