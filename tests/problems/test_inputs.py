@@ -166,7 +166,7 @@ def test_callback_in_a_batch_with_events():
         method="rk4",
         step=0.01,
         input=ax.Callback(force),
-        events=[ax.Watch("there", lambda s: s["rail"] - 0.5)],
+        events=[ax.Event("there", lambda s: s["rail"] - 0.5)],
     )
     assert len(asked) == len(set(asked)) == 300
     assert len(run.events) == 3

@@ -23,7 +23,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.problems.simulate.batch import Batch, named_values
-from axode.problems.simulate.events import watch_tape
+from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
@@ -275,7 +275,7 @@ def find_events(
         speeds: What the watches call nu.
     """
     free = release_constraints(batch.model)
-    tape = watch_tape(free, batch.watches, speeds)
+    tape = event_tape(free, batch.watches, speeds)
     if tape is None:
         return []
     function, n_q = CompiledFunction(tape), len(free.coordinates)
