@@ -330,8 +330,8 @@ def test_motors_on_joints_that_cannot_move_give_nothing():
     m.add_belt("fast", "a", "b", 2.0)
     e = m.derive()
     assert (e.actuation, e.mobility.locked) == ("underactuated", ("a.rate", "b.rate"))
-    u, missing = e.compile("interpreter").inverse_dynamics(
-        [0.0, 0.0, 0.0], [0.0], [1.0], residual=True
+    u, missing = e.compile("interpreter").inverse_dynamics_with_residual(
+        [0.0, 0.0, 0.0], [0.0], [1.0]
     )
     assert (u.tolist(), missing.tolist()) == ([0.0, 0.0], [I_C])
 

@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
-from axode.model.function_source import AbstractLibrary, Entry
+from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion, UnknownName
+from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
     from axode.mechanism.scene.scene import Scene
+    from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -101,6 +102,30 @@ class Model:
 
         return Scene.from_json(self.facts.scene)
 
+    @property
+    def has_equations(self) -> bool:
+        """Whether it was compiled from equations; a model read from a file was not."""
+        return isinstance(self.library, SymbolicLibrary)
+
+    @property
+    def equations(self) -> Equations:
+        """The equations that it was compiled from.
+
+        Raises:
+            NotApplicable: for a model that was read from a file.
+        """
+        if isinstance(self.library, SymbolicLibrary):
+            return self.library.equations
+        raise NotApplicable(
+            f"model '{self.name}' was read from a file, which holds functions and no "
+            "equations.\n  Compile it from the mechanism: mechanism.derive().compile()"
+        )
+
+    @property
+    def is_underactuated(self) -> bool:
+        """Whether there are motions that its motors cannot produce."""
+        return self.actuation in ("underactuated", "unactuated")
+
     def __repr__(self) -> str:
         single = ", float32" if self.library.precision == "float32" else ""
         return (
@@ -129,9 +154,8 @@ class Model:
         *,
         u: Values | None = None,
         weights: Values | None = None,
-        residual: bool = False,
         **options: Unpack[Options],
-    ) -> Any:
+    ) -> Array:
         """Inputs that give the accelerations nu_dot.
 
         With more motors than needed, those of least weighted effort; with fewer, the nearest, and a
@@ -140,21 +164,36 @@ class Model:
         Args:
             q, nu, nu_dot: The motion.
             u: Known wrenches from outside, by name; entries of motors are ignored.
-            weights: Of the motors' efforts, one unless given.
-            residual: Return also the generalised force that the motors cannot give.
+            weights: Weights of the motors' efforts, one unless given.
             options: See `Options`.
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
-        if self.actuation not in ("underactuated", "unactuated"):
-            solved = self._evaluate("inverse_dynamics", values, options)
-            if not residual:
-                return solved
-            return solved, self._evaluate("inverse_residual", values, _without_out(options))
+        if not self.is_underactuated:
+            return self._evaluate("inverse_dynamics", values, options)
         solved, missing, size = self._solve_inverse(values, options)
-        if residual:
-            return solved, missing
         self._warn_if_short(missing, size)
         return solved
+
+    def inverse_dynamics_with_residual(
+        self,
+        q: Values,
+        nu: Values,
+        nu_dot: Values,
+        *,
+        u: Values | None = None,
+        weights: Values | None = None,
+        **options: Unpack[Options],
+    ) -> tuple[Array, Array]:
+        """Inputs of `inverse_dynamics`, and the generalized force that they cannot give.
+
+        The arguments are those of `inverse_dynamics`; nothing is warned of.
+        """
+        values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
+        if self.is_underactuated:
+            solved, missing, _ = self._solve_inverse(values, options)
+            return solved, missing
+        solved = self._evaluate("inverse_dynamics", values, options)
+        return solved, self._evaluate("inverse_residual", values, _without_out(options))
 
     def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
         """Inputs, what they cannot give, and the size of the forces that balance."""
@@ -186,7 +225,8 @@ class Model:
             lacking = self.independent[int(np.argmax(worst))]
             warnings.warn(
                 f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
-                f"{worst.max():.3g} is missing on {lacking}; pass residual=True to get it",
+                f"{worst.max():.3g} is missing on {lacking}; inverse_dynamics_with_residual "
+                "returns it",
                 UnderactuatedMotion,
                 stacklevel=3,
             )

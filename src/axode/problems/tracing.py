@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument, NotApplicable
-from axode.model.function_source import SymbolicLibrary
+from axode.errors import InvalidArgument
 from axode.model.model import Model
 
 
@@ -40,12 +39,7 @@ def traced_tape(
     from axode.model.function_source import shaped_tape
     from axode.symbolic.tree.measure_symbols import StateSymbols, traced
 
-    if not isinstance(model.library, SymbolicLibrary):
-        raise NotApplicable(
-            f"{name}: functions of the state need the mechanism; this model was read from a file. "
-            "Use formulas of time, Sampled(...) or Callback(...)."
-        )
-    e = model.library.equations
+    e = model.equations
     own = dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
     nu = e.nu if speeds is None else ca.vertcat(*(own[speed] for speed in speeds))
 

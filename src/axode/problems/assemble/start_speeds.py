@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
@@ -158,13 +157,13 @@ def _order(model: Model) -> list[int]:
     """Independent speeds and those of bases, the ones that had better not move first."""
     names = list(model.speed_names)
     own = [names.index(name) for name in model.independent]
-    if not isinstance(model.library, SymbolicLibrary):
+    if not model.has_equations:
         return own[::-1]
     from axode.mechanism.elements.joints import Floating, Planar
     from axode.mechanism.topology import tree_order
     from axode.symbolic.system import preference
 
-    system = model.library.equations.system
+    system = model.equations.system
     joints = tree_order(system.mechanism)
     bases = {
         names.index(speed): speed_unit

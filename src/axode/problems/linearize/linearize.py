@@ -86,7 +86,7 @@ def linearize(
     regular = choose_rows(model, point.q, options)
     if regular is not model:
         model, point = regular, operating_point(regular, at, options)
-    observables = Observables(model, "linearize")
+    observables = Observables(model)
     if settle:
         point = settled(model, point, input, lambda q: _places(observables, q, options))
     task = _Task(observables, point, inputs_there(model, input, point), options)

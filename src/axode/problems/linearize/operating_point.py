@@ -72,7 +72,7 @@ def inputs_there(model: Model, given: Any, point: State) -> Array:
     """All inputs at the operating point."""
     if is_hold(given):
         rest = np.zeros(len(model.independent))
-        held, _ = model.inverse_dynamics(point.q, point.nu, rest, residual=True, **point.options)
+        held, _ = model.inverse_dynamics_with_residual(point.q, point.nu, rest, **point.options)
         return np.asarray(held, dtype=float)
     plan = InputPlan() if isinstance(given, str) else plan_input(model, given)
     if plan.constant is None or plan.constant.ndim != 1:

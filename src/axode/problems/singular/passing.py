@@ -68,9 +68,9 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
     Returns:
         None if the motion does not come to one, is not smooth enough, or lands on no constraints.
     """
-    if not isinstance(batch.model.library, SymbolicLibrary):
+    if not batch.model.has_equations:
         return None
-    if batch.model.library.equations.system.rheonomic:
+    if batch.model.equations.system.rheonomic:
         return None  # the clock drives it there, no momentum of its own does
     with np.errstate(all="ignore"):
         return _Approach(batch, run).landing()
@@ -326,7 +326,6 @@ def _released(model: Model) -> Model:
     from axode.symbolic.constraints.row_choice import remove_rows
     from axode.symbolic.equations import Equations
 
-    assert isinstance(model.library, SymbolicLibrary)
-    equations = Equations(remove_rows(model.library.equations.system), "recursive")
+    equations = Equations(remove_rows(model.equations.system), "recursive")
     library = SymbolicLibrary(equations, "interpreter", fixed=model.facts.fixed)
     return Model(Facts.of(equations, fixed=model.facts.fixed), library)
