@@ -55,7 +55,7 @@ def value(model, name, q, nu, q0):
     if name in model.coordinates:
         return q[:, model.coordinates.index(name)]
     if name in model.speed_names:
-        return model.speeds(q, nu)[:, model.speed_names.index(name)]
+        return model.joint_speeds(q, nu)[:, model.speed_names.index(name)]
     if name in model.measure_names:
         return model.measures(q, nu)[:, model.measure_names.index(name)]
     joint, axis = name.rsplit(".", 1)

@@ -135,9 +135,9 @@ def test_printed_equations_have_the_models_values(mechanism):
     expected = {
         "I": model.mass_matrix(q),
         "C nu": model.bias(q, nu),
-        "tau": model.tau(q, u),
-        "gamma": model.gamma(q),
-        "delta": model.delta(q, nu),
+        "tau": model.input_force(q, u),
+        "gamma": model.potential_force(q),
+        "delta": model.dissipative_force(q, nu),
     }
     lines = readable(equations)
     assert len(lines) >= 5

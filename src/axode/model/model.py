@@ -201,9 +201,10 @@ class Model:
         if "inverse_solution" not in self.functions:  # of a file that holds some functions only
             solved = self._evaluate("inverse_dynamics", values, options)
             missing = self._evaluate("inverse_residual", values, rest)
-            given = self._evaluate("tau", {"q": values["q"], "u": solved}, rest) + missing
+            given = self._evaluate("input_force", {"q": values["q"], "u": solved}, rest) + missing
             state = {name: values[name] for name in ("q", "nu")}
-            parts = [given, *(self._evaluate(f, state, rest) for f in ("bias", "gamma", "delta"))]
+            terms = ("bias", "potential_force", "dissipative_force")
+            parts = [given, *(self._evaluate(term, state, rest) for term in terms)]
             return solved, missing, sum(np.abs(part).max(initial=0.0) for part in parts)
         whole = self._evaluate("inverse_solution", values, rest)
         inputs = len(self.inputs)
@@ -268,21 +269,21 @@ class Model:
         """C nu, and what explicit time adds."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
-    def gamma(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of gravity and springs."""
-        return self._evaluate("gamma", {"q": q}, options)
+    def potential_force(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Generalized force of gravity and springs (gamma of the theory)."""
+        return self._evaluate("potential_force", {"q": q}, options)
 
-    def delta(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of dissipation."""
-        return self._evaluate("delta", {"q": q, "nu": nu}, options)
+    def dissipative_force(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """Generalized force of dampers and friction (delta of the theory)."""
+        return self._evaluate("dissipative_force", {"q": q, "nu": nu}, options)
 
-    def tau(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of the inputs."""
-        return self._evaluate("tau", {"q": q, "u": u}, options)
+    def input_force(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
+        """Generalized force of the inputs (tau of the theory)."""
+        return self._evaluate("input_force", {"q": q, "u": u}, options)
 
-    def speeds(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
-        """All joint speeds, in the order of `speed_names`."""
-        return self._evaluate("speeds", {"q": q, "nu": nu}, options)
+    def joint_speeds(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """All joint speeds v, in the order of `speed_names`."""
+        return self._evaluate("joint_speeds", {"q": q, "nu": nu}, options)
 
     def rates(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
         """Rates of the coordinates."""

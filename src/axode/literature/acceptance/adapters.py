@@ -84,7 +84,7 @@ class Moment:
         m = self.model
         found = dict(zip(m.measure_names, m.measures(self.q, self.nu, t=self.t), strict=True))
         found |= dict(zip(m.inputs, self.u, strict=True))
-        found |= dict(zip(m.speed_names, m.speeds(self.q, self.nu, t=self.t), strict=True))
+        found |= dict(zip(m.speed_names, m.joint_speeds(self.q, self.nu, t=self.t), strict=True))
         found |= dict(zip(m.coordinates, self.q, strict=True))
         return {name: float(value) for name, value in found.items()}
 

@@ -36,7 +36,7 @@ def first_of(given: Mapping[str, Any], *names: str, default: Any = None) -> Any:
 def damping_of(now: Moment) -> Array:
     """D, with delta = -D nu: the dissipative force of unit speeds."""
     n = len(now.model.independent)
-    columns: Array = -now.model.delta(now.q, np.eye(n)).T
+    columns: Array = -now.model.dissipative_force(now.q, np.eye(n)).T
     return columns
 
 
@@ -73,7 +73,7 @@ class FourBar(Adapter):
 
     @quantity
     def gamma(self, now: Moment) -> float:
-        return float(now.model.gamma(now.q)[0])
+        return float(now.model.potential_force(now.q)[0])
 
     @quantity
     def tau(self, now: Moment) -> float:
@@ -340,7 +340,7 @@ class CasterRobot(RollingRobot):
         index = now.model.speed_names.index(f"psi{self.marks[0]}_dot")
 
         def rate(psi: float) -> float:
-            return float(now.model.speeds(self._at(now, psi), np.array([1.0, -1.0]))[index])
+            return float(now.model.joint_speeds(self._at(now, psi), np.array([1.0, -1.0]))[index])
 
         low, high = -math.pi / 2, math.pi / 2
         if rate(low) * rate(high) > 0:

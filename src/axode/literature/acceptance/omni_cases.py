@@ -113,7 +113,7 @@ class DeltaArray(RollerWheels):
     def f_ex12_7(self, now: Moment) -> float:
         """What the torques add to the yaw acceleration."""
         row = now.model.speed_map(now.q)[now.model.speed_names.index("omega")]
-        force = now.model.tau(now.q, now.u)
+        force = now.model.input_force(now.q, now.u)
         return float(row @ np.linalg.solve(now.model.mass_matrix(now.q), force))
 
     @quantity

@@ -127,7 +127,7 @@ class CooperatingArms(Adapter):
     @quantity
     def bias_C(self, now: Moment) -> Any:
         q, nu, _ = self._arms(now)
-        return self._free.bias(q, nu) - self._free.gamma(q)
+        return self._free.bias(q, nu) - self._free.potential_force(q)
 
     @quantity
     def free_theta_ddot(self, now: Moment) -> Any:

@@ -46,7 +46,7 @@ class State:
         """Coordinates, all joint speeds and measures by name."""
         m = self.model
         values = dict(zip(m.coordinates, self.q.tolist(), strict=True))
-        speeds = m.speeds(self.q, self.nu, **self.options).tolist()
+        speeds = m.joint_speeds(self.q, self.nu, **self.options).tolist()
         values |= dict(zip(m.speed_names, speeds, strict=True))
         measured = m.measures(self.q, self.nu, **self.options).tolist()
         return values | dict(zip(m.measure_names, measured, strict=True))

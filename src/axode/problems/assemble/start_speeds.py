@@ -38,7 +38,7 @@ def consistent_speeds(
         for name, values in wanted.items():
             rest[:, model.independent.index(name)] = values
         return rest
-    Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
+    Theta, base = model.speed_map(q, **options), model.joint_speeds(q, rest, **options)
     if not np.abs(Theta).max(initial=0.0) < UNTOLD:
         found = _speeds_elsewhere(model, q, wanted, options)
         if found is not None:
@@ -102,7 +102,7 @@ def _speeds_elsewhere(
         if tells.min(initial=1.0) < 1 / UNTOLD:
             return None  # the user's speeds, not the rows, are what is singular
         theirs = consistent_speeds(other, q[at], own, there)
-        nu[k] = other.speeds(q[at], theirs, **there)[0, chosen]
+        nu[k] = other.joint_speeds(q[at], theirs, **there)[0, chosen]
     return nu
 
 

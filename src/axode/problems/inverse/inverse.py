@@ -398,9 +398,9 @@ def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) 
     if model.actuation not in ("underactuated", "unactuated"):
         return False
     need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.gamma(q, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.delta(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.tau(q, u, **o) + missing), initial=0.0)
+    need += np.nanmax(np.abs(model.potential_force(q, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.dissipative_force(q, nu, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.input_force(q, u, **o) + missing), initial=0.0)
     worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
     if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
         return False

@@ -238,7 +238,7 @@ class GivenMotion:
         o = self._with(t)
         Theta = self.model.speed_map(q, **o)
         rest = np.zeros((*q.shape[:-1], len(self.model.independent)))
-        v0 = self.model.speeds(q, rest, **o)
+        v0 = self.model.joint_speeds(q, rest, **o)
         G = self.rows.call("jacobian", q, o) @ Theta
         return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
 
@@ -259,7 +259,7 @@ class GivenMotion:
     ) -> tuple[Array, Array]:
         o = self._with(t)
         G, _, _ = self._matrix(q, t)
-        v = self.model.speeds(q, nu, **o)
+        v = self.model.joint_speeds(q, nu, **o)
         a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **o)
         own = self.rows.call("second", q, o, v=v, a=a0)
         need = at[2] - np.concatenate([own, a0[..., self.rows.speeds]], axis=-1)

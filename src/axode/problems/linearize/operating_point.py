@@ -129,7 +129,7 @@ class _Balance:
 
     def __init__(self, model: Model, point: State, given: Any) -> None:
         self.model, self.options = model, point.options
-        weight = model.gamma(point.q, **self.options)
+        weight = model.potential_force(point.q, **self.options)
         self.gravity = float(np.abs(weight).max(initial=0.0))
         rest = np.zeros(len(model.independent))
         if is_hold(given):

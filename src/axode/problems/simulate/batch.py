@@ -335,7 +335,7 @@ def _next_budget(budget: int, seconds: float) -> int:
 def named_values(model: Model, q: Array, nu: Array, options: Options) -> dict[str, float]:
     """Coordinates, speeds and measures of one state by name."""
     values = dict(zip(model.coordinates, q.tolist(), strict=True))
-    speeds = model.speeds(q, nu, **options).tolist()
+    speeds = model.joint_speeds(q, nu, **options).tolist()
     values |= dict(zip(model.speed_names, speeds, strict=True))
     if not model.measure_names:
         return values

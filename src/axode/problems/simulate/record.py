@@ -274,7 +274,7 @@ def state_columns(
     q, nu, u = (np.ascontiguousarray(x) for x in (q, nu, u))
     facts = model.facts
     yield model.coordinates, facts.coordinate_units, "coordinate", q
-    yield model.speed_names, facts.speed_units, "speed", model.speeds(q, nu, **options)
+    yield model.speed_names, facts.speed_units, "speed", model.joint_speeds(q, nu, **options)
     if model.inputs:
         yield model.inputs, facts.input_units, "input", u
     kinetic, potential = np.moveaxis(model.energy(q, nu, **options), -1, 0)

@@ -85,7 +85,7 @@ def translate_speeds(
     options: dict[str, Any] = {"t": t}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    v = model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
+    v = model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 

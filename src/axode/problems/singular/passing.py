@@ -192,7 +192,7 @@ class _Approach:
             return None
         q, nu, w = np.split(made.y.T, [self.n_q, self.x.size - 2], axis=1)
         options = self.batch.options(self.run)
-        v = self.model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
+        v = self.model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
         x = np.concatenate([q, v, w], axis=1)
         return (times, x) if np.isfinite(x).all() else None
 
@@ -249,7 +249,7 @@ class _Approach:
             return None
         independent = [model.speed_names.index(name) for name in model.independent]
         nu = v[independent]
-        moved = np.abs(model.speeds(q, nu, **options) - v).max()
+        moved = np.abs(model.joint_speeds(q, nu, **options) - v).max()
         if not moved < CORRECTION * (1 + np.abs(v).max()):
             return None
         before = model.energy(self.x[: self.n_q], self.x[self.n_q : -2], **options)

@@ -225,7 +225,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
         return None
     mine = [own.speed_names.index(name) for name in own.independent]
     rest = np.zeros(len(other.independent))
-    need = nu - other.speeds(q, rest, **options)[mine]
+    need = nu - other.joint_speeds(q, rest, **options)[mine]
     if not np.any(need):
         return other, rest
     Theta = other.speed_map(q, **options)[mine]
