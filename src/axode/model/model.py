@@ -16,6 +16,7 @@ from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion, UnknownName
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
+from axode.model.signals import Signals
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
@@ -54,6 +55,7 @@ class Model:
 
     def __init__(self, facts: Facts, library: AbstractLibrary) -> None:
         self.facts = facts
+        self.signals = Signals(facts)
         self.library = library
         self._entries: dict[Any, Entry] = {}
         self._cpu: Model | None = None

@@ -22,7 +22,8 @@ from scipy.optimize import brentq
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
-from axode.problems.simulate.batch import Batch, named_values
+from axode.model.signal_values import state_values
+from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
 
@@ -300,7 +301,7 @@ def find_events(
         (
             t,
             k,
-            named_values(
+            state_values(
                 free, landing.path(t)[:n_q], landing.path(t)[n_q:-2], batch.options(run, t)
             ),
         )
