@@ -46,7 +46,8 @@ from axode.errors import UnknownName
 from axode.literature.acceptance.cases import Case, Signal
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]

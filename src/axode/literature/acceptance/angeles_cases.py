@@ -15,7 +15,8 @@ from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, roman
 from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 
 
 def numbered(given: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:

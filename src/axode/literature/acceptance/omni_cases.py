@@ -11,7 +11,8 @@ from axode.gallery import build
 from axode.literature.acceptance.adapters import Moment, adapter, quantity
 from axode.literature.acceptance.angeles_cases import RollingRobot, damping_of, first_of, numbered
 from axode.mechanism.mechanism import Mechanism
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 
 
 class RollerWheels(RollingRobot):

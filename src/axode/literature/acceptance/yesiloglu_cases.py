@@ -12,7 +12,8 @@ from axode.gallery import build
 from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.symbolic.algebra.rank import rank_of
 from axode.symbolic.equations import Equations
 

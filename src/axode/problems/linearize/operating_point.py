@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import InputPlan, plan_input
 
 Array = npt.NDArray[np.float64]

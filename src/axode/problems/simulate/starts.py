@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.model import Model, Options, as_numbers
-from axode.problems.assemble.assemble import State, assembled
+from axode.model.state import State
+from axode.problems.assemble.assemble import assembled
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.singular.pivots import find_smallest_pivots
