@@ -181,7 +181,7 @@ class Complement:
         units = report.units and report.units.of_rows(report.kept)
         measured = [units.measure(M) for M in report.matrices] if units else report.matrices
         lengths = [np.linalg.norm(M, axis=1) for M in measured]
-        scales = tuple(np.max(lengths, axis=0).clip(1e-300).tolist())
+        scales = tuple(_rounded(np.max(lengths, axis=0)))
         whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices, units)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
@@ -402,8 +402,12 @@ class Complement:
 
 def _usual_columns(matrices: list[np.ndarray]) -> list[float]:
     """Middling lengths of the columns; a sample near a singular one would make them too long."""
-    lengths = np.median([np.linalg.norm(M, axis=0) for M in matrices], axis=0)
-    return [float(length) for length in lengths.clip(1e-300)]
+    return _rounded(np.median([np.linalg.norm(M, axis=0) for M in matrices], axis=0))
+
+
+def _rounded(lengths: np.ndarray) -> list[float]:
+    """Lengths to twelve digits: what is one but for rounding costs no operation."""
+    return [float(f"{length:.12g}") for length in lengths.clip(1e-300)]
 
 
 def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:

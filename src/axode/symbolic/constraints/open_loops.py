@@ -126,7 +126,7 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     nearest, _ = assembly.close(asked, tolerance=DEPENDENT / NEARLY)
     residual = assembly.residual(nearest)
     worst = int(np.argmax(np.abs(residual)))
-    is_open = not assembly.exact(float(np.abs(residual[worst])))
+    is_open = not assembly.exact(assembly.error(residual))
     if is_open and assembly.distance(nearest) < assembly.distance(home):
         row = assembly.rows[worst]
         why = (
