@@ -17,12 +17,12 @@ from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
-from axode.symbolic.algebra.rank import VALID, RankReport, complete, condition_of
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement, Leg
 from axode.symbolic.constraints.loops import loop_rows
+from axode.symbolic.constraints.redundant_rows import VALID, RankReport, complete, condition_of
 from axode.symbolic.constraints.rows import (
     Row,
     column_of,

@@ -13,7 +13,7 @@ from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
 from axode.problems.assemble.assemble import State, assemble
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.equations import Equations
 
 ARMS = (1, 2)

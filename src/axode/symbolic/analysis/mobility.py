@@ -17,9 +17,9 @@ import numpy as np
 
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.algebra.rank import rank_of
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.wheel_conflicts import turning_conflicts
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.system import System
 
 if TYPE_CHECKING:

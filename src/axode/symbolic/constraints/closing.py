@@ -22,10 +22,16 @@ import numpy as np
 from axode.errors import Doubtful
 from axode.mechanism.topology import tree_order
 from axode.symbolic.algebra.newton import CLOSED, METRE
-from axode.symbolic.algebra.rank import RANK_TOLERANCE, DroppedRow, RankReport, Units, analyse
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.open_loops import not_closed, warn_of_moved_home
+from axode.symbolic.constraints.redundant_rows import (
+    RANK_TOLERANCE,
+    DroppedRow,
+    RankReport,
+    Units,
+    analyse,
+)
 from axode.symbolic.constraints.rows import Row
 from axode.symbolic.tree.kinematics import Tree
 

@@ -21,8 +21,8 @@ import casadi as ca
 import numpy as np
 
 from axode.symbolic.algebra.linear import Block
-from axode.symbolic.algebra.rank import RankReport, Units
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
+from axode.symbolic.constraints.redundant_rows import RankReport, Units
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken

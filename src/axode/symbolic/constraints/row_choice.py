@@ -19,7 +19,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.rank import Units, describe_dropped
+from axode.symbolic.constraints.redundant_rows import Units, describe_dropped
 from axode.symbolic.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
