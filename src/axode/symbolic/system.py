@@ -17,6 +17,7 @@ from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
+from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
@@ -270,7 +271,7 @@ def _refuse_contradictions(
     for q, A in zip(samples, report.all_matrices, strict=True):
         for t in (0.0, 0.37, 1.1):  # any instants will do
             b = np.array(function(q, t, defaults)).ravel()
-            v = np.linalg.lstsq(A[kept], b[kept], rcond=None)[0]
+            v = least_norm(A[kept], b[kept])
             wrong = np.abs(A @ v - b)
             if wrong.max() > max(1e-6, report.tolerance) * max(1.0, np.abs(b).max()):
                 name = rows[int(np.argmax(wrong))].name

@@ -12,6 +12,7 @@ from axode.errors import LoopNotClosed
 from axode.model.model import Model
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
 from axode.symbolic.algebra.newton import CLOSED, find_roots
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -54,7 +55,11 @@ class Closure:
         self.fixed = np.zeros(len(model.coordinates), dtype=bool)
         self.fixed[list(held)] = True
         self.quaternions = [list(four) for four in facts.quaternions]
-        self.names = (*facts.residual_rows, *wanted, *(model.coordinates[k[0]] for k in self.quaternions))
+        self.names = (
+            *facts.residual_rows,
+            *wanted,
+            *(model.coordinates[k[0]] for k in self.quaternions),
+        )
         self.units = (
             *facts.residual_units,
             *(facts.measures[k][1] for k in self.measures),
@@ -68,7 +73,9 @@ class Closure:
         return {
             name: {n: v if np.ndim(v) == 0 else v[runs] for n, v in value.items()}
             if isinstance(value, Mapping)
-            else value if np.ndim(value) == 0 else value[runs]
+            else value
+            if np.ndim(value) == 0
+            else value[runs]
             for name, value in self.options.items()
         }
 
@@ -151,7 +158,7 @@ class Closure:
         J = self.model.residual_jacobian(q, **self._at(runs))[:, coupled][..., ~fixed]
         r = self.model.residual(q, **self._at(runs))[:, coupled]
         q = q.copy()
-        q[:, ~fixed] -= (np.linalg.pinv(J, rcond=1e-12) @ r[..., np.newaxis])[..., 0]
+        q[:, ~fixed] -= least_norm(J, r, 1e-12)
         return q
 
     def _solve(self, q: Array, runs: Indices, fixed: Mask) -> tuple[Array, Array]:

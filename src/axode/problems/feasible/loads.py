@@ -25,6 +25,7 @@ from axode.mechanism.values.geometry import product, rotation_matrix
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.inverse.motions import equations_of
+from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate
@@ -177,22 +178,15 @@ def _shared(
     for t, z in enumerate(null):
         N = lam[t, touches]
         mean = N.mean()
-        Z = _range(z[touches]) if z.shape[1] else z[touches]
+        Z = column_space(z[touches], SHARED)
         least = _most_even(N, Z)
         if least >= 0 and N.min() < 0:
             wanted = _without_pull(N, Z, root)
-            change = np.linalg.lstsq(z[touches], wanted - N, rcond=None)[0]
+            change = least_norm(z[touches], wanted - N)
             lam[t] += z @ change
             redistributed = True
         evenness[t] = least / mean if mean > 0 else -1.0
     return lam, evenness, redistributed
-
-
-def _range(M: Array) -> Array:
-    """Orthonormal columns that span those of M."""
-    U, s, _ = np.linalg.svd(M, full_matrices=False)
-    found: Array = U[:, s > SHARED]
-    return found
 
 
 def _most_even(N: Array, Z: Array) -> float:
@@ -215,10 +209,9 @@ def _most_even(N: Array, Z: Array) -> float:
 
 def _without_pull(N: Array, Z: Array, root: Array) -> Array:
     """Loads of least weighted norm, none negative, that carry the same as N."""
-    from scipy.linalg import null_space
     from scipy.optimize import nnls
 
-    carry = null_space(Z.T).T  # what sharing does not change
+    carry = null_space(Z.T, RANK).T  # what sharing does not change
     size = np.abs(N).max()
     slight = 1e-6
     system = np.vstack([carry, slight * np.diag(1 / root)])

@@ -24,6 +24,7 @@ from axode.problems.inverse.quadrature import Rates, integrated
 from axode.problems.inverse.time_signals import Signal
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
+from axode.symbolic.algebra.rank import least_norm, rank
 
 Array = npt.NDArray[np.float64]
 CLOSED = 1e-9  # [m or rad]: more than this a motion misses what it was told
@@ -317,7 +318,7 @@ class GivenMotion:
     def _determined(self, q: Array, t: float) -> bool:
         """Whether loops, contacts and the rows tell every coordinate."""
         J = self._position_jacobian(q, np.asarray(t))
-        return bool(J.shape[0]) and int(np.linalg.matrix_rank(J, tol=1e-7)) == q.size
+        return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
     def _start(self, t: float, start: Mapping[str, float]) -> Array:
         """A configuration that the motion starts from, values the user gave kept."""
@@ -425,6 +426,4 @@ def _solved(A: Array, b: Array) -> Array:
     """Least squares of least norm, over any leading axes."""
     if A.shape[-2] == A.shape[-1] == 1 and (np.abs(A) > 1e-12).all():
         return b / A[..., 0]
-    inverse = np.linalg.pinv(A, rcond=RANK)
-    solution: Array = (inverse @ b[..., np.newaxis])[..., 0]
-    return solution
+    return least_norm(A, b, RANK)

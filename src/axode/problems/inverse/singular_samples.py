@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from axode.model.model import Model
 from axode.problems.singular.other_models import Described, make_columns
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 
@@ -55,7 +56,7 @@ class Elsewhere:
             power[k] = evaluate_power(model, q, nu, u[k], short, o)
             chosen = [model.speed_names.index(name) for name in self.own.independent]
             to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
-            missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
+            missing[k] = least_norm(to_own, short)
 
     def overwrite(self, columns: list[Any], w: Array, u: Array) -> None:
         """Fill in everything that follows from these samples."""

@@ -34,13 +34,13 @@ class LeastNorm:
             r: Right-hand side.
             damping: Of the mean squared row length, which corrections do not take out.
         """
-        J = ca.project(ca.DM(J), self._pattern)
-        size = max(float(ca.sumsqr(J)) / max(self._rows, 1), 1e-300)
-        matrix = self._matrix(J, max(DAMPING, damping) * size)
+        sparse = ca.project(ca.DM(J), self._pattern)
+        size = max(float(ca.sumsqr(sparse)) / max(self._rows, 1), 1e-300)
+        matrix = self._matrix(sparse, max(DAMPING, damping) * size)
         self._solver.sfact(matrix)
         self._solver.nfact(matrix)
         wanted = right = ca.vertcat(ca.DM.zeros(self._columns), ca.DM(r))
-        undamped = self._matrix(J, damping * size)
+        undamped = self._matrix(sparse, damping * size)
         x = ca.DM.zeros(right.shape)
         for _ in range(1 + CORRECTIONS):
             x += self._solver.solve(matrix, right)

@@ -177,9 +177,7 @@ class Assembly:
         step = self._step(J, r / self.row_lengths, 0.0, self.tolerance)
         return bool(np.abs(step).max(initial=0.0) < NEGLIGIBLE_STEP)
 
-    def _step(
-        self, J: np.ndarray, r: np.ndarray, damping: float, cut: float | None
-    ) -> np.ndarray:
+    def _step(self, J: np.ndarray, r: np.ndarray, damping: float, cut: float | None) -> np.ndarray:
         """The shortest step that closes if all is linear; rank may be short (redundant rows).
 
         Args:

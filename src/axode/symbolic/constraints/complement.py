@@ -21,6 +21,7 @@ import casadi as ca
 import numpy as np
 
 from axode.symbolic.algebra.linear import Block
+from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
 from axode.symbolic.constraints.redundant_rows import RankReport, Units
 
@@ -100,7 +101,7 @@ def cheapest_partition(report: RankReport) -> Partition:
 
     Speeds that few rows mention (a leg's own joints, a wheel's spin) are made dependent first.
     """
-    A = max(report.matrices, key=lambda A: np.linalg.svd(A, compute_uv=False)[-1] if A.size else 0)
+    A = max(report.matrices, key=smallest_singular_value)
     size = A.shape[1]
     mentions = _mentions(report).sum(axis=0)
     order = sorted(range(size), key=lambda j: (mentions[j] == 0, mentions[j]))
@@ -125,7 +126,7 @@ def _holds(cheap: Partition, direct: Partition, report: RankReport) -> bool:
     def smallest(A: np.ndarray, chosen: Partition) -> float:
         dependent = [j for _, columns in chosen.blocks for j in columns]
         scaled = A[:, dependent] / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
-        return float(np.linalg.svd(scaled, compute_uv=False)[-1])
+        return float(smallest_singular_value(scaled))
 
     return all(
         smallest(A, cheap) >= DETOUR_TOLERANCE * smallest(A, direct)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from axode.symbolic.algebra.rank import least_norm, null_space, rank, smallest_singular_value
 from axode.symbolic.constraints.rows import Row
 
 RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
@@ -262,8 +263,7 @@ class _Span:
 
 
 def _coefficients(basis: np.ndarray, row: np.ndarray, tolerance: float) -> np.ndarray:
-    c: np.ndarray = np.linalg.lstsq(basis.T, row, rcond=max(1e-10, tolerance))[0]
-    return c
+    return least_norm(basis.T, row, max(1e-10, tolerance))
 
 
 def rank_of(A: np.ndarray) -> int:
@@ -272,7 +272,7 @@ def rank_of(A: np.ndarray) -> int:
         return 0
     size = np.abs(A).max(axis=1)
     scaled = A[size > RANK_TOLERANCE] / size[size > RANK_TOLERANCE, np.newaxis]
-    return int(np.linalg.matrix_rank(scaled, tol=RANK_TOLERANCE)) if scaled.size else 0
+    return int(rank(scaled, RANK_TOLERANCE, floor=1.0))
 
 
 def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
@@ -280,11 +280,9 @@ def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
     if A.shape[0] == 0:
         return np.eye(A.shape[1])
     scaled = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
-    _, s, Vt = np.linalg.svd(scaled)
-    if s[-1] < RANK_TOLERANCE * s[0]:
+    if rank(scaled, RANK_TOLERANCE) < len(A):
         return None
-    basis: np.ndarray = Vt[A.shape[1] - dimension :].T
-    return basis
+    return null_space(scaled, rank=A.shape[1] - dimension)
 
 
 def condition_of(report: RankReport, chosen: list[int]) -> float:
@@ -298,9 +296,7 @@ def condition_of(report: RankReport, chosen: list[int]) -> float:
         return 0.0
     if n == 0:
         return 1.0  # nothing to choose
-    smallest = [
-        np.linalg.svd(_unit_rows(Z[chosen]), compute_uv=False)[-1] for Z in report.null_bases
-    ]
+    smallest = [smallest_singular_value(_unit_rows(Z[chosen])) for Z in report.null_bases]
     return float(max(smallest))
 
 
@@ -317,7 +313,7 @@ def complete(report: RankReport, preferred: list[int]) -> list[int]:
                 break
             trial = [*chosen, speed]
             values = [
-                [np.linalg.svd(Z[trial], compute_uv=False)[-1] for Z in group]
+                [smallest_singular_value(Z[trial]) for Z in group]
                 for group in (bases, at_home)
                 if group
             ]

@@ -1,0 +1,76 @@
+"""Rank, null space and least-norm solutions of matrices of numbers, over any leading axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+def singular_values(A: Array) -> Array:
+    """Singular values, largest first."""
+    return np.asarray(np.linalg.svd(A, compute_uv=False))
+
+
+def smallest_singular_value(A: Array) -> Any:
+    """Distance to the nearest matrix of less rank; infinite of a matrix without entries."""
+    return singular_values(A).min(axis=-1, initial=np.inf)
+
+
+def rank(A: Array, tolerance: float, *, floor: float = 0.0) -> Any:
+    """Count the singular values that are not rounding.
+
+    Args:
+        A: (..., rows, columns).
+        tolerance: Smaller singular values are zero, relative to the largest.
+        floor: Relative to this instead, if it is larger than the largest.
+    """
+    return _solid(singular_values(A), tolerance, floor).sum(axis=-1)
+
+
+def _solid(s: Array, tolerance: float, floor: float) -> Any:
+    return s > tolerance * s.max(axis=-1, keepdims=True, initial=floor)
+
+
+def null_space(A: Array, tolerance: float = 0.0, *, rank: int | None = None) -> Array:
+    """Orthonormal columns of what a matrix maps to zero.
+
+    Args:
+        A: (rows, columns).
+        tolerance: Smaller singular values are zero, relative to the largest.
+        rank: How many singular values are not zero, if that is known.
+    """
+    _, s, Vt = np.linalg.svd(A)
+    return np.asarray(Vt[int(_solid(s, tolerance, 0.0).sum()) if rank is None else rank :].T)
+
+
+def column_space(A: Array, tolerance: float) -> Array:
+    """Orthonormal columns that span those of a matrix; smaller singular values are zero."""
+    U, s, _ = np.linalg.svd(A, full_matrices=False)
+    return np.asarray(U[:, s > tolerance])
+
+
+def least_norm(A: Array, b: Array, tolerance: float | None = None) -> Array:
+    """Solve A x = b by least squares, the shortest solution where many are as good.
+
+    Args:
+        A: (..., rows, columns).
+        b: (..., rows).
+        tolerance: Smaller singular values are zero, relative to the largest; rounding unless given.
+    """
+    if not A.shape[-1] or not A.shape[-2]:
+        return np.zeros((*np.broadcast_shapes(A.shape[:-2], b.shape[:-1]), A.shape[-1]))
+    rounding = max(A.shape[-2:]) * np.finfo(float).eps
+    inverse = np.linalg.pinv(A, rcond=rounding if tolerance is None else tolerance)
+    return np.asarray((inverse @ b[..., np.newaxis])[..., 0])
+
+
+def choose_columns(A: Array, count: int) -> tuple[int, ...]:
+    """Choose the columns that are farthest from each other's span, in ascending order."""
+    from scipy.linalg import qr  # takes a while to import, and few systems come here
+
+    pivots = qr(A, pivoting=True, mode="r")[1][:count]
+    return tuple(sorted(int(column) for column in pivots))
