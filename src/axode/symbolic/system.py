@@ -5,7 +5,7 @@ This is what every formulation starts from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -239,6 +239,20 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         defaults,
         tuple(parameters),
     )
+
+
+def add_motors(system: System, motors: Mapping[str, str]) -> System:
+    """The same rows and independent speeds with more motors.
+
+    Args:
+        system: What the motors drive.
+        motors: Speed that each drives, by the name of its input.
+    """
+    mechanism = system.mechanism.copy()
+    for name, speed in motors.items():
+        mechanism.add_motor(name, speed, input=name)
+    tree = replace(system.tree, mechanism=mechanism)
+    return replace(system, mechanism=mechanism, tree=tree, forces=applied_forces(tree))
 
 
 def _all_rows(tree: Tree) -> list[Row]:
