@@ -24,10 +24,16 @@ START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 def residual_units(model: Model) -> Array:
     """One unit of each residual of a model: a radian, or the mechanism's length."""
-    return _in_units(model, model.facts.residual_units)
+    return in_units(model, model.facts.residual_units)
 
 
-def _in_units(model: Model, units: Sequence[str]) -> Array:
+def coordinate_units(model: Model) -> Array:
+    """One unit of each coordinate of a model: a radian, or the mechanism's length."""
+    return in_units(model, model.facts.coordinate_units)
+
+
+def in_units(model: Model, units: Sequence[str]) -> Array:
+    """One unit of quantities: the mechanism's length for those in metres, one for others."""
     return np.array([model.facts.length if unit == "m" else 1.0 for unit in units])
 
 
@@ -65,8 +71,8 @@ class Closure:
             *(facts.measures[k][1] for k in self.measures),
             *("" for _ in self.quaternions),
         )
-        self.rows = _in_units(model, self.units)
-        self.columns = _in_units(model, facts.coordinate_units)
+        self.rows = in_units(model, self.units)
+        self.columns = coordinate_units(model)
 
     def _at(self, runs: Indices) -> dict[str, Any]:
         """Time and parameters of some runs."""

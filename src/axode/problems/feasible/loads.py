@@ -236,42 +236,25 @@ class _FreeVehicle:
     def _build(self) -> None:
         import casadi as ca
 
-        from axode.symbolic.constraints.loops import loop_rows
-        from axode.symbolic.constraints.rows import coupling_rows, matrix_of, prescribed_rows
-        from axode.symbolic.tree.generalized_forces import applied_forces
+        from axode.symbolic.constraints.rows import matrix_of
+        from axode.symbolic.system import build_open_system
         from axode.symbolic.tree.inertia import link_inertias
-        from axode.symbolic.tree.kinematics import build_tree
         from axode.symbolic.tree.recursions import newton_euler
-        from axode.symbolic.wheels.contacts import contact_rows
 
-        symbols = {name: ca.SX.sym(name) for name in self.model.parameters}
-        t = ca.SX.sym("t")
-        p = ca.vertcat(*symbols.values()) if symbols else ca.SX.zeros(0)
-        tree = build_tree(self.mechanism, {**symbols, "t": t}, t, p)
+        system = build_open_system(self.mechanism)
+        tree, forces = system.tree, system.forces
         a = ca.SX.sym("a", tree.v.shape[0])
-        forces = applied_forces(tree)
         u = ca.SX.sym("u", len(forces.input_names))
         need = newton_euler(tree, link_inertias(tree), tree.motion(tree.v, a))
         need += forces.armature * a - forces.dissipative - forces.elastic
         need -= ca.densify(forces.B @ u) if forces.input_names else 0
-        motion = tree.motion(tree.v, None, gravity=False)
-        _, velocities = tree.velocities(tree.v)
-        rows = [
-            row
-            for loop in self.mechanism.loops
-            for row in loop_rows(tree, loop, motion, velocities)
-        ]
-        rows += [
-            row
-            for contact in self.mechanism.contacts
-            for row in contact_rows(tree, contact, motion, velocities)
-        ]
-        rows += [*coupling_rows(tree), *prescribed_rows(tree)]
-        self.rows = [row.name for row in rows]
+        self.rows = [row.name for row in system.rows]
         self.speed_names, self.inputs = tree.speed_names, forces.input_names
         self.coordinates = tree.coordinate_names
-        A = ca.densify(matrix_of(rows, tree.v.shape[0]))
-        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": t, "p": p}
+        names = list(self.model.parameters)
+        self._parameters = [names.index(name) for name in system.parameter_names]
+        A = ca.densify(matrix_of(system.rows, tree.v.shape[0]))
+        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": tree.t, "p": tree.parameters}
         self._need = _compiled("need", given, need, (need.shape[0],))
         self._matrix = _compiled("rows", given, A, A.shape)
 
@@ -288,7 +271,7 @@ class _FreeVehicle:
             "a": own_a,
             "u": u[:, order],
             "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
-            "p": self.model.parameter_vector(options.get("parameters")),
+            "p": self.model.parameter_vector(options.get("parameters"))[..., self._parameters],
         }
         results = []
         for function in (self._need, self._matrix):

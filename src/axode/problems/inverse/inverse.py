@@ -465,7 +465,7 @@ def driven_everywhere(model: Model) -> Model:
         equations = equations_of(model)
         motors = {f"{speed}.missing": speed for speed in model.independent}
         driven = Equations(add_motors(equations.system, motors), equations.formulation)
-        kind = "fixed" if model.facts.fixed else "free"
+        kind: Any = "fixed" if model.facts.fixed else "free"
         _DRIVEN[model] = driven.compile(target=model.target, parameters=kind)
     return _DRIVEN[model]
 

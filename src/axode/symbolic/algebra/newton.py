@@ -106,6 +106,23 @@ def find_roots(
     return x, error
 
 
+def difference_jacobian(residual: Function, change: float) -> Function:
+    """Derivatives of residuals by central differences.
+
+    Args:
+        residual: Residuals of some runs, (runs, m).
+        change: Of each unknown.
+    """
+
+    def jacobian(x: Array, runs: Indices) -> Array:
+        columns = []
+        for off in change * np.eye(x.shape[1]):
+            columns.append((residual(x + off, runs) - residual(x - off, runs)) / (2 * change))
+        return np.stack(columns, axis=-1)
+
+    return jacobian
+
+
 def residual_size(r: Array, units: Array | float) -> Array:
     """Largest residual of every run, of the rows' units, without what rounding leaves."""
     beyond: Array = (np.abs(r) - ROUNDING / np.asarray(units)).clip(0.0)
@@ -113,11 +130,19 @@ def residual_size(r: Array, units: Array | float) -> Array:
 
 
 def damped_step(J: Array, r: Array, damping: Array) -> Array:
-    """Solve J y = r by the shortest y, damped where rows depend on each other."""
+    """Solve J y = r by the shortest y, damped; rows may depend on each other.
+
+    Without damping, the least there must be for that is taken out again by a correction.
+    """
     if not r.shape[-1]:
         return np.zeros((len(r), J.shape[-1]))
-    gram = J @ np.swapaxes(J, 1, 2)
+    transposed = np.swapaxes(J, 1, 2)
+    gram = J @ transposed
     size = (np.trace(gram, axis1=1, axis2=2) / r.shape[-1]).clip(1e-12)
     gram += (damping.clip(MIN_DAMPING) * size)[:, np.newaxis, np.newaxis] * np.eye(r.shape[-1])
-    weights = np.linalg.solve(gram, r[..., np.newaxis])
-    return np.asarray((np.swapaxes(J, 1, 2) @ weights)[..., 0])
+    y = transposed @ np.linalg.solve(gram, r[..., np.newaxis])
+    left = np.where(damping == 0.0, 1.0, 0.0)[:, np.newaxis, np.newaxis] * (
+        r[..., np.newaxis] - J @ y
+    )
+    y += transposed @ np.linalg.solve(gram, left)
+    return np.asarray(y[..., 0])

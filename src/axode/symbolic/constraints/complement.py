@@ -120,8 +120,8 @@ def cheapest_partition(report: RankReport) -> Partition:
     return partition(report, [j for j in range(size) if j not in set(dependent)])
 
 
-def _holds(cheap: Partition, direct: Partition, report: RankReport) -> bool:
-    """Whether speeds of small blocks do nearly as well as those asked for, everywhere."""
+def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> bool:
+    """Whether speeds of small blocks do nearly as well as those asked for, at home too."""
 
     def smallest(A: np.ndarray, chosen: Partition) -> float:
         dependent = [j for _, columns in chosen.blocks for j in columns]
@@ -178,7 +178,7 @@ class Complement:
         direct = partition(report, independent)
         cheap = cheapest_partition(report)
         worth = cheap.cost + len(independent) ** 3 // 2 < direct.cost
-        base = cheap if worth and _holds(cheap, direct, report) else direct
+        base = cheap if worth and _is_accurate(cheap, direct, report) else direct
         units = report.units and report.units.of_rows(report.kept)
         measured = [units.measure(M) for M in report.matrices] if units else report.matrices
         lengths = [np.linalg.norm(M, axis=1) for M in measured]
