@@ -13,9 +13,9 @@ import numpy as np
 import pinocchio as pin
 
 import axode as ax
-from axode.codegen.c import c_code
-from axode.codegen.library import graph_tape
-from axode.codegen.llvm import CompiledFunction
+from axode.codegen.targets.c import c_code
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.model.function_source import graph_tape
 from axode.symbolic.functions import FunctionGraph, function_graph
 from benchmarks.correctness import TOLERANCE, relative_error
 from benchmarks.peers import c_loop

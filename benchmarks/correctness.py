@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import axode as ax
-from axode.codegen.library import SymbolicLibrary
+from axode.model.function_source import SymbolicLibrary
 from benchmarks.peers.kane_disk import kane_disk
 from benchmarks.peers.pinocchio_model import pinocchio_peer
 from benchmarks.states import States, random_states

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import axode as ax
-from axode.codegen.tape import Tape
+from axode.codegen.tape.tape import Tape
 from axode.symbolic.functions import function_graph
 from benchmarks import mechanisms
 from benchmarks.correctness import check_rolling, check_with_kane, check_with_pinocchio

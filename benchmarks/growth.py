@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 import axode as ax
-from axode.codegen.library import graph_tape
-from axode.codegen.llvm import CompiledFunction
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph
 from benchmarks import mechanisms
 from benchmarks.contestants import SCALAR, SIMD, Entrants, Subject, add_axode, add_pinocchio

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 import axode as ax
-from axode.codegen.library import graph_tape
-from axode.codegen.llvm import CompiledFunction
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.model.function_source import graph_tape
 from axode.symbolic.functions import RECIPES, function_graph
 from benchmarks.robots import ROBOTS
 

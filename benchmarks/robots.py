@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import axode as ax
-from axode.mechanism.bodies import Body
+from axode.mechanism.elements.bodies import Body
 from benchmarks.mechanisms import general_inertia
 
 LIMBS, LIMB_JOINTS, FINGER_JOINTS = 4, 7, 4

@@ -59,8 +59,8 @@ def measure(mechanism: str, function: str) -> dict[str, float]:
     import casadi  # noqa: F401
     import llvmlite.binding  # noqa: F401
 
-    from axode.codegen.library import graph_tape
-    from axode.codegen.llvm import CompiledFunction
+    from axode.codegen.targets.cpu import CompiledFunction
+    from axode.model.function_source import graph_tape
     from axode.symbolic.functions import function_graph
     from benchmarks import mechanisms
 

@@ -17,8 +17,8 @@ from rich.table import Table
 from scipy.integrate import solve_ivp
 
 import axode as ax
-from axode.codegen.derivatives import forward_tape
-from axode.codegen.llvm import CompiledFunction
+from axode.codegen.tape.derivatives import forward_tape
+from axode.codegen.targets.cpu import CompiledFunction
 
 Row = dict[str, Any]
 TOLERANCES = (1e-6, 1e-10)  # relative; a hundredth of it absolute

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.reproduce import reproduce
+from axode.literature.reproduce import reproduce
 from axode.show.report import report
 
 OUT = Path("out")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.show.animation import animate
+from axode.show.render.animation import animate
 
 OUT = Path("out")
 

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from axode.codegen import jit, ptx
-from axode.codegen.thread import thread_module
+from axode.codegen.lowering.gpu_kernel import thread_module
+from axode.codegen.targets import jit, ptx
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.mechanism.expressions import numeric
-from axode.mechanism.geometry import rotation_matrix
 from axode.mechanism.topology import tree_order
+from axode.mechanism.values.expressions import numeric
+from axode.mechanism.values.geometry import rotation_matrix
 
 Array = np.ndarray
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.mechanism.joints import AbstractJoint
+from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.topology import tree_order
 from coupled_mechanisms import coupled_tree, differential_car, geared_five_bar
 from kinematics_by_hand import joint_motion, numbers, pose, poses_by_hand
@@ -222,7 +222,7 @@ def close_loop(
 
 def ax_rotation(rotation: Any) -> Any:
     """A rotation as the description would keep it."""
-    from axode.mechanism.geometry import as_rotation
+    from axode.mechanism.values.geometry import as_rotation
 
     return as_rotation(rotation)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 import axode as ax
 from axode.cli import run as command
-from axode.cli.columns import load_columns
+from axode.cli.time_tables import load_columns
 from tests.targets import hostile
 from tests.users import test_any_file
 

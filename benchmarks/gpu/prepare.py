@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.codegen.program import Evaluate, Program, While
-from axode.codegen.rollout import Rollout
-from axode.problems.rollouts import rollout_program
+from axode.codegen.lowering.program import Evaluate, Program, While
+from axode.codegen.targets.cpu_rollout import Rollout
+from axode.problems.steps.compiled import rollout_program
 from benchmarks import mechanisms
 
 SAMPLES = 4096

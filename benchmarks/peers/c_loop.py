@@ -17,8 +17,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from axode.codegen.c import CCode
-from axode.codegen.tape import Tape
+from axode.codegen.tape.tape import Tape
+from axode.codegen.targets.c import CCode
 
 FLAGS = ("-O3", "-march=native", "-fPIC", "-shared", "-w")
 _POINTER = ctypes.c_void_p

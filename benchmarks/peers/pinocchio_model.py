@@ -8,11 +8,11 @@ import numpy as np
 import pinocchio as pin
 
 import axode as ax
-from axode.mechanism.bodies import Body
-from axode.mechanism.expressions import numeric
-from axode.mechanism.geometry import rotation_matrix
+from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Connection
 from axode.mechanism.topology import tree_order
+from axode.mechanism.values.expressions import numeric
+from axode.mechanism.values.geometry import rotation_matrix
 
 # Pinocchio solves loops by proximal iterations. With mu = 0 the first step is the exact solve of
 # the constrained system, and further ones stop at once.

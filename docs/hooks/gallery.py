@@ -13,7 +13,7 @@ from mkdocs.structure.files import File
 
 from axode import gallery
 from axode.mechanism.topology import parameters_of
-from axode.show.picture import picture
+from axode.show.render.picture import picture
 
 PLACE = "gallery"  # the entry of the navigation that these pages belong to
 READABLE = 7000  # characters of TeX; longer equations are not printed on a page

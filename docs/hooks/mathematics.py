@@ -12,7 +12,7 @@ from pathlib import Path
 import ziamath
 from mkdocs.structure.files import File
 
-from axode.show.mathml import to_mathml
+from axode.printing.mathml import to_mathml
 
 FONT = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"
 HOMES = {

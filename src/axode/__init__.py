@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from axode import errors
 from axode.errors import AxodeError
-from axode.mechanism.bodies import Box, Cylinder, Inertia, Sphere
 from axode.mechanism.dh import chain_from_dh
-from axode.mechanism.expressions import Parameter
-from axode.mechanism.forces import Motor
-from axode.mechanism.joints import (
+from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Sphere
+from axode.mechanism.elements.forces import Motor
+from axode.mechanism.elements.joints import (
     Cylindrical,
     Fixed,
     Floating,
@@ -30,13 +29,12 @@ from axode.mechanism.joints import (
     Spherical,
     Universal,
 )
+from axode.mechanism.elements.wheels import Ball, Mecanum, Omni, Plane, Rolling, Skate
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.wheels import Ball, Mecanum, Omni, Plane, Rolling, Skate
+from axode.mechanism.values.expressions import Parameter
 
 if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode import gallery as gallery
-    from axode.codegen.model import Model as Model
-    from axode.codegen.modelfile import load_model as load_model
     from axode.errors import Doubtful as Doubtful
     from axode.errors import DoubtfulFile as DoubtfulFile
     from axode.errors import Fault as Fault
@@ -57,48 +55,50 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import StiffSystem as StiffSystem
     from axode.errors import UnderactuatedMotion as UnderactuatedMotion
     from axode.errors import UnknownName as UnknownName
-    from axode.mechanism.files import load as load
-    from axode.mechanism.files import schema as schema
-    from axode.problems import paths as paths
-    from axode.problems.assemble import assemble as assemble
+    from axode.literature.acceptance import verify as verify
+    from axode.mechanism.files.loading import load as load
+    from axode.mechanism.files.loading import schema as schema
+    from axode.model.model import Model as Model
+    from axode.model.model_file import load_model as load_model
+    from axode.problems.assemble.assemble import assemble as assemble
     from axode.problems.compare import compare as compare
-    from axode.problems.feasible import feasible as feasible
-    from axode.problems.inputs import Callback as Callback
-    from axode.problems.inputs import Sampled as Sampled
-    from axode.problems.inverse import inverse as inverse
-    from axode.problems.linearize import linearize as linearize
-    from axode.problems.simulate import simulate as simulate
-    from axode.problems.sweep import sweep as sweep
-    from axode.problems.watches import Watch as Watch
+    from axode.problems.feasible.feasible import feasible as feasible
+    from axode.problems.inverse.inverse import inverse as inverse
+    from axode.problems.linearize.linearize import linearize as linearize
+    from axode.problems.paths import paths
+    from axode.problems.simulate.events import Watch as Watch
+    from axode.problems.simulate.inputs import Callback as Callback
+    from axode.problems.simulate.inputs import Sampled as Sampled
+    from axode.problems.simulate.simulate import simulate as simulate
+    from axode.problems.sweep.sweep import sweep as sweep
     from axode.results.trajectory import Trajectory as Trajectory
     from axode.show.viewer.opening import view as view
     from axode.symbolic.equations import Equations as Equations
     from axode.symbolic.formulations import FORMULATIONS as FORMULATIONS
-    from axode.verification import verify as verify
 
 __version__ = "0.1.0.dev0"
 
 # Loaded when first used, so that importing axode stays fast and needs nothing but NumPy.
 _LAZY = {
-    "load": "axode.mechanism.files",
-    "schema": "axode.mechanism.files",
+    "load": "axode.mechanism.files.loading",
+    "schema": "axode.mechanism.files.loading",
     "Equations": "axode.symbolic.equations",
     "FORMULATIONS": "axode.symbolic.formulations",
-    "assemble": "axode.problems.assemble",
-    "simulate": "axode.problems.simulate",
-    "Sampled": "axode.problems.inputs",
-    "Callback": "axode.problems.inputs",
-    "Watch": "axode.problems.watches",
+    "assemble": "axode.problems.assemble.assemble",
+    "simulate": "axode.problems.simulate.simulate",
+    "Sampled": "axode.problems.simulate.inputs",
+    "Callback": "axode.problems.simulate.inputs",
+    "Watch": "axode.problems.simulate.events",
     "Trajectory": "axode.results.trajectory",
     "compare": "axode.problems.compare",
-    "feasible": "axode.problems.feasible",
-    "inverse": "axode.problems.inverse",
-    "linearize": "axode.problems.linearize",
-    "sweep": "axode.problems.sweep",
+    "feasible": "axode.problems.feasible.feasible",
+    "inverse": "axode.problems.inverse.inverse",
+    "linearize": "axode.problems.linearize.linearize",
+    "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
-    "verify": "axode.verification",
-    "Model": "axode.codegen.model",
-    "load_model": "axode.codegen.modelfile",
+    "verify": "axode.literature.acceptance",
+    "Model": "axode.model.model",
+    "load_model": "axode.model.model_file",
 }
 
 __all__ = [
@@ -150,7 +150,7 @@ __all__ = [
 ]
 
 
-_LAZY_MODULES = {"gallery": "axode.gallery", "paths": "axode.problems.paths"}
+_LAZY_MODULES = {"gallery": "axode.gallery", "paths": "axode.problems.paths.paths"}
 
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there

@@ -10,10 +10,10 @@ from scipy.integrate import solve_ivp
 
 import axode as ax
 from axode.gallery import build
-from axode.mechanism.expressions import numeric
-from axode.verification import checks_of
-from axode.verification.answers import Answers
-from axode.verification.cases import Case, Quantity, load_cases
+from axode.literature.acceptance import checks_of
+from axode.literature.acceptance.answers import Answers
+from axode.literature.acceptance.cases import Case, Quantity, load_cases
+from axode.mechanism.values.expressions import numeric
 from gallery.known import Known, each_check
 
 OPEN = {case.id: case for case in load_cases() if case.system[0] in "CDE"}

@@ -13,25 +13,27 @@ ORDER = (
     "oracle",
     "symbolic",
     "codegen",
+    "printing",
+    "model",
     "problems",
     "results",
     "show",
-    "verification",
-    "reproduce",
+    "literature",
     "cli",
 )
 
 # Steps along the pipeline that a method may take when it is called, never when it is imported:
-# mechanism.derive(), equations.compile(), simulate(), which returns a trajectory, and its pictures;
-# model.export(), which may write whole runs.
+# mechanism.derive(), equations.compile() and latex(), simulate(), which returns a trajectory, and
+# its pictures; model.export(), which may write whole runs.
 STEPS_WHEN_CALLED = {
     ("mechanism", "symbolic"),
     ("symbolic", "codegen"),
+    ("symbolic", "printing"),
+    ("symbolic", "model"),
     ("problems", "results"),
     ("results", "show"),
     ("mechanism", "show"),
-    ("codegen", "show"),
-    ("codegen", "problems"),
+    ("model", "problems"),
 }
 
 # Packages that a folder knows nothing of, not even inside a function.
@@ -41,6 +43,8 @@ STRANGERS = {
     "mechanism": {"casadi", "llvmlite"},
     "oracle": {"casadi", "llvmlite"},
     "symbolic": {"llvmlite"},
+    "printing": {"llvmlite"},
+    "model": {"llvmlite"},
     "problems": {"llvmlite"},
     "results": {"casadi", "llvmlite"},
     "show": {"casadi", "llvmlite"},
@@ -140,7 +144,7 @@ def _own_fault(home: str, other: str, lazy: bool) -> str:
         return f"{home} has no place in the pipeline: add it to ORDER in tests/house/arrows.py"
     if other not in (*ORDER, "gallery"):
         return f"{home} imports axode.{other}: name the module that holds it"
-    if other == home or (other == "gallery" and home in ("verification", "reproduce", "cli")):
+    if other == home or (other == "gallery" and home in ("literature", "cli")):
         return ""
     if other != "gallery" and ORDER.index(other) < ORDER.index(home):
         return ""

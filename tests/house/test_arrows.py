@@ -21,24 +21,27 @@ def test_every_import_follows_the_pipeline():
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("axode.mechanism.bodies", "import casadi as ca"),
-        ("axode.mechanism.bodies", "def f():\n    import casadi"),
-        ("axode.mechanism.bodies", "from llvmlite import ir"),
-        ("axode.mechanism.bodies", "from ..symbolic import spatial"),
-        ("axode.mechanism.bodies", "from .. import symbolic"),
-        ("axode.mechanism.bodies", "from axode import simulate"),
-        ("axode.mechanism.bodies", "try:\n    from axode.symbolic import x\nexcept E:\n    pass"),
-        ("axode.mechanism.bodies", "def f():\n    import axode.codegen.model"),
-        ("axode.symbolic.equations", "from axode.codegen.model import Model"),
+        ("axode.mechanism.elements.bodies", "import casadi as ca"),
+        ("axode.mechanism.elements.bodies", "def f():\n    import casadi"),
+        ("axode.mechanism.elements.bodies", "from llvmlite import ir"),
+        ("axode.mechanism.elements.bodies", "from ...symbolic import algebra"),
+        ("axode.mechanism.elements.bodies", "from ... import symbolic"),
+        ("axode.mechanism.elements.bodies", "from axode import simulate"),
+        (
+            "axode.mechanism.elements.bodies",
+            "try:\n    from axode.symbolic import x\nexcept E:\n    pass",
+        ),
+        ("axode.mechanism.elements.bodies", "def f():\n    import axode.model.model"),
+        ("axode.symbolic.equations", "from axode.model.model import Model"),
         ("axode.symbolic.formulations.legs", "from ...codegen import tape"),
-        ("axode.codegen.model", "from axode.problems import rollouts"),
-        ("axode.codegen.model", "def f():\n    from axode.results import trajectory"),
-        ("axode.problems.simulate", "from axode.results.trajectory import Trajectory"),
-        ("axode.problems.simulate", "from axode.gallery import balancer"),
+        ("axode.model.model", "from axode.problems import rollouts"),
+        ("axode.model.model", "def f():\n    from axode.results import trajectory"),
+        ("axode.problems.simulate.simulate", "from axode.results.trajectory import Trajectory"),
+        ("axode.problems.simulate.simulate", "from axode.gallery import balancer"),
         ("axode.results.plot", "import matplotlib.pyplot as plt"),
         ("axode.gallery.balancer", "from axode.symbolic import spatial"),
         ("axode.helpers", "from axode.errors import AxodeError"),
-        ("axode.errors", "from axode.mechanism.bodies import Body"),
+        ("axode.errors", "from axode.mechanism.elements.bodies import Body"),
     ],
 )
 def test_a_wrong_arrow_is_seen(module, source):
@@ -51,13 +54,19 @@ def test_a_wrong_arrow_is_seen(module, source):
         ("axode.mechanism.mechanism", "def derive():\n    from axode.symbolic import equations"),
         ("axode.mechanism.mechanism", "if TYPE_CHECKING:\n    from ..symbolic import equations"),
         ("axode.mechanism.mechanism", "from . import bodies\nfrom ..errors import AxodeError"),
-        ("axode.symbolic.spatial", "import casadi as ca"),
-        ("axode.symbolic.equations", "def compile():\n    from ..codegen.model import Model"),
-        ("axode.codegen.llvm", "from llvmlite import ir\nfrom .tape import Tape"),
-        ("axode.codegen.model", "def export():\n    from axode.problems import rollouts"),
-        ("axode.problems.simulate", "def f():\n    from ..results.trajectory import Trajectory"),
+        ("axode.symbolic.algebra.spatial", "import casadi as ca"),
+        ("axode.symbolic.equations", "def compile():\n    from ..model.model import Model"),
+        ("axode.codegen.targets.cpu", "from llvmlite import ir\nfrom .tape import Tape"),
+        ("axode.model.model", "def export():\n    from axode.problems import rollouts"),
+        (
+            "axode.problems.simulate.simulate",
+            "def f():\n    from ..results.trajectory import Trajectory",
+        ),
         ("axode.results.plot", "def plot():\n    import matplotlib.pyplot as plt"),
-        ("axode.gallery.balancer", "import axode as ax\nfrom axode.mechanism.bodies import Body"),
+        (
+            "axode.gallery.balancer",
+            "import axode as ax\nfrom axode.mechanism.elements.bodies import Body",
+        ),
         ("axode.cli", "from axode.gallery import balancer\nfrom axode.problems import simulate"),
         ("axode", "from axode.mechanism.mechanism import Mechanism"),
     ],
@@ -69,5 +78,5 @@ def test_a_right_arrow_is_let_through(module, source):
 def test_relative_imports_are_made_absolute():
     found = imports("from . import a\nfrom .b import c", "axode.symbolic", is_package=True)
     assert [item.module for item in found] == ["axode.symbolic.a", "axode.symbolic.b.c"]
-    found = imports("from .. import errors\nfrom ..x.y import z", "axode.symbolic.spatial")
+    found = imports("from .. import errors\nfrom ..x.y import z", "axode.symbolic.equations")
     assert [item.module for item in found] == ["axode.errors", "axode.x.y.z"]

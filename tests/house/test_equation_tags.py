@@ -20,7 +20,7 @@ HOMES = {
     "D": "dynamics",
     "F": "formulations",
 }
-CODE = PACKAGE / "symbolic"
+CODE = (PACKAGE / "symbolic", PACKAGE / "literature")
 THEORY = ROOT / "docs" / "theory"
 
 
@@ -60,7 +60,7 @@ def missing(here: dict[str, str], there: dict[str, str], remedy: str) -> list[st
 
 
 def code_tags() -> dict[str, str]:
-    tags = collect(sorted(CODE.rglob("*.py")), tags_in_code)
+    tags = collect([p for folder in CODE for p in sorted(folder.rglob("*.py"))], tags_in_code)
     assert tags, "no line of src/axode/symbolic carries an equation tag such as `# (N1)`"
     return tags
 

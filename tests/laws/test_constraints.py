@@ -4,10 +4,11 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.mechanism.expressions import numeric
-from axode.symbolic import contacts, loops
-from axode.symbolic.constraints import column_of, matrix_of
-from axode.symbolic.rank import RANK_TOLERANCE
+from axode.mechanism.values.expressions import numeric
+from axode.symbolic.algebra.rank import RANK_TOLERANCE
+from axode.symbolic.constraints import loops
+from axode.symbolic.constraints.rows import column_of, matrix_of
+from axode.symbolic.wheels import contacts
 from kinematics_by_hand import (
     coordinates_by_hand,
     joint_motion,

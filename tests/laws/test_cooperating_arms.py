@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.formulations.cooperation import Arm, ArmLink, Cooperation, Lump
+from axode.literature.cooperating_arms import Arm, ArmLink, Cooperation, Lump
 from axode.symbolic.formulations.operators import Base
 from laws.cases import agree
 

@@ -1,8 +1,8 @@
 """The mechanisms that the laws are tried on leave no joint, wheel or force of the library out."""
 
-from axode.mechanism.expressions import numeric
-from axode.mechanism.joints import JOINTS
-from axode.mechanism.wheels import WHEELS
+from axode.mechanism.elements.joints import JOINTS
+from axode.mechanism.elements.wheels import WHEELS
+from axode.mechanism.values.expressions import numeric
 from random_mechanisms import CLOSURES, MECHANISMS
 
 BUILT = {name: build() for name, build in MECHANISMS.items()}

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.mechanism.expressions import numeric
 from axode.mechanism.topology import coordinate_of, speed_of
+from axode.mechanism.values.expressions import numeric
 from kinematics_by_hand import numbers, poses_by_hand
 from laws.cases import ROUNDING, SOLVED, agree, case_of
 from random_mechanisms import MECHANISMS

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen import kernel, lowering
-from axode.codegen.library import graph_tape
+from axode.codegen.lowering import batch_loop as kernel
+from axode.codegen.lowering import instructions as lowering
+from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph
 
 LIMBS = (2, 3, 5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.rank import complete
+from axode.symbolic.algebra.rank import complete
 from kinematics_by_hand import matrix, numbers, pose
 from laws.cases import ROUNDING, SOLVED, WELL_POSED, Case, State, agree, case_of
 from random_mechanisms import MECHANISMS, random_rotation, ring
@@ -183,7 +183,7 @@ def random_pose(seed):
 
 
 def as_given(rotation):
-    from axode.mechanism.geometry import as_rotation
+    from axode.mechanism.values.geometry import as_rotation
 
     return as_rotation(rotation)
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape import Tape
+from axode.codegen.tape.tape import Tape
+from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.formulations.recursive import ALWAYS_ARTICULATED, RecursiveFormulation
-from axode.symbolic.linear import Factor
 from random_mechanisms import arm, chain, platform
 
 ARM_INVERSE = 1600

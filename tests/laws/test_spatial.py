@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axode.symbolic.frames import Pose, align
-from axode.symbolic.linear import Block, Factor, householder
-from axode.symbolic.spatial import (
+from axode.symbolic.algebra.linear import Block, Factor, householder
+from axode.symbolic.algebra.spatial import (
     SX,
     RigidInertia,
     Rotation,
@@ -18,6 +17,7 @@ from axode.symbolic.spatial import (
     quaternion_rate,
     skew,
 )
+from axode.symbolic.tree.frames import Pose, align
 from kinematics_by_hand import quaternion_turn, shortest_turn, turn
 from laws.cases import agree
 

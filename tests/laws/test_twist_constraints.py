@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.rank import rank_of
-from axode.symbolic.twist_constraints import TwistConstraints
+from axode.literature.twist_constraints import TwistConstraints
+from axode.symbolic.algebra.rank import rank_of
 from laws.cases import ROUNDING, case_of
 from random_mechanisms import MECHANISMS
 

@@ -7,7 +7,7 @@ import pytest
 
 import axode as ax
 from axode.errors import Doubtful
-from axode.mechanism.expressions import numeric
+from axode.mechanism.values.expressions import numeric
 
 MASS = 2.5
 INTEGRAL = 2e-3  # relative; the midpoint rule on 60 cells a side

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import axode as ax
-from axode.mechanism.expressions import Time
+from axode.mechanism.values.expressions import Time
 
 UNTOLD = "must be a finite number other than 0, got"
 

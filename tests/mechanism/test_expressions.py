@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import axode as ax
-from axode.mechanism.expressions import (
+from axode.mechanism.values.expressions import (
     FUNCTIONS,
     Operation,
     Time,

@@ -9,9 +9,9 @@ import pytest
 
 import axode as ax
 from axode.errors import DoubtfulFile
-from axode.mechanism.bodies import Mesh
-from axode.mechanism.urdf_values import RIGHT_ANGLE, exact_angle
-from axode.show.shaping import scene_of
+from axode.mechanism.elements.bodies import Mesh
+from axode.mechanism.files.urdf_values import RIGHT_ANGLE, exact_angle
+from axode.mechanism.scene.shaping import scene_of
 
 ARM = """\
 <robot name="arm">

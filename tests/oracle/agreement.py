@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 import axode as ax
-from axode.oracle.dynamics import Oracle
+from axode.oracle.body_laws import Oracle
 from axode.symbolic.equations import Equations
 from axode.symbolic.self_check import EXPLAINED, INSTANT, SelfCheck
 

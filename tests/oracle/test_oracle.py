@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.oracle.dynamics import Oracle
+from axode.oracle.body_laws import Oracle
 from axode.oracle.machine import real
 from axode.oracle.numbers import Jet, motion_at
-from axode.oracle.rows import matrix_of, speed_forms
+from axode.oracle.twist_rows import matrix_of, speed_forms
 from laws.cases import ROUNDING, SOLVED, agree, case_of
 
 G = 9.81

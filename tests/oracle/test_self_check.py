@@ -8,8 +8,8 @@ import pytest
 
 import axode as ax
 from axode.symbolic import self_check
+from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.functions import function_graph
-from axode.symbolic.spatial import SX
 from near_mechanisms import mechanism_of
 from random_mechanisms import MECHANISMS, chain
 
@@ -150,7 +150,7 @@ def ball_on_plate(turn):
 def test_a_ball_slides_along_the_ground_bodys_own_axes(turn):
     """The direction that may not slip is x of the plate, however the plate hangs on its joint."""
     equations = ball_on_plate(turn).derive()
-    from axode.oracle.dynamics import Oracle
+    from axode.oracle.body_laws import Oracle
 
     state = equations.self_check.states[0]
     rows = Oracle(equations.system.mechanism).rows(state.q, state.v)

@@ -10,7 +10,7 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.spatial.transform import Rotation
 
 import axode as ax
-from axode.problems.reach import controllable
+from axode.problems.linearize.controllability import controllable
 from tests.problems.linear_machines import balancer, cart_pole, gimbal
 
 # ------------------------------------------------------------------- what moves and what shows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems.rollouts import rollout_program
+from axode.problems.steps.compiled import rollout_program
 
 UPRIGHT = math.pi / 2  # [rad] of lean from there to lying flat
 KEPT = 1e-9  # relative, of the energy up to the stop

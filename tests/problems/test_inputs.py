@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.mechanism.expressions import Time
+from axode.mechanism.values.expressions import Time
 from tests.problems import machines
 from tests.problems.machines import G
 

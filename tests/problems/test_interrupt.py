@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems import interrupt, progress, simulate
+from axode.problems import interrupt, progress
+from axode.problems.simulate import simulate
 from tests.problems import machines
 
 LONG = {"method": "rk4", "step": 1e-6, "save_every": 5e-4}  # [s]

@@ -7,7 +7,7 @@ import pytest
 
 import axode as ax
 import random_mechanisms as rm
-from axode.problems.inverse import inverse
+from axode.problems.inverse.inverse import inverse
 from tests.problems.test_feasible import balancer
 
 SWING = "0.3 + 0.4 * sin(2 * t)"

@@ -10,7 +10,7 @@ import pytest
 
 import axode as ax
 import random_mechanisms
-from axode.problems.switching import smallest_pivot
+from axode.problems.singular.switching import smallest_pivot
 from tests.problems import machines
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen import rollout as compiled
-from axode.codegen.formulas import Vector, formula_tape
-from axode.codegen.fusion import fused
-from axode.codegen.program import Evaluate, Program, ReadRow, While, WriteRow
-from axode.codegen.rollout import Rollout
+from axode.codegen.lowering.program import Evaluate, Program, ReadRow, While, WriteRow
+from axode.codegen.tape.formulas import Vector, formula_tape
+from axode.codegen.tape.fusion import fused
+from axode.codegen.targets import cpu_rollout as compiled
+from axode.codegen.targets.cpu_rollout import Rollout
 from tests.problems import machines
 
 
@@ -134,9 +134,9 @@ def test_joined_tapes_give_the_same(monkeypatch: pytest.MonkeyPatch, runs: int):
 
 def test_long_tapes_are_left_alone():
     """A platform's rates are compiled once, not once a stage."""
-    from axode.problems.batch import dynamics_of
-    from axode.problems.inputs import plan_input
-    from axode.problems.integrators import rk4_program
+    from axode.problems.simulate.batch import dynamics_of
+    from axode.problems.simulate.inputs import plan_input
+    from axode.problems.steps.methods import rk4_program
 
     model = machines.platform()
     program = rk4_program(dynamics_of(model, plan_input(model, None), ()))

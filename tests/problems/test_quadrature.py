@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from axode.problems.quadrature import integrated
+from axode.problems.inverse.quadrature import integrated
 
 T = np.linspace(0.0, 10.0, 101)
 

@@ -11,7 +11,7 @@ import pytest
 
 import axode as ax
 from axode.errors import Doubtful, Immobile, LoopNotClosed, NotAsAsked
-from axode.mechanism.expressions import numeric
+from axode.mechanism.values.expressions import numeric
 from tests.problems.machines import four_bar_angles, four_bar_of
 from tests.textbook.test_bennett import linkage
 

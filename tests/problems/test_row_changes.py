@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.row_choice import rows_at
+from axode.symbolic.constraints.row_choice import rows_at
 
 ENERGY = 1e-8  # relative, in several turns
 CLOSED = 1e-10  # [m or rad]: also rows that are not kept

@@ -10,9 +10,9 @@ from scipy.integrate import solve_ivp
 
 import axode as ax
 from axode.errors import StiffSystem
-from axode.problems import rosenbrock
-from axode.problems.collocation import Radau
-from axode.problems.radau import METHOD
+from axode.problems.steps import rosenbrock
+from axode.problems.steps.collocation import Radau
+from axode.problems.steps.radau import METHOD
 from tests.problems import machines
 
 CONDITION = 1e-13  # of coefficients that are given to sixteen digits
@@ -389,8 +389,8 @@ def test_who_asks_for_explicit_steps_keeps_them():
 
 def test_implicit_steps_that_are_no_longer_go_back(monkeypatch):
     """Where an implicit step would have to be much longer than it is, explicit ones go on."""
-    monkeypatch.setattr("axode.problems.takeover.PRICE", 1e9)
-    monkeypatch.setattr("axode.problems.runs.REVIEW", 5)
+    monkeypatch.setattr("axode.problems.simulate.takeover.PRICE", 1e9)
+    monkeypatch.setattr("axode.problems.simulate.runs.REVIEW", 5)
     run = ax.simulate(oscillator(1e5, 1e5), 1.0, start={"rail": 1.0})
     assert run.info["method"] == "dopri5" and run.info["steps"] > 10_000
     assert run.status == "finished"

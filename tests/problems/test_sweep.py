@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems.accumulate import KINDS
+from axode.problems.sweep.accumulate import KINDS
 from emulated_gpu import install
 
 ROUNDING = 1e-12

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from axode.results.checks import KINDS
+from axode.results.column_checks import KINDS
 from axode.results.trajectory import Event, Trajectory
 
 COLUMNS = {

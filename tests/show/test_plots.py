@@ -14,9 +14,9 @@ from PIL import Image
 import axode as ax
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.results.trajectory import Event, Trajectory
-from axode.show.choice import columns_of
-from axode.show.decimation import kept
-from axode.show.legends import shortened
+from axode.show.plot.choice import columns_of
+from axode.show.plot.decimation import kept
+from axode.show.plot.legends import shortened
 from results.runs import batch, one
 
 SAMPLES = st.lists(
@@ -370,7 +370,7 @@ def test_a_simulation_tells_which_coordinates_are_places_in_the_world():
 
 
 def test_coordinates_that_count_from_elsewhere_are_no_places_in_the_world():
-    from axode.mechanism.bases import free_bases
+    from axode.mechanism.free_bodies import free_bases
 
     def bases(joint, **placement):
         bot = ax.Mechanism("m")

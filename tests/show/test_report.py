@@ -10,10 +10,10 @@ import pytest
 
 import axode as ax
 from axode import gallery
-from axode.show.animation import animate
-from axode.show.mathml import to_mathml
+from axode.printing.mathml import to_mathml
+from axode.show.render.animation import animate
 from axode.show.report import report
-from axode.show.report.playback import playback
+from axode.show.report.player_data import playback
 from random_mechanisms import MECHANISMS
 
 

@@ -10,13 +10,13 @@ import pytest
 
 import axode as ax
 from axode import gallery
-from axode.codegen.model import Model
 from axode.mechanism.mechanism import Mechanism
-from axode.show.camera import Camera
-from axode.show.meshes import meshes
-from axode.show.picture import SKY, camera_of, picture
-from axode.show.scene import GROUND, Scene, touch_axes, touch_points
-from axode.show.shaping import scene_of
+from axode.mechanism.scene.scene import GROUND, Scene, touch_axes, touch_points
+from axode.mechanism.scene.shaping import scene_of
+from axode.model.model import Model
+from axode.show.render.camera import Camera
+from axode.show.render.meshes import meshes
+from axode.show.render.picture import SKY, camera_of, picture
 from random_mechanisms import MECHANISMS
 
 ROUNDING = 1e-9  # of coordinates and radii of the order of one

@@ -19,13 +19,13 @@ import pytest
 
 import axode as ax
 from axode import errors, gallery
-from axode.codegen.model import Model
+from axode.mechanism.scene.scene import touch_axes
+from axode.model.model import Model
 from axode.show.motion import Motion
-from axode.show.scene import touch_axes
-from axode.show.viewer.contacts import force_arrows
+from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.drive import Drive
-from axode.show.viewer.playback import Playback
-from axode.show.viewer.steering import steering
+from axode.show.viewer.drive_commands import steering
+from axode.show.viewer.playback_clock import Playback
 from axode.show.viewer.trails import checked_trails, trail_points
 
 viser = pytest.importorskip("viser", reason="pip install axode[view]")

@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.symbolic.linear import Factor, elimination_order
+from axode.symbolic.algebra.linear import Factor, elimination_order
 
 SOLVED = 1e-11  # random matrices of condition about 1e3
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.polynomials import Polynomials
-from axode.symbolic.printing import PARTS, _arguments, _tape, latex, number_tex, to_sympy
-from axode.symbolic.typeset import typeset_names
+from axode.printing.latex import PARTS, _arguments, _tape, latex, number_tex, to_sympy
+from axode.printing.names import typeset_names
+from axode.printing.polynomials import Polynomials
 
 TOLERANCE = 1e-11  # relative: both sides are rounded arithmetic on the same graph
 

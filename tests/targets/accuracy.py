@@ -15,10 +15,10 @@ from pathlib import Path
 import mpmath as mp
 import numpy as np
 
-from axode.codegen.builder import TapeBuilder
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.operations import ARITY, Kind
-from axode.codegen.tape import Port, Tape
+from axode.codegen.tape.builder import TapeBuilder
+from axode.codegen.tape.operations import ARITY, Kind
+from axode.codegen.tape.tape import Port, Tape
+from axode.codegen.targets.cpu import CompiledFunction
 from tests.targets.host_kernels import evaluated
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "accuracy.md"

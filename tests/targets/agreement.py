@@ -5,8 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from axode.codegen.operations import Kind
-from axode.codegen.tape import Port, Tape
+from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.tape import Port, Tape
 
 # Different roundings of the same sums; the largest intermediate term sets the scale.
 ULP_OF_LARGEST_TERM = 16

@@ -1,10 +1,10 @@
-"""Derives the polynomials of ``axode.codegen.coefficients`` and prints that file.
+"""Derives the polynomials of ``axode.codegen.math.coefficients`` and prints that file.
 
 Each elementary function is a few exact terms plus a polynomial; the
 polynomial interpolates the smooth remainder at Chebyshev nodes in 60-digit
 arithmetic, which is within a small factor of the best approximation.
 
-    python -m tests.targets.fit > src/axode/codegen/coefficients.py
+    python -m tests.targets.fit > src/axode/codegen/math/coefficients.py
 """
 
 from __future__ import annotations

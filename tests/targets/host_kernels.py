@@ -6,8 +6,8 @@ import ctypes
 
 import numpy as np
 
-from axode.codegen import jit, ptx
-from axode.codegen.program import ENTRY
+from axode.codegen.lowering.program import ENTRY
+from axode.codegen.targets import jit, ptx
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 BEYOND = 3  # threads more than there are runs, which must do nothing

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.builder import TapeBuilder
-from axode.codegen.c import c_code, c_library
-from axode.codegen.operations import ARITY, LEAVES, Kind
-from axode.codegen.tape import Port, Tape
+from axode.codegen.tape.builder import TapeBuilder
+from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.codegen.tape.tape import Port, Tape
+from axode.codegen.targets.c import c_code, c_library
 from tests.targets import functions
 from tests.targets.agreement import MANY, assert_agree, interpreter, largest_terms, samples
 

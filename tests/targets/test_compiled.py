@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from axode.codegen import kernel, llvm, lowering
-from axode.codegen.fastcall import _layout_is_known
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.operations import Kind
-from axode.codegen.tape import Tape
+from axode.codegen.lowering import batch_loop as kernel
+from axode.codegen.lowering import instructions as lowering
+from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.tape import Tape
+from axode.codegen.targets import cpu as llvm
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.codegen.targets.fastcall import _layout_is_known
 from axode.errors import InvalidArgument
 from tests.targets import accuracy, functions
 from tests.targets.agreement import MANY, assert_agree, interpreter, largest_terms, samples
@@ -250,8 +252,8 @@ def cut_into(monkeypatch, longest, chunk):
     def shorter(tape, **uncut):
         return plan(tape, **uncut) if uncut else plan(tape, longest, chunk)
 
-    monkeypatch.setattr("axode.codegen.kernel.plan", shorter)
-    monkeypatch.setattr("axode.codegen.packed.plan", shorter)
+    monkeypatch.setattr("axode.codegen.lowering.batch_loop.plan", shorter)
+    monkeypatch.setattr("axode.codegen.lowering.packed_function.plan", shorter)
     monkeypatch.setenv("AXODE_CACHE", "off")
 
 
@@ -341,7 +343,7 @@ def test_fast_path_takes_small_batches(function):
 
 
 def test_careful_path_serves_when_the_array_layout_is_unknown(monkeypatch):
-    monkeypatch.setattr("axode.codegen.fastcall._layout_is_known", lambda: False)
+    monkeypatch.setattr("axode.codegen.targets.fastcall._layout_is_known", lambda: False)
     compiled = CompiledFunction(doubled())
     assert compiled(np.arange(3.0), np.array(1.0))[1] == 3
 

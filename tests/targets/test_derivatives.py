@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.derivatives import forward_tape, reads
-from axode.codegen.elimination import stride
-from axode.codegen.formulas import formula_tape
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.operations import ARITY, LEAVES, Kind
-from axode.codegen.program import (
+from axode.codegen.lowering.elimination import stride
+from axode.codegen.lowering.program import (
     Columns,
     Combine,
     Evaluate,
@@ -20,7 +16,11 @@ from axode.codegen.program import (
     Solve,
     slices,
 )
-from axode.codegen.rollout import Rollout
+from axode.codegen.tape.derivatives import forward_tape, reads
+from axode.codegen.tape.formulas import formula_tape
+from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.codegen.targets.cpu_rollout import Rollout
 
 STEP, DIFFERENCES = 1e-6, 1e-8  # of central differences, and what they are good for
 EXACT = 1e-12  # relative, against CasADi's derivatives

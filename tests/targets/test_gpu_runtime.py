@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen import ptx
+from axode.codegen.targets import ptx
 from axode.runtime import cuda, device
-from axode.runtime.geometry import Chip, launch_geometry, resident
+from axode.runtime.launch_geometry import Chip, launch_geometry, resident
 from emulated_gpu import DeviceArray, install
 
 ROUNDING = 1e-12
@@ -212,7 +212,7 @@ import sys
 for name in ("casadi", "llvmlite", "scipy", "rich", "typer", "pydantic", "cupy"):
     sys.modules[name] = None
 import axode.runtime.cuda as cuda
-import axode.runtime.function, axode.runtime.rollout, axode.runtime.bound
+import axode.runtime.function, axode.runtime.rollout, axode.runtime.host_arrays
 try:
     cuda.load(sys.argv[1])
 except Exception as error:

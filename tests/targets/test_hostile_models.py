@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.fastcall import FastCall
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.tape import Port, Tape
-from axode.codegen.tapefile import MAX_PORTS, TapeFileError
+from axode.codegen.tape.tape import Port, Tape
+from axode.codegen.tape.tape_file import MAX_PORTS, TapeFileError
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.codegen.targets.fastcall import FastCall
 from tests.targets import functions, hostile
 
 MUTANTS = 250
@@ -63,8 +63,8 @@ CRASH = """
 import threading
 import numpy as np
 from dataclasses import replace
-from axode.codegen.tape import Port, Tape
-from axode.codegen.llvm import CompiledFunction
+from axode.codegen.tape.tape import Port, Tape
+from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import AxodeError
 from tests.targets import functions
 

@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from axode.codegen import emitter, jit, kernel
-from axode.codegen.emitter import LongCompilation, compile_apart
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.tape import Tape
+from axode.codegen.lowering import batch_loop as kernel
+from axode.codegen.tape.tape import Tape
+from axode.codegen.targets import compiler_process as emitter
+from axode.codegen.targets import jit
+from axode.codegen.targets.compiler_process import LongCompilation, compile_apart
+from axode.codegen.targets.cpu import CompiledFunction
 from axode.problems.interrupt import Interrupt
 from tests.targets import functions
 
@@ -95,8 +97,8 @@ FORK = """
 import os, sys, threading, time
 import numpy as np
 from axode.codegen import jit
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.tape import Tape
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.codegen.tape.tape import Tape
 from tests.targets import functions
 
 compiled = CompiledFunction(Tape.from_casadi(functions.spatial_arm(3)))

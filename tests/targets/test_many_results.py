@@ -6,10 +6,12 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.codegen import jit, kernel, lowering
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.lowering import MOST_STORES
-from axode.codegen.tape import Tape
+from axode.codegen.lowering import batch_loop as kernel
+from axode.codegen.lowering import instructions as lowering
+from axode.codegen.lowering.instructions import MOST_STORES
+from axode.codegen.tape.tape import Tape
+from axode.codegen.targets import jit
+from axode.codegen.targets.cpu import CompiledFunction
 
 SIZE = 27  # of a square matrix: more entries than are stored one by one, and no multiple of eight
 SAMPLES = 21  # no multiple of any number of lanes

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from axode.codegen import coefficients
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.operations import ARITY, LEAVES, MEANING, Kind
+from axode.codegen.math import coefficients
+from axode.codegen.tape.operations import ARITY, LEAVES, MEANING, Kind
+from axode.codegen.targets.cpu import CompiledFunction
 from tests.targets import accuracy, fit
 
 KINDS = [kind for kind in Kind if kind not in LEAVES]
@@ -124,5 +124,5 @@ def test_unknown_angles_are_not_guessed():
 def test_polynomials_are_what_the_fit_derives():
     text = Path(coefficients.__file__).read_text()
     assert text == fit.source(), (
-        "run: python -m tests.targets.fit > src/axode/codegen/coefficients.py"
+        "run: python -m tests.targets.fit > src/axode/codegen/math/coefficients.py"
     )

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.consistency import SHAPES, disagreements
-from axode.codegen.facts import Facts
-from axode.codegen.library import graph_tape
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.modelfile import save_model
-from axode.codegen.operations import ARITY, MEANING, Kind
-from axode.codegen.tape import Port
+from axode.codegen.tape.operations import ARITY, MEANING, Kind
+from axode.codegen.tape.tape import Port
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.model.consistency import SHAPES, disagreements
+from axode.model.function_source import graph_tape
+from axode.model.metadata import Facts
+from axode.model.model_file import save_model
 from axode.symbolic.functions import RECIPES, function_graph
 from random_mechanisms import MECHANISMS
 from tests.targets.agreement import ULP_OF_LARGEST_TERM, assert_agree, largest_terms

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axode.codegen import packed as packed_module
-from axode.codegen.kernel import module
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.packing import Packing, packed, packings
-from axode.codegen.tape import Tape
+from axode.codegen.lowering import packed_function as packed_module
+from axode.codegen.lowering.batch_loop import module
+from axode.codegen.tape.packing import Packing, packed, packings
+from axode.codegen.tape.tape import Tape
+from axode.codegen.targets.cpu import CompiledFunction
 from random_mechanisms import arm, platform
 from tests.targets.agreement import assert_agree, interpreter, largest_terms, samples
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen import ptx
-from axode.codegen.llvm import CompiledFunction
-from axode.codegen.rollout import Rollout
-from axode.problems.accumulate import KINDS, Output, gathering
-from axode.problems.inputs import plan_input
-from axode.problems.integrators import rk4_program
-from axode.problems.rollouts import dynamics_of, rollout_program
+from axode.codegen.targets import ptx
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.codegen.targets.cpu_rollout import Rollout
+from axode.problems.simulate.inputs import plan_input
+from axode.problems.steps.compiled import dynamics_of, rollout_program
+from axode.problems.steps.methods import rk4_program
+from axode.problems.sweep.accumulate import KINDS, Output, gathering
 from axode.runtime import cuda
 from random_mechanisms import MECHANISMS
 from tests.targets.host_kernels import HostKernel, evaluated

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from axode.codegen.operations import Kind
-from axode.codegen.tape import Port, Tape, UnsupportedOperation
-from axode.codegen.tapefile import TapeFileError
+from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.tape import Port, Tape, UnsupportedOperation
+from axode.codegen.tape.tape_file import TapeFileError
 from axode.errors import AxodeError
 from tests.targets import functions
 from tests.targets.agreement import assert_agree, interpreter, samples

@@ -9,9 +9,9 @@ import random
 import numpy as np
 
 import axode as ax
-from axode.mechanism.bodies import Mesh
-from axode.mechanism.expressions import FUNCTIONS, Expression, Operation, Time, numeric
-from axode.mechanism.measures import KINDS
+from axode.mechanism.elements.bodies import Mesh
+from axode.mechanism.elements.measures import KINDS
+from axode.mechanism.values.expressions import FUNCTIONS, Expression, Operation, Time, numeric
 
 NAMES = [
     "arm",

@@ -320,7 +320,7 @@ def test_main_leaves_with_the_exit_code(capsys):
 
 
 def test_control_c_is_130_and_keeps_what_was_computed(somewhere_else, monkeypatch, capsys):
-    from axode.problems import simulate
+    from axode.problems.simulate import simulate
 
     def interrupted(runs, look):
         raise KeyboardInterrupt

@@ -117,7 +117,7 @@ def evaluated(text: str, values: dict[str, float]) -> float:
     ids=lambda one: one.name,
 )
 def test_printed_equations_have_the_models_values(mechanism):
-    from axode.cli.readable import readable
+    from axode.printing.text import readable
 
     equations = mechanism.derive()
     model = equations.compile("interpreter")
@@ -399,7 +399,7 @@ def test_gallery_lists_one_a_line_in_a_pipe(capsys):
 
 
 def test_verify_a_file_of_cases(tmp_path, capsys):
-    from axode.verification.cases import OPEN_CASES
+    from axode.literature.acceptance.cases import OPEN_CASES
 
     cases = json.loads(Path(OPEN_CASES).read_text())[:1]
     file = tmp_path / "cases.json"
@@ -443,7 +443,7 @@ def test_doctor_finds_nothing_wrong_here(capsys):
 
 
 def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
-    from axode.problems import assemble
+    from axode.problems.assemble import assemble
 
     def broken(*_arguments, **_options):
         raise RuntimeError("a broken installation")

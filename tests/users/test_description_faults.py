@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.mechanism.expressions import Time
+from axode.mechanism.values.expressions import Time
 
 NAN, INF = math.nan, math.inf
 L = ax.Parameter("l", 0.4)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import axode as ax
-from axode.mechanism import files
+from axode.mechanism.files import loading as files
 
 SOUND = """\
 name = "rover"

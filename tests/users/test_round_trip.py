@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import axode as ax
-from axode.mechanism.bodies import SHAPES
-from axode.mechanism.forces import Strut
-from axode.mechanism.joints import JOINTS
-from axode.mechanism.positions import key_lines
+from axode.mechanism.elements.bodies import SHAPES
+from axode.mechanism.elements.forces import Strut
+from axode.mechanism.elements.joints import JOINTS
+from axode.mechanism.elements.wheels import WHEELS
+from axode.mechanism.files.toml_lines import key_lines
 from axode.mechanism.topology import coordinate_names
-from axode.mechanism.wheels import WHEELS
 from users.random_descriptions import random_description
 
 SEEDS = st.integers(0, 2**32)

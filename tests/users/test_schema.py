@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import axode as ax
-from axode.mechanism.bodies import SHAPES
-from axode.mechanism.joints import JOINTS
-from axode.mechanism.wheels import WHEELS
+from axode.mechanism.elements.bodies import SHAPES
+from axode.mechanism.elements.joints import JOINTS
+from axode.mechanism.elements.wheels import WHEELS
 from users.random_descriptions import random_description
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from axode.codegen.operations import ARITY, LOGICAL, Kind
-from axode.codegen.tape import Tape
+from axode.codegen.tape.operations import ARITY, LOGICAL, Kind
+from axode.codegen.tape.tape import Tape
 
 Numbers = Sequence[Any]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli.model_sources import Options, model_from
 from axode.cli.shared import AsJson, JsonFile, deliver, words
-from axode.cli.sources import Options, model_from
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
 
 USUAL = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "energy")
 LEAST = 5e-3  # [s] that a sample of the clock lasts
@@ -87,7 +87,7 @@ def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any
     """Times of one function [s a sample]: called from Python, and in batches of three kinds."""
     import numpy as np
 
-    from axode.codegen.llvm import CompiledFunction, cpu_count
+    from axode.codegen.targets.cpu import CompiledFunction, cpu_count
 
     tape = model.tape(name)
     rng = np.random.default_rng(0)
@@ -142,7 +142,7 @@ def _steps(model: Model, repeat: int) -> dict[str, Any]:
 def _simulation(model: Model, runs: int, steps: int) -> Callable[[], Any]:
     import numpy as np
 
-    from axode.problems.simulate import simulate
+    from axode.problems.simulate.simulate import simulate
 
     q = np.tile(model.home, (runs, 1)) if runs > 1 else model.home
     nu = np.zeros((*q.shape[:-1], len(model.independent)))
@@ -157,8 +157,8 @@ def _simulation(model: Model, runs: int, steps: int) -> Callable[[], Any]:
 
 def _machine() -> dict[str, Any]:
     from axode.cli.machine import processor
-    from axode.codegen.jit import host
-    from axode.codegen.llvm import cpu_count
+    from axode.codegen.targets.cpu import cpu_count
+    from axode.codegen.targets.jit import host
 
     return {"processor": processor(), "lanes": host().lanes, "threads": cpu_count()}
 

@@ -1,7 +1,7 @@
 """`axode check`: what a mechanism can do."""
 
+from axode.cli.model_sources import Options, Source, mechanism_from
 from axode.cli.shared import AsJson, JsonFile, deliver
-from axode.cli.sources import Options, Source, mechanism_from
 
 
 def check(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from axode.cli.model_sources import Options, Source, mechanism_from
 from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver, words
-from axode.cli.sources import Options, Source, mechanism_from
 
 if TYPE_CHECKING:
     from axode.problems.compare import Comparison

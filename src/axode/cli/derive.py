@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli.model_sources import Options, Source, mechanism_from
 from axode.cli.shared import AsJson, print_json, words, writable, write_text
-from axode.cli.sources import Options, Source, mechanism_from
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -107,8 +107,8 @@ def _operations(equations: Equations) -> dict[str, int]:
 
 
 def _show(equations: Equations, out: Path | None) -> None:
-    from axode.cli.readable import readable
     from axode.cli.tables import show_entries, show_table
+    from axode.printing.text import readable
 
     facts = _facts(equations)
     values = [f"{name} = {value:g}" for name, value in facts["parameters"].items()]

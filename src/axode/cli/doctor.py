@@ -56,8 +56,8 @@ def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
 
 def _facts() -> dict[str, Any]:
     from axode.cli import machine
-    from axode.codegen.jit import host
-    from axode.codegen.llvm import cpu_count
+    from axode.codegen.targets.cpu import cpu_count
+    from axode.codegen.targets.jit import host
 
     return {
         "processor": machine.processor(),
@@ -164,7 +164,7 @@ def _machine_code(known: dict[str, Any]) -> tuple[bool, str]:
 def _threads(known: dict[str, Any]) -> tuple[bool, str]:
     import numpy as np
 
-    from axode.codegen.llvm import cpu_count
+    from axode.codegen.targets.cpu import cpu_count
 
     states = _states(known["model"], 101)
     got = known["model"].forward_dynamics(*states, threads=cpu_count())
@@ -177,7 +177,7 @@ def _threads(known: dict[str, Any]) -> tuple[bool, str]:
 
 def _cache(known: dict[str, Any]) -> tuple[bool, str]:
     """Something is written there and read again."""
-    from axode.codegen.cache import ObjectCache, cache_directory
+    from axode.codegen.targets.object_cache import ObjectCache, cache_directory
 
     folder = cache_directory()
     if folder is None:
@@ -192,7 +192,7 @@ def _cache(known: dict[str, Any]) -> tuple[bool, str]:
 
 
 def _simulate(known: dict[str, Any]) -> tuple[bool, str]:
-    from axode.problems.simulate import simulate
+    from axode.problems.simulate.simulate import simulate
 
     run = simulate(known["model"], 2.0, start={"theta3": 0.5, "surge": 0.3}, progress=False)
     return run.energy_error < 1e-6, f"2 s keep their energy to {run.energy_error:.0e}"
@@ -200,7 +200,7 @@ def _simulate(known: dict[str, Any]) -> tuple[bool, str]:
 
 def _loops(known: dict[str, Any]) -> tuple[bool, str]:
     from axode import gallery
-    from axode.problems.assemble import assemble
+    from axode.problems.assemble.assemble import assemble
 
     model = gallery.build("four_bar").derive().compile("interpreter")
     state = assemble(model, {"theta1": 1.0})
@@ -208,8 +208,8 @@ def _loops(known: dict[str, Any]) -> tuple[bool, str]:
 
 
 def _case(known: dict[str, Any]) -> tuple[bool, str]:
-    from axode.verification import checks_of
-    from axode.verification.cases import load_cases
+    from axode.literature.acceptance import checks_of
+    from axode.literature.acceptance.cases import load_cases
 
     case = load_cases()[0]
     checks = checks_of(case)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from axode.cli.model_sources import Options, Source, mechanism_from, model_from
 from axode.cli.shared import AsJson, print_json, words, writable, write_text
-from axode.cli.sources import Options, Source, mechanism_from, model_from
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
 
 ENDINGS = {
     ".c": "C99 and its header, nothing but math.h",

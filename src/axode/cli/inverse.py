@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
     Columns,
@@ -19,10 +20,9 @@ from axode.cli.shared import (
     words,
     writable,
 )
-from axode.cli.sources import Options, Source, model_from
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
 SHORT = 1e-9  # of the largest force, or of one newton: more is missing
@@ -70,8 +70,8 @@ def inverse(
 
     axode inverse differential_drive --path circle:radius=2,speed=0.5
     """
-    from axode.cli.columns import ENDINGS
-    from axode.cli.runs import Telling
+    from axode.cli.run_summaries import Telling
+    from axode.cli.time_tables import ENDINGS
 
     for alone in ({"--at": at}, {"--acceleration": acceleration}):
         _refuse_both({"--motion": motion, "--path": path} | alone)
@@ -126,7 +126,7 @@ def _one_state(
     as_json: bool,
 ) -> None:
     from axode.cli.tables import show_table, shown
-    from axode.problems.assemble import assemble, signal_name
+    from axode.problems.assemble.assemble import assemble, signal_name
 
     values = {"parameters": options["parameters"]} if options["parameters"] else {}
     signals = (*model.coordinates, *model.speed_names, *model.measure_names)
@@ -179,7 +179,7 @@ def _along_motion(
     start: dict[str, float],
     options: dict[str, Any],
 ) -> Trajectory:
-    from axode.problems.inverse import inverse as inverse_along
+    from axode.problems.inverse.inverse import inverse as inverse_along
 
     if any("=" in item for item in motion):
         if time is None:
@@ -195,8 +195,8 @@ def _along_motion(
 def _along_file(
     model: Model, file: Path, start: dict[str, float], options: dict[str, Any]
 ) -> Trajectory:
-    from axode.cli.columns import TIME, as_trajectory, load_columns, time_of
-    from axode.problems.inverse import inverse as inverse_along
+    from axode.cli.time_tables import TIME, as_trajectory, load_columns, time_of
+    from axode.problems.inverse.inverse import inverse as inverse_along
 
     found = load_columns(file)
     if not isinstance(found, dict):
@@ -214,7 +214,7 @@ def _along_file(
 def _along_path(
     model: Model, text: str, point: str, start: dict[str, float], options: dict[str, Any]
 ) -> Trajectory:
-    from axode.problems import paths
+    from axode.problems.paths import paths
 
     kind, _, values = text.partition(":")
     given: dict[str, Any] = dict(pairs("--path", [values] if values else []))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import AsJson, Parameters, numbers, print_json, words, writable
-from axode.cli.sources import Options, Source, model_from
 
 Names = list[str] | None
 
@@ -47,7 +47,7 @@ def linearize(
 
     axode linearize pendulum_on_slope --hold --settle
     """
-    from axode.problems.linearize import linearize as linearize_model
+    from axode.problems.linearize.linearize import linearize as linearize_model
 
     if hold and input:
         raise typer.BadParameter("give inputs, or let --hold find them", param_hint="--hold")

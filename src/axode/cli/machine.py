@@ -62,7 +62,7 @@ def extras() -> dict[str, dict[str, str]]:
 
 def cache() -> dict[str, Any]:
     """Where compiled code is kept, whether it can be, and how much there is."""
-    from axode.codegen.cache import cache_directory
+    from axode.codegen.targets.object_cache import cache_directory
 
     folder = cache_directory()
     if folder is None:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import Inputs, Parameters, Starts, numbers, pairs, writable
-from axode.cli.sources import Options, Source, model_from
 
 
 def report(

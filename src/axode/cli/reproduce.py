@@ -9,7 +9,7 @@ import typer
 from axode.cli.shared import WRONG_DATA, AsJson, print_json
 
 if TYPE_CHECKING:
-    from axode.reproduce.making import Reproduction
+    from axode.literature.reproduce.making import Reproduction
 
 
 def reproduce(
@@ -33,7 +33,7 @@ def reproduce(
     if not ids and not everything:
         _list(as_json)
         return
-    from axode.reproduce.making import reproduce as make
+    from axode.literature.reproduce.making import reproduce as make
 
     result = make(None if everything else ids, out, tell=None if as_json else _tell)
     if as_json:
@@ -49,7 +49,7 @@ def _tell(one: Reproduction) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from axode.reproduce.sources import SOURCES, catalogue
+    from axode.literature.reproduce.sources import SOURCES, catalogue
 
     items = catalogue()
     if as_json:

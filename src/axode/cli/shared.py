@@ -74,7 +74,7 @@ def numbers(option: str, given: Iterable[str] | None) -> dict[str, float]:
 
 
 def _number(option: str, name: str, text: str) -> float:
-    from axode.mechanism.expressions import parse_scalar
+    from axode.mechanism.values.expressions import parse_scalar
 
     try:
         value = parse_scalar(text, {})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     INTERRUPTED,
     AsJson,
@@ -23,10 +24,9 @@ from axode.cli.shared import (
     words,
     writable,
 )
-from axode.cli.sources import Options, Source, model_from
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
 MOST_SAMPLES, MOST_STEPS = 10**7, 10**11  # more would fill the memory, or take a day
@@ -65,8 +65,8 @@ def simulate(
 
     axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
     """
-    from axode.cli.columns import ENDINGS
-    from axode.cli.runs import Telling
+    from axode.cli.run_summaries import Telling
+    from axode.cli.time_tables import ENDINGS
 
     writable(out, ENDINGS)
     writable(plot, (".png", ".svg", ".pdf"), "--plot")
@@ -104,10 +104,10 @@ def _run(
     model: Model, time: float, texts: dict[str, str], given: dict[str, Any], **options: Any
 ) -> tuple[Trajectory | None, Exception | None]:
     """The run, and why it failed if it did; what was computed until then is kept."""
-    from axode.cli.feedback import inputs_from
+    from axode.cli.state_formulas import inputs_from
     from axode.errors import SimulationFailed
-    from axode.problems.simulate import simulate as simulate_model
-    from axode.problems.watches import Watch
+    from axode.problems.simulate.events import Watch
+    from axode.problems.simulate.simulate import simulate as simulate_model
 
     events = [
         Watch(f"{name} = {value:g}", _difference(model, name, value), stop=True)
@@ -130,7 +130,7 @@ def _run(
 
 
 def _difference(model: Model, name: str, value: float) -> Callable[[Any], Any]:
-    from axode.problems.assemble import signal_name
+    from axode.problems.assemble.assemble import signal_name
 
     signals = (*model.coordinates, *model.speed_names, *model.measure_names)
     signal = signal_name(model, name, signals)

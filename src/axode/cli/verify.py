@@ -10,7 +10,7 @@ import typer
 from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver
 
 if TYPE_CHECKING:
-    from axode.verification.table import Verification
+    from axode.literature.acceptance.table import Verification
 
 
 def verify(
@@ -30,7 +30,7 @@ def verify(
     from dataclasses import asdict
 
     from axode.cli.tables import show_table
-    from axode.verification.table import TITLES
+    from axode.literature.acceptance.table import TITLES
 
     result = _verified(file)
 
@@ -45,10 +45,10 @@ def verify(
 
 def _verified(file: str | None) -> Verification:
     """The same as in Python, with a bar on a terminal."""
+    from axode.literature.acceptance import checks_of
+    from axode.literature.acceptance.cases import OPEN_CASES, load_cases
+    from axode.literature.acceptance.table import Verification as Found
     from axode.problems.progress import Progress
-    from axode.verification import checks_of
-    from axode.verification.cases import OPEN_CASES, load_cases
-    from axode.verification.table import Verification as Found
 
     cases, checks = load_cases(file), []
     with Progress("verify") as bar:

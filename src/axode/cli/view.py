@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import Parameters, Starts, numbers, pairs, words
-from axode.cli.sources import Options, Source, model_from
 
 
 def view(
@@ -93,9 +93,9 @@ def _refuse_mixed(run: Path | None, time: float | None, drive: bool, input: Any)
 
 def simulated(model: Any, time: float, start: Any, texts: Any, values: Any) -> Any:
     """A run; one that failed is shown as far as it came."""
-    from axode.cli.feedback import inputs_from
+    from axode.cli.state_formulas import inputs_from
     from axode.errors import SimulationFailed
-    from axode.problems.simulate import simulate
+    from axode.problems.simulate.simulate import simulate
 
     try:
         return simulate(

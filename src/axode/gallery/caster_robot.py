@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import axode as ax
-from axode.mechanism.expressions import Scalar
+from axode.mechanism.values.expressions import Scalar
 
 
 def caster_robot(

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import axode as ax
 from axode.gallery.values import parameters
-from axode.mechanism.expressions import Scalar
+from axode.mechanism.values.expressions import Scalar
 
 DEFAULTS = {"m": 24.0, "I": 1.1, "I1": 0.03, "r": 0.11, "l": 0.24, "bR": 0.0, "bL": 0.0}
 WHEELS = {"mr": 0.5, "x1": 0.2, "x2": 0.0, "x3": -0.2}  # for separate wheels

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import axode as ax
 from axode.gallery.values import difference, parameters
-from axode.mechanism.expressions import Scalar
+from axode.mechanism.values.expressions import Scalar
 
 DEFAULTS = {
     "r": 0.15,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from axode.errors import UnknownName
-from axode.mechanism.expressions import Parameter
+from axode.mechanism.values.expressions import Parameter
 
 
 def parameters(

@@ -1,0 +1,1 @@
+"""Describe: bodies, joints, wheels and forces with names and units."""

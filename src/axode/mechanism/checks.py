@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from axode.errors import Fault, suggest
-from axode.mechanism.bodies import GROUND
 from axode.mechanism.coupling_checks import coupling_faults, coupling_relations
-from axode.mechanism.expressions import Scalar, depends_on_time, numeric, shown
-from axode.mechanism.forces import JointDamper, JointSpring, Strut, negative_constants
-from axode.mechanism.geometry import axis_fault, rotation_fault, scalars, unit
-from axode.mechanism.measures import KINDS
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.forces import JointDamper, JointSpring, Strut, negative_constants
+from axode.mechanism.elements.measures import KINDS
+from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
     conflicting_parameters,
@@ -30,7 +29,8 @@ from axode.mechanism.topology import (
     speed_of,
     tree_order,
 )
-from axode.mechanism.wheels import Contact
+from axode.mechanism.values.expressions import Scalar, depends_on_time, numeric, shown
+from axode.mechanism.values.geometry import axis_fault, rotation_fault, scalars, unit
 
 MAX_LOOP_TOLERANCE = 0.1  # beyond it, rows that hold something are taken for rounding
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 
 from axode.errors import Fault, suggest
-from axode.mechanism.couplings import Coupling
-from axode.mechanism.expressions import numeric, shown
-from axode.mechanism.joints import Planar
+from axode.mechanism.elements.couplings import Coupling
+from axode.mechanism.elements.joints import Planar
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import (
     coordinate_names,
@@ -18,6 +17,7 @@ from axode.mechanism.topology import (
     quaternion_components,
     speed_names,
 )
+from axode.mechanism.values.expressions import numeric, shown
 
 
 def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:

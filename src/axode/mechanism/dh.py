@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from axode.errors import InvalidArgument, suggest
-from axode.mechanism.bodies import GROUND, Body
-from axode.mechanism.expressions import Scalar, apply, as_scalar
-from axode.mechanism.geometry import (
+from axode.mechanism.elements.bodies import GROUND, Body
+from axode.mechanism.elements.joints import Prismatic, Revolute
+from axode.mechanism.elements.parts import BodyLike, convert
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.values.expressions import Scalar, apply, as_scalar
+from axode.mechanism.values.geometry import (
     NO_ROTATION,
     ORIGIN,
     Matrix,
@@ -23,9 +26,6 @@ from axode.mechanism.geometry import (
     transposed,
     turned,
 )
-from axode.mechanism.joints import Prismatic, Revolute
-from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.parts import BodyLike, convert
 
 Convention = Literal["standard", "modified"]
 _NUMBERS = ("a", "alpha", "d", "theta")

@@ -8,14 +8,20 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from axode.errors import InvalidArgument, MechanismError
-from axode.mechanism.bodies import GROUND, Body, Inertia, Shape
-from axode.mechanism.couplings import Coupling, CouplingMethods
-from axode.mechanism.expressions import Scalar, as_scalar
-from axode.mechanism.forces import Drive, JointDamper, JointSpring, Motor, Prescribed, Strut, Wrench
-from axode.mechanism.geometry import NO_ROTATION, ORIGIN, as_vector, minus
-from axode.mechanism.joints import AbstractJoint, Revolute
-from axode.mechanism.measures import Measure
-from axode.mechanism.parts import (
+from axode.mechanism.elements.bodies import GROUND, Body, Inertia, Shape
+from axode.mechanism.elements.couplings import Coupling, CouplingMethods
+from axode.mechanism.elements.forces import (
+    Drive,
+    JointDamper,
+    JointSpring,
+    Motor,
+    Prescribed,
+    Strut,
+    Wrench,
+)
+from axode.mechanism.elements.joints import AbstractJoint, Revolute
+from axode.mechanism.elements.measures import Measure
+from axode.mechanism.elements.parts import (
     BodyLike,
     Connection,
     MadeWheel,
@@ -31,7 +37,9 @@ from axode.mechanism.parts import (
     make_motor,
     make_wheel,
 )
-from axode.mechanism.wheels import AbstractWheel, Contact, Plane
+from axode.mechanism.elements.wheels import AbstractWheel, Contact, Plane
+from axode.mechanism.values.expressions import Scalar, as_scalar
+from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector, minus
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -573,7 +581,7 @@ class Mechanism(CouplingMethods):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism to a TOML file that `axode.load` reads back exactly."""
-        from axode.mechanism.files import save
+        from axode.mechanism.files.loading import save
 
         save(self, path)
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from axode.errors import suggest
-from axode.mechanism.bodies import GROUND
-from axode.mechanism.expressions import Expression, Parameter, parameters_in
-from axode.mechanism.joints import AbstractJoint
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.values.expressions import Expression, Parameter, parameters_in
 
 
 def tree_order(mechanism: Mechanism) -> list[Connection]:

@@ -9,11 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from axode.mechanism.bodies import GROUND
-from axode.mechanism.expressions import evaluate
+from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, tree_order
-from axode.oracle.joints import Placed, joint_pose, links_of, moving_directions, placed, rate_matrix
+from axode.mechanism.values.expressions import evaluate
+from axode.oracle.joint_motions import (
+    Placed,
+    joint_pose,
+    links_of,
+    moving_directions,
+    placed,
+    rate_matrix,
+)
 from axode.oracle.numbers import STEP, Array, cross, numbers, turned
 
 

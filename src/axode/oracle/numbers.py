@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.mechanism.expressions import Expression, evaluate
+from axode.mechanism.values.expressions import Expression, evaluate
 
 Array = npt.NDArray[Any]
 ROUNDING = 1e-14  # of a direction's entries

@@ -1,1 +1,1 @@
-"""Solve: one file, one verb."""
+"""Solve: one folder per verb."""

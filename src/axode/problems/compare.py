@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.compile import compile_model
 from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
-from axode.problems.given import refuse_no_mechanism
+from axode.model.compile import compile_model
+from axode.problems.arguments import refuse_no_mechanism
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations

@@ -7,7 +7,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-from axode.codegen.emitter import CHECKS
+from axode.codegen.targets.compiler_process import CHECKS
 
 
 class Interrupt:

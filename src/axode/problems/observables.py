@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from axode.codegen.library import SymbolicLibrary
-from axode.codegen.model import Model
 from axode.errors import InvalidArgument, NotApplicable
-from axode.problems.assemble import signal_name
+from axode.model.function_source import SymbolicLibrary
+from axode.model.model import Model
+from axode.problems.assemble.assemble import signal_name
 
 FORCES = ("longitudinal", "lateral", "normal")  # of a wheel, as in a trajectory
 
@@ -25,7 +25,7 @@ class Observables:
         """
         import casadi as ca
 
-        from axode.symbolic.linearization import small_angles
+        from axode.symbolic.analysis.small_motions import small_angles
 
         if not isinstance(model.library, SymbolicLibrary):
             raise NotApplicable(

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from axode.codegen.library import SymbolicLibrary
-from axode.codegen.model import Model
-from axode.codegen.tape import Tape
+from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, NotApplicable
+from axode.model.function_source import SymbolicLibrary
+from axode.model.model import Model
 
 
 def is_symbolic(value: Any) -> bool:
@@ -37,8 +37,8 @@ def traced_tape(
     """
     import casadi as ca
 
-    from axode.codegen.library import shaped_tape
-    from axode.symbolic.measures import StateSymbols, traced
+    from axode.model.function_source import shaped_tape
+    from axode.symbolic.tree.measure_symbols import StateSymbols, traced
 
     if not isinstance(model.library, SymbolicLibrary):
         raise NotApplicable(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
 
 
 @dataclass(frozen=True)

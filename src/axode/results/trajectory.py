@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.results.checks import (
+from axode.results.column_checks import (
     KINDS,
     check_kinds,
     check_shapes,
@@ -30,7 +30,7 @@ from axode.results.interpolation import interpolated
 from axode.results.sample import Sample
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
     from axode.results.origin import Origin
 
 Array = npt.NDArray[np.float64]
@@ -455,7 +455,7 @@ class Trajectory:
             FileError: if the file cannot be written.
             NotApplicable: if matplotlib, from the extra `plot`, is not installed.
         """
-        from axode.show.plots import plot
+        from axode.show.plot.plots import plot
 
         return plot(self, *what, size=size, save=save, figure=figure, labels=labels, x=x, y=y)
 

@@ -19,7 +19,7 @@ from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.runtime import device
 from axode.runtime.device import cupy, own_capability
 from axode.runtime.device import side_by_side as soa
-from axode.runtime.geometry import launch_geometry
+from axode.runtime.launch_geometry import launch_geometry
 
 __all__ = ["GpuKernel", "KernelFile", "cupy", "load", "own_capability", "soa"]
 
@@ -43,7 +43,7 @@ class KernelFile(Mapping[str, "GpuKernel"]):
 
     Args:
         ptx: Their text.
-        header: What `axode.codegen.ptx.Kernels` wrote beside it.
+        header: What `axode.codegen.targets.ptx.Kernels` wrote beside it.
     """
 
     def __init__(self, ptx: str, header: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from axode.errors import InvalidArgument, NotApplicable
-from axode.runtime.geometry import Chip
+from axode.runtime.launch_geometry import Chip
 
 SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
 

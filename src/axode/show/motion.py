@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.errors import InvalidArgument, NotApplicable
-from axode.show.scene import Array, Scene
-from axode.show.shaping import scene_of
+from axode.mechanism.scene.scene import Array, Scene
+from axode.mechanism.scene.shaping import scene_of
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
 

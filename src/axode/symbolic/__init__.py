@@ -1,0 +1,1 @@
+"""Derive: the equations of motion of a mechanism as CasADi expressions."""

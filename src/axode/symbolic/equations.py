@@ -14,21 +14,26 @@ import numpy as np
 
 from axode.errors import InvalidArgument, MechanismError, UnknownName
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.actuation import actuation_ranks, classify, independent_motors, solve_inputs
-from axode.symbolic.closing import beyond_tolerance
-from axode.symbolic.definiteness import check_inertia
-from axode.symbolic.energy import energies
+from axode.symbolic.algebra.spatial import SX, cross
+from axode.symbolic.analysis.actuation import (
+    actuation_ranks,
+    classify,
+    independent_motors,
+    solve_inputs,
+)
+from axode.symbolic.analysis.inertia_rank import check_inertia
+from axode.symbolic.constraints.closing import beyond_tolerance
 from axode.symbolic.formulations import FORMULATIONS
-from axode.symbolic.formulations.complement import ComplementFormulation
-from axode.symbolic.frames import ROOT, Pose, symbolic_vector
+from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.self_check import SelfCheck
-from axode.symbolic.spatial import SX, cross
 from axode.symbolic.system import System, build_system
+from axode.symbolic.tree.energy import energies
+from axode.symbolic.tree.frames import ROOT, Pose, symbolic_vector
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
-    from axode.symbolic.measures import SymbolicMeasure
-    from axode.symbolic.mobility import Mobility
+    from axode.model.model import Model
+    from axode.symbolic.analysis.mobility import Mobility
+    from axode.symbolic.tree.measure_symbols import SymbolicMeasure
 
 
 def derive(
@@ -292,7 +297,7 @@ class Equations:
             inputs: Inputs that are known (symbols in u); as many are left to find as
                 accelerations are known.
         """
-        from axode.symbolic.hybrid import hybrid_dynamics
+        from axode.symbolic.tree.hybrid_dynamics import hybrid_dynamics
 
         self._require_inertia()
         return hybrid_dynamics(self, accelerations, inputs)
@@ -305,7 +310,7 @@ class Equations:
     @cached_property
     def measures(self) -> dict[str, SymbolicMeasure]:
         """Named quantities of the state: the user's, and the usual ones of bases and wheels."""
-        from axode.symbolic.measures import measures_of
+        from axode.symbolic.tree.measure_symbols import measures_of
 
         return measures_of(self)
 
@@ -374,7 +379,7 @@ class Equations:
     @cached_property
     def mobility(self) -> Mobility:
         """The mobility report."""
-        from axode.symbolic.mobility import mobility_of
+        from axode.symbolic.analysis.mobility import mobility_of
 
         return mobility_of(self)
 
@@ -385,13 +390,13 @@ class Equations:
             parts: Which matrices to write out, such as `("I", "gamma")`; the model's terms unless
                 given.
         """
-        from axode.symbolic.printing import latex
+        from axode.printing.latex import latex
 
         return latex(self, parts)
 
     def to_sympy(self) -> Any:
         """The model as SymPy expressions (needs the `sym` extra)."""
-        from axode.symbolic.printing import to_sympy
+        from axode.printing.latex import to_sympy
 
         return to_sympy(self)
 
@@ -409,7 +414,7 @@ class Equations:
             parameters: "free" leaves them arguments, "fixed" folds their defaults into the code.
             precision: Of arrays and arithmetic; "float32" on a GPU only.
         """
-        from axode.codegen.compile import compile_model
+        from axode.model.compile import compile_model
 
         return compile_model(self, target, parameters, precision)
 

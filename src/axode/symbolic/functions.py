@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.errors import UnknownName
-from axode.mechanism.wheels import Contact, Mecanum
-from axode.symbolic.constraints import column_of, matrix_of
-from axode.symbolic.contacts import axis_in_ground, cosine, sine
+from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.constraints.rows import column_of, matrix_of
 from axode.symbolic.equations import Equations
-from axode.symbolic.frames import symbolic_scalar
-from axode.symbolic.linear import Factor
 from axode.symbolic.self_check import CHECKED
-from axode.symbolic.spatial import SX
+from axode.symbolic.tree.frames import symbolic_scalar
+from axode.symbolic.wheels.contacts import axis_in_ground, cosine, sine
 
 Shape = tuple[int, ...]
 PROJECTION_DAMPING = 1e-12  # of the mean squared row length

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import SelfCheckFailed
-from axode.oracle.dynamics import Oracle, Rows
-from axode.symbolic.constraints import column_of, matrix_of
-from axode.symbolic.link_numbers import TreeNumbers
-from axode.symbolic.rounding import ROUNDING
+from axode.oracle.body_laws import Oracle, Rows
+from axode.symbolic.algebra.rounding import ROUNDING
+from axode.symbolic.constraints.rows import column_of, matrix_of
 from axode.symbolic.system import System
+from axode.symbolic.tree.link_numbers import TreeNumbers
 
 Array = npt.NDArray[Any]
 AGREEMENT = 1e-9  # of the terms of each sum; rounding leaves 1e-15 to 1e-12

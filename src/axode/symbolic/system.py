@@ -13,21 +13,27 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
-from axode.mechanism.joints import Floating, Planar
+from axode.mechanism.elements.joints import Floating, Planar
+from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
-from axode.mechanism.wheels import Contact
-from axode.symbolic.assembly import Assembly
-from axode.symbolic.closing import close_loops
-from axode.symbolic.complement import Complement, Leg
-from axode.symbolic.constraints import Row, column_of, coupling_rows, matrix_of, prescribed_rows
-from axode.symbolic.contacts import axis_along_normal, contact_rows
-from axode.symbolic.forces import AppliedForces, applied_forces
-from axode.symbolic.inertia import link_inertias, link_spreads, regrouped, without_spin
-from axode.symbolic.kinematics import Tree, build_tree
-from axode.symbolic.loops import loop_rows
-from axode.symbolic.rank import VALID, RankReport, complete, condition_of
-from axode.symbolic.spatial import SX, RigidInertia
+from axode.symbolic.algebra.rank import VALID, RankReport, complete, condition_of
+from axode.symbolic.algebra.spatial import SX, RigidInertia
+from axode.symbolic.constraints.assembly import Assembly
+from axode.symbolic.constraints.closing import close_loops
+from axode.symbolic.constraints.complement import Complement, Leg
+from axode.symbolic.constraints.loops import loop_rows
+from axode.symbolic.constraints.rows import (
+    Row,
+    column_of,
+    coupling_rows,
+    matrix_of,
+    prescribed_rows,
+)
+from axode.symbolic.tree.generalized_forces import AppliedForces, applied_forces
+from axode.symbolic.tree.inertia import link_inertias, link_spreads, regrouped, without_spin
+from axode.symbolic.tree.kinematics import Tree, build_tree
+from axode.symbolic.wheels.contacts import axis_along_normal, contact_rows
 
 FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
 LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
@@ -52,7 +58,7 @@ class System:
     @cached_property
     def missing_inertia(self) -> MechanismError | None:
         """Why direct dynamics is not defined, motions that nothing resists; None if it is."""
-        from axode.symbolic.definiteness import find_missing_inertia
+        from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 
         return find_missing_inertia(self)
 

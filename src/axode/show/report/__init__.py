@@ -12,7 +12,7 @@ from axode.show.report.page import page
 from axode.show.style import need_matplotlib
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
     from axode.results.trajectory import Trajectory
     from axode.symbolic.equations import Equations
 

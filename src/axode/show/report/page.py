@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.errors import AxodeError
-from axode.show.mathml import to_mathml
+from axode.printing.mathml import to_mathml
 from axode.show.motion import Motion, scene_with
-from axode.show.picture import picture
+from axode.show.render.picture import picture
 from axode.show.report.font import math_font
-from axode.show.report.playback import playback
+from axode.show.report.player_data import playback
 from axode.show.style import figure_style
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
     from axode.results.trajectory import Trajectory
     from axode.symbolic.equations import Equations
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from axode.show.meshes import meshes
-from axode.show.scene import GROUND, Array, Cord, Floor, Scene
-from axode.show.solids import axes_along
+from axode.mechanism.scene.scene import GROUND, Array, Cord, Floor, Scene
+from axode.mechanism.scene.solids import axes_along
+from axode.show.render.meshes import meshes
 
 PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
 SPRING = (120, 80, 50)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from axode.codegen.model import Model
 from axode.errors import AxodeError, InvalidArgument
-from axode.problems.assemble import assemble
-from axode.problems.inputs import limited
-from axode.problems.simulate import simulate
-from axode.show.scene import Array
+from axode.mechanism.scene.scene import Array
+from axode.model.model import Model
+from axode.problems.assemble.assemble import assemble
+from axode.problems.simulate.inputs import limited
+from axode.problems.simulate.simulate import simulate
 from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration

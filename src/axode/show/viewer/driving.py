@@ -10,12 +10,12 @@ import numpy as np
 
 from axode.errors import AxodeError
 from axode.show.motion import scene_with
-from axode.show.viewer.contacts import force_arrows
-from axode.show.viewer.curves import Curves
+from axode.show.viewer.contact_arrows import force_arrows
+from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import MODES, Drive
+from axode.show.viewer.drive_commands import steering
 from axode.show.viewer.looks import Looks
-from axode.show.viewer.steering import steering
 from axode.show.viewer.trails import trail_points
 
 SLOW = 0.15  # [s] between updates of text, trails and curves

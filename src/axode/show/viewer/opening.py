@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.codegen.model import Model
 from axode.errors import InvalidArgument
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.scene.scene import Array, Scene
+from axode.model.model import Model
 from axode.results.trajectory import Trajectory
-from axode.show.camera import Camera
 from axode.show.motion import Motion, scene_with
-from axode.show.picture import camera_of
-from axode.show.scene import Array, Scene
+from axode.show.render.camera import Camera
+from axode.show.render.picture import camera_of
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import Drive
 from axode.show.viewer.driving import Driving

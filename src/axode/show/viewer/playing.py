@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.show.motion import Motion, scene_with
-from axode.show.viewer.contacts import force_arrows
-from axode.show.viewer.curves import Curves
+from axode.show.viewer.contact_arrows import force_arrows
+from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.looks import Looks
-from axode.show.viewer.playback import Playback
+from axode.show.viewer.playback_clock import Playback
 from axode.show.viewer.trails import trail_points
 
 if TYPE_CHECKING:
-    from axode.codegen.model import Model
+    from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5", "10")

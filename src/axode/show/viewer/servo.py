@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from axode.codegen.model import Model
-from axode.problems.inputs import limited
-from axode.show.scene import Array
+from axode.mechanism.scene.scene import Array
+from axode.model.model import Model
+from axode.problems.simulate.inputs import limited
 
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
 TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel

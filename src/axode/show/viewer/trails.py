@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from axode.errors import UnknownName
-from axode.show.scene import Array, Scene, touch_points
+from axode.mechanism.scene.scene import Array, Scene, touch_points
 
 NONE, CONTACTS = "none", "all contacts"
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
-from axode.show.camera import Camera
-from axode.show.scene import Array
+from axode.mechanism.scene.scene import Array
+from axode.show.render.camera import Camera
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.server import stop
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from axode.symbolic.formulations.base import AbstractFormulation
-from axode.symbolic.formulations.complement import ComplementFormulation
+from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.lagrange import LagrangeFormulation
 from axode.symbolic.formulations.legs import LegsFormulation
 from axode.symbolic.formulations.multipliers import MultiplierFormulation

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import casadi as ca
 
-from axode.symbolic.linear import Factor
-from axode.symbolic.spatial import SX, symmetric
+from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.algebra.spatial import SX, symmetric
 from axode.symbolic.system import System
 
 
@@ -38,7 +38,7 @@ class AbstractFormulation(ABC):
 
     def coriolis(self) -> SX:
         r"""C = T^T M \dot T + T^T W M T, n x n: the one matrix all formulations share.  (F2)"""
-        from axode.symbolic.formulations.complement import ComplementFormulation
+        from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 
         return ComplementFormulation(self.system).coriolis()
 

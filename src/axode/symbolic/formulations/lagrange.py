@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import casadi as ca
 
-from axode.symbolic.energy import kinetic_energy, potential_energy
+from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.kinematics import Tree
-from axode.symbolic.spatial import SX
+from axode.symbolic.tree.energy import kinetic_energy, potential_energy
+from axode.symbolic.tree.kinematics import Tree
 
 
 class LagrangeFormulation(AbstractFormulation):

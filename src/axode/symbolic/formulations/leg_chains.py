@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import NotApplicable
-from axode.mechanism.joints import (
+from axode.mechanism.elements.joints import (
     Cylindrical,
     Fixed,
     Floating,
@@ -19,11 +19,11 @@ from axode.mechanism.joints import (
     Spherical,
     Universal,
 )
-from axode.symbolic.frames import ROOT, symbolic_scalar, symbolic_vector
-from axode.symbolic.kinematics import Tree
-from axode.symbolic.loops import Closure
-from axode.symbolic.spatial import SX, cross
+from axode.symbolic.algebra.spatial import SX, cross
+from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.system import System
+from axode.symbolic.tree.frames import ROOT, symbolic_scalar, symbolic_vector
+from axode.symbolic.tree.kinematics import Tree
 
 FREEDOMS = 6  # of a leg: as many as a free body has
 CONCURRENT = 1e-9  # [m]: how far an axis may miss a point that it passes through

@@ -9,9 +9,11 @@ from typing import ClassVar
 import casadi as ca
 
 from axode.errors import NotApplicable
-from axode.mechanism.bodies import Body
+from axode.mechanism.elements.bodies import Body
+from axode.symbolic.algebra.linear import Block
+from axode.symbolic.algebra.spatial import SX, cross, dot, skew, symmetric
 from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.formulations.complement import ComplementFormulation
+from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.leg_chains import (
     FREEDOMS,
     Leg,
@@ -19,12 +21,10 @@ from axode.symbolic.formulations.leg_chains import (
     find_platform,
     spherical_joints,
 )
-from axode.symbolic.frames import symbolic_scalar, symbolic_vector
-from axode.symbolic.inertia import body_tensor
-from axode.symbolic.kinematics import Tree
-from axode.symbolic.linear import Block
-from axode.symbolic.spatial import SX, cross, dot, skew, symmetric
 from axode.symbolic.system import System
+from axode.symbolic.tree.frames import symbolic_scalar, symbolic_vector
+from axode.symbolic.tree.inertia import body_tensor
+from axode.symbolic.tree.kinematics import Tree
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import NotApplicable
+from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.base import projected
-from axode.symbolic.formulations.complement import ComplementFormulation
+from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
-from axode.symbolic.linear import Factor
-from axode.symbolic.spatial import SX
 from axode.symbolic.system import System
 
 SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import casadi as ca
 
-from axode.symbolic.frames import ROOT
-from axode.symbolic.spatial import SX, RigidInertia, cross, skew
+from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew
+from axode.symbolic.tree.frames import ROOT
 
 
 def propagation(reach: SX) -> SX:

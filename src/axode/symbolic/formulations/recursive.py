@@ -7,20 +7,20 @@ from typing import ClassVar
 
 import casadi as ca
 
-from axode.symbolic.clusters import ClusterSolve, find_clusters
-from axode.symbolic.common_axes import CommonAxes
-from axode.symbolic.dynamics import (
+from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.formulations.base import AbstractFormulation, projected
+from axode.symbolic.tree.coriolis import CommonAxes
+from axode.symbolic.tree.coupled_joints import ClusterSolve, find_clusters
+from axode.symbolic.tree.frames import ROOT
+from axode.symbolic.tree.held_joints import holding_forces
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.recursions import (
     articulated_solve,
     composite_inertia,
     coriolis_matrix,
     newton_euler,
 )
-from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.frames import ROOT
-from axode.symbolic.holding import holding_forces
-from axode.symbolic.kinematics import Tree
-from axode.symbolic.linear import Factor
-from axode.symbolic.spatial import SX
 
 ALWAYS_COMPOSITE = 7  # speeds; up to here nobody need count
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on

@@ -9,19 +9,19 @@ from typing import ClassVar
 import casadi as ca
 
 from axode.errors import NotApplicable
-from axode.mechanism.joints import Screw, Universal
-from axode.mechanism.wheels import Contact, Mecanum
-from axode.symbolic.constraints import Row
-from axode.symbolic.contacts import cosine, rolling_geometry, sine
+from axode.mechanism.elements.joints import Screw, Universal
+from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.algebra.spatial import SX, Rotation, cross, dot
+from axode.symbolic.constraints.loops import Closure
+from axode.symbolic.constraints.rows import Row
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.formulations.multipliers import regular_inertia
 from axode.symbolic.formulations.operators import Base, OperatorLink, Operators, Tip
-from axode.symbolic.frames import ROOT, symbolic_scalar
-from axode.symbolic.kinematics import Tree
-from axode.symbolic.linear import Factor
-from axode.symbolic.loops import Closure
-from axode.symbolic.spatial import SX, Rotation, cross, dot
 from axode.symbolic.system import System
+from axode.symbolic.tree.frames import ROOT, symbolic_scalar
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.wheels.contacts import cosine, rolling_geometry, sine
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import casadi as ca
 
-from axode.mechanism.bodies import Body
+from axode.mechanism.elements.bodies import Body
+from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, symmetric
 from axode.symbolic.formulations.base import AbstractFormulation
-from axode.symbolic.frames import ROOT, symbolic_scalar, symbolic_vector
-from axode.symbolic.inertia import body_tensor
-from axode.symbolic.spatial import SX, RigidInertia, cross, skew, symmetric
+from axode.symbolic.tree.frames import ROOT, symbolic_scalar, symbolic_vector
+from axode.symbolic.tree.inertia import body_tensor
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,149 @@
+"""What a run or a motion amounts to: a table for readers, JSON for machines, files for both."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+MOST_ROWS = 40  # of the table unless the user names its rows
+USUAL = ("coordinate", "independent", "input", "measure")  # kinds of columns in it
+
+
+@dataclass(frozen=True)
+class Telling:
+    """How a trajectory is told.
+
+    Attributes:
+        names: Columns to show and to draw; the usual ones if there are none.
+        out, plot: Files to write.
+        kinds: Of the usual columns.
+    """
+
+    names: tuple[str, ...] = ()
+    out: Path | None = None
+    plot: Path | None = None
+    kinds: tuple[str, ...] = USUAL
+
+    def write(self, run: Trajectory) -> None:
+        """The files that were asked for."""
+        from axode.cli.time_tables import save_columns
+
+        if self.out is not None:
+            save_columns(run, self.out)
+        if self.plot is not None:
+            run.plot(*self.names, save=self.plot)
+
+    def show(self, run: Trajectory) -> None:
+        """The table, and what is to be said of the whole."""
+        from axode.cli.tables import show_entries, show_table, shown
+
+        names = self._chosen(run) or self._usual(run)
+        show_entries(_title(run), _remarks(run))
+        rows = [(name, run.unit(name), *map(shown, _extremes(run, name))) for name in names]
+        if rows:
+            print()
+            show_table(("name", "unit", ">start", ">end", ">least", ">most"), rows)
+        left = len(run.names) - len(rows)
+        if left and not self.names:
+            print(
+                f"\n{left} more columns, such as {', '.join(_others(run, names))}: "
+                "--columns NAME,NAME shows them, --out FILE writes all"
+            )
+        for path in (self.out, self.plot):
+            if path is not None:
+                print(f"wrote {path}")
+
+    def summary(self, run: Trajectory | None, failure: Exception | None = None) -> dict[str, Any]:
+        """The same for machines."""
+        told: dict[str, Any] = {}
+        if failure is not None:
+            told["error"] = getattr(failure, "message", str(failure))
+        if run is None:
+            return told
+        names = self._chosen(run) or run.names
+        extremes = {name: _extremes(run, name) for name in names}
+        told |= {
+            "model": run.name,
+            "status": run.status,
+            "time": [run.time[0], run.time[-1]],
+            "samples": len(run),
+            "energy_error": _energy_error(run),
+            "info": dict(run.info),
+            "events": [asdict(event) for event in run.events],
+            "units": {name: run.unit(name) for name in names},
+        }
+        told |= {
+            word: {name: extremes[name][k] for name in names}
+            for k, word in enumerate(("start", "final", "least", "most"))
+        }
+        return told | {"files": [str(path) for path in (self.out, self.plot) if path is not None]}
+
+    def _usual(self, run: Trajectory) -> list[str]:
+        usual = [name for kind in self.kinds for name in run.columns(kind)]
+        return [name for name in usual if ".contact." not in name][:MOST_ROWS]
+
+    def _chosen(self, run: Trajectory) -> list[str]:
+        """Columns that the user's words mean, as a plot understands them."""
+        from axode.show.plot.choice import columns_of
+
+        meant = [name for word in self.names if word != "path" for name in columns_of(run, word)]
+        return list(dict.fromkeys(meant))
+
+
+def _title(run: Trajectory) -> str:
+    info = run.info
+    if info.get("method") == "inverse":
+        return f"{run.name}: what it takes from t = {run.time[0]:g} to {run.time[-1]:g} s"
+    by = f" by {info['method']}" if "method" in info else ""
+    steps = f", {info['steps']} steps" if "steps" in info else ""
+    when = "" if " at t = " in run.status else f" at t = {run.time[-1]:g} s"
+    return f"{run.name}: {run.status}{when}{by}{steps}"
+
+
+def _remarks(run: Trajectory) -> list[tuple[str, str]]:
+    found = [("samples", f"{len(run)} of {len(run.names)} columns")]
+    error = _energy_error(run)
+    if error is not None:
+        found.append(("energy error", f"{error:.1e} of the energy"))
+    if "residual" in run:
+        found.append(("residual", f"{np.nanmax(run['residual']):.1e} m at most"))
+    found += [("event", f"{event.name} at t = {event.time:.6g} s") for event in run.events]
+    if not any(np.any(run[name]) for name in run.columns("speed")):
+        inputs = ", ".join(run.columns("input")[:4]) or "none here"
+        found.append(("nothing moves", f"give --start NAME=VALUE, or --input ({inputs})"))
+    took_over = run.info.get("took_over")
+    if took_over:
+        when = f"{took_over['method']} took over at t = {took_over['first']:.6g} s"
+        found.append(("stiff", when))
+    beyond = run.info.get("beyond_limit")
+    if beyond:
+        found.append(("beyond limit", ", ".join(beyond)))
+    return found
+
+
+def _energy_error(run: Trajectory) -> float | None:
+    from axode.errors import UnknownName
+
+    try:
+        return float(run.energy_error)
+    except UnknownName:
+        return None
+
+
+def _extremes(run: Trajectory, name: str) -> tuple[float, float, float, float]:
+    """First, last, least and largest value of a column; NaN where a force is unknown."""
+    column = run[name]
+    if np.isnan(column).all():
+        return (float("nan"),) * 4
+    return (float(column[0]), float(column[-1]), float(np.nanmin(column)), float(np.nanmax(column)))
+
+
+def _others(run: Trajectory, names: list[str]) -> list[str]:
+    kinds = {run.kinds[name]: name for name in reversed(run.names) if name not in names}
+    return list(kinds.values())[:3]

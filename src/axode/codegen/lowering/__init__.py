@@ -1,0 +1,1 @@
+"""From tapes and programs of tapes to LLVM IR."""

@@ -1,0 +1,300 @@
+"""The loop over a batch around a tape: one IR module a target and a width.
+
+The exported function is ``void map(ptr table, i64 begin, i64 end)``. For every
+input, then every output, ``table`` holds the address of the first sample and
+the bytes from one sample to the next (0 repeats a sample); then comes the
+address of the work array. A SIMD loop reads and writes the user's row-major
+arrays through register transposes; lanes beyond the end repeat the last sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from axode.codegen.lowering.instructions import MOST_STORES, Plan, attributes, plan
+from axode.codegen.lowering.packed_function import lowered
+from axode.codegen.tape.tape import Port, Tape
+from axode.codegen.tape.tape_file import MAX_PORTS
+from axode.errors import NotApplicable
+
+ENTRY = "map"
+
+# Alignment of the work array; the widest vector of any CPU.
+WORK_ALIGNMENT = 64
+
+# The number of an element of a sample: known, or a value of the code.
+Element = int | str
+
+
+def work_size(tape: Tape, lanes: int) -> int:
+    """Bytes of the work array that ``map`` needs."""
+    buffers = 0 if lanes == 1 else sum(port.size for port in (*tape.inputs, *tape.outputs))
+    return (plan(tape).n_slots + buffers) * lanes * 8
+
+
+def module(tape: Tape, lanes: int) -> str:
+    """IR of the batch loop over a tape, ``lanes`` samples at a time.
+
+    Raises:
+        NotApplicable: if there are more ports than the loop has room for on the stack.
+    """
+    n_ports = len(tape.inputs) + len(tape.outputs)
+    if n_ports > 2 * MAX_PORTS:
+        raise NotApplicable(
+            f"'{tape.name}' has {n_ports} inputs and outputs, and at most {2 * MAX_PORTS} can be "
+            "compiled; gather them into vectors"
+        )
+    parts = lowered(tape, lanes)
+    cut = parts[0].plan
+    functions: list[str] = []
+    declarations: set[str] = set()
+    for number, part in enumerate(parts):
+        functions.append(part.text(f"chunk{number}"))
+        declarations |= part.w.declarations
+    loop = _ScalarLoop(cut) if lanes == 1 else _SimdLoop(cut, lanes)
+    widest = max(part.widest for part in parts)
+    text = loop.text()
+    return "\n".join([*sorted(declarations), *functions, *loop.helpers, text, attributes(widest)])
+
+
+class _ScalarLoop:
+    """One sample at a time, straight from and to the user's arrays."""
+
+    lanes = 1
+
+    def __init__(self, cut: Plan) -> None:
+        self.cut = cut
+        self.ports: tuple[Port, ...] = (*cut.tape.inputs, *cut.tape.outputs)
+        self.lines: list[str] = []
+        self.helpers: list[str] = []  # functions of its own
+        self._count = 0
+
+    def emit(self, text: str) -> str:
+        self._count += 1
+        self.lines.append(f"  %{self._count} = {text}")
+        return f"%{self._count}"
+
+    def text(self) -> str:
+        """The IR of the exported function."""
+        bases = self.emit(f"alloca ptr, i64 {max(1, len(self.ports))}")
+        entries = [self._entry(2 * k) for k in range(len(self.ports))]
+        work = self._item(2 * len(self.ports), "ptr")
+        self.prepare(bases, work)
+        self.lines += [
+            "  %last = sub i64 %end, 1",
+            "  br label %check",
+            "check:",
+            "  %i = phi i64 [ %begin, %entry ], [ %next, %sample ]",
+            "  %more = icmp slt i64 %i, %end",
+            "  br i1 %more, label %sample, label %done",
+            "sample:",
+        ]
+        self.read(bases, entries)
+        for number in range(len(self.cut.chunks)):
+            self.lines.append(f"  call void @chunk{number}(ptr {bases}, ptr {work})")
+        self.write(entries)
+        return "\n".join(
+            [
+                f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{",
+                "entry:",
+                *self.lines,
+                f"  %next = add i64 %i, {self.lanes}",
+                "  br label %check",
+                "done:",
+                "  ret void",
+                "}",
+            ]
+        )
+
+    def prepare(self, bases: str, work: str) -> None:
+        """Before the loop."""
+
+    def read(self, bases: str, entries: list[tuple[str, str]]) -> None:
+        """Before the arithmetic: where the samples are."""
+        for k, (address, stride) in enumerate(entries):
+            self.set_base(bases, k, self.sample(address, stride, "%i"))
+
+    def write(self, entries: list[tuple[str, str]]) -> None:
+        """After the arithmetic."""
+
+    def sample(self, address: str, stride: str, index: str) -> str:
+        offset = self.emit(f"mul i64 {index}, {stride}")
+        return self.emit(f"getelementptr i8, ptr {address}, i64 {offset}")
+
+    def set_base(self, bases: str, k: int, address: str) -> None:
+        place = self.emit(f"getelementptr ptr, ptr {bases}, i64 {k}")
+        self.lines.append(f"  store ptr {address}, ptr {place}")
+
+    def _entry(self, position: int) -> tuple[str, str]:
+        return self._item(position, "ptr"), self._item(position + 1, "i64")
+
+    def _item(self, position: int, kind: str) -> str:
+        place = self.emit(f"getelementptr i64, ptr %table, i64 {position}")
+        return self.emit(f"load {kind}, ptr {place}")
+
+
+class _SimdLoop(_ScalarLoop):
+    """``lanes`` samples at a time, through buffers of vectors in the work array."""
+
+    def __init__(self, cut: Plan, lanes: int) -> None:
+        super().__init__(cut)
+        self.lanes = lanes
+        self.vector = f"<{lanes} x double>"
+        self._buffers: list[str] = []
+        self._lane_numbers: list[str] = []
+
+    def prepare(self, bases: str, work: str) -> None:
+        first = self.cut.n_slots
+        for k, port in enumerate(self.ports):
+            buffer = self.emit(f"getelementptr {self.vector}, ptr {work}, i64 {first}")
+            self._buffers.append(buffer)
+            self.set_base(bases, k, buffer)
+            first += port.size
+
+    def read(self, bases: str, entries: list[tuple[str, str]]) -> None:
+        for lane in range(self.lanes):
+            number = self.emit(f"add i64 %i, {lane}")
+            beyond = self.emit(f"icmp sgt i64 {number}, %last")
+            number = self.emit(f"select i1 {beyond}, i64 %last, i64 {number}")
+            self._lane_numbers.append(number)
+        for k, port in enumerate(self.cut.tape.inputs):
+            rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
+            for element, width in self._blocks(k, port.size, rows, _SimdLoop._read_block):
+                self._read_block(rows, self._buffers[k], element, width)
+
+    def write(self, entries: list[tuple[str, str]]) -> None:
+        first = len(self.cut.tape.inputs)
+        for k, port in enumerate(self.cut.tape.outputs, start=first):
+            rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
+            for element, width in self._blocks(k, port.size, rows, _SimdLoop._write_block):
+                self._write_block(rows, self._buffers[k], element, width)
+
+    def _read_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
+        stacked = self._load_rows(rows, element, width)
+        for column, value in enumerate(self._transposed(stacked)):
+            self._store_vector(buffer, self._sum(element, column), value)
+
+    def _write_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
+        columns = [self._load_vector(buffer, self._sum(element, j)) for j in range(width)]
+        self._store_rows(rows, element, self._transposed(columns))
+
+    def _sum(self, element: Element, more: int) -> Element:
+        """The number of an element, known now or when the code runs."""
+        if isinstance(element, int):
+            return element + more
+        return self.emit(f"add i64 {element}, {more}") if more else element
+
+    def _rolled(self, k: int, size: int, rows: list[str], block: Callable[..., None]) -> int:
+        """Call a loop over the whole blocks of a long sample; returns how many elements it does."""
+        whole = size - size % self.lanes
+        body = _SimdLoop(self.cut, self.lanes)
+        body._count = len(rows)  # numbers below are those of the arguments
+        names = [f"%row{lane}" for lane in range(self.lanes)]
+        block(body, names, "%buffer", "%e", self.lanes)
+        lines = "\n".join(body.lines)
+        arguments = ", ".join(f"ptr {name}" for name in names)
+        self.helpers.append(
+            f"define internal void @port{k}({arguments}, ptr %buffer) #0 {{\nentry:\n"
+            "  br label %block\nblock:\n"
+            f"  %e = phi i64 [ 0, %entry ], [ %e.next, %block ]\n{lines}\n"
+            f"  %e.next = add i64 %e, {self.lanes}\n  %more = icmp slt i64 %e.next, {whole}\n"
+            "  br i1 %more, label %block, label %done\ndone:\n  ret void\n}\n"
+        )
+        given = ", ".join(f"ptr {row}" for row in rows)
+        self.lines.append(f"  call void @port{k}({given}, ptr {self._buffers[k]})")
+        return whole
+
+    def _blocks(
+        self, k: int, size: int, rows: list[str], block: Callable[..., None]
+    ) -> Iterator[tuple[int, int]]:
+        """First element and width of blocks that cover a sample; widths are powers of two.
+
+        A long sample's whole blocks are left to a loop.
+        """
+        element, width = 0, self.lanes
+        if size > MOST_STORES:
+            element = self._rolled(k, size, rows, block)
+        while element < size:
+            while width > size - element:
+                width //= 2
+            yield element, width
+            element += width
+
+    def _load_rows(self, rows: list[str], element: Element, width: int) -> list[str]:
+        """``width`` elements of every sample; vector i holds samples i, i + width, ..."""
+        kind = _vector(width)
+        pieces = []
+        for row in rows:
+            place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
+            pieces.append(self.emit(f"load {kind}, ptr {place}, align 8"))
+        return [self._joined(pieces[i::width], width) for i in range(width)]
+
+    def _store_rows(self, rows: list[str], element: Element, stacked: list[str]) -> None:
+        """The reverse of ``_load_rows``."""
+        width = len(stacked)
+        kind = _vector(width)
+        for lane, row in enumerate(rows):
+            value = self._part(stacked[lane % width], lane // width, width)
+            place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
+            self.lines.append(f"  store {kind} {value}, ptr {place}, align 8")
+
+    def _joined(self, pieces: list[str], width: int) -> str:
+        """Pieces of one width behind each other in one vector."""
+        if width == 1:
+            value = "poison"
+            for lane, piece in enumerate(pieces):
+                value = self.emit(
+                    f"insertelement {self.vector} {value}, double {piece}, i64 {lane}"
+                )
+            return value
+        while len(pieces) > 1:
+            every = range(2 * width)
+            pairs = zip(pieces[::2], pieces[1::2], strict=True)
+            pieces = [self._shuffle(a, b, every, width) for a, b in pairs]
+            width *= 2
+        return pieces[0]
+
+    def _part(self, value: str, number: int, width: int) -> str:
+        """A piece of a vector."""
+        if width == self.lanes:
+            return value
+        if width == 1:
+            return self.emit(f"extractelement {self.vector} {value}, i64 {number}")
+        picks = range(number * width, (number + 1) * width)
+        return self._shuffle(value, "poison", picks, self.lanes)
+
+    def _load_vector(self, buffer: str, element: Element) -> str:
+        place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
+        return self.emit(f"load {self.vector}, ptr {place}, align {8 * self.lanes}")
+
+    def _store_vector(self, buffer: str, element: Element, value: str) -> None:
+        place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
+        alignment = 8 * self.lanes
+        self.lines.append(f"  store {self.vector} {value}, ptr {place}, align {alignment}")
+
+    def _transposed(self, vectors: list[str]) -> list[str]:
+        """Transposes squares of numbers, side by side in as many vectors as a side has.
+
+        Swaps ever larger off-diagonal blocks.
+        """
+        vectors, block = list(vectors), 1
+        lanes = range(self.lanes)
+        while block < len(vectors):
+            upper = [j if not j & block else self.lanes + j - block for j in lanes]
+            lower = [j + block if not j & block else self.lanes + j for j in lanes]
+            for i in range(len(vectors)):
+                if not i & block:
+                    a, b = vectors[i], vectors[i + block]
+                    vectors[i] = self._shuffle(a, b, upper, self.lanes)
+                    vectors[i + block] = self._shuffle(a, b, lower, self.lanes)
+            block *= 2
+        return vectors
+
+    def _shuffle(self, a: str, b: str, picks: Sequence[int], width: int) -> str:
+        mask = ", ".join(f"i32 {pick}" for pick in picks)
+        kind = _vector(width)
+        return self.emit(f"shufflevector {kind} {a}, {kind} {b}, <{len(picks)} x i32> <{mask}>")
+
+
+def _vector(width: int) -> str:
+    return "double" if width == 1 else f"<{width} x double>"

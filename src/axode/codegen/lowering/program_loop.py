@@ -1,0 +1,376 @@
+"""Programs as IR: a loop over groups of runs around calls of tapes and loops over buffers."""
+
+from __future__ import annotations
+
+from axode.codegen.lowering.derivative_columns import (
+    column_functions,
+    write_columns,
+    write_combination,
+    write_keeping,
+    write_largest,
+)
+from axode.codegen.lowering.elimination import stride
+from axode.codegen.lowering.instructions import Plan, attributes, plan
+from axode.codegen.lowering.ir import DOUBLE, Format
+from axode.codegen.lowering.packed_function import lowered
+from axode.codegen.lowering.program import (
+    ENTRY,
+    Columns,
+    Combine,
+    Evaluate,
+    Factor,
+    Keep,
+    Largest,
+    Operation,
+    Program,
+    ReadRow,
+    Solve,
+    While,
+    WriteRow,
+)
+from axode.codegen.targets import jit
+
+
+def program_module(program: Program, lanes: int) -> str:
+    """IR of ``void rollout(ptr table, i64 begin, i64 end)``.
+
+    ``table`` holds address and bytes between runs of every external buffer; address, bytes between
+    runs and number of rows of every table; the budget; the address of the work array.
+    """
+    declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
+    functions: list[str] = [_COPIES.replace("LANES", str(lanes))]
+    plans: dict[str, tuple[int, Plan]] = {}
+    widest = lanes
+    side_by_side = jit.host().lanes if lanes == 1 else lanes
+    if program.columns:
+        texts, needed = column_functions(lanes, side_by_side)
+        functions += texts
+        declarations |= needed
+    for number, tape in enumerate(program.tapes):
+        parts = lowered(tape, side_by_side if tape.digest in program.along else lanes)
+        plans[tape.digest] = (number, parts[0].plan)
+        for place, part in enumerate(parts):
+            functions.append(part.text(f"tape{number}_{place}"))
+            declarations |= part.w.declarations
+            widest = max(widest, part.widest)
+    loop = ProgramWriter(program, lanes, plans).text()
+    return "\n".join([*sorted(declarations), *functions, loop, attributes(widest)])
+
+
+# One run's row of plain numbers to and from a buffer, whose lanes lie next to each other.
+_COPIES = """
+define internal void @fetch(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
+entry:
+  br label %check
+check:
+  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
+  %more = icmp slt i64 %e, %size
+  br i1 %more, label %copy, label %done
+copy:
+  %from = getelementptr double, ptr %row, i64 %e
+  %x = load double, ptr %from
+  %first = mul i64 %e, LANES
+  %place = add i64 %first, %lane
+  %to = getelementptr double, ptr %buffer, i64 %place
+  store double %x, ptr %to
+  %next = add i64 %e, 1
+  br label %check
+done:
+  ret void
+}
+define internal void @put(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
+entry:
+  br label %check
+check:
+  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
+  %more = icmp slt i64 %e, %size
+  br i1 %more, label %copy, label %done
+copy:
+  %first = mul i64 %e, LANES
+  %place = add i64 %first, %lane
+  %from = getelementptr double, ptr %buffer, i64 %place
+  %x = load double, ptr %from
+  %to = getelementptr double, ptr %row, i64 %e
+  store double %x, ptr %to
+  %next = add i64 %e, 1
+  br label %check
+done:
+  ret void
+}
+"""
+
+
+class ProgramWriter:
+    """Writes the exported function: a loop over groups of runs around the program."""
+
+    def __init__(
+        self,
+        program: Program,
+        lanes: int,
+        plans: dict[str, tuple[int, Plan]],
+        number: Format = DOUBLE,
+    ) -> None:
+        self.program, self.lanes, self.plans, self.format = program, lanes, plans, number
+        self.number = number.real
+        self.real = self.number if lanes == 1 else f"<{lanes} x {self.number}>"
+        self.width = jit.host().lanes if lanes == 1 else lanes
+        self.columns = self.width if lanes == 1 else 1  # numbers of one run in a vector
+        self.tape_prefix = "tape"
+        self.lines: list[str] = []
+        self._count = 0
+        self._labels = 0
+        self.places: dict[str, str] = {}  # address of every buffer
+        self.wide_places: dict[str, str] = {}  # of those that have a vector for every number
+        self._wide_slots = ""
+        self._bases: dict[int, str] = {}  # address list of every evaluation
+        self._rows: dict[str, tuple[str, str]] = {}
+        self._tables: dict[str, tuple[str, str, str]] = {}
+        self._runs: list[str] = []
+
+    def emit(self, text: str) -> str:
+        self._count += 1
+        self.lines.append(f"  %v{self._count} = {text}")
+        return f"%v{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def labels(self, *names: str) -> list[str]:
+        """Labels that are not used yet."""
+        self._labels += 1
+        return [f"{name}{self._labels}" for name in names]
+
+    def text(self) -> str:
+        """The IR of the exported function."""
+        self._prologue()
+        self.lines += [
+            "  %last = sub i64 %end, 1",
+            "  br label %check",
+            "check:",
+            "  %i = phi i64 [ %begin, %entry ], [ %next, %tail ]",
+            "  %more = icmp slt i64 %i, %end",
+            "  br i1 %more, label %group, label %done",
+            "group:",
+        ]
+        self._enter_group()
+        for operation in self.program.operations:
+            self._operation(operation)
+        self._leave_group()
+        self.line("br label %tail")
+        return "\n".join(
+            [
+                f"define void @{ENTRY}(ptr %table, i64 %begin, i64 %end) #0 {{",
+                "entry:",
+                *self.lines,
+                "tail:",
+                f"  %next = add i64 %i, {self.lanes}",
+                "  br label %check",
+                "done:",
+                "  ret void",
+                "}",
+                "",
+            ]
+        )
+
+    def _prologue(self) -> None:
+        """Addresses that do not change from group to group."""
+        position = 0
+        for name in self.program.external:
+            self._rows[name] = (self._item(position, "ptr"), self._item(position + 1, "i64"))
+            position += 2
+        for name in self.program.tables:
+            entry = (
+                self._item(position, "ptr"),
+                self._item(position + 1, "i64"),
+                self._item(position + 2, "i64"),
+            )
+            self._tables[name] = entry
+            position += 3
+        self.budget = self._item(position, "i64")
+        self.spent, self.turn = self.emit("alloca i64"), self.emit("alloca i64")
+        offset, work = 0, self._item(position + 1, "ptr")
+        if self.lanes == 1 and self.program.columns:
+            work = self._place_wide(work)
+        owned = dict(self.program.local)
+        if self.lanes > 1:
+            owned |= self.program.external
+        for name, size in owned.items():
+            self.places[name] = self.emit(f"getelementptr {self.real}, ptr {work}, i64 {offset}")
+            offset += size
+        self.slots = self.emit(f"getelementptr {self.real}, ptr {work}, i64 {offset}")
+        self._make_bases()
+
+    def _make_bases(self) -> None:
+        for operation in self.program.flattened():
+            if isinstance(operation, Evaluate):
+                size = len(operation.buffers)
+                self._bases[id(operation)] = self.emit(f"alloca ptr, i64 {size}")
+
+    def _place_wide(self, work: str) -> str:
+        """Addresses of what has a vector for every number, first because vectors are aligned."""
+        vector, offset = f"<{self.width} x {self.number}>", 0
+        for name, size in self.program.wide.items():
+            self.wide_places[name] = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
+            offset += size
+        self._wide_slots = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
+        offset += max(plan(tape).n_slots for tape in self.program.along.values())
+        return self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
+
+    def _item(self, position: int, kind: str) -> str:
+        place = self.emit(f"getelementptr i64, ptr %table, i64 {position}")
+        return self.emit(f"load {kind}, ptr {place}")
+
+    def _enter_group(self) -> None:
+        self._runs = []
+        for lane in range(self.lanes):
+            number = self.emit(f"add i64 %i, {lane}")
+            beyond = self.emit(f"icmp sgt i64 {number}, %last")
+            self._runs.append(self.emit(f"select i1 {beyond}, i64 %last, i64 {number}"))
+        for name, size in self.program.external.items():
+            rows = [self._row(*self._rows[name], run) for run in self._runs]
+            if self.lanes == 1:
+                self.places[name] = rows[0]  # one run works where the caller's numbers are
+                continue
+            for lane, row in enumerate(rows):
+                self._copy("fetch", row, self.places[name], lane, size)
+        self._store_bases()
+        self.line(f"store i64 0, ptr {self.spent}")
+
+    def _store_bases(self) -> None:
+        """Tell every evaluation where its buffers are."""
+        for operation in self.program.flattened():
+            if isinstance(operation, Evaluate):
+                wide = self.wide_places if operation.tape.digest in self.program.along else {}
+                for k, name in enumerate(operation.buffers):
+                    slot = f"getelementptr ptr, ptr {self._bases[id(operation)]}, i64 {k}"
+                    place = wide.get(name, self.places[name])
+                    self.line(f"store ptr {place}, ptr {self.emit(slot)}")
+
+    def _leave_group(self) -> None:
+        if self.lanes == 1:
+            return
+        for name, size in self.program.state.items():
+            for lane, run in enumerate(self._runs):
+                self._copy("put", self._row(*self._rows[name], run), self.places[name], lane, size)
+
+    def _row(self, address: str, stride: str, run: str) -> str:
+        offset = self.emit(f"mul i64 {run}, {stride}")
+        return self.emit(f"getelementptr i8, ptr {address}, i64 {offset}")
+
+    def _copy(self, function: str, row: str, buffer: str, lane: int, size: int) -> None:
+        self.line(f"call void @{function}(ptr {row}, ptr {buffer}, i64 {lane}, i64 {size})")
+
+    def _operation(self, operation: Operation) -> None:
+        match operation:
+            case Evaluate():
+                self.evaluate(operation)
+            case ReadRow(table, index, buffer):
+                for lane, run in enumerate(self._runs):
+                    row = self._table_row(table, index, lane, run)
+                    self._copy("fetch", row, self.places[buffer], lane, self.program.tables[table])
+            case WriteRow():
+                self._write_row(operation)
+            case While():
+                self._while(operation)
+            case Columns():
+                write_columns(self, operation)
+            case Factor(jacobian, scale, matrix, work, size, columns):
+                buffers = ", ".join(
+                    f"ptr {self.places[b]}" for b in (jacobian, scale, matrix, work)
+                )
+                order = operation.order
+                self.line(
+                    f"call void @factor({buffers}, i64 {order}, i64 {size}, i64 {columns}, "
+                    f"i64 {stride(order)}, i64 {stride(size)})"
+                )
+            case Solve(matrix, work, vector, size):
+                buffers = ", ".join(f"ptr {self.places[b]}" for b in (matrix, work, vector))
+                self.line(f"call void @solve({buffers}, i64 {size}, i64 {stride(size)})")
+
+            case Combine():
+                write_combination(self, operation)
+            case Largest():
+                write_largest(self, operation)
+            case Keep():
+                write_keeping(self, operation)
+
+    def evaluate(self, operation: Evaluate, *, wide: bool = False) -> None:
+        """Call the functions of a tape."""
+        number, cut = self.plans[operation.tape.digest]
+        slots = self._wide_slots if wide else self.slots
+        for part in range(len(cut.chunks)):
+            self.line(
+                f"call void @{self.tape_prefix}{number}_{part}"
+                f"(ptr {self._bases[id(operation)]}, ptr {slots})"
+            )
+
+    def _table_row(self, table: str, index: str, lane: int, run: str) -> str:
+        address, stride, rows = self._tables[table]
+        whole = self._whole(index, lane, rows)
+        start = self._row(address, stride, run)
+        size = self.emit(f"mul i64 {whole}, {self.program.tables[table]}")
+        return self.emit(f"getelementptr double, ptr {start}, i64 {size}")
+
+    def _whole(self, index: str, lane: int, rows: str) -> str:
+        """A row's number, cut to what the table has; NaN is the first row."""
+        number = self._number(index, lane)
+        convert = f"@llvm.fptosi.sat.i64.f{self.format.bits}({self.number} {number})"
+        whole = self.emit(f"call i64 {convert}")
+        below = self.emit(f"icmp slt i64 {whole}, 0")
+        whole = self.emit(f"select i1 {below}, i64 0, i64 {whole}")
+        last = self.emit(f"sub i64 {rows}, 1")
+        above = self.emit(f"icmp sgt i64 {whole}, {last}")
+        return self.emit(f"select i1 {above}, i64 {last}, i64 {whole}")
+
+    def _number(self, buffer: str, lane: int) -> str:
+        place = self.emit(f"getelementptr {self.number}, ptr {self.places[buffer]}, i64 {lane}")
+        return self.emit(f"load {self.number}, ptr {place}")
+
+    def _write_row(self, operation: WriteRow) -> None:
+        for lane, run in enumerate(self._runs or ["%i"]):
+            flag = self._number(operation.flag, lane)
+            up = self.emit(f"fcmp une {self.number} {flag}, 0.0")
+            self._labels += 1
+            write, after = f"write{self._labels}", f"written{self._labels}"
+            self.line(f"br i1 {up}, label %{write}, label %{after}")
+            self.label(write)
+            self._write_one(operation, lane, run)
+            self.line(f"br label %{after}")
+            self.label(after)
+
+    def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
+        row = self._table_row(operation.table, operation.index, lane, run)
+        width = self.program.tables[operation.table]
+        self._copy("put", row, self.places[operation.buffer], lane, width)
+
+    def _while(self, operation: While) -> None:
+        self._labels += 1
+        again, body, after = (f"{part}{self._labels}" for part in ("again", "body", "after"))
+        self.line(f"br label %{again}")
+        self.label(again)
+        go = self._any(operation.flag)
+        if operation.counted:
+            spent = self.emit(f"load i64, ptr {self.spent}")
+            more = self.emit(f"add i64 {spent}, 1")
+            self.line(f"store i64 {more}, ptr {self.spent}")
+            within = self.emit(f"icmp slt i64 {spent}, {self.budget}")
+            go = self.emit(f"and i1 {go}, {within}")
+        self.line(f"br i1 {go}, label %{body}, label %{after}")
+        self.label(body)
+        for inner in operation.body:
+            self._operation(inner)
+        self.line(f"br label %{again}")
+        self.label(after)
+
+    def _any(self, buffer: str) -> str:
+        align = self.format.bytes * self.lanes
+        value = self.emit(f"load {self.real}, ptr {self.places[buffer]}, align {align}")
+        if self.lanes == 1:
+            return self.emit(f"fcmp une {self.number} {value}, 0.0")
+        zero = "zeroinitializer"
+        bits = self.emit(f"fcmp une {self.real} {value}, {zero}")
+        packed = self.emit(f"bitcast <{self.lanes} x i1> {bits} to i{self.lanes}")
+        return self.emit(f"icmp ne i{self.lanes} {packed}, 0")

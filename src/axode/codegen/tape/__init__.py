@@ -1,0 +1,1 @@
+"""Tapes: flat lists of scalar operations, and transformations of them."""

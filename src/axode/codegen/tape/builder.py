@@ -1,0 +1,282 @@
+"""Builds tapes: value numbering, constant folding and exact algebra.
+
+A value is an index into the growing list of instructions. Asking twice for
+the same operation on the same values gives the same index, so common
+subexpressions never appear twice. All rewrites are exact in floating point
+for finite values, up to the sign of zero.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.operations import COMMUTATIVE, LOGICAL, MEANING, Kind
+
+Instruction = tuple[int, int, int, int]
+NONE = -1
+
+# Largest integer power that is multiplied out (at most 8 multiplications).
+LARGEST_MULTIPLIED_POWER = 32
+
+
+# Products of constants in this range cannot make an intermediate result over- or underflow
+# that did not before, for any quantity of a machine.
+MERGED_FACTORS = (2.0**-100, 2.0**100)
+
+
+def _is_power_of_two(number: float) -> bool:
+    return abs(math.frexp(number)[0]) == 0.5
+
+
+class TapeBuilder:
+    """Append-only list of instructions with value numbering."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.constants: list[float] = []
+        self._numbers: dict[Instruction, int] = {}
+        self._constant_numbers: dict[bytes, int] = {}
+        self._rules: dict[Kind, Callable[[Kind, int, int, int], int | None]] = {
+            Kind.ADD: self._add,
+            Kind.SUB: self._sub,
+            Kind.MUL: self._mul,
+            Kind.DIV: self._div,
+            Kind.NEG: self._neg,
+            Kind.POW: self._pow,
+            Kind.SIN: self._odd,
+            Kind.TAN: self._odd,
+            Kind.ATAN: self._odd,
+            Kind.COS: self._even,
+            Kind.FABS: self._even,
+            Kind.SELECT: self._select,
+            Kind.AND: self._and,
+        }
+
+    def input(self, argument: int, element: int) -> int:
+        """Element of an input, elements counted in C order."""
+        return self._number((Kind.INPUT, argument, element, NONE))
+
+    def constant(self, value: float) -> int:
+        """A number; equal bit patterns are one value."""
+        bits = struct.pack("<d", value)
+        known = self._constant_numbers.get(bits)
+        if known is None:
+            self.constants.append(value)
+            known = self._number((Kind.CONSTANT, len(self.constants) - 1, NONE, NONE))
+            self._constant_numbers[bits] = known
+        return known
+
+    def apply(self, kind: Kind, a: int, b: int = NONE, c: int = NONE) -> int:
+        """The value of an operation, simplified where that is exact."""
+        instructions = self.instructions
+        if all(v == NONE or instructions[v][0] == Kind.CONSTANT for v in (a, b, c)):
+            return self._fold(kind, a, b, c)
+        if b >= 0 and a > b and kind in COMMUTATIVE:
+            a, b = b, a
+        rule = self._rules.get(kind)
+        if rule is not None:
+            simpler = rule(kind, a, b, c)
+            if simpler is not None:
+                return simpler
+        return self._number((kind, a, b, c))
+
+    def value(self, number: int) -> float | None:
+        """The number behind a value, if it is a constant."""
+        kind, index, _, _ = self.instructions[number]
+        return self.constants[index] if kind == Kind.CONSTANT else None
+
+    def _number(self, instruction: Instruction) -> int:
+        known = self._numbers.get(instruction)
+        if known is None:
+            known = len(self.instructions)
+            self.instructions.append(instruction)
+            self._numbers[instruction] = known
+        return known
+
+    def _fold(self, kind: Kind, *operands: int) -> int:
+        numbers = [self.value(v) for v in operands if v != NONE]
+        with np.errstate(all="ignore"):
+            folded = MEANING[kind](*(np.float64(x) for x in numbers if x is not None))
+        return self.constant(float(folded))
+
+    def _negated(self, number: int) -> int:
+        """x if the value is -x, else NONE."""
+        kind, a, _, _ = self.instructions[number]
+        return a if kind == Kind.NEG else NONE
+
+    def _add(self, _: Kind, a: int, b: int, __: int) -> int | None:
+        if self.value(a) == 0:
+            return b
+        if self.value(b) == 0:
+            return a
+        if a == b:
+            return self.apply(Kind.MUL, a, self.constant(2.0))
+        minus_a, minus_b = self._negated(a), self._negated(b)
+        if minus_a >= 0 and minus_b >= 0:
+            return self.apply(Kind.NEG, self.apply(Kind.ADD, minus_a, minus_b))
+        if minus_b >= 0:
+            return self.apply(Kind.SUB, a, minus_b)
+        if minus_a >= 0:
+            return self.apply(Kind.SUB, b, minus_a)
+        return self._merged_choice(a, b)
+
+    def _merged_choice(self, a: int, b: int) -> int | None:
+        """(c ? x : 0) + (c ? 0 : y), CasADi's if_else, is one choice."""
+        kind_a, c, then_a, else_a = self.instructions[a]
+        kind_b, d, then_b, else_b = self.instructions[b]
+        if kind_a != Kind.SELECT or kind_b != Kind.SELECT or c != d:
+            return None
+        if self.value(else_a) == 0 and self.value(then_b) == 0:
+            return self.apply(Kind.SELECT, c, then_a, else_b)
+        if self.value(then_a) == 0 and self.value(else_b) == 0:
+            return self.apply(Kind.SELECT, c, then_b, else_a)
+        return None
+
+    def _sub(self, _: Kind, a: int, b: int, __: int) -> int | None:
+        if self.value(b) == 0:
+            return a
+        if self.value(a) == 0:
+            return self.apply(Kind.NEG, b)
+        minus_a, minus_b = self._negated(a), self._negated(b)
+        if minus_b >= 0:
+            return self.apply(Kind.ADD, a, minus_b)
+        if minus_a >= 0:
+            return self.apply(Kind.NEG, self.apply(Kind.ADD, minus_a, b))
+        reverse = self._numbers.get((Kind.SUB, b, a, NONE))
+        return self.apply(Kind.NEG, reverse) if reverse is not None else None
+
+    def _mul(self, _: Kind, a: int, b: int, __: int) -> int | None:
+        for constant, other in ((a, b), (b, a)):
+            number = self.value(constant)
+            if number == 1:
+                return other
+            if number == -1:
+                return self.apply(Kind.NEG, other)
+            if number == 0:  # CasADi drops such terms when it can see them; so do we
+                return self.constant(0.0)
+            if number is not None:
+                return self._merged_factor(number, other)
+        minus_a, minus_b = self._negated(a), self._negated(b)
+        if minus_a >= 0 or minus_b >= 0:
+            product = self._absorbed_product(a, b, minus_a, minus_b)
+            if product is not None:
+                return product
+        return None
+
+    def _merged_factor(self, factor: float, other: int) -> int | None:
+        """c (d x) and c (-x) as one product, the former where a power of two keeps it exact."""
+        kind, a, b, _ = self.instructions[other]
+        if kind == Kind.NEG:
+            return self.apply(Kind.MUL, a, self.constant(-factor))
+        if kind != Kind.MUL:
+            return None
+        for inner, rest in ((a, b), (b, a)):
+            number = self.value(inner)
+            if number is not None and (_is_power_of_two(factor) or _is_power_of_two(number)):
+                product = factor * number
+                if MERGED_FACTORS[0] <= abs(product) <= MERGED_FACTORS[1]:
+                    return self.apply(Kind.MUL, rest, self.constant(product))
+        return None
+
+    def _absorbed_product(self, a: int, b: int, minus_a: int, minus_b: int) -> int | None:
+        """Signs out of products, where sums absorb them."""
+        if minus_a >= 0 and minus_b >= 0:
+            return self.apply(Kind.MUL, minus_a, minus_b)
+        negated, other = (minus_a, b) if minus_a >= 0 else (minus_b, a)
+        return self.apply(Kind.NEG, self.apply(Kind.MUL, negated, other))
+
+    def _div(self, _: Kind, a: int, b: int, __: int) -> int | None:
+        number = self.value(b)
+        if number is not None and number != 0 and math.isfinite(number):
+            reciprocal = 1.0 / number
+            if _is_power_of_two(number) and math.isfinite(reciprocal) and reciprocal != 0:
+                return self.apply(Kind.MUL, a, self.constant(reciprocal))
+        minus_a, minus_b = self._negated(a), self._negated(b)
+        if minus_a >= 0 and minus_b >= 0:
+            return self.apply(Kind.DIV, minus_a, minus_b)
+        if minus_a >= 0:
+            return self.apply(Kind.NEG, self.apply(Kind.DIV, minus_a, b))
+        if minus_b >= 0:
+            return self.apply(Kind.NEG, self.apply(Kind.DIV, a, minus_b))
+        return None
+
+    def _neg(self, _: Kind, a: int, __: int = NONE, ___: int = NONE) -> int | None:
+        minus_a = self._negated(a)
+        return minus_a if minus_a >= 0 else self._number((Kind.NEG, a, NONE, NONE))
+
+    def _odd(self, kind: Kind, a: int, _: int, __: int) -> int | None:
+        minus_a = self._negated(a)
+        return self.apply(Kind.NEG, self.apply(kind, minus_a)) if minus_a >= 0 else None
+
+    def _even(self, kind: Kind, a: int, _: int, __: int) -> int | None:
+        minus_a = self._negated(a)
+        return self.apply(kind, minus_a) if minus_a >= 0 else None
+
+    def _pow(self, _: Kind, a: int, b: int, __: int) -> int | None:
+        exponent = self.value(b)
+        if exponent is None:
+            return None
+        if exponent == 0.5:
+            return self.apply(Kind.SQRT, a)
+        if exponent != int(exponent if math.isfinite(exponent) else 0.5):
+            return None
+        if exponent == 0 or abs(exponent) > LARGEST_MULTIPLIED_POWER:
+            return self.constant(1.0) if exponent == 0 else None
+        power = self._multiplied(a, int(abs(exponent)))
+        return power if exponent > 0 else self.apply(Kind.DIV, self.constant(1.0), power)
+
+    def _multiplied(self, a: int, exponent: int) -> int:
+        """a to a positive integer power by repeated squaring."""
+        power, square = NONE, a
+        while exponent:
+            if exponent & 1:
+                power = square if power == NONE else self.apply(Kind.MUL, power, square)
+            exponent >>= 1
+            if exponent:
+                square = self.apply(Kind.MUL, square, square)
+        return power
+
+    def _select(self, _: Kind, c: int, x: int, y: int) -> int | None:
+        if x == y:
+            return x
+        condition = self.value(c)
+        if condition is not None:
+            return x if condition != 0 else y
+        kind, inner, _b, _c = self.instructions[c]
+        return self.apply(Kind.SELECT, inner, y, x) if kind == Kind.NOT else None
+
+    def _and(self, _: Kind, a: int, b: int, __: int) -> int | None:
+        return a if a == b and self.instructions[a][0] in LOGICAL else None
+
+    def live_instructions(
+        self, results: list[int]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Instructions that the results need, renumbered, with their constants.
+
+        Returns:
+            instructions, shape (n, 4); the renumbered results; the constants.
+        """
+        live = np.zeros(len(self.instructions), dtype=bool)
+        live[results] = True
+        for number in range(len(self.instructions) - 1, -1, -1):
+            kind, a, b, c = self.instructions[number]
+            if live[number] and kind > Kind.CONSTANT:
+                live[a] = True
+                if b >= 0:
+                    live[b] = True
+                if c >= 0:
+                    live[c] = True
+        renumbered = np.cumsum(live) - 1
+        table = np.array(self.instructions, dtype=np.int64).reshape(-1, 4)[live]
+        is_constant = table[:, 0] == Kind.CONSTANT
+        constants = np.array(self.constants, dtype=np.float64)[table[is_constant, 1]]
+        table[is_constant, 1] = np.arange(len(constants))
+        operations = table[:, 0] > Kind.CONSTANT
+        operands = table[operations, 1:]
+        table[operations, 1:] = np.where(operands >= 0, renumbered[operands], NONE)
+        return table, renumbered[np.array(results, dtype=np.int64)], constants

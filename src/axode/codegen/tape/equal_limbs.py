@@ -1,0 +1,73 @@
+"""Inputs that belong to equal limbs, told by how they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.operations import COMMUTATIVE, Kind
+from axode.codegen.tape.sums import Graph
+
+# How far around an input one looks: nearer, other inputs look alike; farther, equal ones do not.
+NEAR, FAR = 2, 4
+LARGEST_FAMILY = 16
+
+Family = tuple[tuple[int, ...], ...]  # for every kind of input its values, one a limb
+
+
+def families(graph: Graph) -> list[Family]:
+    """Candidates, the largest first: inputs used alike, as many of each kind as there are limbs.
+
+    Those much smaller than the largest are left out.
+
+    Limbs are taken to come in the same order in every kind; where they do not, little will fit
+    together later and the candidate loses.
+    """
+    found: dict[int, dict[tuple[int, ...], None]] = {}
+    for kinds in _input_kinds(graph):
+        for values in kinds:
+            if 2 <= len(values) <= LARGEST_FAMILY:
+                found.setdefault(len(values), {})[values] = None
+    largest_first = sorted(map(tuple, found.values()), key=_size, reverse=True)
+    return [family for family in largest_first if 2 * _size(family) >= _size(largest_first[0])]
+
+
+def _size(family: Family) -> int:
+    return sum(map(len, family))
+
+
+def _input_kinds(graph: Graph) -> Iterator[list[tuple[int, ...]]]:
+    """Inputs with equal surroundings, ever larger ones; constants are not looked at."""
+    places = {number: place for place, number in enumerate(graph)}
+    edges = np.array(
+        [
+            (places[number], places[value], 0 if node.kind in COMMUTATIVE else operand)
+            for number, node in graph.items()
+            for operand, value in enumerate(node.values)
+        ],
+        dtype=np.uint64,
+    ).reshape(-1, 3)
+    users, values, operands = edges.T
+    looks = _mixed(np.array([node.kind for node in graph.values()], dtype=np.uint64))
+    inputs = sorted(
+        (n for n in graph if graph[n].kind == Kind.INPUT), key=lambda n: graph[n].operands
+    )
+    for radius in range(1, FAR + 1):
+        around = np.zeros_like(looks)
+        np.add.at(around, users, _mixed(looks[values]))
+        np.add.at(around, values, _mixed(looks[users] + operands + np.uint64(1)))
+        looks = _mixed(looks + _mixed(around))
+        if radius >= NEAR:
+            kinds: dict[int, list[int]] = {}
+            for number in inputs:
+                kinds.setdefault(int(looks[places[number]]), []).append(number)
+            yield [tuple(found) for found in kinds.values()]
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers scattered over all of 64 bits, so that their sums tell what was added."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))

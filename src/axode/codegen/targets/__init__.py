@@ -1,0 +1,1 @@
+"""From IR to running code: CPU, GPU, C, and CasADi's interpreter."""

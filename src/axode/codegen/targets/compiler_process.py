@@ -1,0 +1,98 @@
+"""Compile large modules in a process of their own, which Ctrl-C can end at once.
+
+LLVM cannot be stopped while it compiles. Modules that take it long are handed to a second process,
+IR in and object code out; whoever waits for it can stop waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from typing import IO
+
+# Bytes of IR from which a compilation takes seconds, long against starting a process.
+LONG = 1_000_000
+PATIENCE = 5.0  # [s] after which a compilation is announced
+POLL = 0.2  # [s] between looks at whether somebody wants to stop
+CHECKS: list[Callable[[], None]] = []  # each raises if a Ctrl-C is held back elsewhere
+_PROGRAM = "from axode.codegen.targets.compiler_process import serve; serve()"
+
+
+class LongCompilation(UserWarning):
+    """Code that takes long to compile; it is kept in the cache, and Ctrl-C stops it."""
+
+
+def compile_apart(name: str, ir: str, effort: int) -> bytes | None:
+    """Compile IR in another process; None where there can be none, or where it fails.
+
+    Args:
+        name: Of the function, for the announcement.
+        ir: What to compile.
+        effort: How much LLVM may do about it, 0 to 3.
+    """
+    if not sys.executable:
+        return None
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+    command = [sys.executable, "-c", _PROGRAM, str(effort)]
+    try:
+        # through a file: a pipe is no longer written to once `communicate` has timed out
+        with (
+            tempfile.TemporaryFile() as given,
+            subprocess.Popen(
+                command,
+                stdin=_filled(given, ir),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            ) as process,
+        ):
+            try:
+                return _receive(process, name, ir)
+            except BaseException:  # Ctrl-C above all
+                process.kill()
+                process.wait()
+                raise
+    except OSError:
+        return None
+
+
+def _filled(file: IO[bytes], ir: str) -> IO[bytes]:
+    file.write(ir.encode())
+    file.seek(0)
+    return file
+
+
+def _receive(process: subprocess.Popen[bytes], name: str, ir: str) -> bytes | None:
+    end = time.monotonic() + PATIENCE
+    announced = False
+    while True:
+        try:
+            code, _ = process.communicate(timeout=POLL)
+            return code if process.returncode == 0 and code else None
+        except subprocess.TimeoutExpired:
+            for check in CHECKS:
+                check()
+        if time.monotonic() > end and not announced:
+            announced = True
+            warnings.warn(
+                f"Compiling '{name}' takes long: it has {len(ir) >> 20} MiB of code. Ctrl-C stops "
+                "it; once done, it is kept in the cache.",
+                LongCompilation,
+                stacklevel=2,
+            )
+
+
+def serve() -> None:
+    """Compile what comes in, as the other process; its standard streams are the pipes."""
+    import signal
+
+    from axode.codegen.targets import jit
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ir, effort = sys.stdin.buffer.read().decode(), int(sys.argv[1])
+    sys.stdout.buffer.write(jit.compile_here("apart", ir, effort))

@@ -1,0 +1,135 @@
+"""Programs as machine code: many runs at once, split over threads."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from concurrent.futures import wait
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.lowering.batch_loop import WORK_ALIGNMENT
+from axode.codegen.lowering.program import ENTRY, Program
+from axode.codegen.lowering.program_loop import program_module
+from axode.codegen.tape.fusion import fused
+from axode.codegen.targets import jit
+from axode.codegen.targets.cpu import cpu_count, pool
+
+Array = npt.NDArray[np.float64]
+_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class Rollout:
+    """A program compiled for single runs and for vectors of runs, each when first needed."""
+
+    def __init__(self, program: Program, *, lanes: int | None = None) -> None:
+        self.program = fused(program)
+        self.lanes = lanes or jit.host().lanes
+        self._native: dict[int, jit.Native] = {}
+        self._work_sizes: dict[int, int] = {}
+
+    @property
+    def compile_seconds(self) -> dict[int, float]:
+        """Seconds to compile or load each width used so far, by lanes."""
+        return {lanes: native.seconds for lanes, native in self._native.items()}
+
+    def function(self, lanes: int) -> jit.Native:
+        """Machine code for vectors of so many runs."""
+        if lanes not in self._native:
+            identity = f"{self.program.digest} program lanes {lanes}"
+            self._native[lanes] = jit.load(
+                self.program.name,
+                identity,
+                ENTRY,
+                lambda: program_module(self.program, lanes),
+                sum(tape.n_operations for tape in self.program.tapes),
+            )
+        return self._native[lanes]
+
+    def work_size(self, lanes: int) -> int:
+        """Bytes of the work array that one thread needs."""
+        if lanes not in self._work_sizes:
+            self._work_sizes[lanes] = self.program.work_size(lanes)
+        return self._work_sizes[lanes]
+
+    def __call__(
+        self,
+        buffers: Mapping[str, Array],
+        tables: Mapping[str, Array],
+        *,
+        budget: int,
+        threads: int | None = None,
+    ) -> None:
+        """Advance all runs; state buffers change in place.
+
+        Args:
+            buffers: State (runs, size) and given ones, (runs, size) or (size,) if shared.
+            tables: Arrays (rows, width) if shared or (runs, rows, width).
+            budget: How often a counted loop may turn.
+            threads: How many threads share the runs.
+        """
+        self.bind(buffers, tables)(budget, threads)
+
+    def bind(self, buffers: Mapping[str, Array], tables: Mapping[str, Array]) -> Bound:
+        """The program on certain arrays, to be called again and again."""
+        return Bound(self, buffers, tables)
+
+
+class Bound:
+    """A program on the arrays of some runs."""
+
+    def __init__(
+        self, rollout: Rollout, buffers: Mapping[str, Array], tables: Mapping[str, Array]
+    ) -> None:
+        program = rollout.program
+        self.runs = next(iter(buffers[name] for name in program.state)).shape[0]
+        self.lanes = 1 if self.runs == 1 else rollout.lanes
+        items: list[int] = []
+        for name, size in program.external.items():
+            items += self._place("buffer", name, buffers[name], 1, size)[:2]
+        for name, width in program.tables.items():
+            items += self._place("table", name, tables[name], 2, width)
+        self._table = np.array([*items, 0, 0], dtype=np.int64)
+        self._kept = (rollout, buffers, tables)  # as long as addresses of them are
+        self._call = _TYPE(rollout.function(self.lanes).address)
+        self._size = rollout.work_size(self.lanes) + WORK_ALIGNMENT
+
+    def __call__(self, budget: int, threads: int | None = None) -> None:
+        """Advance all runs; see `Rollout`."""
+        self._table[-2] = budget
+        groups = -(-self.runs // self.lanes)
+        workers = min(threads or cpu_count(), groups)
+        if workers <= 1:
+            self._run(0, self.runs)
+            return
+        edges = [self.lanes * (groups * k // workers) for k in range(workers)] + [self.runs]
+        jobs = [pool().submit(self._run, a, b) for a, b in pairwise(edges) if a < b]
+        try:
+            wait(jobs)
+        finally:
+            wait(jobs)  # after Ctrl-C too: the threads write to the caller's arrays
+        for job in jobs:
+            job.result()
+
+    def fetch(self) -> None:
+        """Nothing is elsewhere: the steps work on the caller's arrays."""
+
+    def _run(self, begin: int, end: int) -> None:
+        raw = np.empty(self._size, dtype=np.uint8)
+        own = self._table.copy()
+        own[-1] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT
+        self._call(own.ctypes.data, begin, end)
+
+    def _place(self, kind: str, name: str, array: Array, own_axes: int, width: int) -> list[int]:
+        """Address, bytes between runs, and rows of an array."""
+        if array.dtype != np.float64 or not array.flags.c_contiguous:
+            raise ValueError(f"'{name}' must be a C-contiguous float64 array")
+        shared = array.ndim == own_axes
+        if array.shape[-1] != width or not (shared or array.shape[0] == self.runs):
+            raise ValueError(
+                f"{kind} '{name}': shape {array.shape}, expected {self.runs} runs of width {width}"
+            )
+        rows = array.shape[-2] if own_axes == 2 else 1
+        return [array.ctypes.data, 0 if shared else 8 * width * rows, rows]

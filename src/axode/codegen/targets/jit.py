@@ -1,0 +1,189 @@
+"""IR to running machine code on this computer, through the object cache."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from axode.codegen.targets.compiler_process import LONG, compile_apart
+from axode.codegen.targets.object_cache import ObjectCache, cache_directory
+
+# LLVM contexts and the linker are not safe to enter from two threads. The one lock of everything
+# that compiles; a fork waits for it, because a child could never take it from a thread it lacks.
+LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
+
+# The linker wants every library to have a name of its own.
+_LIBRARIES = itertools.count()
+
+# Code generation effort; 3 gives the same speed, 1 is slower code.
+EFFORT = 2
+# Beyond this many operations code is generated without optimisation: a quarter of the time, for
+# code that takes twice as long for single samples and a third longer for batches.
+MOST_OPTIMISED = 100_000
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor that code is generated for.
+
+    Attributes:
+        triple: LLVM's name of the platform.
+        cpu: LLVM's name of the processor.
+        features: Its instruction sets, LLVM's notation.
+        lanes: Doubles in one vector register.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    lanes: int
+
+
+@functools.cache
+def host() -> Host:
+    """This computer's processor."""
+    features = llvm.get_host_cpu_features()
+    # Measured: eight lanes beat four on AVX-512, four beat eight on AVX2.
+    lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    return Host(
+        triple=llvm.get_process_triple(),
+        cpu=llvm.get_host_cpu_name(),
+        features=features.flatten(),
+        lanes=lanes,
+    )
+
+
+@dataclass(frozen=True)
+class Native:
+    """Loaded machine code.
+
+    Attributes:
+        address: Where its entry starts.
+        seconds: Time to compile or load it.
+        cached: Whether it came from the disk cache.
+        size: Bytes of the object file.
+    """
+
+    address: int
+    seconds: float
+    cached: bool
+    size: int
+    _library: Any  # unloads the code when it is dropped
+
+
+def load(
+    name: str, identity: str, entry: str, ir: Callable[[], str], operations: int = 0
+) -> Native:
+    """Machine code for some IR, compiled unless the cache has it.
+
+    Args:
+        name: For LLVM's messages.
+        identity: Names the IR uniquely, so that it need not be written to find the object.
+        entry: Function to look up.
+        ir: Writes the IR; only called on a cache miss.
+        operations: How many there are in it, roughly.
+    """
+    effort = EFFORT if operations <= MOST_OPTIMISED else 0
+    start = time.perf_counter()
+    cache = ObjectCache(cache_directory())
+    key = _key(f"{identity} effort {effort}")
+    with LOCK:
+        code = cache.read(key)
+        library = None if code is None else _link_cached(name, entry, code)
+        cached = library is not None
+        if code is None or library is None:
+            code = _compiled(name, ir(), effort)
+            cache.write(key, code)
+            library = _link(name, entry, code)
+    seconds = time.perf_counter() - start
+    return Native(library[entry], seconds, cached, len(code), library)
+
+
+def _link(name: str, entry: str, code: bytes) -> Any:
+    """Load an object file; the result unloads it when it is dropped."""
+    return (
+        llvm.JITLibraryBuilder()
+        .add_object_img(code)
+        .export_symbol(entry)
+        .add_current_process()
+        .link(_linker(), f"{name}-{next(_LIBRARIES)}")
+    )
+
+
+def _link_cached(name: str, entry: str, code: bytes) -> Any:
+    """Load an object file from the cache, or None if it is none: it is compiled again then."""
+    try:
+        return _link(name, entry, code)
+    except RuntimeError:
+        return None
+
+
+def _compiled(name: str, ir: str, effort: int) -> bytes:
+    """Object code of IR; what takes long is compiled where Ctrl-C can stop it."""
+    code = compile_apart(name, ir, effort) if len(ir) > LONG else None
+    return compile_here(name, ir, effort) if code is None else code
+
+
+def compile_here(name: str, ir: str, effort: int = EFFORT) -> bytes:
+    """Object code of IR, compiled in this process."""
+    context = llvm.create_context()
+    module = llvm.parse_assembly(ir, context)
+    module.name = name
+    module.verify()  # a mistake in the IR is an exception here and a crash later
+    return bytes(_target_machine(effort).emit_object(module))
+
+
+def _key(identity: str) -> str:
+    this = host()
+    parts = [identity, this.triple, this.cpu, this.features, _versions(), _generator_digest()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _versions() -> str:
+    return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info}"
+
+
+@functools.cache
+def _generator_digest() -> str:
+    """Hash of the code generator itself: after an edit nothing stale is loaded."""
+    digest = hashlib.sha256()
+    folders = [resources.files("axode.codegen")]
+    while folders:
+        for item in sorted(folders.pop().iterdir(), key=lambda item: item.name):
+            if item.is_dir():
+                folders.append(item)
+            elif item.name.endswith(".py"):
+                digest.update(item.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _target_machine(effort: int = EFFORT) -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    this = host()
+    return llvm.Target.from_triple(this.triple).create_target_machine(
+        cpu=this.cpu, features=this.features, opt=effort, reloc="pic", codemodel="jitdefault"
+    )
+
+
+@functools.cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(_target_machine(), use_jit_link=False)

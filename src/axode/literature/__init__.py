@@ -1,0 +1,1 @@
+"""What serves particular publications: acceptance cases, reproduced figures, rival derivations."""

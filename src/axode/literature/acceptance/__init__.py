@@ -1,0 +1,66 @@
+"""Acceptance cases of the sources, run through the gallery.
+
+`verify` reads a file of cases, lets the adapter of each case's system build the mechanism, and
+compares every quantity with the derived model's.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from axode.errors import AxodeError
+from axode.literature.acceptance.cases import OPEN_CASES, Case, Quantity, load_cases
+from axode.literature.acceptance.table import Check, Verification, compared
+
+
+def verify(path: str | PathLike[str] | None = None) -> Verification:
+    """Run a file of acceptance cases and compare every quantity.
+
+    Args:
+        path: A JSON list of cases with the fields id, system, parameters, state, input, expected,
+            tolerance; those that come with Axode unless given.
+
+    Returns:
+        All checks; print it for the table. A system or quantity that is not known fails.
+
+    Raises:
+        FileError: if the file cannot be read as cases.
+    """
+    cases = load_cases(path)
+    source = Path(OPEN_CASES if path is None else fspath(path)).name
+    return Verification(tuple(check for case in cases for check in checks_of(case)), source)
+
+
+def checks_of(case: Case) -> list[Check]:
+    """Every quantity of one case."""
+    from axode.literature.acceptance.answers import Answers
+
+    answers: Answers | None = None
+    trouble = "" if case.expected else "the case expects nothing"
+    try:
+        answers = Answers(case)
+    except AxodeError as error:
+        trouble = str(error)
+    if answers is None or trouble:
+        keys = list(case.expected) or ["-"]
+        return [_failed(case, key, trouble) for key in keys]
+    return [_check(case, key, answers) for key in case.expected]
+
+
+def _check(case: Case, key: str, answers: Any) -> Check:
+    try:
+        got = answers.of(Quantity.of(key))
+        return compared(case.id, key, case.expected[key], got, case.rel, case.abs)
+    except AxodeError as error:
+        return _failed(case, key, str(error))
+    except Exception as error:  # one strange case must not hide the others
+        return _failed(case, key, f"{type(error).__name__}: {error}")
+
+
+def _failed(case: Case, key: str, reason: str) -> Check:
+    return Check(case.id, key, case.expected.get(key), None, float("inf"), False, reason)
+
+
+__all__ = ["Check", "Verification", "verify"]

@@ -1,0 +1,224 @@
+"""Runs of a case: stretches of time without jumps, states at any time, extremes between samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import Chebyshev
+
+from axode.errors import InvalidArgument
+from axode.literature.acceptance.adapters import Adapter, Moment
+from axode.literature.acceptance.cases import Quantity
+from axode.literature.acceptance.held_coordinates import Holding, holds_of
+from axode.model.model import Model
+from axode.problems.simulate.simulate import simulate
+
+Array = npt.NDArray[np.float64]
+RTOL, ATOL = 1e-12, 1e-13
+SPACING = 0.01  # [s] between samples of a run, and at least
+FEWEST = 200  # samples a stretch
+SAME_TIME = 1e-12  # [s]
+NODES = 10  # of the polynomial that refines an extreme
+CANDIDATES = 4  # extremes of the samples that are refined
+MOST_SAMPLES = 40_000  # of a stretch
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a run in which nothing jumps.
+
+    Attributes:
+        model: What moves.
+        begin, end: [s]
+        times, q, nu: Samples, both ends included.
+        formulas: Inputs during the stretch.
+        holding: What is held.
+    """
+
+    model: Model
+    begin: float
+    end: float
+    times: Array
+    q: Array
+    nu: Array
+    formulas: Mapping[str, Any]
+    holding: Holding | None
+
+    def state(self, t: float) -> tuple[Array, Array]:
+        """Coordinates and independent speeds at a time, integrated from the sample before."""
+        k = int(np.clip(np.searchsorted(self.times, t + SAME_TIME) - 1, 0, len(self.times) - 1))
+        if abs(self.times[k] - t) <= SAME_TIME:
+            return self.q[k], self.nu[k]
+        start = (self.q[k], self.nu[k])
+        _, q, nu = integrated(self.model, start, self.times[k], t, self.formulas, samples=1)
+        return q[-1], nu[-1]
+
+
+def integrated(
+    model: Model,
+    start: tuple[Array, Array],
+    t0: float,
+    t1: float,
+    formulas: Mapping[str, Any],
+    samples: int,
+) -> tuple[Array, Array, Array]:
+    """Times, coordinates and independent speeds of a motion."""
+    run = simulate(
+        model,
+        t1 - t0,
+        start=start,
+        input=dict(formulas) if formulas else None,
+        t0=t0,
+        rtol=RTOL,
+        atol=ATOL,
+        save_every=(t1 - t0) / samples,
+        progress=False,
+    )
+    q = np.stack([run[name] for name in model.coordinates], axis=-1)
+    speeds = [run[name] for name in model.independent]
+    nu = np.stack(speeds, axis=-1) if speeds else np.zeros((len(run.time), 0))
+    return run.time, q, nu
+
+
+class Run:
+    """The motion of a case from its state to `t_end`.
+
+    Args:
+        adapter: Of the case.
+        stops: Times whose states are asked for; they end stretches, so that nothing there is
+            interpolated.
+    """
+
+    def __init__(self, adapter: Adapter, stops: Iterable[float] = ()) -> None:
+        self.adapter = adapter
+        end = adapter.case.t_end
+        if end is None or not end > 0:
+            raise InvalidArgument(f"case {adapter.case.id}: a run needs t_end > 0, got {end}")
+        self.end = end
+        given = adapter.case.input.get("hold")
+        self.holds = holds_of(given, adapter.equations, adapter.holders)
+        jumps = {signal.until for signal in adapter.inputs.values()}
+        jumps |= {hold.until for hold in self.holds} | set(stops)
+        cuts = [0.0, *sorted(t for t in jumps if SAME_TIME < t < end - SAME_TIME), end]
+        self.stretches: list[Stretch] = []
+        moment = adapter.initial
+        for begin, until in pairwise(cuts):
+            if until - begin > SAME_TIME:
+                self.stretches.append(self._advance(moment, begin, until))
+                moment = self._moment(self.stretches[-1], until)
+
+    def _advance(self, moment: Moment, begin: float, end: float) -> Stretch:
+        model = self.adapter.model
+        formulas: Mapping[str, Any] = {
+            name: signal.during(begin) for name, signal in self.adapter.inputs.items()
+        }
+        holds = tuple(hold for hold in self.holds if begin < hold.until - SAME_TIME)
+        holding = Holding(self.adapter.equations, holds) if holds else None
+        if holding:
+            holding.check(moment.q, moment.nu, begin)
+            formulas = holding.formulas(formulas)
+        samples = int(np.clip((end - begin) / SPACING, FEWEST, MOST_SAMPLES))
+        found = integrated(model, (moment.q, moment.nu), begin, end, formulas, samples)
+        return Stretch(model, begin, end, *found, formulas, holding)
+
+    def _moment(self, stretch: Stretch, t: float) -> Moment:
+        q, nu = stretch.state(t)
+        u = np.array([signal(t) for signal in self.adapter.inputs.values()])
+        if stretch.holding:
+            u = stretch.holding.inputs(q, nu, u, t)
+        return Moment(stretch.model, t, q, nu, u)
+
+    def at(self, t: float) -> Moment:
+        """The state at a time of the run.
+
+        Raises:
+            InvalidArgument: for a time outside it.
+        """
+        if not -SAME_TIME <= t <= self.end + SAME_TIME:
+            raise InvalidArgument(f"{t:g} s is outside the run, which ends at {self.end:g} s")
+        for stretch in self.stretches:
+            if t <= stretch.end + SAME_TIME:
+                return self._moment(stretch, min(max(t, stretch.begin), stretch.end))
+        raise AssertionError("the stretches fill the run")
+
+    # extremes -------------------------------------------------------------------------------------
+
+    def extreme(self, quantity: Quantity) -> float:
+        """Largest or smallest value over a stretch of time, or when it is reached."""
+        low, high = quantity.between or (0.0, self.end)
+        low, high = max(low, 0.0), min(high, self.end)
+        if not low < high:
+            raise InvalidArgument(f"no time of the run lies from {low:g} s to {high:g} s")
+        sign = -1.0 if quantity.extreme.endswith("min") else 1.0
+        best: tuple[float, float] | None = None
+        for stretch in self.stretches:
+            t0, t1 = max(low, stretch.begin), min(high, stretch.end)
+            if t1 - t0 > SAME_TIME:
+                found = self._largest(stretch, quantity, sign, t0, t1)
+                best = found if best is None or found[1] > best[1] else best
+        assert best is not None
+        return best[0] if quantity.extreme.startswith("arg") else sign * best[1]
+
+    def _largest(
+        self, stretch: Stretch, quantity: Quantity, sign: float, t0: float, t1: float
+    ) -> tuple[float, float]:
+        """Time and value of the largest of sign * quantity in a stretch."""
+
+        def value(t: float) -> float:
+            return sign * self._scalar(quantity, self._moment(stretch, t))
+
+        inner = stretch.times[(stretch.times > t0 + SAME_TIME) & (stretch.times < t1 - SAME_TIME)]
+        times = np.concatenate([[t0], inner, [t1]])
+        values = sign * self._sampled(stretch, quantity, times)
+        best = max(((t, value(t)) for t in (t0, t1)), key=lambda pair: pair[1])
+        left, middle, right = values[:-2], values[1:-1], values[2:]
+        peaks = 1 + np.flatnonzero((middle >= left) & (middle >= right))
+        curvature = 2 * values[peaks] - values[peaks - 1] - values[peaks + 1]
+        slope = (values[peaks + 1] - values[peaks - 1]) / 2
+        gain = np.where(curvature > 0, slope**2 / (2 * np.maximum(curvature, 1e-300)), 0.0)
+        for k in peaks[np.argsort(values[peaks] + gain)[::-1][:CANDIDATES]]:
+            found = _refined(value, float(times[k - 1]), float(times[k + 1]))
+            if found[1] > best[1]:
+                best = found
+        return best
+
+    def _sampled(self, stretch: Stretch, quantity: Quantity, times: Array) -> Array:
+        """The quantity at samples of a stretch; coordinates as they were recorded."""
+        model = stretch.model
+        if quantity.name in model.coordinates and quantity.name not in self.adapter.quantities():
+            column = stretch.q[:, model.coordinates.index(quantity.name)]
+            values = np.interp(times, stretch.times, column)
+            return np.abs(values) if quantity.absolute else values
+        return np.array([self._scalar(quantity, self._moment(stretch, float(t))) for t in times])
+
+    def _scalar(self, quantity: Quantity, now: Moment) -> float:
+        value = np.asarray(self.adapter.of(quantity.name, now), dtype=float)
+        if value.size != 1:
+            raise InvalidArgument(f"'{quantity.name}' is {value.size} numbers and has no extreme")
+        number = float(value.reshape(()))
+        return abs(number) if quantity.absolute else number
+
+
+def _refined(value: Any, low: float, high: float) -> tuple[float, float]:
+    """Largest value in a short interval, where a polynomial through a few points is flat."""
+    nodes = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * np.arange(NODES + 1) / NODES)
+    values = np.array([value(float(t)) for t in nodes])
+    best = int(np.argmax(values))
+    found = [(float(nodes[best]), float(values[best]))]
+    if values.max() - values.min() > 1e-14 * max(1e-300, float(np.abs(values).max())):
+        shape = Chebyshev.fit(nodes, values, NODES, domain=[low, high])
+        roots = shape.deriv().roots()
+        real = roots[np.abs(np.imag(roots)) < 1e-9].real
+        flat = [float(t) for t in real if low <= t <= high]
+        # the flat place is better known than the values around it
+        found += [
+            (t, max(value(t), found[0][1]))
+            for t in flat
+            if float(shape(t)) >= values.max() - 1e-12 * np.abs(values).max()
+        ]
+    return found[-1] if len(found) == 2 else max(found, key=lambda pair: pair[1])

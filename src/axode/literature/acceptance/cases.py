@@ -1,0 +1,185 @@
+"""Acceptance cases: the format of their file, of input signals and of quantities."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from axode.errors import FileError, InvalidArgument
+from axode.mechanism.values.expressions import Scalar, evaluate, numeric, parse_scalar
+
+OPEN_CASES = Path(__file__).with_name("cases_open.json")
+DEFAULT_TOLERANCE = {"rel": 1e-8, "abs": 1e-10}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a file.
+
+    Attributes:
+        id, name, system: What it is called, what it is about, which adapter understands it.
+        parameters, state, input: What is given, in the source's own names.
+        expected: What is wanted, by the quantity's name.
+        rel, abs: How near is near enough.
+    """
+
+    id: str
+    system: str
+    parameters: Mapping[str, Any]
+    state: Mapping[str, Any]
+    input: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    rel: float
+    abs: float
+    name: str = ""
+
+    @classmethod
+    def of(cls, item: Any, number: int) -> Case:
+        """A case from an entry of a file.
+
+        Raises:
+            FileError: naming the entry and what it lacks.
+        """
+        if not isinstance(item, Mapping):
+            raise FileError(f"case {number}: expected an object with fields, got {item!r}")
+        label = str(item.get("id", f"number {number}"))
+        missing = [field for field in ("id", "system", "expected") if field not in item]
+        if missing:
+            raise FileError(f"case {label}: it has no {', '.join(missing)}")
+        groups = {
+            field: item.get(field) or {}
+            for field in ("parameters", "state", "input", "expected", "tolerance")
+        }
+        for field, value in groups.items():
+            if not isinstance(value, Mapping):
+                raise FileError(f"case {label}: {field} must be an object, got {value!r}")
+        tolerance = DEFAULT_TOLERANCE | dict(groups.pop("tolerance"))
+        try:
+            rel, absolute = float(tolerance["rel"]), float(tolerance["abs"])
+        except (TypeError, ValueError):
+            raise FileError(f"case {label}: tolerance needs the numbers rel and abs") from None
+        return cls(
+            id=label,
+            system=str(item["system"]),
+            name=str(item.get("name", "")),
+            rel=rel,
+            abs=absolute,
+            **groups,
+        )
+
+    @property
+    def t_end(self) -> float | None:
+        """End of the run [s]; None for a case about one state."""
+        return float(self.input["t_end"]) if "t_end" in self.input else None
+
+
+def load_cases(path: str | PathLike[str] | None = None) -> list[Case]:
+    """The cases of a file; those that come with Axode unless one is named.
+
+    Raises:
+        FileError: if it cannot be read or is no list of cases.
+    """
+    file = OPEN_CASES if path is None else Path(path)
+    try:
+        entries = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise FileError(f"{file}: not a file of cases in JSON ({error})") from None
+    if isinstance(entries, Mapping):
+        entries = entries.get("cases")
+    if not isinstance(entries, list):
+        raise FileError(f"{file}: expected a list of cases")
+    try:
+        return [Case.of(entry, number) for number, entry in enumerate(entries, start=1)]
+    except FileError as error:
+        raise FileError(f"{file}: {error}") from None
+
+
+# signals ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Signal:
+    """An input over time: a formula until `until`, zero from then on."""
+
+    formula: Scalar
+    until: float = math.inf
+
+    @classmethod
+    def of(cls, given: Any) -> Signal:
+        """From a number, a formula of t as text, or {"signal": formula, "until": T}.
+
+        Raises:
+            InvalidArgument: for anything else.
+        """
+        if isinstance(given, Mapping) and "signal" in given:
+            inner = cls.of(given["signal"])
+            return cls(inner.formula, float(given.get("until", math.inf)))
+        if isinstance(given, str):
+            try:
+                return cls(parse_scalar(given, {}))
+            except ValueError as error:
+                raise InvalidArgument(f"signal: {error}") from None
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return cls(float(given))
+        raise InvalidArgument(f"signal: expected a number, a formula or signal/until, got {given}")
+
+    def __call__(self, t: float) -> float:
+        """Its value at a time [s]."""
+        return float(evaluate(self.formula, {"t": t})) if t <= self.until else 0.0
+
+    def during(self, t: float) -> Scalar:
+        """What it is in the stretch of time that starts at t, free of jumps."""
+        return self.formula if t < self.until else 0.0
+
+
+# quantities ---------------------------------------------------------------------------------------
+
+_AT = re.compile(r"^(?P<name>[^@()\[\]]+)@(?P<t>[^@()\[\]]+)$")
+_EXTREME = re.compile(
+    r"^(?P<kind>max|min|argmax|argmin)\((?P<inner>abs\((?P<absolute>[^()]+)\)|(?P<plain>[^()]+))\)"
+    r"(?:\[(?P<t0>[^,\[\]]+),(?P<t1>[^,\[\]]+)\])?$"
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is asked for: a name, perhaps at a time, perhaps its extreme over a stretch of time."""
+
+    name: str
+    at: float | None = None
+    extreme: str = ""  # max, min, argmax or argmin
+    absolute: bool = False
+    between: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Quantity:
+        """Understand `name`, `name@t`, `max(name)`, `argmax(abs(name))[t0,t1]`."""
+        if match := _AT.match(text.strip()):
+            return cls(match["name"].strip(), at=_number(match["t"]))
+        if match := _EXTREME.match(text.replace(" ", "")):
+            between = None
+            if match["t0"] is not None:
+                between = (_number(match["t0"]), _number(match["t1"]))
+            name = match["absolute"] or match["plain"]
+            return cls(
+                name, extreme=match["kind"], absolute=bool(match["absolute"]), between=between
+            )
+        return cls(text.strip())
+
+
+def _number(text: str) -> float:
+    try:
+        value = numeric(parse_scalar(text, {}))
+    except ValueError as error:
+        raise InvalidArgument(f"time: {error}") from None
+    if not math.isfinite(value):
+        raise InvalidArgument(f"time: '{text}' is no number")
+    return value

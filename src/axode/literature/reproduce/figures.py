@@ -1,0 +1,115 @@
+"""Figures of reproductions: panels in the source's order, our curves and the source's numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from axode.literature.reproduce.item import Curve, Outcome, Panel
+from axode.show.style import COLOURS, FAINT, INK, figure_style, new_figure, png
+
+HEIGHT, LINE = 2.3, 0.2  # [in] of a row of panels, and more for a line of a legend
+DPI = 110
+BROAD = 5.0  # [pt] of the source's curves, beneath ours, so that both are seen where they agree
+DOTS = (0, (1, 1.5))  # its numbers
+TITLE, ABOVE = 5.0, 14.5  # [pt] from the axes to the title, and more for a line of a legend
+FITS = ((8, 4), (11, 3))  # letters of the longest label, and how many such fit in a line
+MOST = 6  # labels in a line below all panels
+
+
+def drawn(outcome: Outcome) -> bytes:
+    """The figure of an outcome as the bytes of a PNG."""
+    panels, across = list(outcome.panels), outcome.across
+    rows = [panels[k : k + across] for k in range(0, len(panels), across)]
+    shared = len({tuple(curve.label for curve in _ours(panel)) for panel in panels}) == 1
+    heights = [HEIGHT + (0 if shared else LINE * max(map(_lines, row))) for row in rows]
+    with figure_style() as size:
+        figure = new_figure(size.width, sum(heights) + LINE)
+        grid: Any = figure.subplots(len(rows), across, squeeze=False, height_ratios=heights).ravel()
+        for axes, panel in zip(grid, panels, strict=False):
+            _draw(axes, panel)
+            if not shared:
+                _legend_above(axes, panel)
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+        if shared:
+            _legend_below(figure, grid)
+        return png(figure, DPI)
+
+
+def _draw(axes: Any, panel: Panel) -> None:
+    for k, curve in enumerate(_ours(panel)):
+        axes.plot(curve.x, curve.y, color=COLOURS[k % len(COLOURS)], label=curve.label)
+    for curve in panel.curves:
+        if curve.role == "printed":
+            axes.plot(curve.x, curve.y, color=FAINT, linewidth=BROAD, label=curve.label, zorder=1.5)
+        elif curve.role == "misprint":
+            axes.plot(curve.x, curve.y, color=INK, linewidth=1.0, linestyle="--", label=curve.label)
+    for level in panel.levels:
+        axes.axhline(level.value, color=INK, linestyle=DOTS, linewidth=1.2, label=level.label)
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    if panel.window:
+        axes.set_xlim(*panel.window)
+    if panel.heights:
+        axes.set_ylim(*panel.heights)
+    if panel.log:
+        axes.set_yscale("log")
+    if panel.equal:
+        axes.set_aspect("equal", adjustable="datalim")
+
+
+def _ours(panel: Panel) -> list[Curve]:
+    return [curve for curve in panel.curves if curve.role == "ours"]
+
+
+# legends -----------------------------------------------------------------------------------------
+
+
+def _legend_below(figure: Any, grid: Sequence[Any]) -> None:
+    """One legend for all panels, whose curves have the same names."""
+    entries: dict[str, Any] = {}
+    for axes in grid:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    if entries:
+        figure.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=min(len(entries), MOST),
+        )
+
+
+def _legend_above(axes: Any, panel: Panel) -> None:
+    """A legend between title and curves, where it covers nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        axes.legend(
+            handles,
+            labels,
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=_columns(labels),
+            borderpad=0.1,
+        )
+        axes.set_title(panel.title, pad=TITLE + ABOVE * _lines(panel))
+
+
+def _labels(panel: Panel) -> list[str]:
+    labels = [curve.label for curve in panel.curves] + [level.label for level in panel.levels]
+    return [label for label in labels if label]
+
+
+def _lines(panel: Panel) -> int:
+    """Lines that the legend of a panel takes."""
+    labels = _labels(panel)
+    return -(-len(labels) // _columns(labels)) if labels else 0
+
+
+def _columns(labels: Sequence[str]) -> int:
+    longest = max(len(re.sub(r"\$.*?\$", "xx", label)) for label in labels)
+    fit = next((number for letters, number in FITS if longest <= letters), 2)
+    return min(len(labels), fit)

@@ -1,0 +1,97 @@
+"""The index page: every figure with its caption and verdict, in one file that needs no network."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from string import Template
+from typing import TYPE_CHECKING
+
+from axode.literature.reproduce.sources import SOURCES
+from axode.literature.reproduce.verdict import WORDS
+
+if TYPE_CHECKING:
+    from axode.literature.reproduce.making import Reproduction
+
+_PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Axode: what the sources show, computed again</title>
+<style>
+:root { color-scheme: light; --ink: #22282e; --grey: #69737d; --line: #e6e9ec; }
+body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; color: var(--ink); max-width: 1040px;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: .3rem; }
+h2 { font-size: 1.2rem; margin-top: 2.6rem; padding-bottom: .2rem;
+  border-bottom: 1px solid var(--line); }
+h3 { font-size: 1rem; margin: 1.8rem 0 .4rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0;
+  border-bottom: 1px solid var(--line); }
+th, figcaption, .note { color: var(--grey); font-weight: normal; }
+.numbers { color: var(--grey); font-size: .85rem; }
+td:first-child, figcaption a { white-space: nowrap; }
+figure { margin: 0; }
+figure img { max-width: 100%; height: auto; display: block; }
+figcaption { font-size: .9rem; margin-top: .3rem; }
+.pass, .differs, .fails { font-weight: 600; white-space: nowrap; }
+.pass { color: #138f61; } .differs { color: #a8480b; } .fails { color: #b3123a; }
+a { color: #1a47ba; }
+ul { margin: .4rem 0; padding-left: 1.2rem; }
+</style>
+</head>
+<body>
+<h1>What the sources show, computed again</h1>
+<p class="note">$count. Coloured lines are Axode's; broad grey ones beneath are the source's own
+equations, dots the numbers it prints. A verdict <span class="pass">passes</span> if all numbers
+agree, <span class="differs">differs</span> if the source's number is another one for a known
+reason, and <span class="fails">fails</span> otherwise.</p>
+<table>
+<tr><th>item</th><th>what the source shows</th><th>verdict</th><th>numbers compared</th></tr>
+$rows
+</table>
+$sections
+</body>
+</html>
+""")
+
+
+def page(made: Sequence[Reproduction]) -> str:
+    """The page as HTML text, its pictures inside."""
+    rows = "\n".join(
+        f'<tr><td><a href="#{one.item.id}">{one.item.id}</a></td>'
+        f"<td>{escape(one.item.shows)}</td><td>{_word(one)}</td>"
+        f'<td class="numbers">{escape(one.verdict.sentence)}</td></tr>'
+        for one in made
+    )
+    sections = []
+    for source, title in SOURCES.items():
+        found = [_section(one) for one in made if one.item.source == source]
+        if found:
+            sections.append(f"<h2>{escape(title)}</h2>\n" + "\n".join(found))
+    words = [one.verdict.word for one in made]
+    passing, differing, failing = (words.count(word) for word in WORDS)
+    count = f"Of {len(made)}, {passing} pass, {differing} differ and {failing} fail"
+    return _PAGE.substitute(count=count, rows=rows, sections="\n".join(sections))
+
+
+def _word(one: Reproduction) -> str:
+    return f'<span class="{one.verdict.word}">{one.verdict.word}</span>'
+
+
+def _section(one: Reproduction) -> str:
+    picture = b64encode(one.figure.read_bytes()).decode()
+    checks = "\n".join(
+        f'<li><span class="{check.word}">{check.word}</span> {escape(str(check))}</li>'
+        for check in one.verdict.checks
+    )
+    return f"""<h3 id="{one.item.id}">{escape(one.item.shows)} {_word(one)}</h3>
+<figure><img alt="{escape(one.item.shows)}" src="data:image/png;base64,{picture}">
+<figcaption>{escape(one.caption)} <a href="{one.table.name}">{one.table.name}</a></figcaption>
+</figure>
+<ul>
+{checks}
+</ul>"""

@@ -1,0 +1,106 @@
+"""Items: what a source shows, how Axode computes it, and what comes of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.literature.reproduce.verdict import Check, Verdict
+
+Array = npt.NDArray[np.float64]
+Role = Literal["ours", "printed", "misprint"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a figure.
+
+    Attributes:
+        x, y: Its points.
+        label: In the legend; "" leaves it out.
+        role: Whether Axode computed it, or it comes from the source's own equations, put right
+            where need be, or with their misprint.
+    """
+
+    x: Array
+    y: Array
+    label: str = ""
+    role: Role = "ours"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A number that a source prints, as a level line."""
+
+    value: float
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure of the source, or one quantity of it.
+
+    Attributes:
+        title: With the figure's number, where there is one.
+        x, y: What is on the axes, with units.
+        curves, levels: What is drawn.
+        window: Stretch of x that is shown; all of it unless given.
+        heights: Stretch of y; all of it unless given.
+        equal: Whether a metre is as long on both axes.
+        log: Whether y is drawn by powers of ten.
+    """
+
+    title: str
+    x: str
+    y: str
+    curves: tuple[Curve, ...]
+    levels: tuple[Level, ...] = ()
+    window: tuple[float, float] | None = None
+    heights: tuple[float, float] | None = None
+    equal: bool = False
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an item.
+
+    Attributes:
+        table: Columns of its CSV file, units in the heads, all of one length.
+        panels: Of its figure, in the order of the source, row by row.
+        caption: What the figure shows and the data behind it.
+        checks: Numbers compared.
+        across: Panels in a row.
+    """
+
+    table: Mapping[str, Array]
+    panels: Sequence[Panel]
+    caption: str
+    checks: Sequence[Check]
+    across: int = 2
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the checks come to."""
+        return Verdict(tuple(self.checks))
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that a source shows.
+
+    Attributes:
+        id: What the command line calls it.
+        source: Key of the source.
+        shows: What it is, in a line, with the source's figures.
+        compute: Computes it.
+    """
+
+    id: str
+    source: str
+    shows: str
+    compute: Callable[[], Outcome]

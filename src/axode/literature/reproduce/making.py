@@ -1,0 +1,158 @@
+"""Making: each item computed, its table and figure written, and a page over all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from axode.disk.atomic import write_atomically
+from axode.errors import FileError
+from axode.literature.reproduce.figures import drawn
+from axode.literature.reproduce.item import Item, Outcome
+from axode.literature.reproduce.sources import chosen
+from axode.literature.reproduce.verdict import Verdict
+from axode.show.style import need_matplotlib
+
+FOLDER = "out/reproduce"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """An item that was reproduced.
+
+    Attributes:
+        item: What the source shows.
+        verdict: Numbers compared.
+        caption: Of its figure.
+        table, figure: Files that were written.
+        seconds: It took.
+    """
+
+    item: Item
+    verdict: Verdict
+    caption: str
+    table: Path
+    figure: Path
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.item.id}: {self.verdict}"
+
+
+@dataclass(frozen=True)
+class Reproductions:
+    """All that one call reproduced, and the page about it; prints as a line each."""
+
+    made: tuple[Reproduction, ...]
+    page: Path
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything passes or differs for a known reason."""
+        return all(one.verdict.word != "fails" for one in self.made)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.made))
+
+
+def reproduce(
+    ids: str | Iterable[str] | None = None,
+    out: str | PathLike[str] = FOLDER,
+    *,
+    progress: bool | None = None,
+    tell: Callable[[Reproduction], None] | None = None,
+) -> Reproductions:
+    """Compute again what the sources show, and compare it with what they print.
+
+    Args:
+        ids: Items or sources by name; all unless given.
+        out: Folder for a CSV file and a figure of each, and for the page `index.html`.
+        progress: Show a bar; by itself on a terminal.
+        tell: Called with each one as soon as it is made.
+
+    Raises:
+        UnknownName: for an id that there is not, listing those that there are.
+        FileError: if the folder cannot be written to.
+        NotApplicable: if matplotlib is not installed.
+    """
+    from axode.literature.reproduce.index_page import page
+
+    items = chosen([ids] if isinstance(ids, str) else ids)
+    need_matplotlib()
+    folder = _folder(out)
+    made: list[Reproduction] = []
+    index = folder / "index.html"
+    try:
+        with _bar(len(items), progress) as show:
+            for item in items:
+                show(item.id, len(made))
+                made.append(_made(item, folder))
+                if tell is not None:
+                    tell(made[-1])
+    finally:  # an interrupted call leaves a page of what it has made
+        if made:
+            write_atomically(index, page(made).encode())
+    return Reproductions(tuple(made), index)
+
+
+@contextmanager
+def _bar(count: int, wanted: bool | None) -> Iterator[Callable[[str, int], None]]:
+    """A bar that names what is being made, on a terminal or if wanted."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda name, done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    # on one terminal lines go above the bar; a file gets them as they are
+    shared = sys.stdout.isatty()
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=shared
+    ) as bar:
+        task = bar.add_task("", total=count)
+        yield lambda name, done: bar.update(task, description=name, completed=done)
+
+
+def _folder(out: str | PathLike[str]) -> Path:
+    """The folder, made if need be, and found writable before anything is computed."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise FileError(
+            f"cannot write to the folder '{folder}': {error.strerror or error}.\n"
+            "  Remedy: another one, out=... or --out"
+        ) from error
+
+
+def _made(item: Item, folder: Path) -> Reproduction:
+    started = perf_counter()
+    outcome = item.compute()
+    table, figure = folder / f"{item.id}.csv", folder / f"{item.id}.png"
+    write_atomically(table, comma_separated(outcome).encode())
+    write_atomically(figure, drawn(outcome))
+    seconds = perf_counter() - started
+    return Reproduction(item, outcome.verdict, outcome.caption, table, figure, seconds)
+
+
+def comma_separated(outcome: Outcome) -> str:
+    """The table of an outcome as CSV text, its heads first."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(outcome.table)
+    rows = np.column_stack(list(outcome.table.values()))
+    writer.writerows([f"{value:.10g}" for value in row] for row in rows)
+    return text.getvalue()

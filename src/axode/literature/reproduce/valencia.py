@@ -1,0 +1,228 @@
+"""The mobile manipulator's arm and platform: Figs 5 to 9 of Valencia, Aviles and Mauledoux."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import axode.literature.reproduce.printed as printed
+from axode.gallery import build
+from axode.literature.reproduce.item import Array, Curve, Item, Level, Outcome, Panel
+from axode.literature.reproduce.measuring import apart, largest
+from axode.literature.reproduce.verdict import Check
+from axode.model.model import Model
+from axode.problems.simulate.simulate import simulate
+from axode.results.trajectory import Trajectory
+
+EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "progress": False}
+SPACING = 0.01  # [s]
+TIME = "t [s]"
+
+
+def _stages(model: Model, start: Any, stages: Sequence[tuple[float, dict[str, float]]]) -> Any:
+    """A run under torques that jump from one stage to the next."""
+    run: Trajectory | None = None
+    for length, torques in stages:
+        now = 0.0 if run is None else float(run.time[-1])
+        more = simulate(
+            model,
+            length,
+            start=start if run is None else run,
+            input=torques,
+            t0=now,
+            save_every=SPACING,
+            **EXACT,
+        )
+        run = more if run is None else run + more
+    return run
+
+
+def _table(run: Trajectory, names: Sequence[str]) -> dict[str, Array]:
+    return {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
+
+
+# the arm -----------------------------------------------------------------------------------------
+
+ARM = {  # none of it is printed
+    "l1": 0.3,
+    "l2": 0.25,
+    "l3": 0.15,
+    "m1": 1.2,
+    "m2": 0.9,
+    "m3": 0.5,
+    "mc": 0.3,
+    "Ib": 0.0064,
+    "b1": 0.5,
+    "b2": 1.5,
+    "b3": 1.0,
+    "b4": 0.4,
+    "g": 9.81,
+}
+HANGING = {"theta1": 0.0, "theta2": -math.pi / 2, "theta3": 0.0, "theta4": 0.0}
+TORQUE, PERIOD, PERIODS = 2.0, 5.0, 4  # [N m], [s], how many
+JOINTS = ("theta1", "theta2", "theta3", "theta4")
+TORQUES = ("tau1", "tau2", "tau3", "tau4")
+SAME = 1e-6  # [rad] between two integrations of 20 s
+
+
+def arm() -> Outcome:
+    """Pulses of 2 N m on all axes: Figs 5 and 6."""
+    model = build("five_axis_arm", **ARM).derive().compile("interpreter")
+    on, off = dict.fromkeys(TORQUES, TORQUE), dict.fromkeys(TORQUES, 0.0)
+    run = _stages(model, HANGING, [(PERIOD / 2, on), (PERIOD / 2, off)] * PERIODS)
+    rates = tuple(f"{name}_dot" for name in JOINTS)
+    theirs = printed.five_axes(
+        ARM,
+        _pulse,
+        [*HANGING.values(), *[0.0] * 4],
+        run.time,
+        [k * PERIOD / 2 for k in range(1, 2 * PERIODS)],
+    )
+    turning = TORQUE * PERIOD / 2 * PERIODS / ARM["b1"]  # what the pulses' push comes to
+    early, late = (_fastest(run, rates, k) for k in (1, PERIODS - 1))
+    checks = [
+        Check(
+            "our angles and those of (35) corrected, 20 s, apart by",
+            max(apart(run[name], row) for name, row in zip(JOINTS, theirs, strict=False)),
+            0.0,
+            SAME,
+            "rad",
+        ),
+        Check(
+            "theta_1 in the end",
+            run.final["theta1"],
+            turning,
+            1e-4 * turning,
+            "rad",
+            "push over friction",
+        ),
+        Check(
+            "fastest joint, last period over second", late / early, 1.0, 0.1, "", "bounded means"
+        ),
+        Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-7),
+    ]
+    panels = [
+        _joints("Fig. 5: angular behavior of the joints", "angle [rad]", run, JOINTS, theirs[:4]),
+        _joints("Fig. 6: velocity behavior of the joints", "rate [rad/s]", run, rates, theirs[4:]),
+    ]
+    return Outcome(_table(run, (*JOINTS, *rates, *TORQUES)), panels, ARM_CAPTION, checks, across=1)
+
+
+ARM_CAPTION = (
+    "Torques of 2 N m on all four axes, on for half of each period of 5 s, from the arm hanging "
+    "at rest. Lengths, masses, friction and the share of a period are not printed: links of 0.3, "
+    "0.25, 0.15 m, point masses of 1.2, 0.9, 0.5 and 0.3 kg, friction 0.5, 1.5, 1, 0.4 N m s/rad. "
+    "Grey: equation (35) with its errata, integrated by SciPy."
+)
+
+
+def _pulse(t: float) -> float:
+    return TORQUE if t % PERIOD < PERIOD / 2 else 0.0
+
+
+def _joints(title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Array) -> Panel:
+    ours = [Curve(run.time, run[name], f"joint {k}") for k, name in enumerate(names, start=1)]
+    grey = [Curve(run.time, row, "equation (35)", "printed") for row in theirs]
+    return Panel(title, TIME, y, (*ours, *grey))
+
+
+def _fastest(run: Trajectory, rates: Sequence[str], period: int) -> float:
+    """Largest rate of any joint in a period, counted from 0."""
+    part = run.between(period * PERIOD, (period + 1) * PERIOD)
+    return max(largest(part[name]) for name in rates)
+
+
+# the platform ------------------------------------------------------------------------------------
+
+PLATFORM = {"m": 24.0, "I": 1.1, "I1": 0.03, "r": 0.11, "l": 0.24, "bR": 2.0, "bL": 2.0}
+HEADING = 0.7854  # [rad] at the start, as printed
+STRONG, WEAK = 10.0, 8.0  # [N m]; the first is printed
+STAGE, STAGES = 2.0, 4
+RADIUS_SHOWN = 12.0  # [m]
+
+
+def platform() -> Outcome:
+    """Torques of 10 N m on a side, the other weaker, in turns: Figs 7 to 9."""
+    model = build("six_wheel_platform", **PLATFORM).derive().compile("interpreter")
+    sides = ({"tau_R": STRONG, "tau_L": WEAK}, {"tau_R": WEAK, "tau_L": STRONG})
+    run = _stages(model, {"theta": HEADING}, [(STAGE, sides[k % 2]) for k in range(STAGES)])
+    v, w, theta = run["v"], run["w"], run["theta"]
+    # where the platform goes straight on there is no radius
+    radius = np.divide(v, w, out=np.full_like(v, np.nan), where=np.abs(w) > 1e-3)
+    rates = {"x": v * np.cos(theta), "y": v * np.sin(theta), "theta": w}
+    first = run.time <= STAGE
+    theirs = printed.six_wheels(PLATFORM, STRONG, WEAK, run.time[first])
+    steady = PLATFORM["r"] * (STRONG + WEAK) / (PLATFORM["bR"] + PLATFORM["bL"])
+    checks = [
+        Check(
+            "v and those of (66), first 2 s, apart by", apart(v[first], theirs[0]), 0.0, 1e-8, "m/s"
+        ),
+        Check(
+            "w and those of (67) corrected apart by", apart(w[first], theirs[1]), 0.0, 1e-8, "rad/s"
+        ),
+        Check("steady speed", float(v[-1]), steady, 1e-6, "m/s", "torque over friction"),
+        Check("heading at the start", float(theta[0]), HEADING, 1e-12, "rad"),
+    ]
+    shown = np.where(np.abs(radius) <= RADIUS_SHOWN, radius, np.nan)
+    panels = [
+        Panel(
+            "Fig. 7: angular trajectory",
+            TIME,
+            r"$\theta$ [rad]",
+            (Curve(run.time, theta),),
+            (Level(HEADING, "printed start 0.7854"),),
+        ),
+        Panel(
+            "Fig. 8: radius",
+            TIME,
+            "v / w [m]",
+            (Curve(run.time, shown),),
+            heights=(-RADIUS_SHOWN, RADIUS_SHOWN),
+        ),
+        Panel(
+            "Fig. 9: behavior in velocity",
+            TIME,
+            "rate [m/s, rad/s]",
+            tuple(
+                Curve(run.time, value, name)
+                for name, value in (
+                    (r"$\dot x$", rates["x"]),
+                    (r"$\dot y$", rates["y"]),
+                    (r"$\dot\theta$", w),
+                )
+            ),
+        ),
+        Panel(
+            "speed along the heading, first stage",
+            TIME,
+            "v [m/s], w [rad/s]",
+            (
+                Curve(run.time[first], v[first], "v"),
+                Curve(run.time[first], w[first], "w"),
+                *(Curve(run.time[first], row, role="printed") for row in theirs),
+            ),
+        ),
+    ]
+    table = _table(
+        run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
+    )
+    table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
+    return Outcome(table, panels, PLATFORM_CAPTION, checks)
+
+
+PLATFORM_CAPTION = (
+    "10 N m on one side and 8 N m on the other, exchanged every 2 s, from rest at the printed "
+    "heading. Only the 10 N m and the heading are printed; the rest is chosen: m = 24 kg, I = 1.1 "
+    "kg m², I1 = 0.03 kg m², r = 0.11 m, l = 0.24 m and a friction of 2 N m s/rad a side, without "
+    "which no speed is constant. The radius has no value where the platform goes straight on. "
+    "Grey: equations (66) and (67) with the wheels' inertia and friction, and with the sign and "
+    "the name that (67) lacks (erratum E-15)."
+)
+
+ITEMS = (
+    Item("arm-pulses", "valencia", "five-axis arm under torque pulses, Figs 5 and 6", arm),
+    Item("platform-torques", "valencia", "six-wheel platform under torques, Figs 7 to 9", platform),
+)

@@ -1,0 +1,219 @@
+r"""Constraints on the twists of all bodies, as Saha and Angeles write them.
+
+With t the twists of p bodies, angular velocity first, velocity of the mass centre second, in world
+axes, every joint and every contact gives rows of A t = 0. A revolute about e between bodies i and
+j, rho pointing from the joint to each mass centre, gives six rows of rank five (their equation 22):
+
+.. math:: e \times (\omega_j - \omega_i) = 0, \qquad
+          (\dot c_j + \rho_j \times \omega_j) - (\dot c_i + \rho_i \times \omega_i) = 0;
+
+a wheel j that rolls on a body i at Q gives three (their equation 24, its second block corrected):
+
+.. math:: (\dot c_j + (c_j - Q) \times \omega_j) - (\dot c_i + (c_i - Q) \times \omega_i) = 0.
+
+The bodies' twists for unit independent speeds, T, satisfy A T = 0 (their equation 13); the ground
+has no columns. A planar joint that carries a vehicle on the ground has no rows of its own where its
+wheels keep all that the joint keeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import NotApplicable
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.joints import (
+    Cylindrical,
+    Fixed,
+    Floating,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Spherical,
+    Universal,
+)
+from axode.mechanism.elements.parts import Connection
+from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.algebra.spatial import SX, cross, skew
+from axode.symbolic.tree.frames import placement, symbolic_scalar, symbolic_vector, unit_vector
+from axode.symbolic.wheels.contacts import contact_point
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+
+@dataclass(frozen=True)
+class TwistRows:
+    """Rows on the relative velocity of body j seen from body i, at one point.
+
+    Attributes:
+        name: Of the joint or contact.
+        i, j: Names of the bodies; rows are about j minus i.
+        point: Where velocities are taken, in the world.
+        angular, linear: What multiplies the relative angular velocity, and the relative velocity
+            of the two bodies' points there: (rows, 3) each.
+    """
+
+    name: str
+    i: str
+    j: str
+    point: SX
+    angular: SX
+    linear: SX
+
+
+class TwistConstraints:
+    """The matrix A of a mechanism on the twists of its bodies.
+
+    Args:
+        equations: Of the mechanism.
+
+    Raises:
+        NotApplicable: for a joint that has no rows of this form, and for couplings.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations = equations
+        self._tree = equations.system.tree
+        mechanism = equations.system.mechanism
+        for coupling in mechanism.couplings:
+            raise NotApplicable(
+                f"coupling '{coupling.name}' relates joints, not the twists of two bodies: its row "
+                "stands in equations.A"
+            )
+        self.bodies = tuple(body.name for body in mechanism.bodies)
+        self._centres = {
+            body.name: self._tree.body_world_pose(body.name).point(
+                symbolic_vector(body.com, self._tree.values)
+            )
+            for body in mechanism.bodies
+        }
+        self.blocks = self._needed()
+
+    @property
+    def A(self) -> SX:
+        """All rows: as many as the joints and contacts give, six columns a body."""
+        return self._stacked(self.blocks)
+
+    def _stacked(self, blocks: tuple[TwistRows, ...]) -> SX:
+        rows = [self._matrix(block) for block in blocks]
+        return ca.densify(ca.vertcat(SX(0, 6 * len(self.bodies)), *rows))
+
+    def at(self, q: npt.ArrayLike, t: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """A and T as numbers, at a configuration and the parameters' defaults."""
+        e = self.equations
+        T = e.T[: 6 * len(self.bodies), :]  # rotors of motors, which follow, turn no body
+        function = ca.Function("twists", [e.q, e.t, e.p], [self.A, T])
+        found = function(np.asarray(q, dtype=float), t, e.system.defaults)
+        return np.array(found[0]), np.array(found[1])
+
+    def rank(self, q: npt.ArrayLike) -> int:
+        """Independent rows at a configuration."""
+        return rank_of(self.at(q)[0])
+
+    # rows -----------------------------------------------------------------------------------------
+
+    def _needed(self) -> tuple[TwistRows, ...]:
+        """Rows of all joints and contacts, without planar ones that wheels make needless."""
+        mechanism = self.equations.system.mechanism
+        joints = [
+            c
+            for c in (*mechanism.connections, *mechanism.loops)
+            if not isinstance(c.joint, Floating)
+        ]
+        contacts = [self._contact(contact) for contact in mechanism.contacts]
+        all_rows = (*(self._joint(c) for c in joints), *contacts)
+        carrying = {
+            c.name
+            for c in joints
+            if isinstance(c.joint, Planar) and GROUND.name in (c.parent, c.child)
+        }
+        fewer = tuple(rows for rows in all_rows if rows.name not in carrying)
+        if not contacts or not carrying:
+            return all_rows
+        e = self.equations
+        both = [self._stacked(all_rows), self._stacked(fewer)]
+        found = ca.Function("ranks", [e.q, e.t, e.p], both)(
+            e.system.samples[0], 0.0, e.system.defaults
+        )
+        ranks = [rank_of(np.array(A)) for A in found]
+        return fewer if ranks[0] == ranks[1] else all_rows
+
+    def _joint(self, c: Connection) -> TwistRows:
+        values, joint = self._tree.values, c.joint
+        parent = self._tree.body_world_pose(c.parent) @ placement(c.at, c.rotation, values)
+        child = self._tree.body_world_pose(c.child)
+        frame = child @ placement(c.child_at, c.child_rotation, values)
+        one = SX.eye(3)
+        point = parent.point(SX.zeros(3))
+        match joint:
+            case Revolute():  # six rows of rank five
+                e = parent.R @ unit_vector(joint.axis, values)
+                angular, linear = ca.vertcat(skew(e), SX(3, 3)), ca.vertcat(SX(3, 3), one)
+            case Prismatic() | Cylindrical():  # taken at the child's point, which slides
+                e = parent.R @ unit_vector(joint.axis, values)
+                turning = one if isinstance(joint, Prismatic) else skew(e)
+                point = frame.point(SX.zeros(3))
+                angular, linear = ca.vertcat(turning, SX(3, 3)), ca.vertcat(SX(3, 3), skew(e))
+            case Screw():
+                e = parent.R @ unit_vector(joint.axis, values)
+                point = frame.point(SX.zeros(3))
+                advance = symbolic_scalar(joint.pitch, values) * (e @ e.T)
+                angular, linear = ca.vertcat(skew(e), -advance), ca.vertcat(SX(3, 3), one)
+            case Universal():
+                first = parent.R @ unit_vector(joint.axis, values)
+                second = frame.R @ unit_vector(joint.second, values)
+                angular = ca.vertcat(cross(first, second).T, SX(3, 3))
+                linear = ca.vertcat(SX(1, 3), one)
+            case Planar():
+                e = parent.R @ unit_vector(joint.axis, values)
+                point = frame.point(SX.zeros(3))
+                angular, linear = ca.vertcat(skew(e), SX(1, 3)), ca.vertcat(SX(3, 3), e.T)
+            case Spherical():
+                angular, linear = SX(3, 3), one
+            case Fixed():
+                angular, linear = ca.vertcat(one, SX(3, 3)), ca.vertcat(SX(3, 3), one)
+            case _:
+                kind = type(joint).__name__
+                raise NotApplicable(f"joint '{c.name}': no rows on twists for a {kind}")
+        return TwistRows(c.name, c.parent, c.child, point, angular, linear)
+
+    def _contact(self, contact: Contact) -> TwistRows:
+        """Three rows for a wheel that does not slip at all, fewer for the others."""
+        tree, values, wheel = self._tree, self._tree.values, contact.wheel
+        rows = wheel.rolling_rows
+        if set(rows) >= {"longitudinal", "lateral"}:
+            linear = SX.eye(3)
+        else:
+            ground = tree.body_world_pose(contact.plane.on)
+            n = ground.R @ unit_vector(contact.plane.normal, values)
+            a = tree.body_world_pose(contact.body).R @ unit_vector(contact.axis, values)
+            along = cross(a, n)
+            along = along / ca.norm_2(along)
+            directions = {"longitudinal": along, "lateral": cross(n, along)}
+            if isinstance(wheel, Mecanum):
+                angle = symbolic_scalar(wheel.roller_angle, values)
+                directions["roller"] = ca.cos(angle) * directions["lateral"] - ca.sin(angle) * along
+            linear = ca.vertcat(n.T, *(directions[row].T for row in rows))
+        point = contact_point(tree, contact)
+        angular = SX(linear.shape[0], 3)
+        return TwistRows(contact.name, contact.plane.on, contact.body, point, angular, linear)
+
+    def _matrix(self, rows: TwistRows) -> SX:
+        """A block of A: the velocity of a body's point is c_dot + (c - Q) x omega."""
+        A = SX(rows.linear.shape[0], 6 * len(self.bodies))
+        for name, sign in ((rows.i, -1.0), (rows.j, 1.0)):
+            if name == GROUND.name:
+                continue
+            k = 6 * self.bodies.index(name)
+            arm = skew(self._centres[name] - rows.point)
+            A[:, k : k + 3] += sign * (rows.angular + rows.linear @ arm)
+            A[:, k + 3 : k + 6] += sign * rows.linear
+        return A

@@ -1,0 +1,405 @@
+"""Rigid bodies, their inertia and the shapes that picture them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from axode.errors import InvalidArgument
+from axode.mechanism.values.expressions import Scalar, as_scalar, numeric, shown
+from axode.mechanism.values.geometry import (
+    AXES,
+    NO_ROTATION,
+    ORIGIN,
+    Vector,
+    as_rotation,
+    as_vector,
+    axis_fault,
+    minus,
+    plus,
+    rotation_fault,
+    take,
+    times,
+    unit,
+)
+
+# Relative; a thin disk meets the triangle rule with equality, and data sheets give three digits.
+TRIANGLE_TOLERANCE = 5e-3
+ROUNDING = 1e-9
+POINT_SIZE = 1e-18  # inertia per mass [m^2] of what is a point but for rounding
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """Moments and products of inertia about the mass centre, in body axes [kg m^2].
+
+    Args:
+        xx, yy, zz: Moments of inertia.
+        xy, xz, yz: Entries of the tensor off its diagonal (minus the products of inertia).
+        ideal: Whether zero moments are meant (a point mass, a thin rod).
+        unphysical: Whether moments that no rigid body has are to be used as they are: files from
+            CAD programs hold such numbers, and other programs compute with them.
+    """
+
+    xx: Scalar
+    yy: Scalar
+    zz: Scalar
+    xy: Scalar = 0.0
+    xz: Scalar = 0.0
+    yz: Scalar = 0.0
+    ideal: bool = False
+    unphysical: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("xx", "yy", "zz", "xy", "xz", "yz"):
+            object.__setattr__(self, name, as_scalar(getattr(self, name)))
+
+    @classmethod
+    def of(cls, value: Any) -> Inertia:
+        """From three principal moments, a 3 x 3 tensor, or an `Inertia` itself."""
+        if isinstance(value, Inertia):
+            return value
+        rows = list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
+        nested = [hasattr(row, "__len__") and not isinstance(row, str) for row in rows]
+        if len(rows) == 3 and not any(nested):
+            return cls(*as_vector(rows))
+        if len(rows) == 3 and all(nested) and all(len(row) == 3 for row in rows):
+            (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (as_vector(row) for row in rows)
+            for upper, lower in ((xy, yx), (xz, zx), (yz, zy)):
+                if not math.isclose(numeric(upper), numeric(lower), rel_tol=1e-9, abs_tol=1e-15):
+                    raise InvalidArgument("the inertia tensor must be symmetric")
+            return cls(xx, yy, zz, xy, xz, yz)
+        expected = "three principal moments, a 3 x 3 tensor or an Inertia"
+        raise InvalidArgument(f"expected {expected}, got {value!r}")
+
+    @classmethod
+    def box(cls, mass: Scalar, size: Any) -> Inertia:
+        """A solid box with edges `size` [m] along x, y, z."""
+        x, y, z = as_vector(size)
+        k = mass / 12.0
+        return cls(k * (y * y + z * z), k * (x * x + z * z), k * (x * x + y * y))
+
+    @classmethod
+    def cylinder(cls, mass: Scalar, radius: Scalar, length: Scalar, axis: Any = "z") -> Inertia:
+        """A solid cylinder about `axis`."""
+        transverse = mass * (3.0 * radius * radius + length * length) / 12.0
+        return cls.axial(mass * radius * radius / 2.0, transverse, axis)
+
+    @classmethod
+    def disk(cls, mass: Scalar, radius: Scalar, axis: Any = "z") -> Inertia:
+        """A thin uniform disk about `axis`."""
+        return cls.axial(mass * radius * radius / 2.0, mass * radius * radius / 4.0, axis)
+
+    @classmethod
+    def rod(cls, mass: Scalar, length: Scalar, axis: Any = "x") -> Inertia:
+        """A thin uniform rod along `axis`, without inertia about it."""
+        return cls.axial(0.0, mass * length * length / 12.0, axis, ideal=True)
+
+    @classmethod
+    def sphere(cls, mass: Scalar, radius: Scalar) -> Inertia:
+        """A solid uniform sphere."""
+        moment = 0.4 * mass * radius * radius
+        return cls(moment, moment, moment)
+
+    @classmethod
+    def point(cls) -> Inertia:
+        """No inertia about the mass centre: a point mass."""
+        return cls(0.0, 0.0, 0.0, ideal=True)
+
+    @classmethod
+    def planar(cls, moment: Scalar, normal: Any = "z") -> Inertia:
+        """A flat body across `normal`, for planar mechanisms: only `moment` about it matters.
+
+        The two moments in the plane are half of it each, as those of any flat body are in sum, so
+        that the mechanism may also leave its plane.
+        """
+        return cls.axial(moment, as_scalar(moment) / 2.0, normal)
+
+    @classmethod
+    def axial(
+        cls, along: Scalar, across: Scalar, axis: Any = "z", *, ideal: bool = False
+    ) -> Inertia:
+        """Symmetric about `axis`: `along` it and `across` it."""
+        direction = unit(as_vector(axis))
+        x, y, z = direction
+        xx, yy, zz = (times(n, n) for n in direction)
+        along, across = as_scalar(along), as_scalar(across)
+        d = plus(along, minus(across))
+        return cls(
+            plus(times(along, xx), times(across, plus(yy, zz))),
+            plus(times(along, yy), times(across, plus(xx, zz))),
+            plus(times(along, zz), times(across, plus(xx, yy))),
+            times(d, times(x, y)),
+            times(d, times(x, z)),
+            times(d, times(y, z)),
+            ideal,
+        )
+
+    def moved(self, mass: Scalar, offset: Any) -> Inertia:
+        """About a point displaced by `offset` [m] from the mass centre (parallel axes)."""
+        x, y, z = as_vector(offset)
+        return Inertia(
+            self.xx + mass * (y * y + z * z),
+            self.yy + mass * (x * x + z * z),
+            self.zz + mass * (x * x + y * y),
+            self.xy - mass * x * y,
+            self.xz - mass * x * z,
+            self.yz - mass * y * z,
+        )
+
+    @property
+    def entries(self) -> tuple[Scalar, ...]:
+        """xx, yy, zz, xy, xz, yz."""
+        return (self.xx, self.yy, self.zz, self.xy, self.xz, self.yz)
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether all entries are zero, at the defaults of parameters."""
+        return not any(numeric(entry) for entry in self.entries)
+
+    def is_point(self, mass: float) -> bool:
+        """Whether all entries are zero but for rounding, in a body of this mass."""
+        return all(abs(numeric(entry)) <= POINT_SIZE * mass for entry in self.entries)
+
+    def fault(self) -> str | None:
+        """Why no rigid body can have this inertia, or None."""
+        xx, yy, zz, xy, xz, yz = (numeric(entry) for entry in self.entries)
+        if not all(map(math.isfinite, (xx, yy, zz, xy, xz, yz))):
+            return "must be finite"
+        if self.unphysical:
+            return None
+        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        scale = max(abs(moments[0]), abs(moments[2]))
+        if moments[0] < -ROUNDING * scale or (moments[0] <= 0 and not self.ideal):
+            listed = ", ".join(f"{m:.6g}" for m in moments)
+            remedy = (
+                ""
+                if moments[0] < 0
+                else "; for a point mass or a thin rod say "
+                "Inertia.point() or Inertia.rod(...), in a file ideal = true"
+            )
+            return f"must be positive definite, its principal moments are {listed}{remedy}"
+        if moments[0] + moments[1] < moments[2] * (1 - TRIANGLE_TOLERANCE):
+            return f"not physical, {self._broken_triangle(moments)}"
+        return None
+
+    def _broken_triangle(self, moments: np.ndarray) -> str:
+        named = {"Ixx": numeric(self.xx), "Iyy": numeric(self.yy), "Izz": numeric(self.zz)}
+        for largest in named:
+            a, b = (n for n in named if n != largest)
+            if named[a] + named[b] < named[largest] * (1 - TRIANGLE_TOLERANCE):
+                return f"{a} + {b} < {largest}"
+        return f"principal moments {moments[0]:.6g} + {moments[1]:.6g} < {moments[2]:.6g}"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box centred on `at`, edges `size` [m]."""
+
+    size: Any
+    at: Any = ORIGIN
+    kind: ClassVar[str] = "box"
+
+    def __post_init__(self) -> None:
+        _convert(self, scalars=(), vectors=("size", "at"))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the picture."""
+        yield from _not_positive(
+            {f"size along {n}": s for n, s in zip("xyz", self.size, strict=True)}
+        )
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Of a solid of this shape."""
+        return Inertia.box(mass, self.size)
+
+    def outside(self, point: Vector) -> bool:
+        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        across = zip(_between(self.at, point), self.size, strict=True)
+        return any(abs(d) >= numeric(size) / 2 for d, size in across)
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder centred on `at` [m]."""
+
+    radius: Scalar
+    length: Scalar
+    axis: Any = AXES["z"]
+    at: Any = ORIGIN
+    kind: ClassVar[str] = "cylinder"
+
+    def __post_init__(self) -> None:
+        _convert(self, scalars=("radius", "length"), vectors=("axis", "at"))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the picture."""
+        yield from _not_positive({"radius": self.radius, "length": self.length})
+        fault = axis_fault(self.axis)
+        if fault:
+            yield f"axis {fault}"
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Of a solid of this shape."""
+        return Inertia.cylinder(mass, self.radius, self.length, self.axis)
+
+    def outside(self, point: Vector) -> bool:
+        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        from_centre = _between(self.at, point)
+        axis = [numeric(entry) for entry in self.axis]
+        size = math.hypot(*axis) or math.nan
+        along = sum(d * a / size for d, a in zip(from_centre, axis, strict=True))
+        aside = math.hypot(*(d - along * a / size for d, a in zip(from_centre, axis, strict=True)))
+        return abs(along) >= numeric(self.length) / 2 or aside >= numeric(self.radius)
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere centred on `at` [m]."""
+
+    radius: Scalar
+    at: Any = ORIGIN
+    kind: ClassVar[str] = "sphere"
+
+    def __post_init__(self) -> None:
+        _convert(self, scalars=("radius",), vectors=("at",))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the picture."""
+        yield from _not_positive({"radius": self.radius})
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Of a solid of this shape."""
+        return Inertia.sphere(mass, self.radius)
+
+    def outside(self, point: Vector) -> bool:
+        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        return math.hypot(*_between(self.at, point)) >= numeric(self.radius)
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A file with the surface of a body: kept for other programs, and never needed here.
+
+    Pictures draw a body with a mesh as one without a shape.
+
+    Args:
+        file: Its address as a description gives it: a path, or `package://...`.
+        scale: Along x, y, z of the file.
+        at, rotation: Where the file's frame is in the body's [m; roll-pitch-yaw, quaternion or
+            matrix].
+    """
+
+    file: str
+    scale: Any = (1.0, 1.0, 1.0)
+    at: Any = ORIGIN
+    rotation: Any = NO_ROTATION
+    kind: ClassVar[str] = "mesh"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.file, str) or not self.file.isprintable():
+            raise InvalidArgument(f"Mesh, file: expected the address of a file, got {self.file!r}")
+        _convert(self, scalars=(), vectors=("scale", "at"))
+        take(self, as_rotation, "rotation")
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the reference."""
+        if not self.file:
+            yield "file must name a file"
+        if not all(math.isfinite(numeric(s)) for s in self.scale):
+            yield "scale must be finite"
+        fault = rotation_fault(self.rotation)
+        if fault:
+            yield f"rotation {fault}"
+
+    def inertia(self, mass: Scalar) -> Inertia:
+        """Refuse: the file is not read."""
+        raise InvalidArgument("a mesh has no inertia of its own; give inertia=...")
+
+    def outside(self, point: Vector) -> bool:
+        """Return false: whether a point is within it is not known."""
+        return False
+
+
+Shape = Box | Cylinder | Sphere | Mesh
+SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (Box, Cylinder, Sphere, Mesh)}
+
+
+def _between(start: Vector, end: Vector) -> list[float]:
+    """From one point to another, at the parameters' defaults."""
+    return [numeric(b) - numeric(a) for a, b in zip(start, end, strict=True)]
+
+
+def _convert(shape: Shape, scalars: tuple[str, ...], vectors: tuple[str, ...]) -> None:
+    take(shape, as_scalar, *scalars)
+    take(shape, as_vector, *vectors)
+
+
+def _not_positive(lengths: dict[str, Scalar]) -> Iterator[str]:
+    for name, length in lengths.items():
+        if not 0 < numeric(length) < math.inf:
+            yield f"{name} must be > 0 m, got {shown(length)}"
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body; its frame is wherever the user puts it.
+
+    Args:
+        name: Unique in the mechanism.
+        mass: [kg]
+        com: Mass centre in the body's frame [m].
+        inertia: About the mass centre, in the body's axes [kg m^2].
+        shape: What a picture shows; dynamics never looks at it.
+    """
+
+    name: str
+    mass: Scalar
+    com: Vector
+    inertia: Inertia
+    shape: Shape | None = None
+
+    @property
+    def is_idealised(self) -> bool:
+        """Check whether it may lack inertia in some direction.
+
+        That is said by its inertia, or follows from its numbers: nothing at all, at the defaults of
+        parameters too, is a massless body however it is written.
+        """
+        said = self.inertia.ideal or self.inertia.unphysical
+        return said or (numeric(self.mass) == 0 and self.inertia.vanishes)
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Field and message of everything unphysical."""
+        mass = numeric(self.mass)
+        massless = mass == 0 and self.is_idealised
+        massive = 0 < mass < math.inf
+        if not (massive or massless):
+            remedy = "; a massless body has the inertia of a point" if mass == 0 else ""
+            yield "mass", f"must be > 0 kg, got {shown(self.mass)}{remedy}"
+        if not all(math.isfinite(numeric(c)) for c in self.com):
+            yield "com", "must be finite"
+        fault = self.inertia.fault()
+        if self.is_idealised and self.inertia.is_point(mass):
+            fault = None
+        if fault and (massive or massless or not self._inertia_follows(mass)):
+            yield "inertia", fault
+        if self.shape is not None:
+            for message in self.shape.faults():
+                yield "shape", message
+            if not all(math.isfinite(numeric(c)) for c in self.shape.at):
+                yield "shape", "at must be finite"
+
+    def _inertia_follows(self, mass: float) -> bool:
+        """Whether the inertia is wrong just as the mass is, as when one was made from the other."""
+        moments = [numeric(entry) for entry in self.inertia.entries[:3]]
+        return all(
+            math.copysign(1.0, m) == math.copysign(1.0, mass) and m <= 0 for m in moments
+        ) or not any(map(math.isfinite, (mass, *moments)))
+
+
+GROUND = Body("ground", 0.0, ORIGIN, Inertia.point())

@@ -1,0 +1,154 @@
+"""Wheels: which velocities of the contact point vanish.
+
+A wheel is geometry (radius, spin axis) and a statement of what may not slip. Directions at the
+contact: *longitudinal* is the heading, *lateral* is across it in the ground plane, *touch* is the
+ground's normal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from axode.mechanism.values.expressions import Scalar, as_scalar, numeric, shown
+from axode.mechanism.values.geometry import AXES, ORIGIN, Vector, as_vector, take
+
+Slip = Literal["rigid", "free"]
+
+
+@dataclass(frozen=True)
+class AbstractWheel:
+    """What every wheel has: a radius [m] and the names of its constraint rows."""
+
+    radius: Scalar
+    has_axis: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        take(self, as_scalar, "radius")
+
+    @property
+    def rolling_rows(self) -> tuple[str, ...]:
+        """Names of the velocities that vanish, besides the touch row."""
+        rows = ("longitudinal", "lateral")
+        return tuple(row for row in rows if getattr(self, row, "rigid") == "rigid")
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Field and message of everything wrong with the wheel itself."""
+        radius = numeric(self.radius)
+        if not (radius > 0 or (radius == 0 and isinstance(self, Skate))) or math.isinf(radius):
+            yield "radius", f"must be > 0 m, got {shown(self.radius)}"
+        for name in ("longitudinal", "lateral"):
+            value = getattr(self, name, "rigid")
+            if value not in ("rigid", "free"):
+                yield name, f"must be 'rigid' or 'free', got {value!r}"
+
+
+@dataclass(frozen=True)
+class Rolling(AbstractWheel):
+    """A disk that rolls without slipping, unless a direction is set "free"."""
+
+    longitudinal: Slip = "rigid"
+    lateral: Slip = "rigid"
+
+
+@dataclass(frozen=True)
+class Ball(AbstractWheel):
+    """A sphere that rolls without slipping in both tangents of the ground.
+
+    Longitudinal and lateral are x and y of the ground's body, turned the shortest way into its
+    plane.
+    """
+
+    longitudinal: Slip = "rigid"
+    lateral: Slip = "rigid"
+    has_axis: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Skate(AbstractWheel):
+    """A knife edge: slides along itself, never sideways. The axis is its sideways direction."""
+
+    radius: Scalar = 0.0
+
+    @property
+    def rolling_rows(self) -> tuple[str, ...]:
+        """Only the lateral velocity vanishes."""
+        return ("lateral",)
+
+
+@dataclass(frozen=True)
+class Mecanum(AbstractWheel):
+    """Rollers at `roller_angle` [rad] from the wheel's axis: only the velocity along the roller's
+    axis vanishes.
+
+    The angle is measured in the ground plane about its normal, from the wheel's axis.
+    """
+
+    roller_angle: Scalar = math.pi / 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        take(self, as_scalar, "roller_angle")
+
+    @property
+    def rolling_rows(self) -> tuple[str, ...]:
+        """Only the velocity along the roller's axis vanishes."""
+        return ("roller",)
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Besides the radius, rollers along the axis of the wheel cannot drive."""
+        yield from super().faults()
+        angle = numeric(self.roller_angle)
+        if not math.isfinite(angle):
+            yield "roller_angle", "must be finite"
+        elif abs(math.sin(angle)) < 1e-6:
+            remedy = "give an angle in radians such as 0.785 (45 degrees), or use a rolling wheel "
+            remedy += "with longitudinal 'free'"
+            yield "roller_angle", f"rollers along the wheel's axis cannot drive; {remedy}"
+
+
+@dataclass(frozen=True)
+class Omni(AbstractWheel):
+    """Rollers across the wheel's axis: free sideways, no slip along the heading."""
+
+    @property
+    def rolling_rows(self) -> tuple[str, ...]:
+        """Only the longitudinal velocity vanishes."""
+        return ("longitudinal",)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The ground: a plane through `point` with unit `normal`, fixed to the body `on`."""
+
+    normal: Any = AXES["z"]
+    point: Any = ORIGIN
+    on: Any = "ground"
+
+    def __post_init__(self) -> None:
+        take(self, as_vector, "normal", "point")
+        object.__setattr__(self, "on", getattr(self.on, "name", self.on))
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A wheel placed on a body: its centre and spin axis there, and the ground it touches."""
+
+    name: str
+    wheel: AbstractWheel
+    body: str
+    at: Vector
+    axis: Vector
+    plane: Plane
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of its constraint rows, the holonomic touch row first."""
+        return tuple(f"{self.name}.{row}" for row in ("touch", *self.wheel.rolling_rows))
+
+
+WHEELS: dict[str, type[AbstractWheel]] = {
+    wheel.__name__.lower(): wheel for wheel in (Rolling, Omni, Mecanum, Skate, Ball)
+}

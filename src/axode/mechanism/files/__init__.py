@@ -1,0 +1,1 @@
+"""Mechanisms in files: TOML read and written, URDF read."""

@@ -1,0 +1,211 @@
+"""Mechanisms in files: TOML, read and written, and URDF, read.
+
+A file is read completely or refused with everything wrong with it; it is replaced completely or
+left as it was.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from axode.disk.atomic import replace_file
+from axode.disk.bounded import read_bounded
+from axode.errors import FileError, InvalidArgument
+from axode.mechanism.files.toml_lines import key_lines
+from axode.mechanism.mechanism import Mechanism
+
+MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
+MAX_KEY_PARTS = 16
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    base: Literal["fixed", "floating", "planar"] | None = None,
+    strict: bool = False,
+) -> Mechanism:
+    """Read a mechanism from a TOML or a URDF file.
+
+    Args:
+        path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
+            how to write one by hand, docs/start/from-urdf.md what is read of a URDF file.
+        base: Of a URDF file, how its root link is held: "fixed" to the ground (the usual),
+            "floating", or "planar" in the ground's plane, by a joint called `base`.
+        strict: Of a URDF file, whether to refuse what departs from the format or from physics and
+            can be read all the same. A TOML file is always read strictly.
+
+    Raises:
+        FileError: if the file cannot be read or is neither.
+        MechanismError: listing everything wrong with what it describes, line by line.
+
+    Warns:
+        DoubtfulFile: once, listing every deviation of a URDF file and what was done about it.
+    """
+    place = _as_path(path)
+    remarks: list[tuple[int, str, str]] = []
+    text = _text(place, remarks)
+    if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
+        from axode.mechanism.files.urdf import mechanism_from_urdf
+
+        return mechanism_from_urdf(
+            text, str(place), place.stem, base, strict=strict, remarks=remarks
+        )
+    if base is not None:
+        raise InvalidArgument(
+            f"base={base!r} is for URDF files; in {place} a joint on the ground says how a body is "
+            "held"
+        )
+    return _from_toml(text, place)
+
+
+def _from_toml(text: str, place: Path) -> Mechanism:
+    # pydantic takes a moment to import: only those who read files wait for it
+    from axode.mechanism.files.toml_reader import mechanism_from
+
+    _refuse_long_keys(text, place)
+    try:
+        data = tomllib.loads(text)
+        lines = key_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(_syntax(place, text, str(error))) from None
+    except RecursionError:
+        raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
+    return mechanism_from(data, lines, str(place), place.stem)
+
+
+# Dotted keys, and what could be taken for one: strings, comments, single words.
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(
+    rf"""({_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}})"""
+    r"""|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3}|#[^\n]*+|""" + _PART,
+    re.DOTALL,
+)
+
+
+def _refuse_long_keys(text: str, place: Path) -> None:
+    """Stop at keys of very many parts: the reader keeps each beginning of one, word for word."""
+    for found in _DOTTED.finditer(text):
+        if found[1]:
+            line = text.count("\n", 0, found.start()) + 1
+            raise FileError(
+                f"{place}, line {line}: a key has more than {MAX_KEY_PARTS} parts between dots, "
+                "and none of a mechanism has more than four."
+            )
+
+
+def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a mechanism to a TOML file that `load` reads back exactly.
+
+    Raises:
+        MechanismError: if the description is wrong: it could not be read back.
+        FileError: if the file cannot be written, or its ending is another's; a file that was
+            there is left as it was.
+    """
+    from axode.mechanism.files.toml_writer import text_of
+
+    place = _as_path(path)
+    if place.suffix.lower() not in ("", ".toml"):
+        raise FileError(
+            f"cannot write {place}: mechanisms are written as TOML, and '{place.suffix}' says "
+            f"otherwise.\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
+            "writes .c, .axm and .ptx files."
+        )
+    mechanism.check()
+    data = text_of(mechanism).encode()
+    try:
+        replace_file(place, data)
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        raise FileError(_cannot("write", place, error)) from None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of mechanism files, for editors that complete and check TOML."""
+    from axode.mechanism.files.toml_schema import Document
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Document.model_json_schema(),
+    }
+
+
+def _as_path(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise FileError(f"expected the path of a file, got {path!r}.") from None
+
+
+def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
+    """The text of a file, or an error that says why there is none.
+
+    XML may have another encoding than UTF-8; `remarks` gets what was done about bytes that no
+    encoding explains.
+    """
+    from axode.mechanism.files.xml_tree import decode
+
+    try:
+        data = read_bounded(path, MOST_BYTES, "mechanism's file")
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        raise FileError(_cannot("read", path, error)) from None
+    xml = decode(data, remarks)
+    if xml is not None:
+        return xml
+    if b"\0" in data:
+        raise FileError(
+            f"{path} is not a text file.\n  A mechanism file is TOML or URDF, as UTF-8 text; "
+            "mechanism.save(path) writes one."
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{path}, line {line}: the byte 0x{data[error.start]:02x} is not UTF-8.\n"
+            "  Save the file as UTF-8 in your editor."
+        ) from None
+    return text
+
+
+def _cannot(verb: str, path: Path, error: Exception) -> str:
+    """Why a file cannot be read or written, and what to do about it."""
+    reason = getattr(error, "strerror", None) or str(error)
+    message = f"cannot {verb} {path}: {reason}."
+    if isinstance(error, FileNotFoundError):
+        folder = path.parent
+        if not folder.is_dir():
+            return f"{message}\n  There is no folder {folder}; create it first."
+        kind = ".urdf" if path.suffix.lower() == ".urdf" else ".toml"
+        names = sorted(item.name for item in folder.iterdir() if item.suffix == kind)
+        close = difflib.get_close_matches(path.name, names, n=1)
+        if close:
+            return f"{message}\n  Did you mean {folder / close[0]}?"
+        listed = ", ".join(names[:10]) or "none"
+        return f"{message}\n  {kind[1:].upper()} files in {folder.resolve()}: {listed}."
+    if isinstance(error, IsADirectoryError):
+        return f"{message}\n  Name a file in it, such as {path / 'robot.toml'}."
+    if isinstance(error, PermissionError):
+        return f"{message}\n  Ask for the right to {verb} it, or choose another place."
+    return message + ("\n  Nothing was changed." if verb == "write" else "")
+
+
+def _syntax(path: Path, text: str, message: str) -> str:
+    """A syntax error with its line, the line itself, and the usual remedies."""
+    found = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", message)
+    what, number = (found[1], found[2]) if found else (message, None)
+    rows = text.replace("\r\n", "\n").split("\n")
+    line = int(number) if number else max(len(text.rstrip().split("\n")), 1)
+    shown = rows[line - 1].strip() if line <= len(rows) else ""
+    declared = re.fullmatch(r"Cannot declare \((.*?),?\) twice", what)
+    if declared:
+        keys = ".".join(key.strip().strip("'\"") for key in declared[1].split(","))
+        what = f"[{keys}] stands there twice, and names are unique"
+    elif what == "Cannot overwrite a value":
+        what = "this key was given before"
+    elif what.startswith("Invalid value"):
+        what += '; text and formulas stand in quotes, as in "l / 2"'
+    return f"{path}, line {line}: not valid TOML. {what}.\n  {shown}"

@@ -1,0 +1,325 @@
+"""Parts of a mechanism from the tables of a file, and where each part came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
+from typing import Any
+
+from axode.errors import Fault, InvalidArgument
+from axode.mechanism.elements.bodies import SHAPES, Inertia
+from axode.mechanism.elements.forces import Motor
+from axode.mechanism.elements.joints import JOINTS
+from axode.mechanism.elements.wheels import WHEELS, Plane
+from axode.mechanism.files.toml_schema import (
+    BodyTable,
+    CasterTable,
+    ContactTable,
+    DamperTable,
+    Document,
+    GroundTable,
+    JointTable,
+    LoopTable,
+    MeasureTable,
+    MotorNumbers,
+    MotorTable,
+    RollTable,
+    ShapeTable,
+    SpringTable,
+    StrutTable,
+    Table,
+    WheelTable,
+    WrenchTable,
+)
+from axode.mechanism.mechanism import Mechanism
+
+Tell = Callable[[str, str, str, str], None]  # kind, name, key, message
+
+# of each kind of coupling, the keys that name its joints and the one that gives its coefficients
+COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
+    "coupling": ((), "terms"),
+    "mimic": (("joint", "of"), "multiplier"),
+    "gear": (("joint_a", "joint_b"), "ratio"),
+    "belt": (("joint_a", "joint_b"), "ratio"),
+    "differential": (("shaft", "left", "right"), "ratio"),
+    "rack": (("pinion", "slide"), "radius"),
+    "screw": (("turning", "slide"), "pitch"),
+}
+_MOTOR_KEYS = {key: f"motor.{key}" for key in ("limit", "gear", "rotor_inertia")}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The table of the file that a part was made from.
+
+    `keys` translates the part's fields to the table's keys; `derived` are the fields that were
+    made from others.
+    """
+
+    kind: str
+    name: str
+    keys: dict[str, str] = field(default_factory=dict)
+    derived: tuple[str, ...] = ()
+
+    def has_fault(self, faults: Sequence[Fault]) -> bool:
+        """Whether any fault of the table is known."""
+        return any((fault.kind, fault.name) == (self.kind, self.name) for fault in faults)
+
+
+class Builder:
+    """Adds one part after the other; what cannot be built is told and left out.
+
+    Bodies come first, then joints, loops, wheels, casters and contacts, each in the order of the
+    file: the order of coordinates does not depend on where in the file a table stands.
+    """
+
+    def __init__(self, stem: str, tell: Tell) -> None:
+        self.stem = stem
+        self.tell = tell
+        self.complete = True
+        self.origins: dict[tuple[str, str], Origin] = {}
+
+    def build(self, document: Document) -> Mechanism:
+        """The mechanism of all tables."""
+        name = self.stem if document.name is None else document.name
+        self.mechanism = Mechanism(name, document.gravity, loop_tolerance=document.loop_tolerance)
+        steps: tuple[tuple[str, Callable[[str, Any], None]], ...] = (
+            ("body", self.body),
+            ("joint", self.joint),
+            ("loop", self.loop),
+            ("wheel", self.wheel),
+            ("caster", self.caster),
+            ("contact", self.contact),
+            *((kind, partial(self.coupling, kind)) for kind in COUPLINGS),
+            ("motor", self.motor),
+            ("damper", self.damper),
+            ("spring", self.spring),
+            ("wrench", self.wrench),
+            ("measure", self.measure),
+        )
+        for kind, step in steps:
+            for part, table in getattr(document, kind).items():
+                try:
+                    step(part, table)
+                except InvalidArgument as error:
+                    self.complete = False
+                    self.tell(kind, part, "", str(error))
+        for coordinate, motion in document.prescribe.items():
+            self.mechanism.prescribe(coordinate, motion)
+        self.mechanism.home(document.home)
+        return self.mechanism
+
+    # one part each -------------------------------------------------------------------------------
+
+    def body(self, name: str, table: BodyTable) -> None:
+        shape = self.shape("body", name, table.shape)
+        inertia = table.inertia
+        if inertia is None and shape is None:
+            self.tell(
+                "body",
+                name,
+                "inertia",
+                'is missing; give three principal moments, "point" '
+                "for a point mass, or a shape to take it from",
+            )
+            inertia = Inertia(1.0, 1.0, 1.0)
+        self.mechanism.add_body(name, mass=table.mass, com=table.com, inertia=inertia, shape=shape)
+        self.came(("body",), Origin("body", name, derived=_derived(table)), name)
+
+    def joint(self, name: str, table: JointTable) -> None:
+        self.mechanism.add_joint(
+            name,
+            self.joint_of("joint", name, table),
+            **_placed(table),
+            coordinates=table.coordinates,
+            speeds=table.speeds,
+        )
+        self.came(("joint", "loop"), Origin("joint", name, {"joint": "type"}), name)
+
+    def loop(self, name: str, table: LoopTable) -> None:
+        self.mechanism.add_loop(name, self.joint_of("loop", name, table), **_placed(table))
+        self.came(("loop",), Origin("loop", name, {"joint": "type"}), name)
+
+    def wheel(self, name: str, table: WheelTable) -> None:
+        motor = table.motor
+        if isinstance(motor, MotorNumbers):
+            motor = Motor(motor.limit, motor.gear, motor.rotor_inertia)
+        self.mechanism.add_wheel(
+            name,
+            self.wheel_of("wheel", name, table),
+            on=table.on,
+            at=table.at,
+            axis=table.axis,
+            mass=table.mass,
+            inertia=table.inertia,
+            motor=motor,
+            ground=_ground(table),
+            coordinate=table.coordinate,
+            speed=table.speed,
+            shape=self.shape("wheel", name, table.shape),
+        )
+        keys = {"parent": "on", "joint": "type", "body": ""}
+        origin = Origin("wheel", name, keys, _derived(table))
+        self.came(("body", "joint", "loop", "wheel", "contact"), origin, name)
+        self.came(("motor",), Origin("wheel", name, {**_MOTOR_KEYS, "joint": "motor"}), name)
+
+    def caster(self, name: str, table: CasterTable) -> None:
+        self.mechanism.add_caster(
+            name,
+            self.wheel_of("caster", name, table),
+            on=table.on,
+            at=table.at,
+            trail=table.trail,
+            drop=table.drop,
+            mass=table.mass,
+            inertia=table.inertia,
+            bracket_mass=table.bracket_mass,
+            bracket_com=table.bracket_com,
+            bracket_inertia=table.bracket_inertia,
+            pivot_axis=table.pivot_axis,
+            ground=_ground(table),
+        )
+        origin = Origin("caster", name, {"at": "trail"}, _derived(table))
+        self.came(("body", "joint", "loop", "wheel", "contact"), origin, name)
+        bracket = {
+            "mass": "bracket_mass",
+            "com": "bracket_com",
+            "inertia": "bracket_inertia",
+            "parent": "on",
+            "axis": "pivot_axis",
+        }
+        origin = Origin("caster", name, bracket, ("com",) if table.bracket_com is None else ())
+        self.came(("body", "joint", "loop"), origin, f"{name}_bracket")
+
+    def contact(self, name: str, table: ContactTable) -> None:
+        self.mechanism.add_contact(
+            name,
+            self.wheel_of("contact", name, table),
+            body=table.body,
+            at=table.at,
+            axis=table.axis,
+            ground=_ground(table),
+        )
+        self.came(("contact", "wheel"), Origin("contact", name), name)
+
+    def coupling(self, kind: str, name: str, table: Table) -> None:
+        joints, coefficient = COUPLINGS[kind]
+        given = {key: getattr(table, key) for key in type(table).model_fields}
+        made = getattr(self.mechanism, f"add_{kind}")(name, **given)
+        if kind == "coupling":
+            keys = {f"coefficients.{joint}": f"terms.{joint}" for joint, _ in made.terms}
+        else:
+            keys = {f"terms.{given[key]}": key for key in joints}
+            keys |= {f"coefficients.{given[key]}": coefficient for key in joints}
+        self.came(("coupling",), Origin(kind, name, keys), name)
+
+    def motor(self, name: str, table: MotorTable) -> None:
+        numbers = Motor(table.limit, table.gear, table.rotor_inertia)
+        self.mechanism.add_motor(name, table.joint, motor=numbers, input=table.input)
+        self.came(("motor",), Origin("motor", name), name)
+
+    def damper(self, name: str, table: DamperTable) -> None:
+        self.mechanism.add_damper(
+            name, coefficient=table.coefficient, **self.ends("damper", name, table)
+        )
+        origin = Origin("damper", name, {"damping": "coefficient"})
+        self.came(("damper", "spring"), origin, name)
+
+    def spring(self, name: str, table: SpringTable) -> None:
+        self.mechanism.add_spring(
+            name,
+            stiffness=table.stiffness,
+            rest=table.rest,
+            damping=table.damping,
+            **self.ends("spring", name, table),
+        )
+        origin = Origin("spring", name, {"coefficient": "damping"})
+        self.came(("spring", "damper"), origin, name)
+
+    def wrench(self, name: str, table: WrenchTable) -> None:
+        self.mechanism.add_wrench(name, table.body, at=table.at, frame=table.frame)
+        self.came(("wrench",), Origin("wrench", name), name)
+
+    def measure(self, name: str, table: MeasureTable) -> None:
+        self.mechanism.measure(name, table.kind, **_given(table, "body", "at", "other", "other_at"))
+        self.came(("measure",), Origin("measure", name), name)
+
+    # pieces of tables ----------------------------------------------------------------------------
+
+    def came(self, kinds: Sequence[str], origin: Origin, name: str) -> None:
+        """Remember the table of a part; the first kind is its own, the others if still free."""
+        for kind in kinds:
+            if kind == kinds[0]:
+                self.origins[kind, name] = origin
+            else:
+                self.origins.setdefault((kind, name), origin)
+
+    def joint_of(self, kind: str, name: str, table: LoopTable) -> Any:
+        return self.variant(kind, name, table, JOINTS[table.type], ("axis", "second", "pitch"))
+
+    def wheel_of(self, kind: str, name: str, table: RollTable) -> Any:
+        keys = ("radius", "longitudinal", "lateral", "roller_angle")
+        return self.variant(kind, name, table, WHEELS[table.type], keys)
+
+    def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
+        if table is None:
+            return None
+        keys = ("size", "radius", "length", "axis", "at", "file", "scale", "rotation")
+        return self.variant(kind, name, table, SHAPES[table.type], keys, "shape.")
+
+    def variant(
+        self,
+        kind: str,
+        name: str,
+        table: Any,
+        made: type[Any],
+        keys: Sequence[str],
+        prefix: str = "",
+    ) -> Any:
+        """The joint, wheel or shape of the table's type, from the keys that suit it."""
+        suitable = {entry.name: entry for entry in fields(made)}
+        given = {key: getattr(table, key) for key in keys if key in table.model_fields_set}
+        family = "shape" if prefix else "joint" if kind in ("joint", "loop") else "wheel"
+        article = "an" if table.type == "omni" else "a"
+        what = f"{article} {table.type} {family}"
+        for key in [key for key in given if key not in suitable]:
+            others = ", ".join(key for key in keys if key in suitable)
+            rest = f"; it has {others}" if others else ""
+            self.tell(kind, name, prefix + key, f"{what} has no {key}{rest}")
+            del given[key]
+        for key, entry in suitable.items():
+            if entry.default is MISSING and key not in given:
+                self.tell(kind, name, prefix + key, f"is missing; {what} needs it")
+                given[key] = {"size": (1.0, 1.0, 1.0), "file": "-"}.get(key, 1.0)
+        return made(**given)
+
+    def ends(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:
+        """What a damper or spring acts on: a joint, or points of two bodies."""
+        if table.joint is None:
+            return _given(table, "parent", "child", "at", "child_at")
+        for key in ("parent", "child", "at", "child_at"):
+            if key in table.model_fields_set:
+                message = f"a {kind} acts on a joint or between two bodies, not both"
+                self.tell(kind, name, key, message)
+        return {"joint": table.joint}
+
+
+def _given(table: Table, *keys: str) -> dict[str, Any]:
+    return {key: getattr(table, key) for key in keys}
+
+
+def _placed(table: LoopTable) -> dict[str, Any]:
+    return _given(table, "parent", "child", "at", "rotation", "child_at", "child_rotation")
+
+
+def _derived(table: BodyTable | WheelTable | CasterTable) -> tuple[str, ...]:
+    """Inertia that was made from mass and size."""
+    return ("inertia",) if table.inertia is None else ()
+
+
+def _ground(table: RollTable) -> Any:
+    plane = table.ground
+    if isinstance(plane, GroundTable):
+        return Plane(plane.normal, plane.point, plane.on)
+    return plane

@@ -1,0 +1,288 @@
+"""From the tables of a file to a mechanism, or to everything wrong with the file.
+
+Faults come from three places: the schema (unknown keys, wrong types, formulas that are none), the
+building of parts, and the checks every description passes. So that one fault does not hide the
+others, a table with a wrong key is read without that key, only to look for more faults; the
+mechanism made that way is thrown away.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from axode.errors import Fault, InvalidArgument, MechanismError, suggest
+from axode.mechanism.checks import relation_faults, value_faults
+from axode.mechanism.files.toml_lines import Path
+from axode.mechanism.files.toml_parts import COUPLINGS, Builder, Origin
+from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document, Table, told
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.values.expressions import Parameter
+
+_TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
+_FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names
+# Keys that say how parts hang together: without one of them, relations are not judged.
+_STRUCTURE = {
+    "type",
+    "parent",
+    "child",
+    "on",
+    "body",
+    "joint",
+    "coordinates",
+    "speeds",
+    "coordinate",
+    "speed",
+    "input",
+    "terms",
+    *(key for keys, _ in COUPLINGS.values() for key in keys),
+}
+# What stands in for a required key that is missing or wrong while other faults are looked for.
+_STAND_INS: dict[str, Any] = {
+    "mass": 1.0,
+    "trail": 1.0,
+    "coefficient": 1.0,
+    "stiffness": 1.0,
+    "at": [0.0, 0.0, 0.0],
+    "parent": "ground",
+    "child": "",
+    "on": "ground",
+    "body": "",
+    "joint": "",
+    "kind": "position",
+    "terms": {},
+    **{key: "" for keys, _ in COUPLINGS.values() for key in keys},
+    "ratio": 1.0,
+    "radius": 1.0,
+    "pitch": 1.0,
+}
+_MESSAGES = {
+    "string_type": "expected text",
+    "bool_type": "expected true or false",
+    "list_type": "expected a list of names",
+    "model_type": "expected a table",
+}
+
+
+def mechanism_from(
+    data: dict[str, Any], lines: Mapping[Path, int], source: str, stem: str
+) -> Mechanism:
+    """The mechanism that the data of a file describe.
+
+    Args:
+        data: What the file holds.
+        lines: Where each key stands.
+        source: What messages call the file.
+        stem: The mechanism's name unless the file gives one.
+
+    Raises:
+        MechanismError: listing every fault with its line.
+    """
+    findings = Findings(lines)
+    document = findings.document(data)
+    builder = Builder(stem, findings.tell)
+    mechanism = builder.build(document)
+    found = value_faults(mechanism)
+    if findings.structure_known and builder.complete:
+        found += relation_faults(mechanism)
+    findings.judge(found, builder.origins)
+    if findings.faults:
+        unique = dict.fromkeys(findings.faults)
+        raise MechanismError(source, sorted(unique, key=lambda fault: fault.line or 0))
+    return mechanism
+
+
+@dataclass
+class Findings:
+    """The faults found so far, each with its line."""
+
+    lines: Mapping[Path, int]
+    faults: list[Fault] = field(default_factory=list)
+    broken: set[tuple[str, str, str]] = field(default_factory=set)  # kind, name, key
+    structure_known: bool = True
+
+    def document(self, data: dict[str, Any]) -> Document:
+        """The tables with all formulas read; what is wrong is told and left out."""
+        data = copy.deepcopy(data)
+        for kind in _FLAT:
+            self._flatten_lines(kind)
+        context = {"parameters": self._parameters(data)}
+        for _ in range(3):
+            try:
+                return Document.model_validate(data, context=context)
+            except ValidationError as error:
+                for item in error.errors(include_url=False):
+                    self._schema_fault(item, data)
+        self.structure_known = False
+        return Document.model_validate({})
+
+    def tell(self, kind: str, name: str, key: str, message: str) -> None:
+        """Note a fault, unless its key is known to be broken already."""
+        if not self.broken.intersection({(kind, name, key), (kind, name, key.split(".")[0])}):
+            line = self._line(kind, name, key)
+            self.faults.append(Fault(kind, name, key, message, line))
+
+    def judge(self, found: list[Fault], origins: Mapping[tuple[str, str], Origin]) -> None:
+        """Note faults of the description under the tables of the file that they come from."""
+        derived = []
+        for fault in found:
+            origin = origins.get((fault.kind, fault.name))
+            if origin is not None and fault.field in origin.derived:
+                derived.append((fault, origin))
+            elif origin is not None:
+                key = origin.keys.get(fault.field, fault.field)
+                self.tell(origin.kind, origin.name, key, fault.message)
+            else:
+                kind = "" if fault.kind == "mechanism" else fault.kind
+                self.tell(kind, fault.name, fault.field, fault.message)
+        for fault, origin in derived:  # what was made from a wrong number is wrong too
+            if not origin.has_fault(self.faults):
+                key = origin.keys.get(fault.field, fault.field)
+                self.tell(origin.kind, origin.name, key, fault.message)
+
+    def _line(self, kind: str, name: str, key: str) -> int:
+        """Of the key, or of the nearest table around it."""
+        path: Path = tuple(part for part in (kind, name) if part)
+        first, _, rest = key.partition(".")
+        if (*path, first, rest) in self.lines:  # a term's joint may have dots in its name
+            return self.lines[*path, first, rest]
+        path += (key,) if kind in _FLAT or not kind else tuple(key.split("."))
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines[path] if path else 1
+
+    def _flatten_lines(self, kind: str) -> None:
+        """Let base.z under [home] be found as "base.z"."""
+        joined: dict[Path, int] = {
+            (kind, ".".join(map(str, path[1:]))): line
+            for path, line in self.lines.items()
+            if path[0] == kind and len(path) > 2
+        }
+        self.lines = {**joined, **self.lines}
+
+    def _parameters(self, data: dict[str, Any]) -> dict[str, Parameter]:
+        """The parameters by name; those with a wrong value stand in so that formulas still read."""
+        table = data.get("parameters")
+        found: dict[str, Parameter] = {}
+        for name, value in list(table.items()) if isinstance(table, dict) else ():
+            try:
+                number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                default = (
+                    Document.model_validate({"parameters": {name: value}}).parameters[name]
+                    if isinstance(value, str)
+                    else value
+                    if number
+                    else 1.0
+                )
+            except ValidationError:
+                default = 1.0
+            try:
+                parameter = Parameter(name, default)
+            except InvalidArgument as error:
+                self.tell("parameters", "", name, str(error))
+                continue
+            found[parameter.name] = parameter
+        return found
+
+    # faults of the schema ------------------------------------------------------------------------
+
+    def _schema_fault(self, item: Any, data: dict[str, Any]) -> None:
+        """Tell one fault that pydantic found, and take the faulty key away."""
+        place = [str(part) for part in item["loc"]]
+        message = _message(item, place)
+        if place[0] in TABLES and len(place) > 1:
+            kind, name, keys = place[0], place[1], place[2:]
+        elif place[0] in _FLAT and len(place) > 1:
+            kind, name, keys = place[0], "", [".".join(place[1:])]
+        else:
+            kind, name, keys = "", "", place
+            self.structure_known &= place[0] in (*_TOP, *_FLAT)
+        self.tell(kind, name, ".".join(keys), message)
+        # a superfluous key in a table within a table leaves the rest of that table readable
+        depth = len(keys) if item["type"] == "extra_forbidden" else 1
+        self.broken.add((kind, name, ".".join(keys[:depth])))
+        top = keys[0] if keys else ""
+        if kind in TABLES and (not top or top in _STRUCTURE):
+            self.structure_known = False
+        if kind in _FLAT:
+            _pop_flat(data[kind], place[1])
+        elif kind in TABLES:
+            _take_away(data[kind], kind, name, keys[:depth])
+        else:
+            data.pop(place[0], None)
+
+
+def _take_away(tables: dict[str, Any], kind: str, name: str, keys: list[str]) -> None:
+    """Leave out what is wrong; a required key gets a stand-in."""
+    table = tables.get(name)
+    if not isinstance(table, dict) or not keys or keys[0] == "type":
+        tables.pop(name, None)
+        return
+    top = keys[0]
+    if len(keys) > 1 and isinstance(table.get(top), dict):
+        table[top].pop(keys[1], None)
+        return
+    table.pop(top, None)
+    model_field = TABLES[kind].model_fields.get(top)
+    if model_field is not None and model_field.is_required():
+        table[top] = _STAND_INS[top]
+
+
+def _pop_flat(table: dict[str, Any], name: str) -> None:
+    """Remove "base.z" whether it was written in quotes or not."""
+    if name in table:
+        del table[name]
+        return
+    for key, inner in table.items():
+        if isinstance(inner, dict) and name.startswith(f"{key}."):
+            _pop_flat(inner, name[len(key) + 1 :])
+
+
+def _message(item: Any, place: list[str]) -> str:
+    """What is wrong, in the words of the other messages."""
+    kind, value = item["type"], item["input"]
+    if kind == "value_error":
+        return str(item["ctx"]["error"])
+    if kind == "extra_forbidden":
+        return _unknown_key(place, value)
+    if kind == "missing":
+        owner = _model_at(place)
+        about = owner.model_fields[place[-1]].description if owner else None
+        return f"is missing ({about[0].lower()}{about[1:].rstrip('.')})" if about else "is missing"
+    if kind == "literal_error":
+        options = re.findall(r"'([^']*)'", item["ctx"]["expected"])
+        if place[-1] in ("type", "kind") and isinstance(value, str):
+            return f"unknown {place[-1]} '{value}'. {suggest(place[-1], value, options)}"
+        return f"must be {item['ctx']['expected']}, got {told(value)}"
+    if kind == "dict_type":
+        example = f"[{place[0]}.NAME]" if place[0] in TABLES else f"[{place[0]}]"
+        return f"expected tables such as {example}, got {told(value)}"
+    return f"{_MESSAGES.get(kind, item['msg'])}, got {told(value)}"
+
+
+def _unknown_key(place: list[str], value: Any) -> str:
+    if len(place) == 1 and place[0] not in TABLES:
+        known = list(Document.model_fields)
+        what = "table" if isinstance(value, dict) else "key"
+        return f"unknown {what} '{place[0]}'. {suggest(what, place[0], known)}"
+    owner = _model_at(place)
+    message = f"unknown key '{place[-1]}'. "
+    if len(place) == 3 and isinstance(value, dict):
+        message += f'Names with dots stand in quotes: [{place[0]}."{place[1]}.{place[2]}"]. '
+    elif place[-1] in (*_TOP, *_FLAT) and len(place) == 3:
+        message += "Keys of the whole file stand above the first [table]. "
+    return message + suggest("key", place[-1], list(owner.model_fields) if owner else [])
+
+
+def _model_at(place: list[str]) -> type[Table] | None:
+    """The table that holds the last key of a place."""
+    if len(place) == 1:
+        return Document
+    if len(place) == 3:
+        return TABLES.get(place[0])
+    return TABLES_IN_TABLES.get(place[-2])

@@ -1,0 +1,352 @@
+"""Mechanisms from URDF files, the robots of ROS.
+
+A URDF file holds a tree of links and joints. Its frames are ours: a link's frame is that of the
+joint that holds it. What it cannot hold, wheels that roll and loops, is added after loading.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, TypeAlias
+
+from axode.errors import (
+    DoubtfulFile,
+    Fault,
+    FileError,
+    InvalidArgument,
+    LeftOut,
+    MechanismError,
+    suggest,
+)
+from axode.mechanism.checks import name_fault, relation_faults, value_faults
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.joints import (
+    AbstractJoint,
+    Fixed,
+    Floating,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+)
+from axode.mechanism.files.urdf_joints import DRIVEN, JointReader, follow
+from axode.mechanism.files.urdf_tree import Joint, root_of
+from axode.mechanism.files.urdf_values import Findings, Owner
+from axode.mechanism.files.xml_tree import Element, parse
+from axode.mechanism.mechanism import Mechanism
+
+Base: TypeAlias = Literal["fixed", "floating", "planar"]
+
+BASES: dict[str, AbstractJoint] = {"fixed": Fixed(), "floating": Floating(), "planar": Planar()}
+WORLDS = ("world", GROUND.name)  # root links that are the ground itself
+_LINK = ("inertial", "visual", "collision")
+_JOINT = (
+    "origin",
+    "parent",
+    "child",
+    "axis",
+    "limit",
+    "dynamics",
+    "mimic",
+    "calibration",
+    "safety_controller",
+)
+FRICTION = "dry friction of joints (damping is viscous here)"
+DAMPING = "damping of joints with several speeds (add_damper takes one of them)"
+_KINDS = {
+    "body": "link",
+    "motor": "joint",
+    "damper": "joint",
+    "loop": "joint",
+    "coupling": "joint",
+    "mechanism": "robot",
+}
+_OTHERS = {"sdf": "SDF", "mujoco": "MJCF", "mujocoinclude": "MJCF"}
+_NOT_NEEDED = ("gazebo", "visual", "collision", "material")
+_DEFINITIONS = ("xacro:property", "xacro:macro", "xacro:arg")  # they make nothing by themselves
+
+
+def mechanism_from_urdf(
+    text: str,
+    source: str,
+    stem: str,
+    base: Base | None = None,
+    *,
+    strict: bool = False,
+    remarks: list[tuple[int, str, str]] | None = None,
+) -> Mechanism:
+    """Read the mechanism that the text of a URDF file describes.
+
+    Args:
+        text: What the file holds.
+        source: What messages call the file.
+        stem: The mechanism's name unless the file gives one.
+        base: How the root link is held: "fixed" unless given.
+        strict: Whether to refuse what can be read only with a warning.
+        remarks: Line, message and remedy of what was found when the file was decoded.
+
+    Raises:
+        FileError: if the text is not URDF.
+        MechanismError: listing every fault with its line.
+
+    Warns:
+        DoubtfulFile: once, listing everything that departs from the format or from physics, and
+            what was done about it.
+    """
+    if base is not None and base not in BASES:
+        raise InvalidArgument(f"base must be 'fixed', 'floating' or 'planar', got {base!r}")
+    remarks = [] if remarks is None else remarks
+    robot = parse(text, source, remarks)
+    _require_robot(robot, source)
+    reader = Reader(robot, stem)
+    findings = reader.findings
+    for line, message, done in remarks:
+        reader.owner.note(Element("", {}, line), "", message, done)
+    definitions = _find_macros(robot, source)
+    mechanism = reader.build(base, source)
+    if definitions and findings.faults:
+        raise _macros(definitions[0], source)
+    for element in definitions:
+        reader.owner.note(element, "", f"<{element.tag}> is left from xacro", "ignored")
+    faults = findings.all_faults() if strict else findings.only_faults()
+    if faults:
+        raise MechanismError(source, faults)
+    if findings.deviations:
+        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=3)
+    for what, joints in reader.left_out.items():
+        if joints:
+            warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, 3)
+    return mechanism
+
+
+def _require_robot(robot: Element, source: str) -> None:
+    """Refuse files that are XML and no URDF."""
+    if robot.tag != "robot":
+        what = _OTHERS.get(robot.tag, f"XML of <{robot.tag}>")
+        raise FileError(
+            f"{source} is {what}.\n  Mechanisms are read from TOML and from URDF, whose outermost "
+            "element is <robot>."
+        )
+
+
+def _find_macros(robot: Element, source: str) -> list[Element]:
+    """Find definitions of xacro; whatever makes parts of the robot is refused."""
+    waiting, definitions = [robot], []
+    while waiting:
+        element = waiting.pop()
+        if element.tag in _NOT_NEEDED:
+            continue
+        macros = any("${" in v or "$(" in v for v in element.attributes.values())
+        if element.tag in _DEFINITIONS:
+            definitions.append(element)
+        elif macros or element.tag.startswith("xacro:"):
+            raise _macros(element, source)
+        else:
+            waiting.extend(reversed(element.children))
+    return definitions
+
+
+def _macros(element: Element, source: str) -> FileError:
+    return FileError(
+        f"{source}, line {element.line}: holds macros of xacro.\n"
+        f"  Expand them first: xacro {source} > robot.urdf"
+    )
+
+
+class Reader:
+    """Reads links and joints and joins them; what is wrong is kept, and replaced or left out."""
+
+    def __init__(self, robot: Element, stem: str) -> None:
+        self.robot = robot
+        self.findings = Findings()
+        self.owner = Owner("robot", "", self.findings)
+        self.mechanism = Mechanism(robot.attributes.get("name") or stem)
+        self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
+        self.names: dict[tuple[str, str], str] = {}  # by kind and name in the file
+        self.left_out: dict[str, list[str]] = {FRICTION: [], DAMPING: []}
+
+    def build(self, base: Base | None, source: str) -> Mechanism:
+        """The mechanism; `findings` says whether it is worth anything."""
+        self.owner.look_for_slips(self.robot, ("link", "joint", "transmission"))
+        elements, named = self._named("link"), self._named("joint")
+        complete = not self.findings.faults
+        joints = [JointReader(Owner("joint", n, self.findings)).read(e) for n, e in named.items()]
+        if not elements:
+            self.owner.tell(self.robot, "", "has no <link>")
+            return self.mechanism
+        self._declare_world(elements, joints)
+        links = {name: Owner("link", name, self.findings) for name in elements}
+        known = len(self.findings.faults)
+        root = root_of(links, elements, joints)
+        if not complete:  # what seems to hang loose may hang on what could not be read
+            del self.findings.faults[known:]
+        is_world = self._is_world(root, base, elements, joints, source)
+        self._rename(elements, named, root if is_world else "")
+        for name, owner in links.items():
+            self._add_body(name, owner, elements[name], is_ground=is_world and name == root)
+        if root and not is_world:
+            self._hold(root, BASES[base or "fixed"])
+        by_name = follow({joint.name: joint for joint in joints})
+        for joint in by_name.values():
+            self._add_joint(joint, root if is_world else "")
+        self._add_motors(by_name)
+        self._judge(value_faults(self.mechanism))
+        if not self.findings.faults:
+            self._judge(relation_faults(self.mechanism))
+        return self.mechanism
+
+    # reading -------------------------------------------------------------------------------------
+
+    def _named(self, kind: str) -> dict[str, Element]:
+        """The links or joints by name."""
+        found: dict[str, Element] = {}
+        for element in self.robot.all(kind):
+            name = element.attributes.get("name", "")
+            owner = Owner(kind, name, self.findings)
+            if not name:
+                self.owner.tell(element, "", f'a {kind} has no name="..."')
+            elif name in found:
+                first = found[name].line
+                owner.tell(element, "", f"line {first} has this name already; names are unique")
+            else:
+                found[name] = element
+                owner.look_for_slips(element, _LINK if kind == "link" else _JOINT)
+        return found
+
+    def _declare_world(self, elements: dict[str, Element], joints: list[Joint]) -> None:
+        """Add the link that joints hang on as if every file had it."""
+        world = WORLDS[0]
+        for joint in joints:
+            if joint.parent == world not in elements:
+                element = joint.element.first("parent") or joint.element
+                message = f"unknown link '{world}'. {suggest('link', world, list(elements))}"
+                joint.owner.note(element, "parent", message, "it is the ground")
+                elements[world] = Element("link", {"name": world}, element.line)
+
+    def _is_world(
+        self,
+        root: str,
+        base: Base | None,
+        links: dict[str, Element],
+        joints: list[Joint],
+        source: str,
+    ) -> bool:
+        """Whether the root link is the ground; if a base is asked for, it is a link like others."""
+        if root not in WORLDS or base in (None, "fixed"):
+            return root in WORLDS
+        moving = any(joint.parent == root and joint.type != "fixed" for joint in joints)
+        if moving and links[root].first("inertial") is None:
+            raise InvalidArgument(
+                f"base='{base}': the root link of {source} is '{root}', the ground itself.\n  "
+                "Leave base out, and let the joint on that link be of type floating or planar."
+            )
+        return False
+
+    def _rename(self, links: dict[str, Element], joints: dict[str, Element], world: str) -> None:
+        """Choose names that a mechanism can have, and remember their lines."""
+        for kind, elements in (("link", links), ("joint", joints)):
+            for name, element in elements.items():
+                fault = name_fault(name)
+                if kind == "link" and name == GROUND.name != world:
+                    fault = f"'{name}' is the world; choose another name"
+                new = name
+                if fault:
+                    new = "".join(c if c.isprintable() else "_" for c in name)
+                    new = f"_{new}" if new.startswith("[") else new
+                    while new in elements or new == GROUND.name:
+                        new += "_"
+                    owner = Owner(kind, repr(name)[1:-1], self.findings)
+                    owner.note(element, "", fault, f"called '{new}'")
+                self.names[kind, name] = new
+                self.lines[kind, new, ""] = element.line
+        self.names["link", world] = GROUND.name
+
+    # adding --------------------------------------------------------------------------------------
+
+    def _add_body(self, name: str, owner: Owner, element: Element, *, is_ground: bool) -> None:
+        mass, com, inertia = owner.inertial(element)
+        inertial = element.first("inertial")
+        new = self.names["link", name]
+        for part in inertial.children if inertial else ():
+            self.lines.setdefault(("link", new, part.tag), part.line)
+        shape = owner.shape(element)
+        if not is_ground:
+            self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)
+
+    def _hold(self, root: str, joint: AbstractJoint) -> None:
+        """Hold the root link by a joint that the file does not have."""
+        taken = {new for (kind, _), new in self.names.items() if kind == "joint"}
+        name = "base"
+        while name in taken:
+            name += "_"
+        self.mechanism.add_joint(name, joint, parent=GROUND, child=self.names["link", root])
+
+    def _add_joint(self, joint: Joint, world: str) -> None:
+        makers = {
+            "revolute": Revolute,
+            "continuous": Revolute,
+            "prismatic": Prismatic,
+            "planar": Planar,
+        }
+        others = {"floating": Floating(), "spherical": Spherical()}
+        kind: AbstractJoint = others.get(joint.type, Fixed())
+        if joint.type in makers:
+            kind = makers[joint.type](joint.axis)
+        name = self.names["joint", joint.name]
+        parent, child = (self.names.get(("link", n), n) for n in (joint.parent, joint.child))
+        self.mechanism.add_joint(
+            name, kind, parent=parent, child=child, at=joint.at, rotation=joint.angles
+        )
+        if joint.friction > 0:
+            self.left_out[FRICTION].append(name)
+        if joint.damping > 0 and joint.type in DRIVEN:
+            self.mechanism.add_damper(name, name, coefficient=joint.damping)
+        elif joint.damping > 0 and joint.type != "fixed":
+            self.left_out[DAMPING].append(name)
+        if joint.mimic:
+            self.mechanism.add_mimic(
+                name,
+                name,
+                self.names["joint", joint.mimic.leader],
+                multiplier=joint.mimic.multiplier,
+                offset=joint.mimic.offset,
+            )
+
+    def _add_motors(self, joints: dict[str, Joint]) -> None:
+        """On the joints of the transmissions; without any, where an effort is given.
+
+        A joint that follows another is moved by its leader, and has a motor only if a transmission
+        names it.
+        """
+        transmissions = list(self.robot.all("transmission"))
+        given = [name for name, joint in joints.items() if joint.effort > 0 and not joint.mimic]
+        if transmissions:
+            named = [(e, j) for e in transmissions for j in e.all("joint")]
+            for element, joint in named:
+                self._check_driven(element, joint, joints)
+            given = [joint.attributes.get("name", "") for _, joint in named]
+        for name in dict.fromkeys(given):
+            if name in joints and joints[name].type in DRIVEN:
+                new = self.names["joint", name]
+                self.mechanism.add_motor(new, new, limit=joints[name].effort or None)
+
+    def _check_driven(self, element: Element, joint: Element, joints: dict[str, Joint]) -> None:
+        owner = Owner("transmission", element.attributes.get("name", ""), self.findings)
+        name = joint.attributes.get("name", "")
+        if name not in joints:
+            hint = suggest("joint", name, list(joints))
+            owner.note(joint, "joint", f"unknown joint '{name}'. {hint}", "ignored")
+        elif joints[name].type and joints[name].type not in DRIVEN:
+            message = (
+                f"joint '{name}' is {joints[name].type}, and a motor moves a joint that turns or "
+                "slides"
+            )
+            owner.note(joint, "joint", message, "ignored")
+
+    def _judge(self, found: list[Fault]) -> None:
+        """Keep what every description is checked for, in the words and lines of the file."""
+        for fault in found:
+            kind = _KINDS.get(fault.kind, fault.kind)
+            place = (kind, fault.name, "")
+            line = self.lines.get((*place[:2], fault.field), self.lines.get(place, self.robot.line))
+            self.findings.faults.append(Fault(kind, fault.name, fault.field, fault.message, line))

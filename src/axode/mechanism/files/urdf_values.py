@@ -1,0 +1,301 @@
+"""What the elements of a URDF file say in numbers: places, inertia, shapes.
+
+Each reader returns something usable even where the file is wrong, so that one fault does not hide
+the others. What makes a file unreadable is a fault; what can be read all the same is a deviation,
+kept with what was done about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TypeAlias
+
+import numpy as np
+
+from axode.errors import Fault, suggest
+from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Shape, Sphere
+from axode.mechanism.files.xml_tree import Element
+from axode.mechanism.values.geometry import ORIGIN, rotation_matrix
+
+Numbers: TypeAlias = tuple[float, ...]
+
+RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
+LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
+MANY_TURNS = 100.0  # [rad]
+ANGLE_ROUNDING = 1e-13  # of angles that programs compute [rad]
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
+_COUNTED = {1: "a number", 3: "three numbers"}
+AS_WRITTEN = "used as written"
+
+
+@dataclass
+class Findings:
+    """What is wrong with a file: faults, and deviations with what was done about them."""
+
+    faults: list[Fault] = field(default_factory=list)
+    deviations: list[tuple[Fault, str]] = field(default_factory=list)
+
+    def all_faults(self) -> list[Fault]:
+        """List faults and deviations alike, by line."""
+        return _by_line([*self.faults, *(fault for fault, _ in self.deviations)])
+
+    def only_faults(self) -> list[Fault]:
+        """List the faults by line."""
+        return _by_line(self.faults)
+
+    def with_remedies(self) -> list[Fault]:
+        """List the deviations by line; each message ends with what was done."""
+        return _by_line(
+            replace(fault, message=f"{fault.message} -> {done}") for fault, done in self.deviations
+        )
+
+
+def _by_line(faults: Iterable[Fault]) -> list[Fault]:
+    return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The link or joint that elements belong to, and where its faults are kept.
+
+    With `otherwise`, nothing read through it is a fault: that is what is done instead.
+    """
+
+    kind: str
+    name: str
+    findings: Findings
+    otherwise: str = ""
+
+    def tell(self, element: Element, field: str, message: str) -> None:
+        """Note a fault at the line of an element."""
+        if self.otherwise:
+            self.note(element, field, message, self.otherwise)
+        else:
+            self.findings.faults.append(Fault(self.kind, self.name, field, message, element.line))
+
+    def note(self, element: Element, field: str, message: str, done: str) -> None:
+        """Note a deviation at the line of an element, and what was done about it."""
+        fault = Fault(self.kind, self.name, field, message, element.line)
+        self.findings.deviations.append((fault, done))
+
+    def count(self) -> int:
+        """Count what has been found until now."""
+        return len(self.findings.faults) + len(self.findings.deviations)
+
+    # numbers -------------------------------------------------------------------------------------
+
+    def words(self, element: Element, attribute: str) -> list[str]:
+        """Split an attribute into words; commas between them are blanks."""
+        text = element.attributes.get(attribute, "")
+        if "," in text and re.fullmatch(r"[^,]+(,\s+[^,\s]+)+\s*", text):
+            self.note(element, f"{element.tag} {attribute}", "has commas", "taken as blanks")
+            text = text.replace(",", " ")
+        return text.split()
+
+    def numbers(
+        self, element: Element, attribute: str, usual: Numbers, *, required: bool = True
+    ) -> Numbers:
+        """As many numbers as there usually are."""
+        field = f"{element.tag} {attribute}"
+        text = element.attributes.get(attribute)
+        if text is None:
+            if required:
+                self.tell(element, field, "is missing")
+            return usual
+        words = self.words(element, attribute)
+        if len(words) != len(usual) or not all(map(_NUMBER.fullmatch, words)):
+            self.tell(element, field, f"expected {_COUNTED[len(usual)]}, got '{text}'")
+            return usual
+        values = tuple(map(float, words))
+        if not all(map(math.isfinite, values)):
+            self.tell(element, field, f"must be finite, got '{text}'")
+            return usual
+        return values
+
+    def number(
+        self, element: Element, attribute: str, usual: float, *, required: bool = True
+    ) -> float:
+        """One number."""
+        return self.numbers(element, attribute, (usual,), required=required)[0]
+
+    def not_negative(self, element: Element, attribute: str) -> float:
+        """A number that is zero unless the file gives a sound one."""
+        reader = replace(self, otherwise="left out")
+        value = reader.number(element, attribute, 0.0, required=False)
+        if value < 0:
+            reader.tell(element, f"{element.tag} {attribute}", f"must be >= 0, got {value:g}")
+        return max(value, 0.0)
+
+    # words that nobody reads ---------------------------------------------------------------------
+
+    def look_for_slips(self, element: Element, known: tuple[str, ...]) -> None:
+        """Note elements that look like a known one misspelt; all others may be extensions."""
+        for child in element.children:
+            if child.tag not in known:
+                close = difflib.get_close_matches(child.tag.lower(), known, n=1, cutoff=0.8)
+                if close:
+                    message = f"unknown element <{child.tag}>.   Did you mean <{close[0]}>?"
+                    self.note(child, "", message, "ignored")
+
+    def only(self, element: Element, *known: str) -> None:
+        """Note attributes other than these: they might be meant to change the mechanism."""
+        for attribute in element.attributes:
+            if attribute not in known:
+                hint = suggest("attribute", attribute, known)
+                message = f"unknown attribute '{attribute}'. {hint}"
+                self.note(element, element.tag, message, "ignored")
+
+    # parts ---------------------------------------------------------------------------------------
+
+    def origin(self, element: Element) -> tuple[Numbers, Numbers]:
+        """Position [m] and roll, pitch, yaw [rad] of a link's or joint's element."""
+        origin = element.first("origin")
+        if origin is None:
+            return ORIGIN, ORIGIN  # type: ignore[return-value]
+        self.only(origin, "xyz", "rpy")
+        place = self.numbers(origin, "xyz", (0.0, 0.0, 0.0), required=False)
+        known = self.count()
+        angles = self.numbers(origin, "rpy", (0.0, 0.0, 0.0), required=False)
+        if self.count() == known and "rpy" in origin.attributes:
+            angles = tuple(map(exact_angle, origin.attributes["rpy"].split()))
+        return _no_minus(place), _no_minus(angles)
+
+    def axis(self, joint: Element) -> Numbers | None:
+        """The unit axis of a joint, x unless the file says another; None if it has no length."""
+        element = joint.first("axis")
+        if element is None:
+            return (1.0, 0.0, 0.0)
+        axis = self.numbers(element, "xyz", (1.0, 0.0, 0.0))
+        length = math.hypot(*axis)
+        if length == 0.0:
+            return None
+        if not length < math.inf:
+            self.tell(element, "axis xyz", "points nowhere; give a direction such as '0 0 1'")
+            return (1.0, 0.0, 0.0)
+        return _no_minus(tuple(part / length for part in axis))
+
+    def inertial(self, link: Element) -> tuple[float, Numbers, Inertia]:
+        """Mass, mass centre and inertia about it in the link's axes; all zero without inertial."""
+        element = link.first("inertial")
+        nothing = 0.0, ORIGIN, Inertia.point()
+        if element is None:
+            return nothing  # type: ignore[return-value]
+        self.look_for_slips(element, ("origin", "mass", "inertia"))
+        com, angles = self.origin(element)
+        weight, tensor = element.first("mass"), element.first("inertia")
+        if weight is None or "value" not in weight.attributes:
+            what = 'has no <mass value="..."/>'
+            self.note(element, "inertial", what, "the link is massless")
+            return nothing  # type: ignore[return-value]
+        self.only(weight, "value")
+        mass = self.number(weight, "value", 1.0)
+        if tensor is None:
+            what = "has no <inertia ixx=... iyy=... izz=.../>"
+            self.note(element, "inertial", what, "the link is a point mass")
+            return mass, com, Inertia.point()
+        return mass, com, self._inertia(weight, tensor, mass, angles)
+
+    def _inertia(self, weight: Element, tensor: Element, mass: float, angles: Numbers) -> Inertia:
+        """In the link's axes; URDF writes the entries of the tensor, as we do."""
+        self.only(tensor, "ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+        known = self.count()
+        point = replace(self, otherwise="the link is a point mass")
+        for moment in ("ixx", "iyy", "izz"):
+            if moment not in tensor.attributes:
+                point.tell(tensor, f"inertia {moment}", "is missing")
+        names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+        xx, yy, zz, xy, xz, yz = (self.number(tensor, n, 0.0, required=False) for n in names)
+        if self.count() > known:
+            return Inertia.point()
+        entries = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if any(angles):
+            R = matrix(angles)
+            entries = R @ entries @ R.T
+            entries = (entries + entries.T) / 2 + 0.0  # without negative zeros
+        # a file cannot say that zero moments are meant, so they are believed
+        ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = entries.tolist()
+        inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)
+        if inertia.is_point(mass):
+            return replace(inertia, ideal=True)
+        fault = inertia.fault()
+        if fault:
+            self.note(tensor, "inertia", fault, AS_WRITTEN)
+            inertia = replace(inertia, unphysical=True)
+        if mass == 0.0 and not inertia.vanishes:
+            message = "must be > 0 kg, got 0; a massless body has the inertia of a point"
+            self.note(weight, "mass", message, "mass and inertia are " + AS_WRITTEN)
+            inertia = replace(inertia, ideal=True)
+        return inertia
+
+    # pictures ------------------------------------------------------------------------------------
+
+    def shape(self, link: Element) -> Shape | None:
+        """The first box, cylinder or sphere that pictures can show, or else the first mesh."""
+        reader = replace(self, otherwise="not drawn")
+        meshes: list[Mesh] = []
+        for element in (*link.all("visual"), *link.all("collision")):
+            geometry = element.first("geometry")
+            for solid in geometry.children if geometry else ():
+                known = self.count()
+                shape = reader._solid(solid, *reader.origin(element))
+                if shape is None or any(shape.faults()) or self.count() > known:
+                    continue
+                if not isinstance(shape, Mesh):
+                    return shape
+                meshes.append(shape)
+        return meshes[0] if meshes else None
+
+    def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:
+        R = matrix(angles)
+        if solid.tag == "sphere":
+            return Sphere(self.number(solid, "radius", 1.0), at)
+        if solid.tag == "cylinder":
+            radius, length = (self.number(solid, n, 1.0) for n in ("radius", "length"))
+            return Cylinder(radius, length, _no_minus(tuple(map(float, R[:, 2]))), at)
+        if solid.tag == "box":
+            size = np.abs(R) @ self.numbers(solid, "size", (1.0, 1.0, 1.0))
+            upright = np.abs(R).max(axis=1).min() > 1 - 1e-6  # boxes have the axes of their body
+            return Box(tuple(map(float, size)), at) if upright else None
+        if solid.tag == "mesh":
+            file = solid.attributes.get("filename", "")
+            scale = self.numbers(solid, "scale", (1.0, 1.0, 1.0), required=False)
+            return Mesh(file, scale, at, angles) if file.isprintable() else None
+        return None
+
+
+def exact_angle(text: str) -> float:
+    """Read an angle [rad]: a multiple of a right angle where it is written as one.
+
+    That is a decimal number which shows the first digits of the multiple, ten of them rounded, or
+    more of them rounded or cut off, or which differs from it as computed numbers do. Zeros then
+    stay zeros in the equations. All other numbers are kept as they are written.
+    """
+    value = float(text)
+    turns = round(value / (math.pi / 2)) if abs(value) < MANY_TURNS else 0
+    nearest = turns * (math.pi / 2)
+    if abs(value - nearest) < ANGLE_ROUNDING:
+        return nearest
+    if not turns:
+        return value
+    written, exact = Decimal(text), turns * RIGHT_ANGLE
+    places = -int(written.as_tuple().exponent)
+    digits = len(written.as_tuple().digits)
+    last_digit = Decimal(1).scaleb(-places)
+    allowed = last_digit if digits > LEAST_DIGITS else last_digit / 2
+    return nearest if digits >= LEAST_DIGITS and abs(written - exact) <= allowed else value
+
+
+def matrix(rotation: Numbers) -> np.ndarray:
+    """Compute the matrix of roll, pitch, yaw or of a quaternion."""
+    return np.array(rotation_matrix(rotation), dtype=float)  # type: ignore[arg-type]
+
+
+def _no_minus(values: Numbers) -> Numbers:
+    """Without negative zeros."""
+    return tuple(value + 0.0 for value in values)

@@ -1,0 +1,42 @@
+"""Bodies that move freely over the ground, whose coordinates are therefore places in the world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.joints import Floating, Planar
+from axode.mechanism.values.expressions import numeric
+from axode.mechanism.values.geometry import AXES, NO_ROTATION
+
+if TYPE_CHECKING:
+    from axode.mechanism.elements.parts import Connection
+    from axode.mechanism.mechanism import Mechanism
+
+
+def free_bases(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
+    """Names of each such body and of its coordinates: x, y, then its yaw or its quaternion.
+
+    A joint that stands elsewhere than at or above the world's origin, or turned, is left out: its
+    coordinates count from there.
+    """
+    return tuple(
+        (connection.child, *_places(connection))
+        for connection in mechanism.connections
+        if connection.parent == GROUND.name and _is_in_world(connection)
+    )
+
+
+def _is_in_world(connection: Connection) -> bool:
+    joint = connection.joint
+    upright = isinstance(joint, Planar) and tuple(map(numeric, joint.axis)) == AXES["z"]
+    above = all(numeric(part) == 0.0 for part in connection.at[:2])
+    level = connection.rotation == NO_ROTATION
+    return (upright or isinstance(joint, Floating)) and above and level
+
+
+def _places(connection: Connection) -> tuple[str, ...]:
+    names = connection.coordinates
+    if isinstance(connection.joint, Planar):
+        return names
+    return (*names[4:6], *names[:4])

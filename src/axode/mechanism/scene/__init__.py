@@ -1,0 +1,1 @@
+"""What pictures of a mechanism show, as plain data: solids, floors, contacts."""

@@ -1,0 +1,304 @@
+"""A scene from a description: the shapes it names, and sensible ones where it names none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from axode.mechanism.elements.bodies import Body, Box, Cylinder, Mesh, Sphere
+from axode.mechanism.elements.couplings import Coupling
+from axode.mechanism.elements.forces import Strut
+from axode.mechanism.elements.joints import Fixed, Floating, Planar, Prismatic, Revolute, Screw
+from axode.mechanism.elements.wheels import Ball, Contact, Mecanum, Omni, Plane, Skate
+from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.scene import solids
+from axode.mechanism.scene.scene import GROUND, Array, Colour, Cord, Floor, Scene, Solid, Touch
+from axode.mechanism.topology import parameters_of
+from axode.mechanism.values.expressions import Scalar, evaluate
+from axode.mechanism.values.geometry import rotation_matrix
+
+WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape tells
+THIN = 0.022  # radius of a rod, of the mechanism's size
+NEAR = 1e-6  # of the mechanism's size: points nearer than this are one
+
+
+def scene_of(mechanism: Mechanism, parameters: Mapping[str, float] | None = None) -> Scene:
+    """What pictures of a mechanism show, at its parameters' defaults or at the values given."""
+    return _Shaping(mechanism, parameters or {}).scene()
+
+
+class _Shaping:
+    """One description with numbers for its parameters."""
+
+    def __init__(self, mechanism: Mechanism, parameters: Mapping[str, float]) -> None:
+        self.mechanism = mechanism
+        defaults = {name: p.default for name, p in parameters_of(mechanism).items()}
+        self.values = defaults | dict(parameters) | {"t": 0.0}
+        self.contacts: dict[str, list[Contact]] = {}
+        for contact in mechanism.contacts:
+            self.contacts.setdefault(contact.body, []).append(contact)
+        self.floors = {contact.plane.on: contact.plane for contact in mechanism.contacts}
+        self.anchors = self._anchors()
+        self.size = self._size()
+
+    def scene(self) -> Scene:
+        """All of it."""
+        floors: dict[Floor, int] = {}
+        touches = [self._touch(contact, floors) for contact in self.mechanism.contacts]
+        return Scene(
+            name=self.mechanism.name,
+            bodies=tuple(body.name for body in self.mechanism.bodies),
+            solids=tuple(self._solids()),
+            floors=tuple(floors),
+            touches=tuple(touches),
+            cords=tuple(self._cords()),
+            size=self.size,
+            up=self._up(),
+            centres=tuple(solids.triple(self.vector(body.com)) for body in self.mechanism.bodies),
+        )
+
+    def _up(self) -> tuple[float, float, float]:
+        """Against gravity; what rolls on the ground stands on it as it is described."""
+        gravity = self.vector(self.mechanism.gravity)
+        strength = float(np.linalg.norm(gravity))
+        if self.mechanism.contacts or not strength > 0:
+            return 0.0, 0.0, 1.0
+        return solids.triple(0.0 - gravity / strength)
+
+    # numbers -----------------------------------------------------------------------------------
+
+    def number(self, scalar: Scalar) -> float:
+        """A formula at the parameters' values."""
+        return float(evaluate(scalar, self.values))
+
+    def vector(self, scalars: Any) -> Array:
+        """Three formulas."""
+        return np.array([self.number(s) for s in scalars])
+
+    def matrix(self, rotation: Any) -> Array:
+        """A rotation."""
+        return np.array([self.vector(row) for row in rotation_matrix(rotation)])
+
+    def _anchors(self) -> dict[str, list[Array]]:
+        """Where joints, loops and springs hold each body, in its own frame."""
+        anchors: dict[str, list[Array]] = {body.name: [] for body in self.mechanism.bodies}
+        anchors[GROUND] = []
+        joints = (*self.mechanism.connections, *self.mechanism.loops)
+        links: tuple[Connection | Strut, ...] = (*joints, *self.mechanism.struts)
+        for c in links:
+            anchors.setdefault(c.parent, []).append(self.vector(c.at))
+            anchors.setdefault(c.child, []).append(self.vector(c.child_at))
+        return anchors
+
+    def _size(self) -> float:
+        """The largest distance between points of one body, or a wheel's or shape's diameter."""
+        spans = [0.0]
+        for body in self.mechanism.bodies:
+            points = np.array([*self.anchors[body.name], self.vector(body.com)])
+            spans.append(float(np.linalg.norm(np.ptp(points, axis=0))))
+            if _drawn(body) is not None:
+                spans.append(self._span(body))
+        spans += [2 * self.number(contact.wheel.radius) for contact in self.mechanism.contacts]
+        return max(spans) or 1.0
+
+    def _span(self, body: Body) -> float:
+        shape = _drawn(body)
+        if isinstance(shape, Box):
+            return float(np.linalg.norm(self.vector(shape.size)))
+        if isinstance(shape, Cylinder):
+            return max(2 * self.number(shape.radius), self.number(shape.length))
+        return 2 * self.number(shape.radius) if shape is not None else 0.0
+
+    # what is drawn -----------------------------------------------------------------------------
+
+    def _solids(self) -> Iterator[Solid]:
+        for k, body in enumerate(self.mechanism.bodies):
+            colour = solids.BODIES[k % len(solids.BODIES)]
+            if body.name in self.contacts:
+                yield from self._rolling(body, colour)
+            elif _drawn(body) is not None:
+                yield self._shape(body, colour)
+            else:
+                yield from self._from_joints(body, colour)
+        for connection in (*self.mechanism.connections, *self.mechanism.loops):
+            yield from self._joint(connection)
+
+    def _rolling(self, body: Body, colour: Colour) -> Iterator[Solid]:
+        """A body with wheels on it; if it is more than its wheels, the rest of it too."""
+        contacts = self.contacts[body.name]
+        for contact in contacts:
+            yield from self._wheel(body, contact, colour)
+        centre = self.vector(contacts[0].at)
+        alone = len(contacts) == 1 and np.allclose(centre, self.vector(body.com))
+        if alone and not isinstance(body.shape, Box):
+            return
+        if _drawn(body) is None:
+            yield from self._from_joints(body, colour)
+        else:
+            yield self._shape(body, colour)
+
+    def _wheel(self, body: Body, contact: Contact, colour: Colour) -> Iterator[Solid]:
+        kind, at, axis = contact.wheel, self.vector(contact.at), self.vector(contact.axis)
+        radius = self.number(kind.radius)
+        width = WIDTH_OF_WHEEL * radius
+        if isinstance(body.shape, Cylinder) and len(self.contacts[body.name]) == 1:
+            width = self.number(body.shape.length)
+        if isinstance(kind, Ball):
+            yield from solids.ball(body.name, at, radius, colour)
+        elif isinstance(kind, Skate):
+            yield self._blade(body.name, contact)
+        elif isinstance(kind, Omni):
+            yield from solids.rollers(body.name, at, axis, radius, width, np.pi / 2)
+        elif isinstance(kind, Mecanum):
+            angle = self.number(kind.roller_angle)
+            yield from solids.rollers(body.name, at, axis, radius, width, angle)
+        else:
+            yield from solids.wheel(body.name, at, axis, radius, width)
+
+    def _blade(self, body: str, contact: Contact) -> Solid:
+        """A skate: thin sideways, long ahead."""
+        sideways = _unit(self.vector(contact.axis))
+        normal = _unit(self.vector(contact.plane.normal))
+        across = normal - (normal @ sideways) * sideways
+        up = _unit(across) if np.linalg.norm(across) > 0.1 else solids.axes_along(sideways)[:, 0]
+        axes = np.column_stack([np.cross(sideways, up), sideways, up])
+        radius = self.number(contact.wheel.radius) or 0.04 * self.size
+        size = (0.25 * self.size, 0.015 * self.size, radius)
+        at = self.vector(contact.at) + (0.0 if contact.wheel.radius else 0.5 * radius) * up
+        return solids.solid(body, "box", size, at, axes, solids.TYRE)
+
+    def _shape(self, body: Body, colour: Colour) -> Solid:
+        """The shape that the description gives."""
+        shape = _drawn(body)
+        assert shape is not None
+        at = self.vector(shape.at)
+        if isinstance(shape, Box):
+            return solids.solid(body.name, "box", self.vector(shape.size), at, np.eye(3), colour)
+        if isinstance(shape, Cylinder):
+            size = (self.number(shape.radius), self.number(shape.length), 0.0)
+            axes = solids.axes_along(self.vector(shape.axis))
+            return solids.solid(body.name, "cylinder", size, at, axes, colour)
+        size = (self.number(shape.radius), 0.0, 0.0)
+        return solids.solid(body.name, "sphere", size, at, np.eye(3), colour)
+
+    def _from_joints(self, body: Body, colour: Colour) -> Iterator[Solid]:
+        """Rods between the joints that hold a body, a box of its inertia where there are none."""
+        com, mass = self.vector(body.com), self.number(body.mass)
+        points = _distinct(self.anchors[body.name], NEAR * self.size)
+        hub = points[0] if len(points) <= 2 else np.mean(points, axis=0)
+        thin = THIN * self.size
+        if len(points) == 1 and mass > 0:
+            points = _distinct([*points, com], NEAR * self.size)
+        for point in points:
+            if np.linalg.norm(point - hub) > NEAR * self.size:
+                yield solids.rod(body.name, hub, point, thin, colour)
+        inertia = self._tensor(body)
+        if mass > 0 and inertia.any():
+            box = solids.equivalent_box(body.name, mass, com, inertia, colour)
+            if body.name in self.floors:  # not in the way of what rolls on it
+                yield self._plate(box, self.floors[body.name])
+            elif len(points) <= 1 or max(box.size) > 4 * thin:
+                yield box
+        elif mass > 0:
+            size = (2.2 * thin, 0.0, 0.0)
+            yield solids.solid(body.name, "sphere", size, com, np.eye(3), colour)
+
+    def _plate(self, box: Solid, plane: Plane) -> Solid:
+        """A thin box as wide as another, its top where something rolls."""
+        point, normal = self.vector(plane.point), _unit(self.vector(plane.normal))
+        wide, thick = max(box.size), 2 * THIN * self.size
+        centre = np.array(box.at)
+        top = centre + ((point - centre) @ normal) * normal
+        axes = solids.axes_along(normal)
+        return solids.solid(
+            box.body, "box", (wide, wide, thick), top - 0.5 * thick * normal, axes, box.colour
+        )
+
+    def _tensor(self, body: Body) -> Array:
+        xx, yy, zz, xy, xz, yz = (self.number(entry) for entry in body.inertia.entries)
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+    def _joint(self, connection: Connection) -> Iterator[Solid]:
+        """A small pin, sleeve or ball where two bodies are joined."""
+        joint = connection.joint
+        dof = len(joint.speed_names)
+        if isinstance(joint, Fixed) or dof > 3 or connection.child in self.contacts:
+            return
+        if dof == 3 and "x" in joint.coordinate_names:  # a plane that a vehicle moves in
+            return
+        at = self.vector(connection.at)
+        small = 1.25 * THIN * self.size
+        if isinstance(joint, Revolute):
+            axis = self.matrix(connection.rotation) @ self.vector(joint.axis)
+            size = (small, 3.2 * small, 0.0)
+            yield solids.solid(
+                connection.parent, "cylinder", size, at, solids.axes_along(axis), solids.JOINT
+            )
+        elif isinstance(joint, Prismatic | Screw):
+            axis = self.matrix(connection.rotation) @ self.vector(joint.axis)
+            size = (1.8 * small, 1.8 * small, 3.0 * small)
+            yield solids.solid(
+                connection.parent, "box", size, at, solids.axes_along(axis), solids.JOINT
+            )
+        else:
+            size = (1.3 * small, 0.0, 0.0)
+            yield solids.solid(connection.parent, "sphere", size, at, np.eye(3), solids.JOINT)
+
+    def _touch(self, contact: Contact, floors: dict[Floor, int]) -> Touch:
+        plane = contact.plane
+        point, normal = self.vector(plane.point), _unit(self.vector(plane.normal))
+        floor = Floor(plane.on, solids.triple(point), solids.triple(normal))
+        axis = solids.triple(_unit(self.vector(contact.axis))) if contact.wheel.has_axis else None
+        return Touch(
+            contact.name,
+            contact.body,
+            solids.triple(self.vector(contact.at)),
+            axis,
+            self.number(contact.wheel.radius),
+            floors.setdefault(floor, len(floors)),
+        )
+
+    def _cords(self) -> Iterator[Cord]:
+        for strut in self.mechanism.struts:
+            ends = solids.triple(self.vector(strut.at)), solids.triple(self.vector(strut.child_at))
+            yield Cord((strut.parent, strut.child), ends)
+        for coupling in self.mechanism.couplings:
+            yield from self._belts(coupling)
+
+    def _belts(self, coupling: Coupling) -> Iterator[Cord]:
+        """Lines from the first joint of a coupling to the others, where these have places."""
+        joints = [
+            connection
+            for name, _ in coupling.terms
+            for connection in self.mechanism.connections
+            if name in (connection.name, *connection.coordinates, *connection.speeds)
+            and not isinstance(connection.joint, Planar | Floating)
+        ]
+        for other in joints[1:]:
+            first = joints[0]
+            ends = self.vector(first.at), self.vector(other.at)
+            if first.parent != other.parent or np.linalg.norm(ends[1] - ends[0]) > NEAR * self.size:
+                yield Cord(
+                    (first.parent, other.parent), (solids.triple(ends[0]), solids.triple(ends[1]))
+                )
+
+
+def _drawn(body: Body) -> Box | Cylinder | Sphere | None:
+    """The shape to draw: meshes are references to files that need not be there."""
+    return None if isinstance(body.shape, Mesh) else body.shape
+
+
+def _distinct(points: list[Array], near: float) -> list[Array]:
+    """Points without those that stand at another's place."""
+    kept: list[Array] = []
+    for point in points:
+        if all(np.linalg.norm(point - other) > near for other in kept):
+            kept.append(point)
+    return kept
+
+
+def _unit(v: Array) -> Array:
+    scaled: Array = v / np.linalg.norm(v)
+    return scaled

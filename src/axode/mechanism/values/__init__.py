@@ -1,0 +1,1 @@
+"""Numbers, parameters, vectors and rotations of a description."""

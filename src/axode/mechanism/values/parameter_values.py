@@ -1,0 +1,144 @@
+"""Values given to parameters later: the checks of a description, at these values.
+
+A mass of two kilograms may be a parameter, and minus two kilograms may be given for it when the
+equations are long derived. Many runs are checked at once; the first that fails is reported with
+the words that its description would have got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import Fault
+from axode.mechanism.checks import value_faults
+from axode.mechanism.elements.bodies import ROUNDING, TRIANGLE_TOLERANCE, Inertia
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.topology import formulas_in
+from axode.mechanism.values.expressions import TIME, Expression, Operation, Parameter, evaluate
+from axode.mechanism.values.geometry import UNIT_TOLERANCE
+
+Array = npt.NDArray[np.float64]
+LOOKED_AT = 20  # runs that are suspected and looked at closely; if they pass, all do
+Runs = npt.NDArray[np.bool_]
+
+
+class _Values(np.ndarray):  # type: ignore[type-arg]
+    """Values of one parameter in many runs, in formulas."""
+
+    def function(self, name: str) -> Any:
+        names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+        return getattr(np, names.get(name, name))(self)
+
+
+def faults_of_values(
+    mechanism: Mechanism, values: Mapping[str, Array]
+) -> tuple[int, list[Fault]] | None:
+    """The first run whose parameters no mechanism can have, and its faults.
+
+    Args:
+        mechanism: Whose parameters they are.
+        values: Of all parameters by name, (runs,) each.
+    """
+    count = len(next(iter(values.values()), ()))
+    if not count:
+        return None
+    suspects = [0] if count == 1 else np.flatnonzero(_suspect(mechanism, values, count)).tolist()
+    for run in suspects[:LOOKED_AT]:
+        own = {name: float(column[run]) for name, column in values.items()}
+        found = value_faults(at_values(mechanism, own))
+        if found:
+            return run, found
+    return None
+
+
+def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
+    """The same description with other defaults of its parameters."""
+    made = mechanism.copy()
+    for entry in fields(made):
+        setattr(made, entry.name, _replaced(getattr(made, entry.name), values))
+    return made
+
+
+def _replaced(part: Any, values: Mapping[str, float]) -> Any:
+    if isinstance(part, Parameter):
+        return Parameter(part.name, values.get(part.name, part.default))
+    if isinstance(part, Operation):
+        return replace(part, operands=tuple(_replaced(x, values) for x in part.operands))
+    if isinstance(part, (list, tuple)):
+        return type(part)(_replaced(x, values) for x in part)
+    if is_dataclass(part) and not isinstance(part, (type, Expression)):
+        if next(formulas_in(part), None) is None:
+            return part
+        changed = {f.name: _replaced(getattr(part, f.name), values) for f in fields(part) if f.init}
+        return replace(part, **changed)
+    return part
+
+
+# many runs at once -------------------------------------------------------------------------------
+
+
+def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Runs:
+    """Runs that may have a fault, looked at more closely afterwards."""
+    columns: dict[str, Any] = {TIME: 0.0}
+    columns |= {name: np.asarray(v, dtype=float).view(_Values) for name, v in values.items()}
+    bad = np.zeros(count, dtype=bool)
+
+    def numbers(scalar: Any) -> Array:
+        return np.broadcast_to(np.asarray(evaluate(scalar, columns), dtype=float), (count,))
+
+    with np.errstate(all="ignore"):
+        for strict, scalar in _bounded(mechanism):
+            if isinstance(scalar, Expression):
+                x = numbers(scalar)
+                bad |= ~np.isfinite(x) | ((x <= 0) if strict else (x < 0))
+        for inertia in (body.inertia for body in mechanism.bodies):
+            if next(formulas_in(inertia), None) is not None:
+                bad |= _unphysical(inertia, [numbers(entry) for entry in inertia.entries])
+        for axis in _axes(mechanism):
+            if next(formulas_in(axis), None) is not None:
+                length = np.sqrt(sum(numbers(a) ** 2 for a in axis))
+                bad |= ~(np.abs(length - 1) <= UNIT_TOLERANCE)
+    return bad
+
+
+def _bounded(mechanism: Mechanism) -> Iterator[tuple[bool, Any]]:
+    """What may not be negative, and whether it may not vanish either."""
+    for body in mechanism.bodies:
+        yield not body.inertia.ideal, body.mass
+    for contact in mechanism.contacts:
+        yield type(contact.wheel).__name__ != "Skate", getattr(contact.wheel, "radius", 1.0)
+    for drive in mechanism.drives:
+        yield False, drive.motor.rotor_inertia
+    for element in (*mechanism.dampers, *mechanism.springs, *mechanism.struts):
+        for name in ("coefficient", "stiffness", "damping"):
+            yield False, getattr(element, name, 0.0)
+
+
+def _unphysical(inertia: Inertia, entries: list[Array]) -> Runs:
+    """Runs in which moments are negative or break the triangle."""
+    xx, yy, zz, xy, xz, yz = entries
+    rows = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+    tensors: Array = np.stack([np.stack(row, axis=-1) for row in rows], axis=-1)
+    finite = np.atleast_1d(np.isfinite(tensors).all(axis=(1, 2)))
+    moments = np.linalg.eigvalsh(np.where(finite[:, np.newaxis, np.newaxis], tensors, 0.0))
+    scale = np.abs(moments).max(axis=1)
+    low = moments[:, 0] < -ROUNDING * scale
+    if not inertia.ideal:
+        low |= moments[:, 0] <= 0
+    broken = moments[:, 0] + moments[:, 1] < moments[:, 2] * (1 - TRIANGLE_TOLERANCE)
+    return np.asarray(~finite | low | broken)
+
+
+def _axes(mechanism: Mechanism) -> Iterator[Any]:
+    """Directions made of formulas."""
+    for connection in (*mechanism.connections, *mechanism.loops):
+        for name in connection.joint.directions:
+            yield getattr(connection.joint, name)
+    for contact in mechanism.contacts:
+        yield contact.axis
+        yield contact.plane.normal

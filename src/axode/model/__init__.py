@@ -1,0 +1,1 @@
+"""Models: named functions of numbers, where they come from, and their files."""

@@ -1,0 +1,32 @@
+"""Equations to models: the choice of target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from axode.errors import InvalidArgument, UnknownName
+from axode.model.function_source import SymbolicLibrary, refuse_precision
+from axode.model.metadata import Facts
+from axode.model.model import Model
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+TARGETS = ("cpu", "interpreter", "cuda")
+
+
+def compile_model(
+    equations: Equations,
+    target: str = "cpu",
+    parameters: Literal["fixed", "free"] = "free",
+    precision: str = "float64",
+) -> Model:
+    """Make a model; see `Equations.compile`."""
+    if not isinstance(target, str) or target not in TARGETS:
+        raise UnknownName("axode", "target", target, TARGETS)
+    if parameters not in ("fixed", "free"):
+        raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {parameters!r}")
+    refuse_precision(precision, target)
+    fixed = parameters == "fixed"
+    library = SymbolicLibrary(equations, target, fixed=fixed, precision=precision)
+    return Model(Facts.of(equations, fixed=fixed), library)

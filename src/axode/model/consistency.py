@@ -1,0 +1,199 @@
+"""Whether a model's names and its functions belong together; asked of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from axode.codegen.tape.tape import Tape
+from axode.errors import FileError
+from axode.mechanism.checks import name_fault
+from axode.mechanism.elements.bodies import GROUND
+from axode.model.metadata import Facts
+
+if TYPE_CHECKING:
+    from axode.mechanism.scene.scene import Scene
+
+Dimension = str | int
+SOLIDS = {"box", "cylinder", "sphere"}  # that pictures can show
+
+# What each function gives, by what it has one entry of; a number stands for itself.
+SHAPES: dict[str, tuple[Dimension, ...]] = {
+    "forward_dynamics": ("nu",),
+    "inverse_dynamics": ("u",),
+    "inverse_residual": ("nu",),
+    "inverse_solution": ("inverse_solution",),
+    "mass_matrix": ("nu", "nu"),
+    "coriolis": ("nu", "nu"),
+    "bias": ("nu",),
+    "gamma": ("nu",),
+    "delta": ("nu",),
+    "tau": ("nu",),
+    "speeds": ("speeds",),
+    "rates": ("q",),
+    "accelerations": ("speeds",),
+    "state_rate": ("state_rate",),
+    "projection": ("q",),
+    "multipliers": ("rows",),
+    "contact_forces": ("contacts", 3),
+    "energy": (2,),
+    "residual": ("residual_rows",),
+    "residual_jacobian": ("residual_rows", "q"),
+    "dropped_rows": ("dropped",),
+    "measures": ("measures",),
+    "measures_jacobian": ("measures", "q_nu"),
+    "speed_map": ("speeds", "nu"),
+    "poses": ("bodies", 4, 4),
+    "twists": ("bodies", 6),
+}
+
+
+def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
+    """Words for everything in which names, sizes and functions contradict each other."""
+    sizes = _sizes(facts)
+    yield from _name_faults(facts, tapes)
+    yield from _among_facts(facts, sizes)
+    for name, tape in tapes.items():
+        for port in tape.inputs:
+            if port.name not in _arguments(facts):
+                yield f"function {name} takes '{port.name}', which models do not have"
+            elif port.shape != (sizes[port.name],):
+                yield (
+                    f"function {name} takes {port.shape} for '{port.name}', the names are "
+                    f"{sizes[port.name]}"
+                )
+        expected = _shape(name, sizes)
+        found = [port.shape for port in tape.outputs]
+        if len(found) != 1 or (expected is not None and found[0] != expected):
+            given = ", ".join(map(str, found))
+            yield f"function {name} gives {given}, the names ask for {expected}"
+
+
+def _sizes(facts: Facts) -> dict[str, int]:
+    n_q, n_nu = len(facts.coordinates), len(facts.independent)
+    return {
+        "q": n_q,
+        "nu": n_nu,
+        "nu_dot": n_nu,
+        "u": len(facts.inputs),
+        "weights": facts.motors,
+        "inverse_solution": len(facts.inputs) + n_nu + 1,
+        "t": 1,
+        "p": len(facts.parameters),
+        "q_nu": n_q + n_nu,
+        "state_rate": n_q + n_nu + 2,
+        "speeds": len(facts.speeds),
+        "rows": len(facts.rows),
+        "dropped": len(facts.dropped),
+        "residual_rows": len(facts.residual_rows),
+        "contacts": len(facts.contacts),
+        "bodies": len(facts.bodies),
+        "measures": len(facts.measures),
+    }
+
+
+def _arguments(facts: Facts) -> tuple[str, ...]:
+    return ("q", "nu", "nu_dot", "u", "weights", "t", *(() if facts.fixed else ("p",)))
+
+
+def _shape(name: str, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
+    """What a function or a derivative of one gives, if its name tells."""
+    function, _, wrt = name.partition("_by_")
+    if function not in SHAPES:
+        return None
+    dimensions = (*SHAPES[function], *((wrt,) if wrt else ()))
+    return tuple(d if isinstance(d, int) else sizes.get(d, -1) for d in dimensions)
+
+
+def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Lists that must be as long as others, and numbers that point into them."""
+    lengths = {
+        "home": (len(facts.home), "q"),
+        "coordinate_units": (len(facts.coordinate_units), "q"),
+        "speed_units": (len(facts.speed_units), "speeds"),
+        "limits": (len(facts.limits), "weights"),
+        "input_units": (len(facts.input_units), "u"),
+        "row_units": (len(facts.row_units), "rows"),
+        "residual_units": (len(facts.residual_units), "residual_rows"),
+    }
+    for name, (length, dimension) in lengths.items():
+        if length != sizes[dimension]:
+            yield f"{length} {name} for {sizes[dimension]} names"
+    strangers = set(facts.independent) - set(facts.speeds)
+    if strangers:
+        yield f"independent speeds that are no speeds: {', '.join(sorted(strangers))}"
+    if not 0 <= facts.motors <= sizes["u"]:
+        yield f"{facts.motors} motors among {sizes['u']} inputs"
+    if any(len(four) != 4 for four in facts.quaternions):
+        yield "quaternions of other than four numbers"
+    places = [k for four in facts.quaternions for k in four]
+    if not all(0 <= k < sizes["q"] for k in places) or len({*places}) != len(places):
+        yield "quaternions of coordinates that are not there"
+    if not all(0 <= i < sizes["contacts"] and 0 <= k < 3 for i, k in facts.unknown_forces):
+        yield "unknown forces of contacts that are not there"
+    yield from _references(facts)
+
+
+def _references(facts: Facts) -> Iterator[str]:
+    """Names that must be among others."""
+    for base in facts.bases:
+        if len(base) not in (4, 7) or base[0] not in facts.bodies:
+            yield "a base that is no body with its coordinates"
+        elif not set(base[1:]) <= set(facts.coordinates):
+            yield "a base of coordinates that are not there"
+    if not {speed for _, speed in facts.speed_aliases} <= set(facts.speeds):
+        yield "other names of speeds that are not there"
+    if not set(facts.row_parameters) <= {name for name, _ in facts.parameters}:
+        yield "rows that depend on parameters that are not there"
+
+
+def _name_faults(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
+    """Find what the reader of mechanisms would refuse too: names that are none or not unique."""
+    named = {
+        "coordinate": facts.coordinates,
+        "speed": facts.speeds,
+        "independent speed": facts.independent,
+        "input": facts.inputs,
+        "body": facts.bodies,
+        "contact": facts.contacts,
+        "parameter": tuple(name for name, _ in facts.parameters),
+        "measure": tuple(name for name, _, _ in facts.measures),
+        "function": tuple(tapes),
+    }
+    if not facts.name.isprintable():
+        yield f"its name must be printable text, got {facts.name!r}"
+    for kind, names in named.items():
+        for name in names:
+            fault = name_fault(name)
+            if fault:
+                yield f"{kind}: {fault}"
+        if len(set(names)) != len(names):
+            yield f"two of its {kind} names are the same"
+
+
+def check_scene(facts: Facts, scene: Scene) -> None:
+    """Refuse a scene that shows other things than the model has.
+
+    Raises:
+        FileError: saying what does not fit.
+    """
+    bodies = {GROUND.name, *scene.bodies}
+    shown = [solid.body for solid in scene.solids] + [floor.body for floor in scene.floors]
+    shown += [touch.body for touch in scene.touches]
+    shown += [body for cord in scene.cords for body in cord.bodies]
+    checks = {
+        "other bodies than the model": scene.bodies == facts.bodies,
+        "parts of bodies that are not there": set(shown) <= bodies,
+        "contacts on floors that are not there": all(
+            0 <= touch.floor < len(scene.floors) for touch in scene.touches
+        ),
+        "mass centres for other bodies": len(scene.centres) in (0, len(scene.bodies)),
+        "solids of unknown kinds": {solid.kind for solid in scene.solids} <= SOLIDS,
+        "colours that are none": all(
+            0 <= part <= 255 for solid in scene.solids for part in solid.colour
+        ),
+        "no size": scene.size > 0,
+    }
+    for fault, sound in checks.items():
+        if not sound:
+            raise FileError(f"its scene has {fault}")

@@ -1,0 +1,96 @@
+"""Models as files for others: C, PTX, or Axode's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from axode.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+
+SUFFIXES = {".axm": "Axode's own file", ".c": "C99 and its header", ".ptx": "kernels for a GPU"}
+
+
+def export_model(
+    model: Model,
+    path: str | PathLike[str],
+    functions: Sequence[str] | None,
+    rollout: str | None,
+    input: Any,
+    capability: str,
+    precision: str | None,
+    prefix: str | None,
+) -> tuple[Path, ...]:
+    """Write what the ending of the path asks for; see `Model.export`."""
+    place = Path(path)
+    if place.suffix not in SUFFIXES:
+        known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
+        raise InvalidArgument(f"cannot export '{place.name}'; endings are {known}")
+    if rollout is not None and place.suffix != ".ptx":
+        raise InvalidArgument(f"rollout: only a .ptx file holds whole runs, not '{place.name}'")
+    if prefix is not None and place.suffix != ".c":
+        raise InvalidArgument(f"prefix: only a .c file has names to begin, not '{place.name}'")
+    if place.suffix == ".axm":
+        model.save(place, functions)
+        return (place,)
+    if functions is None:
+        functions = ("forward_dynamics",)
+    if place.suffix == ".c":
+        return _c_files(model, place, functions, prefix)
+    return _kernel_files(model, place, functions, rollout, input, capability, precision)
+
+
+def _c_files(
+    model: Model, place: Path, functions: Sequence[str], prefix: str | None
+) -> tuple[Path, ...]:
+    from axode.codegen.targets.c import c_library
+    from axode.disk.atomic import write_atomically
+
+    entries = {
+        "q": model.coordinates,
+        "nu": model.independent,
+        "u": model.inputs,
+        "p": () if model.facts.fixed else tuple(model.parameters),
+    }
+    tapes = [model.tape(name) for name in functions]
+    header, source = c_library(place.stem, tapes, model.name, entries, prefix)
+    write_atomically(place, source.encode())
+    write_atomically(place.with_suffix(".h"), header.encode())
+    return place, place.with_suffix(".h")
+
+
+def _kernel_files(
+    model: Model,
+    place: Path,
+    functions: Sequence[str],
+    rollout: str | None,
+    input: Any,
+    capability: str,
+    precision: str | None,
+) -> tuple[Path, ...]:
+    from axode.codegen.targets.ptx import kernels, map_program
+
+    numbers = precision or model.library.precision
+    programs = {name: map_program(model.tape(name)) for name in functions}
+    if rollout is not None:
+        from axode.problems.steps.compiled import rollout_program
+
+        single = numbers == "float32"
+        programs[rollout] = rollout_program(model, rollout, input, single=single)
+    facts = model.facts
+    about = {
+        "model": {
+            "name": model.name,
+            "coordinates": list(model.coordinates),
+            "independent": list(model.independent),
+            "inputs": list(model.inputs),
+            "parameters": {} if facts.fixed else dict(facts.parameters),
+            "home": list(facts.home),
+        }
+    }
+    made = kernels(programs, capability, numbers, about)
+    return made.assembled().export(place)

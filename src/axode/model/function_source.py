@@ -1,0 +1,223 @@
+"""Where a model's functions come from: equations, or tapes read from a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from axode.codegen.tape.tape import Port, Tape
+from axode.errors import NotApplicable, UnknownName
+
+if TYPE_CHECKING:
+    import casadi
+
+    from axode.mechanism.mechanism import Mechanism
+    from axode.symbolic.equations import Equations
+    from axode.symbolic.functions import FunctionGraph
+
+PRECISIONS = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function ready to be called: one array an argument, batch axes first."""
+
+    arguments: tuple[str, ...]
+    call: Callable[..., Any]
+
+
+class AbstractLibrary(ABC):
+    """Makes functions by name and keeps them."""
+
+    target: str
+    precision: str = "float64"
+
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Functions that can be had."""
+
+    @abstractmethod
+    def tape(self, name: str) -> Tape:
+        """A function as a tape."""
+
+    @abstractmethod
+    def entry(self, name: str) -> Entry:
+        """A function, ready."""
+
+    @abstractmethod
+    def jacobian(self, name: str, wrt: str) -> Entry:
+        """A function's derivative by one of its arguments."""
+
+    @abstractmethod
+    def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
+        """Hybrid dynamics for one choice of what is known."""
+
+    @abstractmethod
+    def on_cpu(self) -> AbstractLibrary:
+        """The same functions for the CPU, in double precision."""
+
+
+class SymbolicLibrary(AbstractLibrary):
+    """Functions made from equations when they are first asked for."""
+
+    def __init__(
+        self, equations: Equations, target: str, *, fixed: bool, precision: str = "float64"
+    ) -> None:
+        self.equations = equations
+        self._fixed = fixed
+        self.target = target
+        self.precision = precision
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and other processes derive the mechanism again; symbols cannot travel."""
+        e = self.equations
+        return _derived, (
+            type(self),
+            e.system.mechanism,
+            e.formulation,
+            e.independent,
+            self.target,
+            self._fixed,
+            self.precision,
+        )
+
+    def on_cpu(self) -> SymbolicLibrary:
+        return SymbolicLibrary(self.equations, "cpu", fixed=self._fixed)
+
+    def names(self) -> tuple[str, ...]:
+        from axode.symbolic.functions import RECIPES
+
+        return tuple(RECIPES)
+
+    def tape(self, name: str) -> Tape:
+        return graph_tape(self._graph(name))
+
+    def entry(self, name: str) -> Entry:
+        return self._entry(self._graph(name))
+
+    def jacobian(self, name: str, wrt: str) -> Entry:
+        from axode.symbolic.functions import jacobian_graph
+
+        return self._entry(jacobian_graph(self.equations, name, wrt, fixed=self._fixed))
+
+    def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
+        from axode.symbolic.functions import hybrid_graph
+
+        graph = hybrid_graph(self.equations, accelerations, inputs, fixed=self._fixed)
+        return self._entry(graph)
+
+    def _graph(self, name: str) -> FunctionGraph:
+        from axode.symbolic.functions import function_graph, jacobian_graph
+
+        function, by, wrt = name.partition("_by_")
+        if by:
+            return jacobian_graph(self.equations, function, wrt, fixed=self._fixed)
+        return function_graph(self.equations, name, fixed=self._fixed)
+
+    def _entry(self, graph: FunctionGraph) -> Entry:
+        if self.target == "interpreter":
+            from axode.codegen.targets.interpreter import InterpretedFunction
+
+            return Entry(graph.arguments, InterpretedFunction(graph))
+        return tape_entry(graph_tape(graph), self.target, self.precision)
+
+
+def _derived(
+    kind: type[SymbolicLibrary],
+    mechanism: Mechanism,
+    formulation: str,
+    independent: tuple[str, ...],
+    target: str,
+    fixed: bool,
+    precision: str = "float64",
+) -> SymbolicLibrary:
+    equations = mechanism.derive(formulation, independent)
+    return kind(equations, target, fixed=fixed, precision=precision)
+
+
+class TapeLibrary(AbstractLibrary):
+    """Functions that were saved; needs neither the mechanism nor CasADi."""
+
+    def __init__(
+        self, tapes: Mapping[str, Tape], target: str = "cpu", precision: str = "float64"
+    ) -> None:
+        self._tapes = dict(tapes)
+        self.target = target
+        self.precision = precision
+
+    def on_cpu(self) -> TapeLibrary:
+        return TapeLibrary(self._tapes)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tapes)
+
+    def tape(self, name: str) -> Tape:
+        if name not in self._tapes:
+            raise UnknownName("this file", "function", name, self._tapes)
+        return self._tapes[name]
+
+    def entry(self, name: str) -> Entry:
+        return tape_entry(self.tape(name), self.target, self.precision)
+
+    def jacobian(self, name: str, wrt: str) -> Entry:
+        wanted = f"{name}_by_{wrt}"
+        if wanted not in self._tapes:
+            raise NotApplicable(
+                f"this file has no derivative of {name} by {wrt}; save it along: "
+                f'model.save(path, [*model.functions, "{wanted}"])'
+            )
+        return self.entry(wanted)
+
+    def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
+        raise NotApplicable(
+            "a model read from a file has no hybrid dynamics; compile it from the mechanism"
+        )
+
+
+def graph_tape(graph: FunctionGraph) -> Tape:
+    """The tape of one of the model's functions."""
+    sizes = dict(zip(graph.arguments, graph.sizes, strict=True))
+    return shaped_tape(graph.function, sizes, graph.name, graph.shape)
+
+
+def shaped_tape(
+    function: casadi.Function, sizes: Mapping[str, int], name: str, shape: tuple[int, ...]
+) -> Tape:
+    """A tape whose ports are shaped as the model's arrays are, single numbers too."""
+    tape = Tape.from_casadi(function)
+    inputs = tuple(Port(argument, (size,)) for argument, size in sizes.items())
+    return replace(tape, inputs=inputs, outputs=(Port(name, shape),))
+
+
+def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
+    """Machine code of a tape, compiled when it is first called."""
+    arguments = tuple(port.name for port in tape.inputs)
+    if target == "cuda":
+        return Entry(arguments, gpu_function(tape, precision))
+    from axode.codegen.targets.cpu import CompiledFunction
+
+    return Entry(arguments, CompiledFunction(tape))
+
+
+def gpu_function(tape: Tape, precision: str) -> Any:
+    """A tape on the GPU of this machine."""
+    from axode.runtime.cuda import KernelFile, own_capability
+
+    capability = own_capability()  # before anything is compiled: there may be no GPU
+    from axode.codegen.targets.ptx import closest_capability, kernel, map_program
+
+    made = kernel(map_program(tape), closest_capability(capability), precision)
+    return KernelFile(made.ptx, made.header).function(tape.name)
+
+
+def refuse_precision(precision: str, target: str) -> None:
+    """Stop at numbers that a target does not have."""
+    if not isinstance(precision, str) or precision not in PRECISIONS:
+        raise UnknownName("axode", "precision", precision, PRECISIONS)
+    if precision != "float64" and target != "cuda":
+        raise NotApplicable(
+            f"precision='{precision}' is for GPUs: target='cuda'; the target '{target}' computes "
+            "in float64"
+        )

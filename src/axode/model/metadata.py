@@ -1,0 +1,126 @@
+"""What a model knows about itself besides its functions: names, sizes, defaults. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from axode.disk.typed import as_dataclass
+from axode.mechanism.free_bodies import free_bases
+from axode.mechanism.topology import speed_meanings, speed_of, speed_units, tree_order
+from axode.mechanism.values.expressions import numeric
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and defaults of a model; survives a file unchanged."""
+
+    name: str
+    formulation: str
+    coordinates: tuple[str, ...]
+    speeds: tuple[str, ...]
+    independent: tuple[str, ...]
+    inputs: tuple[str, ...]
+    motors: int
+    rows: tuple[str, ...]
+    residual_rows: tuple[str, ...]
+    residual_units: tuple[str, ...]  # "m" or "rad"
+    bodies: tuple[str, ...]
+    contacts: tuple[str, ...]
+    unknown_forces: tuple[tuple[int, int], ...]  # entries of contact_forces statics cannot tell
+    limits: tuple[float | None, ...]  # of the motors, at the parameters' defaults
+    measures: tuple[tuple[str, str, bool], ...]  # name, unit, whether it needs speeds
+    coordinate_units: tuple[str, ...]
+    speed_units: tuple[str, ...]
+    input_units: tuple[str, ...]
+    row_units: tuple[str, ...]  # "m" or "rad": what the row's force works on
+    quaternions: tuple[tuple[int, ...], ...]
+    parameters: tuple[tuple[str, float], ...]
+    fixed: bool
+    actuation: str
+    home: tuple[float, ...]
+    scene: str  # what pictures show, as the JSON of `axode.mechanism.scene.scene`
+    # joints and coordinates that name a speed too, and which
+    speed_aliases: tuple[tuple[str, str], ...] = ()
+    # rows that follow from the kept ones at the parameters' defaults, and what that may hang on
+    dropped: tuple[str, ...] = ()
+    row_parameters: tuple[str, ...] = ()
+    leaning: tuple[str, ...] = ()  # wheels that may come to lie flat: the last pairs of pivots
+    bases: tuple[tuple[str, ...], ...] = ()  # bodies over the ground: name, x, y, yaw or quaternion
+
+    @classmethod
+    def of(cls, equations: Equations, *, fixed: bool) -> Facts:
+        """Of a derived mechanism."""
+        from axode.mechanism.scene.shaping import scene_of
+        from axode.symbolic.functions import unknown_contact_forces
+
+        system = equations.system
+        return cls(
+            name=equations.name,
+            formulation=equations.formulation,
+            coordinates=equations.coordinates,
+            speeds=equations.speeds,
+            independent=equations.independent,
+            inputs=equations.inputs,
+            motors=system.forces.motors,
+            rows=equations.rows,
+            residual_rows=tuple(equations.residuals),
+            residual_units=tuple(row.unit for row in system.rows if row.residual is not None),
+            bodies=tuple(body.name for body in system.mechanism.bodies),
+            contacts=tuple(contact.name for contact in system.mechanism.contacts),
+            unknown_forces=tuple(unknown_contact_forces(equations)),
+            limits=_limits(equations),
+            measures=tuple((m.name, m.unit, m.needs_speeds) for m in equations.measures.values()),
+            coordinate_units=tuple(
+                u for c in tree_order(system.mechanism) for u in c.joint.coordinate_units
+            ),
+            speed_units=tuple(speed_units(system.mechanism).values()),
+            input_units=_input_units(equations),
+            row_units=tuple(row.unit for row in system.kept),
+            quaternions=system.tree.quaternions,
+            parameters=tuple(equations.parameters.items()),
+            fixed=fixed,
+            actuation=equations.actuation,
+            home=tuple(float(x) for x in system.home),
+            scene=scene_of(system.mechanism).to_json(),
+            bases=free_bases(system.mechanism),
+            dropped=tuple(str(row) for row in system.report.dropped),
+            row_parameters=system.row_parameters,
+            leaning=tuple(contact.name for contact in system.leaning),
+            speed_aliases=tuple(
+                (name, speed)
+                for name, speed in speed_meanings(system.mechanism).items()
+                if name != speed
+            ),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON's own types."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Facts:
+        """Read what `to_json` gave.
+
+        Raises:
+            FileError: naming the first entry that is missing, unknown or of another type.
+        """
+        return as_dataclass(cls, data, "facts")
+
+
+def _input_units(equations: Equations) -> tuple[str, ...]:
+    """Of motors after the joint they move, of wrenches after the component."""
+    mechanism, motors = equations.system.mechanism, equations.system.forces.motors
+    units = speed_units(mechanism)
+    moved = (units.get(speed_of(mechanism, d.coordinate) or "") for d in mechanism.drives)
+    forces = ["N" if unit == "m/s" else "N m" for unit in moved]
+    wrenches = equations.inputs[motors:]
+    return (*forces, *("N" if n.endswith((".fx", ".fy", ".fz")) else "N m" for n in wrenches))
+
+
+def _limits(equations: Equations) -> tuple[float | None, ...]:
+    drives = equations.system.mechanism.drives
+    return tuple(None if d.motor.limit is None else numeric(d.motor.limit) for d in drives)

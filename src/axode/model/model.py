@@ -1,0 +1,508 @@
+"""The model: named functions of numbers, NumPy in and out, any leading batch axes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.tape import Tape
+from axode.codegen.threads import check_threads
+from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
+from axode.model.function_source import AbstractLibrary, Entry
+from axode.model.metadata import Facts
+
+if TYPE_CHECKING:
+    from axode.codegen.targets.c import CCode
+    from axode.mechanism.scene.scene import Scene
+
+Array = npt.NDArray[np.float64]
+Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+RESIDUAL_TOLERANCE = 1e-9  # of the force asked for: more than this the motors cannot give
+_NAMED = {"q": "coordinate", "u": "input", "weights": "motor", "p": "parameter"}
+
+
+class Options(TypedDict, total=False):
+    """What every function takes besides its arguments.
+
+    Attributes:
+        t: Time [s], where it is explicit.
+        parameters: Values by name instead of the defaults, if the model's are free.
+        out: An array to write to.
+        threads: How many threads share a batch.
+    """
+
+    t: npt.ArrayLike
+    parameters: Mapping[str, npt.ArrayLike]
+    out: Array
+    threads: int
+
+
+class Model:
+    """Numbers in, numbers out.
+
+    Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
+    name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest). Any
+    leading axes are batch axes and broadcast. All functions take the keywords of `Options`.
+    """
+
+    def __init__(self, facts: Facts, library: AbstractLibrary) -> None:
+        self.facts = facts
+        self.library = library
+        self._entries: dict[Any, Entry] = {}
+        self._cpu: Model | None = None
+        self.name = facts.name
+        self.target = library.target
+        self.coordinates = facts.coordinates
+        self.speed_names = facts.speeds
+        self.independent = facts.independent
+        self.inputs = facts.inputs
+        self.rows = facts.rows
+        self.residual_rows = facts.residual_rows
+        self.bodies = facts.bodies
+        self.contacts = facts.contacts
+        self.measure_names = tuple(name for name, _, _ in facts.measures)
+        self.parameters = dict(facts.parameters)
+        self.actuation = facts.actuation
+        n, motors = len(facts.independent), facts.inputs[: facts.motors]
+        self._names = {
+            "q": facts.coordinates,
+            "nu": facts.independent,
+            "u": facts.inputs,
+            "nu_dot": facts.independent,
+            "weights": motors,
+            "p": tuple(self.parameters),
+        }
+        self._defaults = {
+            "q": np.array(facts.home),
+            "nu": np.zeros(n),
+            "nu_dot": np.zeros(n),
+            "u": np.zeros(len(facts.inputs)),
+            "weights": np.ones(len(motors)),
+            "p": np.array(list(self.parameters.values()), dtype=float),
+            "t": np.zeros(1),
+        }
+
+    @property
+    def home(self) -> Array:
+        """The closed configuration next to the mechanism's home."""
+        home: Array = self._defaults["q"].copy()
+        return home
+
+    @property
+    def scene(self) -> Scene:
+        """What pictures of it show: solids on its bodies, floors, contacts."""
+        from axode.mechanism.scene.scene import Scene
+
+        return Scene.from_json(self.facts.scene)
+
+    def __repr__(self) -> str:
+        single = ", float32" if self.library.precision == "float32" else ""
+        return (
+            f"Model('{self.name}': {len(self.coordinates)} coordinates, "
+            f"{len(self.independent)} speeds, {len(self.inputs)} inputs, "
+            f"{self.target}{single})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What was compiled stays behind: a copy finds it in the cache."""
+        return type(self), (self.facts, self.library)
+
+    # functions of the state --------------------------------------------------------------------
+
+    def forward_dynamics(
+        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Independent accelerations nu_dot for inputs u (zero unless given)."""
+        return self._evaluate("forward_dynamics", {"q": q, "nu": nu, "u": u}, options)
+
+    def inverse_dynamics(
+        self,
+        q: Values,
+        nu: Values,
+        nu_dot: Values,
+        *,
+        u: Values | None = None,
+        weights: Values | None = None,
+        residual: bool = False,
+        **options: Unpack[Options],
+    ) -> Any:
+        """Inputs that give the accelerations nu_dot.
+
+        With more motors than needed, those of least weighted effort; with fewer, the nearest, and a
+        warning if they fall short.
+
+        Args:
+            q, nu, nu_dot: The motion.
+            u: Known wrenches from outside, by name; entries of motors are ignored.
+            weights: Of the motors' efforts, one unless given.
+            residual: Return also the generalised force that the motors cannot give.
+            options: See `Options`.
+        """
+        values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
+        if self.actuation not in ("underactuated", "unactuated"):
+            solved = self._evaluate("inverse_dynamics", values, options)
+            if not residual:
+                return solved
+            return solved, self._evaluate("inverse_residual", values, _without_out(options))
+        solved, missing, size = self._solve_inverse(values, options)
+        if residual:
+            return solved, missing
+        self._warn_if_short(missing, size)
+        return solved
+
+    def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
+        """Inputs, what they cannot give, and the size of the forces that balance."""
+        rest = _without_out(options)
+        if "inverse_solution" not in self.functions:  # of a file that holds some functions only
+            solved = self._evaluate("inverse_dynamics", values, options)
+            missing = self._evaluate("inverse_residual", values, rest)
+            given = self._evaluate("tau", {"q": values["q"], "u": solved}, rest) + missing
+            state = {name: values[name] for name in ("q", "nu")}
+            parts = [given, *(self._evaluate(f, state, rest) for f in ("bias", "gamma", "delta"))]
+            return solved, missing, sum(np.abs(part).max(initial=0.0) for part in parts)
+        whole = self._evaluate("inverse_solution", values, rest)
+        inputs = len(self.inputs)
+        solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
+        out = options.get("out")
+        if out is not None:
+            if (out.shape, out.dtype) != (solved.shape, solved.dtype):
+                raise InvalidArgument(
+                    "inverse_dynamics: out for 'inverse_dynamics' must be a writable C-contiguous "
+                    f"{solved.dtype} array of shape {solved.shape}."
+                )
+            out[...] = solved
+            solved = out
+        return solved, missing, whole[..., -1].max(initial=0.0)
+
+    def _warn_if_short(self, missing: Array, size: Any) -> None:
+        worst = np.abs(missing).reshape(-1, missing.shape[-1]).max(axis=0, initial=0.0)
+        if worst.max(initial=0.0) > RESIDUAL_TOLERANCE * max(float(size), 1e-12):
+            lacking = self.independent[int(np.argmax(worst))]
+            warnings.warn(
+                f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
+                f"{worst.max():.3g} is missing on {lacking}; pass residual=True to get it",
+                UnderactuatedMotion,
+                stacklevel=3,
+            )
+
+    def hybrid_dynamics(
+        self,
+        q: Values,
+        nu: Values,
+        *,
+        nu_dot: Mapping[str, npt.ArrayLike],
+        u: Mapping[str, npt.ArrayLike],
+        **options: Unpack[Options],
+    ) -> tuple[Array, Array]:
+        """All accelerations and all inputs when some of each are known, by name.
+
+        Args:
+            q, nu: The state.
+            nu_dot: Known accelerations by the name of the speed, the joint or the coordinate.
+            u: Known inputs; as many are left out as accelerations are known.
+            options: See `Options`.
+        """
+        nu_dot = self._speeds_by_name(nu_dot)
+        key = ("hybrid", tuple(nu_dot), tuple(u))
+        if key not in self._entries:
+            self._entries[key] = self.library.hybrid(*key[1:])
+        values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u}
+        both = self._evaluate(key, values, options)
+        return both[..., : len(self.independent)], both[..., len(self.independent) :]
+
+    def mass_matrix(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Generalised inertia I, symmetric positive definite."""
+        return self._evaluate("mass_matrix", {"q": q}, options)
+
+    def coriolis(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """The matrix C with Idot - 2 C skew."""
+        return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
+
+    def bias(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """C nu, and what explicit time adds."""
+        return self._evaluate("bias", {"q": q, "nu": nu}, options)
+
+    def gamma(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Generalised force of gravity and springs."""
+        return self._evaluate("gamma", {"q": q}, options)
+
+    def delta(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """Generalised force of dissipation."""
+        return self._evaluate("delta", {"q": q, "nu": nu}, options)
+
+    def tau(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
+        """Generalised force of the inputs."""
+        return self._evaluate("tau", {"q": q, "u": u}, options)
+
+    def speeds(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """All joint speeds, in the order of `speed_names`."""
+        return self._evaluate("speeds", {"q": q, "nu": nu}, options)
+
+    def rates(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """Rates of the coordinates."""
+        return self._evaluate("rates", {"q": q, "nu": nu}, options)
+
+    def accelerations(
+        self, q: Values, nu: Values, nu_dot: Values, **options: Unpack[Options]
+    ) -> Array:
+        """All joint accelerations for independent ones."""
+        return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, options)
+
+    def multipliers(
+        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Constraint force of every kept row, in the order of `rows` [N or N m].
+
+        A row that shares its force with dropped ones holds what they carry together.
+        """
+        return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, options)
+
+    def contact_forces(
+        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Longitudinal, lateral and normal force of the ground on each wheel [N].
+
+        Shape (..., contacts, 3), in the order of `contacts`; NaN where the rows leave a force
+        indeterminate (two wheels of one axle share their lateral force in a way statics cannot
+        tell) or where the base itself carries it (normal forces on a Planar base).
+        """
+        forces = self._evaluate("contact_forces", {"q": q, "nu": nu, "u": u}, options)
+        for wheel, component in self.facts.unknown_forces:
+            forces[..., wheel, component] = np.nan
+        return forces
+
+    def energy(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """Kinetic and potential energy [J], in this order along the last axis."""
+        return self._evaluate("energy", {"q": q, "nu": nu}, options)
+
+    def residual(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Position residuals of all holonomic rows, in the order of `residual_rows`."""
+        return self._evaluate("residual", {"q": q}, options)
+
+    def residual_jacobian(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Their derivatives by the coordinates."""
+        return self._evaluate("residual_jacobian", {"q": q}, options)
+
+    def speed_map(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Theta: all joint speeds for unit independent ones."""
+        return self._evaluate("speed_map", {"q": q}, options)
+
+    def measures(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """All measures, in the order of `measure_names`."""
+        return self._evaluate("measures", {"q": q, "nu": nu}, options)
+
+    def measures_jacobian(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """Their derivatives by the coordinates, then by the independent speeds."""
+        return self._evaluate("measures_jacobian", {"q": q, "nu": nu}, options)
+
+    def poses(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Homogeneous matrices of all bodies in the world: (..., bodies, 4, 4)."""
+        return self._evaluate("poses", {"q": q}, options)
+
+    def twists(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+        """Angular velocity and mass centre's velocity of bodies, world axes: (..., bodies, 6)."""
+        return self._evaluate("twists", {"q": q, "nu": nu}, options)
+
+    def jacobian(
+        self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]
+    ) -> Array:
+        """Derivative of a function by one of its arguments.
+
+        Coordinates are taken as free of each other; along a motion multiply by admissible rates.
+
+        Args:
+            function: Its name, such as "forward_dynamics".
+            wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
+            arguments: Those of the function, in its own order.
+            options: See `Options`.
+        """
+        key = ("jacobian", function, wrt)
+        if key not in self._entries:
+            self._entries[key] = self.library.jacobian(function, wrt)
+        names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
+        needed = [n for n in names if n != "u"]
+        if not len(needed) <= len(arguments) <= len(names):
+            raise InvalidArgument(
+                f"{function} takes {', '.join(names)}; got {len(arguments)} arguments"
+            )
+        return self._evaluate(key, dict(zip(names, arguments, strict=False)), options)
+
+    # machine code and files --------------------------------------------------------------------
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of everything it can evaluate."""
+        return self.library.names()
+
+    def tape(self, function: str) -> Tape:
+        """A function as a tape of scalar operations."""
+        return self.library.tape(function)
+
+    def c_code(self, function: str, *, prefix: str = "") -> CCode:
+        """A function as C99: header, source and a self-test; its name begins with `prefix`."""
+        from axode.codegen.targets.c import c_code
+
+        return c_code(self.tape(function), prefix)
+
+    def save(self, path: str | PathLike[str], functions: Iterable[str] | None = None) -> None:
+        """Write the model to a file that `axode.load_model` reads without the mechanism.
+
+        Args:
+            path: Usually `name.axm`.
+            functions: Which to write; all of `functions` unless given. Derivatives are named
+                like "forward_dynamics_by_q".
+        """
+        from axode.model.model_file import save_model
+
+        names = self.functions if functions is None else tuple(functions)
+        save_model(self.facts, {name: self.tape(name) for name in names}, path)
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        functions: Sequence[str] | None = None,
+        *,
+        rollout: str | None = None,
+        input: Any = None,
+        capability: str = "7.5",
+        precision: Literal["float64", "float32"] | None = None,
+        prefix: str | None = None,
+    ) -> tuple[Path, ...]:
+        """Write functions for other programs; the ending of the path says for which.
+
+        Args:
+            path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
+                `axode.runtime.cuda`, with `x.json` beside it.
+            functions: Which; all into `.axm`, else forward_dynamics, unless given.
+            rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
+            input: Of those runs, as `simulate` takes it; an argument of the kernel unless given.
+            capability: Oldest compute capability the kernels must run on.
+            precision: Of the kernels; the model's unless given.
+            prefix: What names in C begin with; `x_` unless given, "" for none.
+
+        Returns:
+            The files.
+        """
+        from axode.model.export import export_model
+
+        return export_model(self, path, functions, rollout, input, capability, precision, prefix)
+
+    def on_cpu(self) -> Model:
+        """The same model with functions that run on the CPU in double precision; often itself."""
+        if self.target != "cuda":
+            return self
+        if self._cpu is None:
+            self._cpu = Model(self.facts, self.library.on_cpu())
+        return self._cpu
+
+    # arguments ---------------------------------------------------------------------------------
+
+    def evaluate(
+        self, function: str, arguments: Mapping[str, Any], options: Options | None = None
+    ) -> Array:
+        """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
+        return self._evaluate(function, arguments, options or {})
+
+    def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | None = None) -> Array:
+        """All parameters in order, defaults where none is given."""
+        vector: Array = self._vector("p", values)
+        return vector
+
+    def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array:
+        entry = self._entries.get(name)
+        if entry is None:
+            entry = self._entries[name] = self.library.entry(name)
+        arrays = [
+            value
+            if type(value := values.get(argument)) is np.ndarray
+            else self._vector(argument, value)
+            for argument in entry.arguments
+        ]
+        if not options:
+            result: Array = entry.call(*arrays)
+            return result
+        return self._with_options(entry, arrays, options)
+
+    def _with_options(self, entry: Entry, arrays: list[Any], options: Options) -> Array:
+        unknown = set(options) - {"t", "parameters", "out", "threads"}
+        if unknown:
+            raise TypeError(f"unknown keyword '{unknown.pop()}' (t, parameters, out, threads)")
+        if "t" in options and "t" in entry.arguments:
+            t = as_numbers("t", options["t"])
+            arrays[entry.arguments.index("t")] = t[..., np.newaxis]
+        if "parameters" in options:
+            if self.facts.fixed:
+                raise InvalidArgument(
+                    "this model's parameters are fixed; compile(parameters='free') to change them"
+                )
+            given = self._vector("p", options["parameters"])
+            if "p" in entry.arguments:
+                arrays[entry.arguments.index("p")] = given
+        threads = options.get("threads")
+        if threads is not None:
+            check_threads(threads)
+        result: Array = entry.call(*arrays, out=options.get("out"), threads=threads)
+        return result
+
+    def _vector(self, argument: str, value: Any) -> Any:
+        """An argument as an array whose last axis is the vector."""
+        if value is None:
+            return self._defaults[argument]
+        if isinstance(value, Mapping):
+            return self._by_name(argument, value)
+        if hasattr(value, "__cuda_array_interface__"):
+            return value  # it stays where it is
+        try:
+            return np.asarray(value, dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgument(
+                f"{argument} must be numbers in order or by name, got {value!r:.200}"
+            ) from None
+
+    def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:
+        names, default = self._names[argument], self._defaults[argument]
+        if argument in ("nu", "nu_dot"):
+            value = self._speeds_by_name(value)
+        for name in value:
+            if name not in names:
+                kind = _NAMED.get(argument, "independent speed")
+                raise UnknownName(f"model '{self.name}'", kind, name, names)
+        columns = [as_numbers(n, value.get(n, d)) for n, d in zip(names, default, strict=True)]
+        try:
+            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+        except ValueError:
+            shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(names, columns, strict=True))
+            raise InvalidArgument(
+                f"{argument}: the batch axes do not fit together: {shapes}"
+            ) from None
+
+    def _speeds_by_name(self, value: Mapping[str, npt.ArrayLike]) -> Mapping[str, npt.ArrayLike]:
+        """The same by the names of independent speeds, where joints or coordinates were named."""
+        if all(name in self.independent for name in value):
+            return value
+        aliases = dict(self.facts.speed_aliases)
+        found: dict[str, npt.ArrayLike] = {}
+        for given, number in value.items():
+            name = given if given in self.independent else aliases.get(given, given)
+            if name in found:
+                raise InvalidArgument(f"'{given}' is the speed {name}, which is given twice")
+            found[name] = number
+        return found
+
+
+def as_numbers(name: str, value: Any) -> Array:
+    """An array of floats, or an `InvalidArgument` that names it."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(f"{name}: expected numbers, got {value!r:.200}") from None
+
+
+def _without_out(options: Options) -> Options:
+    return {k: v for k, v in options.items() if k != "out"}  # type: ignore[return-value]

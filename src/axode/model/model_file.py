@@ -1,0 +1,101 @@
+"""Models in files: names and tapes, checked data and never code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from os import PathLike
+
+from axode.codegen.tape.tape import Tape
+from axode.disk.atomic import write_atomically
+from axode.disk.bounded import read_bounded
+from axode.disk.typed import as_type, parse_json
+from axode.errors import AxodeError, FileError, UnknownName
+from axode.model.consistency import check_scene, disagreements
+from axode.model.function_source import TapeLibrary, refuse_precision
+from axode.model.metadata import Facts
+from axode.model.model import Model
+
+MAGIC = b"axode-model\n"
+VERSION = 1
+MAX_BYTES = 512 << 20  # a chain of a hundred joints has a hundredth of it
+MAX_FAULTS = 10  # named in one message
+_PREFIX = struct.Struct("<II")
+_DIGEST = hashlib.sha256().digest_size
+
+
+def save_model(facts: Facts, tapes: Mapping[str, Tape], path: str | PathLike[str]) -> None:
+    """Write a model; an interrupted write leaves the old file as it was."""
+    blobs = {name: tape.to_bytes() for name, tape in tapes.items()}
+    header = {"facts": facts.to_json(), "functions": [[n, len(b)] for n, b in blobs.items()]}
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    body = b"".join((MAGIC, _PREFIX.pack(VERSION, len(text)), text, *blobs.values()))
+    write_atomically(path, body + hashlib.sha256(body).digest())
+
+
+def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = "float64") -> Model:
+    """Read a model that `Model.save` wrote; needs neither its mechanism nor CasADi.
+
+    Args:
+        path: The file, usually `name.axm`.
+        target: "cpu" or "cuda".
+        precision: "float64", or "float32" on a GPU.
+
+    Raises:
+        FileError: if it cannot be read, is truncated, was changed, or is of another version.
+    """
+    if not isinstance(target, str) or target not in ("cpu", "cuda"):
+        raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
+    refuse_precision(precision, target)
+    data = _bytes(path)
+    start = len(MAGIC) + _PREFIX.size
+    if data[: len(MAGIC)] != MAGIC:
+        raise FileError(f"'{path}' is not an Axode model; write one with model.save(...).")
+    if len(data) < start + _DIGEST:
+        raise FileError(f"'{path}' is truncated; save the model again.")
+    version, size = _PREFIX.unpack_from(data, len(MAGIC))
+    if version != VERSION:
+        raise FileError(f"'{path}' has format {version}; this Axode reads format {VERSION}.")
+    body, digest = data[:-_DIGEST], data[-_DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        raise FileError(f"'{path}' is truncated or was changed: its checksum does not match.")
+    try:
+        return _decoded(body, start, size, target, precision)
+    except AxodeError as error:
+        raise FileError(f"'{path}' is damaged: {error}") from error
+
+
+def _bytes(path: str | PathLike[str]) -> bytes:
+    """All of a file that may be a model, or its beginning if it is none."""
+    try:
+        return read_bounded(path, MAX_BYTES, "model", start=MAGIC)
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"cannot read '{path}': {reason}") from error
+
+
+def _decoded(body: bytes, start: int, size: int, target: str, precision: str) -> Model:
+    if start + size > len(body):
+        raise FileError("its description is longer than the file")
+    header = parse_json(body[start : start + size])
+    if not isinstance(header, dict) or set(header) != {"facts", "functions"}:
+        raise FileError("its description has other entries than facts and functions")
+    facts = Facts.from_json(header["facts"])
+    functions = as_type(tuple[tuple[str, int], ...], header["functions"], "functions")
+    lengths = [length for _, length in functions]
+    if min(lengths, default=0) < 0 or sum(lengths) != len(body) - start - size:
+        raise FileError("the functions do not fill the file")
+    position, tapes = start + size, {}
+    for name, length in functions:
+        tapes[name] = Tape.from_bytes(body[position : position + length])
+        position += length
+    wrong = list(disagreements(facts, tapes))
+    if len(tapes) != len(functions):
+        wrong.append("two functions have the same name")
+    if wrong:
+        raise FileError("; ".join(wrong[:MAX_FAULTS]))
+    model = Model(facts, TapeLibrary(tapes, target, precision))
+    check_scene(facts, model.scene)
+    return model

@@ -1,0 +1,1 @@
+"""Equations for readers: LaTeX, MathML, plain text and SymPy."""

@@ -1,0 +1,317 @@
+r"""Equations for readers: LaTeX, and SymPy expressions.
+
+Both start from the tape, where every repeated term stands once. LaTeX gives a name to what is used
+more than once or would make a line too long, and lists these names in the order in which they can
+be computed; the rest is written out in place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import casadi as ca
+
+from axode.errors import UnknownName
+from axode.printing.names import Typeset, typeset_names
+from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, joined
+from axode.symbolic.algebra.spatial import SX
+
+if TYPE_CHECKING:
+    from axode.codegen.tape.tape import Tape
+    from axode.printing.sympy_model import SympyModel
+    from axode.symbolic.equations import Equations
+
+LONGEST_TERM = 14  # symbols in a sum before it gets a name of its own
+SHARED_FUNCTION = 2  # symbols in a function used twice before it gets one
+MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is written as one
+MATRIX_ROWS = 12
+DIGITS = 6  # of numbers in LaTeX; SymPy gets all of them
+
+PARTS: dict[str, tuple[str, Callable[[Equations], SX]]] = {
+    "I": ("I", lambda e: e.I),
+    "C": ("C", lambda e: e.C),
+    "bias": (r"(C\nu)", lambda e: e.bias),
+    "tau": (r"\tau", lambda e: e.tau),
+    "gamma": (r"\gamma", lambda e: e.gamma),
+    "delta": (r"\delta", lambda e: e.delta),
+    "Theta": (r"\Theta", lambda e: e.Theta),
+    "A": ("A", lambda e: e.A),
+    "q_dot": (r"\dot{q}", lambda e: e.q_dot),
+    "energy": ("E", lambda e: e.energy),
+}
+
+
+def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
+    r"""The model in LaTeX: an `aligned` environment, to stand between ``\[`` and ``\]``.
+
+    Args:
+        equations: What to print.
+        parts: Which of `I`, `C`, `bias`, `tau`, `gamma`, `delta`, `Theta`, `A`, `q_dot` and
+            `energy` to write out; left out, the terms of the model, and Theta if there are
+            constraints.
+    """
+    if parts is None:
+        parts = ["I", "bias", "tau", "gamma", "delta"] + (
+            [] if equations.system.is_tree else ["Theta"]
+        )
+    for part in parts:
+        if part not in PARTS:
+            raise UnknownName("the model", "part", part, PARTS)
+    writer = _Writer(_tape(equations, parts), typeset_names(equations))
+    lines = _heading(equations, writer.names)
+    for number, part in enumerate(parts):
+        lines += writer.part(number, PARTS[part][0], symmetric=part == "I")
+    definitions = writer.definitions()
+    if definitions:
+        lines += [r"& \text{where}", *definitions]
+    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+
+def to_sympy(equations: Equations) -> SympyModel:
+    """The model as SymPy symbols, matrices and energies; needs the `sym` extra."""
+    from axode.printing.sympy_model import PRINTED, sympy_model
+
+    return sympy_model(equations, _tape(equations, PRINTED))
+
+
+def _arguments(equations: Equations) -> list[SX]:
+    return [equations.q, equations.nu, equations.u, equations.t, equations.p]
+
+
+def _tape(equations: Equations, parts: Iterable[str]) -> Tape:
+    from axode.codegen.tape.tape import Tape
+
+    outputs = [PARTS[part][1](equations) for part in parts]
+    return Tape.from_casadi(ca.Function("model", _arguments(equations), outputs))
+
+
+def _heading(equations: Equations, names: Typeset) -> list[str]:
+    def column(entries: Iterable[str]) -> str:
+        return r"\begin{bmatrix} " + r" \\ ".join(entries) + r" \end{bmatrix}"
+
+    bias = r"(C\nu)" if equations.system.rheonomic else r"C\,\nu"
+    lines = [rf"I\,\dot{{\nu}} + {bias} &= \tau + \gamma + \delta"]
+    lines.append(rf"\nu &= {column(names.nu)}, \qquad q = {column(names.q)}")
+    if names.u:
+        lines[-1] += rf", \qquad u = {column(names.u)}"
+    return lines
+
+
+# expressions -------------------------------------------------------------------------------------
+
+THIN = r" \, "  # between factors
+FUNCTION_TEX = {
+    "sin": r"\sin",
+    "cos": r"\cos",
+    "tan": r"\tan",
+    "sinh": r"\sinh",
+    "cosh": r"\cosh",
+    "tanh": r"\tanh",
+    "exp": r"\exp",
+    "log": r"\ln",
+    "asin": r"\arcsin",
+    "acos": r"\arccos",
+    "atan": r"\arctan",
+}
+RELATIONS = {"lt": "<", "le": r"\le", "eq": "=", "ne": r"\ne", "and": r"\land", "or": r"\lor"}
+
+
+class _Writer:
+    """Writes polynomials and their atoms as LaTeX."""
+
+    def __init__(self, tape: Tape, names: Typeset) -> None:
+        self.tape, self.names = tape, names
+        self.polynomials = Polynomials(tape)
+        self.atoms = self.polynomials.atoms
+
+    @cached_property
+    def terms(self) -> dict[int, str]:
+        """Names of the sums and functions that are written once and referred to."""
+        named: dict[int, str] = {}
+        size: dict[int, int] = {}
+        uses = self.polynomials.reachable
+        for number in sorted(uses):
+            atom = self.atoms[number]
+            inner = [1 if a in named else size[a] for a in atom.members]
+            size[number] = max(sum(inner), 1)
+            shared = uses[number] > 1 and (atom.label == "sum" or size[number] > SHARED_FUNCTION)
+            if shared or (atom.label == "sum" and size[number] > LONGEST_TERM):
+                named[number] = f"{self.names.term}_{{{len(named) + 1}}}"
+        return named
+
+    # the lines
+
+    def part(self, output: int, symbol: str, *, symmetric: bool) -> list[str]:
+        """One output of the tape, as a matrix if that is short, else entry by entry."""
+        bare = symbol.strip("()")
+        first = sum(port.size for port in self.tape.outputs[:output])
+        rows, columns = (*self.tape.outputs[output].shape, 1, 1)[:2]
+        places = [(i, j) for i in range(rows) for j in range(columns)]
+        results = self.polynomials.results[first : first + rows * columns]
+        written = {
+            place: self.sum(frozen(poly)) for place, poly in zip(places, results, strict=True)
+        }
+        if all(text == "0" for text in written.values()):
+            return [f"{bare} &= 0"] if written else []
+        if len(written) == 1:
+            return [f"{bare} &= {written[0, 0]}"]
+        widest = [max(len(written[i, j]) for i in range(rows)) for j in range(columns)]
+        if sum(widest) <= MATRIX_WIDTH and rows <= MATRIX_ROWS:
+            body = r" \\ ".join(
+                " & ".join(written[i, j] for j in range(columns)) for i in range(rows)
+            )
+            return [rf"{bare} &= \begin{{bmatrix}} {body} \end{{bmatrix}}"]
+        lines = []
+        for (i, j), text in written.items():
+            if text != "0" and not (symmetric and j < i):
+                place = f"{i + 1}" if columns == 1 else f"{i + 1},{j + 1}"
+                lines.append(f"{symbol}_{{{place}}} &= {text}")
+        return lines + _remark(symbol, "0" in written.values(), symmetric=symmetric)
+
+    def definitions(self) -> list[str]:
+        """The named terms, each after those it is made of."""
+        return [f"{name} &= {self._opened(number)}" for number, name in self.terms.items()]
+
+    # the expressions
+
+    def sum(self, poly: Frozen) -> str:
+        """A polynomial, what all its terms share taken out."""
+        if not poly:
+            return "0"
+        number, shared = _common(poly)
+        if len(poly) == 1 or (not shared and number == 1):
+            return self._open_sum(poly)
+        inner = tuple((joined(m, _inverse(shared)), x / number) for m, x in poly)
+        return self._product(number, shared, [rf"\left({self._open_sum(inner)}\right)"])
+
+    def _open_sum(self, poly: Frozen) -> str:
+        ordered = sorted(poly, key=lambda term: self._order(*term))
+        lead = next((term for term in ordered if term[1] > 0), ordered[0])
+        text = ""
+        for monomial, number in [lead, *(term for term in ordered if term is not lead)]:
+            piece = self._product(abs(number), monomial, [])
+            joint = "-" if number < 0 else "+" if text else ""
+            text += f" {joint} {piece}" if text else f"{joint}{piece}"
+        return text
+
+    def _order(self, monomial: Monomial, number: float) -> tuple[bool, bool, Monomial]:
+        """Terms of inputs before named ones, numbers last."""
+        return not monomial, any(atom in self.terms for atom, _ in monomial), monomial
+
+    def _product(self, number: float, monomial: Monomial, last: list[str]) -> str:
+        sign = "-" if number < 0 else ""
+        ordered = sorted(monomial, key=lambda factor: self._rank(factor[0]))
+        above = [self._power(atom, e) for atom, e in ordered if e > 0] + last
+        below = [self._power(atom, -e) for atom, e in ordered if e < 0]
+        if abs(number) != 1 or not above:
+            above = [number_tex(abs(number)), *above]
+        if not below:
+            return sign + THIN.join(above)
+        over, under = (
+            _unwrapped(parts[0]) if len(parts) == 1 else THIN.join(parts)
+            for parts in (above, below)
+        )
+        return rf"{sign}\frac{{{over}}}{{{under}}}"
+
+    def _rank(self, atom: int) -> tuple[int, int]:
+        """Parameters, then coordinates and their functions, then speeds, then sums."""
+        label, argument = self.atoms[atom].label, self.atoms[atom].place[0]
+        kind = (2, 5, 6, 1, 0)[argument] if label == "input" else 4 if label == "sum" else 3
+        return kind, atom
+
+    def _power(self, atom: int, exponent: int) -> str:
+        text = self.atom(atom)
+        label = "sum" if atom in self.terms else self.atoms[atom].label
+        if label == "sum" and atom not in self.terms:
+            text = rf"\left({text}\right)"
+        if exponent == 1:
+            return text
+        if label == "sqrt" and exponent == 2:
+            return text.removeprefix(r"\sqrt{").removesuffix("}").join((r"\left(", r"\right)"))
+        if label in FUNCTION_TEX:  # \sin^{2} x
+            return text.replace(FUNCTION_TEX[label], f"{FUNCTION_TEX[label]}^{{{exponent}}}", 1)
+        simple = label in ("input", "sum", "fabs")
+        return rf"{text}^{{{exponent}}}" if simple else rf"\left({text}\right)^{{{exponent}}}"
+
+    def atom(self, number: int) -> str:
+        """An atom by its name or written out, without brackets."""
+        return self.terms[number] if number in self.terms else self._opened(number)
+
+    def _opened(self, number: int) -> str:
+        atom = self.atoms[number]
+        if atom.label == "input":
+            return self.names.vectors[atom.place[0]][atom.place[1]]
+        arguments = [self.sum(poly) for poly in atom.arguments]
+        match atom.label:
+            case "sum":
+                return arguments[0]
+            case "sqrt":
+                return rf"\sqrt{{{arguments[0]}}}"
+            case "fabs":
+                return rf"\left|{arguments[0]}\right|"
+            case "pow":
+                return rf"\left({arguments[0]}\right)^{{{arguments[1]}}}"
+            case label if label in RELATIONS:
+                return rf"\left[{arguments[0]} {RELATIONS[label]} {arguments[1]}\right]"
+        name = FUNCTION_TEX.get(atom.label, rf"\operatorname{{{atom.label}}}")
+        if len(arguments) == 1 and self._is_bare(atom.arguments[0]):
+            return f"{name} {arguments[0]}"
+        return rf"{name}\left({', '.join(arguments)}\right)"
+
+    def _is_bare(self, poly: Frozen) -> bool:
+        """Whether it is one symbol."""
+        ((monomial, number),) = poly if len(poly) == 1 else (((), 0.0),)
+        if number != 1 or len(monomial) != 1 or monomial[0][1] != 1:
+            return False
+        return monomial[0][0] in self.terms or self.atoms[monomial[0][0]].label == "input"
+
+
+def _unwrapped(text: str) -> str:
+    """Without brackets, if one pair encloses all of it."""
+    if not (text.startswith(r"\left(") and text.endswith(r"\right)")):
+        return text
+    inner = text[len(r"\left(") : -len(r"\right)")]
+    depth = 0
+    for token in re.findall(r"\\(?:left|right)(?![a-z])", inner):
+        depth += 1 if token == r"\left" else -1
+        if depth < 0:
+            return text
+    return inner
+
+
+def _remark(symbol: str, zeros: bool, *, symmetric: bool) -> list[str]:
+    remarks = [rf"{symbol}^{{\mathsf{{T}}}} = {symbol}"] if symmetric else []
+    if zeros:
+        remarks.append(rf"\text{{other entries of }} {symbol} \text{{ are zero}}")
+    return ["& " + r", \quad ".join(remarks)] if remarks else []
+
+
+def _common(poly: Frozen) -> tuple[float, Monomial]:
+    """Number and factors that all terms of a polynomial share."""
+    shared = dict(poly[0][0])
+    for monomial, _ in poly[1:]:
+        own = dict(monomial)
+        shared = {a: min(e, own[a]) for a, e in shared.items() if a in own and e * own[a] > 0}
+    sizes = [abs(number) for _, number in poly]
+    number = sizes[0] if max(sizes) - min(sizes) <= ROUNDING * sizes[0] else 1.0
+    return number, tuple(sorted(shared.items()))
+
+
+def _inverse(monomial: Monomial) -> Monomial:
+    return tuple((atom, -e) for atom, e in monomial)
+
+
+def number_tex(number: float) -> str:
+    """A number with few digits: integers and halves exactly, others rounded."""
+    if number == int(number) and abs(number) < 10**DIGITS:
+        return str(int(number))
+    if abs(number) == 0.5:
+        return r"\tfrac{1}{2}" if number > 0 else r"-\tfrac{1}{2}"
+    digits, _, exponent = f"{number:.{DIGITS}g}".partition("e")
+    if not exponent:
+        return digits
+    power = rf"10^{{{int(exponent)}}}"
+    return power if digits == "1" else rf"{digits} \cdot {power}"

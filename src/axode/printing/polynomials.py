@@ -1,0 +1,215 @@
+r"""A tape as polynomials in few atoms, collected for reading.
+
+An atom is an input, a function of polynomials, or a sum that is used as a whole. Short products are
+multiplied out so that like terms meet and cancel, long ones are kept as they are; what is used
+often or grows long becomes an atom, which LaTeX then gives a name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axode.codegen.tape.tape import Tape
+
+MULTIPLIED_OUT = 4  # terms up to which a product of sums is expanded
+LONGEST_SUM = 8  # terms of a sum before a part of it becomes an atom
+SHARED_WEIGHT = 4  # symbols in a value used twice before it becomes an atom
+ROUNDING = 1e-12  # of the terms that cancel: what is left of them is nothing
+
+Monomial = tuple[tuple[int, int], ...]  # atoms and their exponents; () is one
+Polynomial = dict[Monomial, float]
+Frozen = tuple[tuple[Monomial, float], ...]
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A factor that is not opened: "input" at a place, "sum", or a function."""
+
+    label: str
+    arguments: tuple[Frozen, ...] = ()
+    place: tuple[int, int] = (0, 0)
+
+    @property
+    def members(self) -> Iterable[int]:
+        """Atoms that its arguments are made of."""
+        return (atom for poly in self.arguments for monomial, _ in poly for atom, _ in monomial)
+
+
+class Polynomials:
+    """The results of a tape, and the atoms they are made of."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.atoms: list[Atom] = []
+        self._numbers: dict[Atom, int] = {}
+        self.results = self._results(tape)
+
+    def _results(self, tape: Tape) -> list[Polynomial]:
+        from axode.codegen.tape.operations import ARITY, Kind
+
+        kinds = [Kind(kind) for kind in tape.kinds]
+        operands = [row[: ARITY[k]].tolist() for k, row in zip(kinds, tape.operands, strict=True)]
+        uses = Counter(v for row in operands for v in row)
+        values: list[Polynomial] = []
+        for number, (kind, own) in enumerate(zip(kinds, operands, strict=True)):
+            first, second, _ = tape.operands[number].tolist()
+            if kind == Kind.INPUT:
+                value = self._single(Atom("input", place=(first, second)))
+            elif kind == Kind.CONSTANT:
+                value = constant(float(tape.constants[first]))
+            else:
+                value = self._apply(kind.label, [values[v] for v in own])
+            if uses[number] > 1 and weight(value) > SHARED_WEIGHT:
+                value = self._whole(value)
+            values.append(value)
+        return [values[int(v)] for v in tape.results]
+
+    def _apply(self, label: str, arguments: list[Polynomial]) -> Polynomial:
+        match label:
+            case "add":
+                return self._add(arguments[0], arguments[1])
+            case "sub":
+                return self._add(arguments[0], scaled(arguments[1], -1.0))
+            case "neg":
+                return scaled(arguments[0], -1.0)
+            case "mul":
+                return self._multiply(*arguments)
+            case "div":
+                return self._divide(*arguments)
+            case "sin" | "cos":
+                return self._turned(label, arguments[0])
+        return self._single(Atom(label, tuple(frozen(a) for a in arguments)))
+
+    def _single(self, atom: Atom) -> Polynomial:
+        if atom not in self._numbers:
+            self._numbers[atom] = len(self.atoms)
+            self.atoms.append(atom)
+        return {((self._numbers[atom], 1),): 1.0}
+
+    def _whole(self, value: Polynomial) -> Polynomial:
+        """A sum as one atom, its first term positive; anything shorter as it is."""
+        if len(value) < 2:
+            return value
+        sign = math.copysign(1.0, next(iter(value.values())))
+        return scaled(self._single(Atom("sum", (frozen(scaled(value, sign)),))), sign)
+
+    def _add(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        if len(a) + len(b) > LONGEST_SUM and min(len(a), len(b)) > 0:
+            shared = len(a.keys() & b.keys())
+            if len(a) + len(b) - 2 * shared > LONGEST_SUM:
+                a, b = (self._whole(a), b) if len(a) >= len(b) else (a, self._whole(b))
+        return self._pythagoras(added(a, b))
+
+    def _multiply(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        if not a or not b:
+            return {}
+        if len(a) * len(b) > MULTIPLIED_OUT and not (is_number(a) or is_number(b)):
+            a, b = (self._whole(a), b) if len(a) >= len(b) else (a, self._whole(b))
+            if len(a) * len(b) > MULTIPLIED_OUT:
+                a, b = self._whole(a), self._whole(b)
+        product: Polynomial = {}
+        for left, x in a.items():
+            for right, y in b.items():
+                product = added(product, {joined(left, right): x * y})
+        return self._pythagoras(product)
+
+    def _divide(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        if not b:
+            return self._single(Atom("div", (frozen(a), frozen(b))))
+        ((monomial, number),) = self._whole(b).items()
+        return self._multiply(a, {tuple((atom, -e) for atom, e in monomial): 1.0 / number})
+
+    def _turned(self, label: str, angle: Polynomial) -> Polynomial:
+        """Sine and cosine with constant quarter turns taken out of the angle."""
+        quarters = angle.get((), 0.0) / (math.pi / 2)
+        whole = round(quarters)
+        if abs(quarters - whole) > ROUNDING * max(1.0, abs(quarters)):
+            return self._single(Atom(label, (frozen(angle),)))
+        rest = {monomial: number for monomial, number in angle.items() if monomial}
+        turns = (whole + (label == "cos")) % 4  # sin(x), cos(x), -sin(x), -cos(x)
+        if not rest:
+            return constant((0.0, 1.0, 0.0, -1.0)[turns])
+        function = self._single(Atom("cos" if turns % 2 else "sin", (frozen(rest),)))
+        return scaled(function, -1.0 if turns >= 2 else 1.0)
+
+    def _pythagoras(self, value: Polynomial) -> Polynomial:
+        """Equal multiples of sine squared and cosine squared become one term."""
+        for monomial in list(value):
+            for position, (atom, exponent) in enumerate(monomial):
+                if self.atoms[atom].label != "sin" or exponent < 2 or monomial not in value:
+                    continue
+                rest = (*monomial[:position], (atom, exponent - 2), *monomial[position + 1 :])
+                rest = tuple(factor for factor in rest if factor[1])
+                partner = self._numbers.get(Atom("cos", self.atoms[atom].arguments))
+                if partner is None:
+                    continue
+                other = joined(rest, ((partner, 2),))
+                a, b = value[monomial], value.get(other, 0.0)
+                if abs(a - b) <= ROUNDING * abs(a):
+                    pair = {monomial: -a, other: -b}
+                    value = added(added(value, pair), {rest: a})
+        return value
+
+    @cached_property
+    def reachable(self) -> Counter[int]:
+        """How often each atom is written, by what the results and other atoms say."""
+        count: Counter[int] = Counter()
+        waiting = [atom for poly in self.results for monomial in poly for atom, _ in monomial]
+        while waiting:
+            atom = waiting.pop()
+            count[atom] += 1
+            if count[atom] == 1:
+                waiting += self.atoms[atom].members
+        return count
+
+
+def constant(number: float) -> Polynomial:
+    """A number."""
+    return {(): number} if number else {}
+
+
+def is_number(value: Polynomial) -> bool:
+    """Whether nothing but a number is left."""
+    return value.keys() <= {()}
+
+
+def scaled(value: Polynomial, number: float) -> Polynomial:
+    """Number times value."""
+    return value if number == 1.0 else {m: number * x for m, x in value.items()}
+
+
+def added(a: Polynomial, b: Polynomial) -> Polynomial:
+    """Sum of two, terms that cancel taken out."""
+    total = dict(a)
+    for monomial, number in b.items():
+        old = total.get(monomial, 0.0)
+        if abs(old + number) <= ROUNDING * abs(number):
+            total.pop(monomial, None)
+        else:
+            total[monomial] = old + number
+    return total
+
+
+def joined(a: Monomial, b: Monomial) -> Monomial:
+    """Product of two monomials."""
+    exponents = dict(a)
+    for atom, exponent in b:
+        exponents[atom] = exponents.get(atom, 0) + exponent
+    return tuple(sorted((atom, e) for atom, e in exponents.items() if e))
+
+
+def frozen(value: Polynomial) -> Frozen:
+    """A form that can be compared."""
+    return tuple(sorted(value.items()))
+
+
+def weight(value: Polynomial) -> int:
+    """How many symbols it takes to write."""
+    return sum(
+        len(monomial) + (abs(number) != 1 or not monomial) for monomial, number in value.items()
+    )

@@ -1,0 +1,1 @@
+"""Assemble: configurations that close the loops, speeds that keep them closed."""

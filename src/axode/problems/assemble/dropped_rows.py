@@ -1,0 +1,77 @@
+"""Rows that a model left out because they follow from others, at the parameters' defaults.
+
+At other values they may hold something of their own: two wheels on one axle slide sideways
+together, two wheels one behind the other do not. Such values ask for another model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.model.model import Model
+
+Array = npt.NDArray[np.float64]
+FOLLOWS = 1e-5  # of its terms: less than this may come of a configuration that is not quite closed
+NAMED = 4  # rows and parameters that a message names
+
+
+def refuse_rows_that_no_longer_follow(
+    model: Model, q: Array, t: float | Array, p: Array | None
+) -> None:
+    """Stop at parameters at which the model would miss a constraint.
+
+    Args:
+        model: Whose parameters they are.
+        q: Closed coordinates, (size,) or (states, size).
+        t: Time [s], one, or one per state.
+        p: Free parameters, (size,) or (states, size).
+
+    Raises:
+        InvalidArgument: naming the rows and the parameters that differ from their defaults.
+    """
+    missed = missed_rows(model, q, t, p)
+    if missed:
+        raise InvalidArgument(missed)
+
+
+def missed_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> str | None:
+    """Words for constraints that a model lacks at some parameters, and the remedy."""
+    facts = model.facts
+    if p is None or not facts.row_parameters or "dropped_rows" not in model.functions:
+        return None
+    names, defaults = list(model.parameters), model.parameter_vector()
+    which = [names.index(name) for name in facts.row_parameters]
+    q = np.atleast_2d(q)
+    many = p.ndim > 1
+    p = np.broadcast_to(p, (len(q), len(names)))
+    other = np.flatnonzero((p != defaults)[:, which].any(axis=1) & np.isfinite(q).all(axis=1))
+    if not other.size:
+        return None
+    options: dict[str, Any] = {"t": np.broadcast_to(t, len(q))[other]}
+    options["parameters"] = dict(zip(names, p[other].T, strict=True))
+    off = model.evaluate("dropped_rows", {"q": np.ascontiguousarray(q[other])}, options)  # type: ignore[arg-type]
+    worst = np.nanmax(off, axis=1, initial=0.0)
+    if worst.max() <= FOLLOWS:
+        return None
+    run = int(np.argmax(worst))
+    rows = [row for row, size in zip(facts.dropped, off[run], strict=True) if size > FOLLOWS]
+    values = [
+        f"{names[k]} = {p[other[run], k]:.6g} instead of {defaults[k]:.6g}"
+        for k in which
+        if p[other[run], k] != defaults[k]
+    ]
+    of = f" (run {other[run]} of {len(p)})" if many else ""
+    return (
+        f"'{model.name}' with {_listed(values)}{of}: constraints that this model left out, because "
+        f"they follow from others at the parameters' defaults, no longer do: {_listed(rows)}.\n"
+        "  Build the mechanism with these values as defaults and derive it again."
+    )
+
+
+def _listed(words: list[str]) -> str:
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return ", ".join(words[:NAMED]) + more

@@ -1,0 +1,1 @@
+"""Feasible: whether the ground can give the forces of ideal rolling."""

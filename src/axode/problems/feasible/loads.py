@@ -1,0 +1,406 @@
+"""Loads: what the ground must give to every wheel, where statics can tell and where it cannot.
+
+The base of a vehicle is set free in space, so that the ground's contacts carry all of it. Joint
+forces that the motion needs must then come from the rows of contacts and loops, dropped ones
+included: A' lambda = I~ v_dot + h~ - B u. Where many lambda do, the one of least weighted norm is
+taken, which is that of equally stiff wheels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.mechanism.elements.joints import Floating, Planar
+from axode.mechanism.elements.wheels import Mecanum
+from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.values.expressions import evaluate, numeric
+from axode.mechanism.values.geometry import product, rotation_matrix
+from axode.model.function_source import shaped_tape
+from axode.model.model import Model
+from axode.problems.inverse.motions import equations_of
+
+Array = npt.NDArray[np.float64]
+RANK = 1e-9  # relative singular value below which forces are indeterminate
+ROUNDED = 10.0  # times what dropped rows have of their own: likewise
+SHARED = 1e-6  # part of a row that may change without upsetting equilibrium
+UNBALANCED = 1e-6  # of the force a motion needs: more than this the contacts cannot carry
+
+
+@dataclass(frozen=True)
+class GroundForces:
+    """Forces of the ground on the wheels, (T, contacts) each [N].
+
+    Attributes:
+        longitudinal, lateral, normal: On each wheel, in the axes of its contact.
+        evenness: Smallest load over the mean load when loads are shared as evenly as equilibrium
+            allows, (T,): one on even loads, zero where a wheel is about to lift, -inf where the
+            contacts cannot carry the robot at all.
+        shared_normals, shared_tangents: Contacts whose forces statics alone does not tell.
+        unsupported: Name of the speed that nothing holds, where contacts cannot carry the robot.
+        redistributed: Whether some loads had to be shared otherwise than by stiffness, because a
+            wheel cannot pull.
+    """
+
+    longitudinal: Array
+    lateral: Array
+    normal: Array
+    evenness: Array
+    shared_normals: tuple[str, ...]
+    shared_tangents: tuple[str, ...]
+    unsupported: str
+    redistributed: bool
+
+
+def ground_forces(
+    model: Model,
+    q: Array,
+    v: Array,
+    v_dot: Array,
+    u: Array,
+    extra: Array,
+    stiffness: Mapping[str, float],
+    options: Mapping[str, Any],
+) -> GroundForces:
+    """Contact forces along a motion.
+
+    Args:
+        model: The vehicle.
+        q, v, v_dot: Coordinates, all joint speeds and accelerations: (T, size).
+        u: Inputs: (T, inputs).
+        extra: Further generalised forces on the joint speeds: (T, speeds).
+        stiffness: Of the wheels, relative to each other, by contact.
+        options: Time and parameters, as the model takes them.
+    """
+    free = _FreeVehicle(model)
+    need, A = free.balance(q, v, v_dot, u, extra, options)
+    touches = [free.rows.index(f"{name}.touch") for name in model.contacts]
+    weights = np.ones(len(free.rows))
+    for row, name in zip(touches, model.contacts, strict=True):
+        weights[row] = stiffness[name]
+    weights[touches] /= weights[touches].mean()
+    report = equations_of(model).system.report
+    nearly = set(range(len(report.rests))) - set(report.kept)
+    rounding = ROUNDED * max((report.rests[r] for r in nearly), default=0.0)
+    lam, null = _least_norm(A, need, np.sqrt(weights), max(RANK, rounding))
+    left = need - np.einsum("tri,tr->ti", A, lam)
+    allowed = max(UNBALANCED, rounding) * np.abs(need).max(initial=1e-12)
+    unbalanced = np.abs(left).max(axis=-1, initial=0.0) > allowed
+    lam, evenness, redistributed = _shared(lam, null, touches, np.sqrt(weights[touches]))
+    evenness[unbalanced] = -np.inf
+    loose = ""
+    if unbalanced.any():
+        worst = np.abs(left[int(np.argmax(unbalanced))])
+        loose = free.speed_names[int(np.argmax(worst))]
+    return _by_contact(model, free, lam, null, evenness, loose, redistributed, options)
+
+
+def _by_contact(
+    model: Model,
+    free: _FreeVehicle,
+    lam: Array,
+    null: list[Array],
+    evenness: Array,
+    loose: str,
+    redistributed: bool,
+    options: Mapping[str, Any],
+) -> GroundForces:
+    loosely = (
+        np.array(
+            [np.abs(z).max(axis=1) if z.shape[1] else np.zeros(len(free.rows)) for z in null]
+        ).max(axis=0)
+        > SHARED
+    )
+    values = {**model.parameters, **options.get("parameters", {}), "t": 0.0}
+    parts: dict[str, list[Array]] = {"longitudinal": [], "lateral": [], "normal": []}
+    normals, tangents = [], []
+    for contact in free.mechanism.contacts:
+        own = {
+            row: free.rows.index(f"{contact.name}.{row}")
+            for row in ("touch", *contact.wheel.rolling_rows)
+        }
+        force = {row: lam[:, k] for row, k in own.items()}
+        zero = np.zeros(len(lam))
+        if isinstance(contact.wheel, Mecanum):
+            angle = float(evaluate(contact.wheel.roller_angle, values))
+            force["longitudinal"] = -np.sin(angle) * force["roller"]
+            force["lateral"] = np.cos(angle) * force["roller"]
+        parts["normal"].append(force["touch"])
+        parts["longitudinal"].append(force.get("longitudinal", zero))
+        parts["lateral"].append(force.get("lateral", zero))
+        if loosely[own["touch"]]:
+            normals.append(contact.name)
+        if any(loosely[k] for row, k in own.items() if row != "touch"):
+            tangents.append(contact.name)
+    arrays = {name: np.stack(columns, axis=-1) for name, columns in parts.items()}
+    return GroundForces(
+        **arrays,
+        evenness=evenness,
+        shared_normals=tuple(normals),
+        shared_tangents=tuple(tangents),
+        unsupported=loose,
+        redistributed=redistributed,
+    )
+
+
+# sharing -----------------------------------------------------------------------------------------
+
+
+def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array, list[Array]]:
+    """Forces of least weighted norm with A' lambda = need, and what may be added: (rows, free)."""
+    scaled = A * root[:, np.newaxis]
+    U, s, Vt = np.linalg.svd(scaled)  # rows x rows, min, speeds x speeds
+    small = s > rank * s.max(axis=-1, keepdims=True)
+    inverse = np.where(small, 1 / np.where(small, s, 1.0), 0.0)
+    k = s.shape[-1]
+    inner = inverse * np.einsum("tki,ti->tk", Vt[:, :k], need)
+    lam = root * np.einsum("trk,tk->tr", U[:, :, :k], inner)
+    ranks = small.sum(axis=-1)
+    null = []
+    for t, rank in enumerate(ranks):
+        basis = root[:, np.newaxis] * U[t][:, rank:]
+        null.append(np.linalg.qr(basis)[0] if basis.shape[1] else basis)
+    return lam, null
+
+
+def _shared(
+    lam: Array, null: list[Array], touches: list[int], root: Array
+) -> tuple[Array, Array, bool]:
+    """Loads that no wheel has to pull for, where there are such, and how even they can be."""
+    lam, evenness, redistributed = lam.copy(), np.empty(len(lam)), False
+    for t, z in enumerate(null):
+        N = lam[t, touches]
+        mean = N.mean()
+        Z = _range(z[touches]) if z.shape[1] else z[touches]
+        least = _most_even(N, Z)
+        if least >= 0 and N.min() < 0:
+            wanted = _without_pull(N, Z, root)
+            change = np.linalg.lstsq(z[touches], wanted - N, rcond=None)[0]
+            lam[t] += z @ change
+            redistributed = True
+        evenness[t] = least / mean if mean > 0 else -1.0
+    return lam, evenness, redistributed
+
+
+def _range(M: Array) -> Array:
+    """Orthonormal columns that span those of M."""
+    U, s, _ = np.linalg.svd(M, full_matrices=False)
+    found: Array = U[:, s > SHARED]
+    return found
+
+
+def _most_even(N: Array, Z: Array) -> float:
+    """The largest smallest load that adding columns of Z can give."""
+    if not Z.shape[1]:
+        return float(N.min())
+    from scipy.optimize import linprog
+
+    size = np.abs(N).max(initial=1e-300)
+    count, free = Z.shape
+    # most least: minimise -least subject to least - Z x <= N
+    found = linprog(
+        np.r_[np.zeros(free), -1.0],
+        A_ub=np.c_[-Z, np.ones(count)],
+        b_ub=N / size,
+        bounds=[(None, None)] * (free + 1),
+    )
+    return float(-found.fun * size) if found.status == 0 else float(N.min())
+
+
+def _without_pull(N: Array, Z: Array, root: Array) -> Array:
+    """Loads of least weighted norm, none negative, that carry the same as N."""
+    from scipy.linalg import null_space
+    from scipy.optimize import nnls
+
+    carry = null_space(Z.T).T  # what sharing does not change
+    size = np.abs(N).max()
+    slight = 1e-6
+    system = np.vstack([carry, slight * np.diag(1 / root)])
+    found: Array = nnls(system, np.r_[carry @ N / size, np.zeros(N.size)])[0]
+    return found * size
+
+
+# the vehicle set free ----------------------------------------------------------------------------
+
+
+class _FreeVehicle:
+    """The mechanism with its planar bases set free in space, and its balance of joint forces."""
+
+    def __init__(self, model: Model) -> None:
+        if not model.contacts:
+            raise NotApplicable(f"'{model.name}' has no wheels: nothing of it can slip or tip")
+        equations = equations_of(model)
+        self.model = model
+        self.mechanism, self.freed = released(equations.system.mechanism)
+        self._build()
+
+    def _build(self) -> None:
+        import casadi as ca
+
+        from axode.symbolic.constraints.loops import loop_rows
+        from axode.symbolic.constraints.rows import coupling_rows, matrix_of, prescribed_rows
+        from axode.symbolic.tree.generalized_forces import applied_forces
+        from axode.symbolic.tree.inertia import link_inertias
+        from axode.symbolic.tree.kinematics import build_tree
+        from axode.symbolic.tree.recursions import newton_euler
+        from axode.symbolic.wheels.contacts import contact_rows
+
+        symbols = {name: ca.SX.sym(name) for name in self.model.parameters}
+        t = ca.SX.sym("t")
+        p = ca.vertcat(*symbols.values()) if symbols else ca.SX.zeros(0)
+        tree = build_tree(self.mechanism, {**symbols, "t": t}, t, p)
+        a = ca.SX.sym("a", tree.v.shape[0])
+        forces = applied_forces(tree)
+        u = ca.SX.sym("u", len(forces.input_names))
+        need = newton_euler(tree, link_inertias(tree), tree.motion(tree.v, a))
+        need += forces.armature * a - forces.dissipative - forces.elastic
+        need -= ca.densify(forces.B @ u) if forces.input_names else 0
+        motion = tree.motion(tree.v, None, gravity=False)
+        _, velocities = tree.velocities(tree.v)
+        rows = [
+            row
+            for loop in self.mechanism.loops
+            for row in loop_rows(tree, loop, motion, velocities)
+        ]
+        rows += [
+            row
+            for contact in self.mechanism.contacts
+            for row in contact_rows(tree, contact, motion, velocities)
+        ]
+        rows += [*coupling_rows(tree), *prescribed_rows(tree)]
+        self.rows = [row.name for row in rows]
+        self.speed_names, self.inputs = tree.speed_names, forces.input_names
+        self.coordinates = tree.coordinate_names
+        A = ca.densify(matrix_of(rows, tree.v.shape[0]))
+        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": t, "p": p}
+        self._need = _compiled("need", given, need, (need.shape[0],))
+        self._matrix = _compiled("rows", given, A, A.shape)
+
+    def balance(
+        self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, options: Mapping[str, Any]
+    ) -> tuple[Array, Array]:
+        """Joint forces that the ground must give, and the rows through which it does."""
+        own_q = self._coordinates(q)
+        own_v, own_a, more = (self._speeds(x) for x in (v, v_dot, extra))
+        order = [self.model.inputs.index(name) for name in self.inputs]
+        known = {
+            "q": own_q,
+            "v": own_v,
+            "a": own_a,
+            "u": u[:, order],
+            "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
+            "p": self.model.parameter_vector(options.get("parameters")),
+        }
+        results = []
+        for function in (self._need, self._matrix):
+            ports = [port.name for port in function.tape.inputs]
+            result = function(*(np.ascontiguousarray(known[name]) for name in ports))
+            results.append(result)
+        A = np.array(np.broadcast_to(results[1], (len(q), *results[1].shape[-2:])))
+        return results[0] - more, A
+
+    def _coordinates(self, q: Array) -> Array:
+        """The same place with a quaternion for a yaw."""
+        own = np.zeros((len(q), len(self.coordinates)))
+        for k, name in enumerate(self.coordinates):
+            if name in self.model.coordinates:
+                own[:, k] = q[:, self.model.coordinates.index(name)]
+        for joint, yaw in self.freed.items():
+            half = q[:, self.model.coordinates.index(yaw)] / 2
+            own[:, self.coordinates.index(f"{joint}.qw")] = np.cos(half)
+            own[:, self.coordinates.index(f"{joint}.qz")] = np.sin(half)
+        return own
+
+    def _speeds(self, v: Array) -> Array:
+        own = np.zeros((len(v), len(self.speed_names)))
+        for k, name in enumerate(self.speed_names):
+            if name in self.model.speed_names:
+                own[:, k] = v[:, self.model.speed_names.index(name)]
+        return own
+
+
+def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> CompiledFunction:
+    import casadi as ca
+
+    used = {n: s for n, s in symbols.items() if s.shape[0]}
+    flat = ca.vec(ca.densify(value).T)
+    function = ca.Function(name, list(used.values()), [flat], list(used), [name])
+    sizes = {n: s.shape[0] for n, s in used.items()}
+    return CompiledFunction(shaped_tape(function, sizes, name, tuple(shape)))
+
+
+def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
+    """A copy whose planar bases float, and the yaw of each by the joint's name.
+
+    Coordinates x and y and the speeds keep their names, so that what acts on them still does.
+    """
+    free = mechanism.copy()
+    freed: dict[str, str] = {}
+    for k, connection in enumerate(free.connections):
+        if isinstance(connection.joint, Planar) and _carries(free, connection):
+            freed[connection.name] = connection.coordinates[2]
+            free.connections[k] = _floating(connection)
+    bound = [*(s.coordinate for s in free.springs), *(p.coordinate for p in free.prescribed)]
+    bound += [name for coupling in free.couplings for name, _ in coupling.terms]
+    for name in bound:
+        if name in freed.values():
+            raise NotApplicable(
+                f"'{name}' is prescribed, coupled or on a spring, so that more than the "
+                "ground turns the base: loads of wheels are known only for vehicles that nothing "
+                "but their wheels holds"
+            )
+    return free, freed
+
+
+def _carries(mechanism: Mechanism, base: Connection) -> bool:
+    """Whether wheels stand on the ground for the body that a joint holds."""
+    held = {base.child}
+    for connection in mechanism.connections * len(mechanism.connections):
+        if connection.parent in held:
+            held.add(connection.child)
+    return any(c.body in held and c.plane.on not in held for c in mechanism.contacts)
+
+
+def _floating(connection: Connection) -> Connection:
+    """A planar joint set free: z of the new joint is the old one's normal."""
+    import casadi as ca
+
+    from axode.symbolic.tree.frames import align, unit_vector
+
+    joint = connection.joint
+    assert isinstance(joint, Planar)
+    turn = np.array(ca.DM(align(unit_vector(joint.axis, {}))))
+    rows: Any = tuple(tuple(float(x) for x in row) for row in turn)
+    name = connection.name
+    x, y, _ = connection.coordinates
+    surge, sway, yaw_rate = connection.speeds
+    return replace(
+        connection,
+        joint=Floating(),
+        rotation=product(rotation_matrix(connection.rotation), rows),
+        child_rotation=product(rotation_matrix(connection.child_rotation), rows),
+        coordinate_names=(*(f"{name}.q{part}" for part in "wxyz"), x, y, f"{name}.height"),
+        speed_names=(f"{name}.wx", f"{name}.wy", yaw_rate, surge, sway, f"{name}.vz"),
+    )
+
+
+def by_contact(model: Model, what: str, given: Any, default: float) -> dict[str, float]:
+    """A positive number for every contact, from one number or from numbers by name."""
+    if given is None:
+        return dict.fromkeys(model.contacts, default)
+    values = given if isinstance(given, Mapping) else dict.fromkeys(model.contacts, given)
+    for name in values:
+        if name not in model.contacts:
+            raise UnknownName(f"model '{model.name}'", "wheel", name, model.contacts)
+    for name in model.contacts:
+        if name not in values:
+            raise InvalidArgument(f"{what}: wheel '{name}' has none; give one number, or one each")
+        if not (np.isfinite(numeric(values[name])) and numeric(values[name]) > 0):
+            raise InvalidArgument(f"{what}, '{name}': must be finite and > 0, got {values[name]}")
+    return {name: float(values[name]) for name in model.contacts}

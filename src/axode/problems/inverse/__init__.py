@@ -1,0 +1,1 @@
+"""Inverse: the forces that a motion needs."""

@@ -1,0 +1,477 @@
+"""Inverse: what the motors must give along a motion, and what else the motion takes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
+from axode.model.model import Model
+from axode.problems.arguments import refuse_no_model
+from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
+from axode.problems.inverse.motions import (
+    GivenMotion,
+    MotionSamples,
+    equations_of,
+    full_names,
+    rows_by_name,
+)
+from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
+from axode.problems.inverse.time_signals import ORDER, as_signal, checked_times
+from axode.problems.parameter_arguments import check_parameters
+from axode.problems.singular.other_models import Described, measure_disagreement
+from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
+from axode.problems.singular.switching import choose_models
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+SAMPLES = 500  # of a motion given by functions, unless told otherwise
+OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
+SINGULAR = 1e-9  # pivot of the speeds' solve below which nothing can be told
+SHORT = 1e-9  # of the force asked for: more than this the motors cannot give
+
+
+def inverse(
+    model: Model,
+    motion: Any,
+    *,
+    times: npt.ArrayLike | None = None,
+    start: Mapping[str, float] | None = None,
+    wrenches: Mapping[str, npt.ArrayLike] | None = None,
+    weights: Mapping[str, float] | npt.ArrayLike | None = None,
+    save_every: float | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> Trajectory:
+    """Forces of the motors along a motion, with contact and constraint forces and energies.
+
+    Args:
+        model: What moves.
+        motion: A `Trajectory` of this model, or coordinates, speeds and measures of position by
+            name: numbers, formulas of t (text, `Expression`, a Python function) or samples at
+            `times`. As many as there are independent speeds determine the rest.
+        times: Of the samples [s]; for functions also the duration, from t = 0.
+        start: Coordinates by name at the first time, where the motion does not tell them (the
+            swivel of a caster, the place of a vehicle); home unless given.
+        wrenches: Known inputs from outside by name, numbers or samples [N, N m]; those of the
+            trajectory or zero unless given.
+        weights: Of the motors' efforts, by motor or all of them, where there are more motors than
+            needed: the sum of weight times square is least. One each unless given.
+        save_every: Time between samples [s]; 1/500 of the duration for functions, the samples' own
+            times otherwise, unless given.
+        parameters: Values by name instead of the defaults.
+
+    Returns:
+        Coordinates, speeds, inputs, energies, measures and forces over time. Where motors are too
+        few, columns `<speed>.missing` hold the generalised force they cannot give. `info` names
+        motors that the motion takes beyond their limits under "beyond_limit".
+
+    Raises:
+        UnknownName: for a name the model does not have.
+        InvalidArgument: for times that do not increase, too few samples, or a motion that the
+            constraints do not allow or that is not determined.
+    """
+    from axode.results.trajectory import Trajectory
+
+    refuse_no_model("inverse", model)
+    check_parameters(model, parameters)
+    options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    lengths = None
+    if isinstance(motion, Trajectory):
+        if times is not None or start is not None:
+            raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
+        samples, outside, _ = motion_of_trajectory(model, motion, options, change=True)
+        lengths = motion.lengths
+    elif isinstance(motion, Mapping):
+        samples = _of_signals(model, motion, times, start or {}, save_every, options)
+        outside = np.zeros((samples.times.size, len(model.inputs)))
+    else:
+        raise InvalidArgument(
+            f"motion: expected a Trajectory or signals by name such as {{'{model.independent[0]}': "
+            f"'0.5 * t'}}, got {type(motion).__name__}"
+        )
+    outside = _with_wrenches(model, outside, wrenches or {})
+    solved = solved_trajectory(model, samples, outside, options, weights, lengths)
+    if isinstance(motion, Trajectory) and save_every is not None:
+        solved = solved.resample(_spaced(motion.time, save_every))
+    return solved
+
+
+# motions -----------------------------------------------------------------------------------------
+
+
+def motion_of_trajectory(
+    model: Model, trajectory: Trajectory, options: dict[str, Any], *, change: bool = False
+) -> tuple[MotionSamples, Array, Array]:
+    """Its coordinates and independent speeds, inputs and missing forces.
+
+    Accelerations are the model's where all inputs are known, those of splines elsewhere. With
+    `change`, samples at which the model is singular are described by others.
+    """
+    for name in (*model.coordinates, *model.independent):
+        if name not in trajectory:
+            raise UnknownName(
+                f"the trajectory, which has to be one of model '{model.name}',",
+                "column",
+                name,
+                trajectory.columns("coordinate") + trajectory.columns("speed"),
+            )
+
+    def picked(names: tuple[str, ...]) -> Array:
+        shape = trajectory.values.shape[:-1]
+        columns = [trajectory[n] if n in trajectory else np.zeros(shape) for n in names]
+        return np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0))
+
+    q, nu, u = picked(model.coordinates), picked(model.independent), picked(model.inputs)
+    missing = picked(tuple(f"{name}.missing" for name in model.independent))
+    o = {**options, "t": trajectory.time}
+    _refuse_open(model, q, o)
+    there = ~np.isnan(q).any(axis=-1)
+    change = change and not missing[there].any()
+    change = change and all(name in trajectory for name in model.speed_names)
+    described = choose_models(model, q, o) if change else None
+    refuse_singular(model, q, o, described)
+    known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
+    if not known:
+        nu_dot = _differentiated(trajectory.time, nu)
+    elif missing[there].any():
+        full = driven_everywhere(model)
+        nu_dot = full.forward_dynamics(q, nu, _all_inputs(model, full, u, missing), **o)
+    else:
+        nu_dot = model.forward_dynamics(q, nu, u, **o)
+    for other, k in described.others() if described is not None else ():
+        theirs = picked(other.independent)
+        nu[k] = theirs[k]
+        at = Described.options(o, q.shape[:-1], k)
+        nu_dot[k] = (
+            other.forward_dynamics(q[k], nu[k], u[k], **at)
+            if known
+            else _differentiated(trajectory.time, theirs)[k]
+        )
+    samples = MotionSamples(np.array(trajectory.time), q, nu, nu_dot, described)
+    return samples, np.nan_to_num(u), missing
+
+
+def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
+    """Inputs of the model that is driven everywhere."""
+    inputs = np.zeros((*u.shape[:-1], len(full.inputs)))
+    for k, name in enumerate(full.inputs):
+        if name in model.inputs:
+            inputs[..., k] = u[..., model.inputs.index(name)]
+        else:
+            speed = name.removesuffix(".missing")
+            inputs[..., k] = missing[..., model.independent.index(speed)]
+    return inputs
+
+
+def refuse_singular(
+    model: Model, q: Array, options: dict[str, Any], described: Described | None = None
+) -> None:
+    """Refuse configurations where the model's independent speeds do not determine the others, and
+    wheels that lie down.
+
+    Raises:
+        SingularConfiguration: naming the time and what to do.
+    """
+    solves, pairs = evaluate_pivots(model, q, options)
+    wheels = measure_lean_between(pairs)
+    if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
+        place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
+        t = float(np.broadcast_to(options["t"], wheels.shape[:-1])[place[:-1]])
+        wheel = model.facts.leaning[int(place[-1])]
+        raise SingularConfiguration(
+            f"'{model.name}' is at t = {t:.6g} s where the wheel '{wheel}' lies flat on the "
+            "ground, so that no point of its rim is the lowest.\n  Leave that time out",
+            None,
+            t,
+        )
+    pivots = solves.min(axis=-1, initial=1.0)
+    if described is not None:
+        pivots = np.where(described.elsewhere.reshape(pivots.shape), 1.0, pivots)
+    if np.nanmin(pivots, initial=1.0) >= SINGULAR:
+        return
+    low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
+    t = float(np.broadcast_to(options["t"], pivots.shape)[low])
+    raise SingularConfiguration(
+        f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not determine "
+        "the other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), "
+        "or leave that time out",
+        None,
+        t,
+    )
+
+
+def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
+    if not model.residual_rows:
+        return
+    residual = np.abs(model.residual(q, **options))
+    if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
+        worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
+        row = int(np.argmax(worst))
+        raise InvalidArgument(
+            f"motion: the trajectory leaves '{model.residual_rows[row]}' open by {worst[row]:.3g} "
+            f"(m or rad): it does not belong to model '{model.name}' with these parameters"
+        )
+
+
+def _differentiated(time: Array, nu: Array) -> Array:
+    """Rates of samples along the last axis but one, by splines of order 5."""
+    from scipy.interpolate import make_interp_spline
+
+    way = 1.0 if time[-1] >= time[0] else -1.0
+    if time.size <= ORDER:
+        raise InvalidArgument(
+            f"motion: the trajectory has {time.size} samples and not all inputs; to differentiate "
+            f"its speeds at least {ORDER + 1} are needed.\n  Record it with a smaller save_every"
+        )
+    rates = np.full(nu.shape, np.nan)
+    flat, found = nu.reshape(-1, *nu.shape[-2:]), rates.reshape(-1, *nu.shape[-2:])
+    for run, values in enumerate(flat):
+        length = int((~np.isnan(values).any(axis=-1)).sum())
+        if length > ORDER:
+            spline = make_interp_spline(way * time[:length], values[:length], k=ORDER)
+            found[run, :length] = way * spline.derivative()(way * time[:length])
+    return found.reshape(nu.shape)
+
+
+def _of_signals(
+    model: Model,
+    motion: Mapping[str, Any],
+    times: Any,
+    start: Mapping[str, float],
+    save_every: float | None,
+    options: dict[str, Any],
+) -> MotionSamples:
+    if not motion:
+        raise InvalidArgument(
+            f"motion: give signals by name, for instance {', '.join(model.independent)}"
+        )
+    names = full_names(model, tuple(motion))
+    if len(set(names)) != len(names):
+        raise InvalidArgument("motion: a signal is given twice")
+    is_sampled = any(
+        np.ndim(given) for given in motion.values() if isinstance(given, np.ndarray | list | tuple)
+    )
+    given = _times(times, is_sampled, save_every)
+    parameters = options.get("parameters", {})
+    signals = [
+        as_signal(model, name, value, given, parameters)
+        for name, value in zip(names, motion.values(), strict=True)
+    ]
+    wanted = _spaced(given, save_every) if is_sampled and save_every is not None else given
+    return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
+
+
+def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
+    if times is None:
+        kind = "of the samples" if is_sampled else "of the motion, or its duration"
+        raise InvalidArgument(f"times: give the times {kind} [s]")
+    if np.ndim(times):
+        return checked_times(times)
+    if is_sampled:
+        raise InvalidArgument("times: samples need the time of each, not a duration")
+    duration = float(times)
+    if not (np.isfinite(duration) and duration > 0):
+        raise InvalidArgument(f"times: a duration must be > 0 s, got {duration}")
+    return _spaced(
+        np.array([0.0, duration]), duration / SAMPLES if save_every is None else save_every
+    )
+
+
+def _spaced(time: Array, every: float) -> Array:
+    """Equally spaced times from the first to the last, as near to `every` as that goes."""
+    if not every > 0:
+        raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
+    length = float(time[-1] - time[0])
+    count = max(1, round(abs(length) / float(every)))
+    spaced: Array = time[0] + length * np.arange(count + 1) / count
+    return spaced
+
+
+def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
+    """Known inputs from outside; those of the motors are solved for."""
+    names = model.inputs[model.facts.motors :]
+    u = np.array(u)
+    u[..., : model.facts.motors] = 0.0
+    for name, value in given.items():
+        if name not in names:
+            raise UnknownName(f"model '{model.name}'", "input from outside", name, names)
+        try:
+            u[..., model.inputs.index(name)] = value
+        except ValueError:
+            raise InvalidArgument(
+                f"wrenches, '{name}': expected a number or {u.shape[-2]} samples, got shape "
+                f"{np.shape(value)}"
+            ) from None
+    return u
+
+
+# forces ------------------------------------------------------------------------------------------
+
+
+def solved_trajectory(
+    model: Model,
+    samples: MotionSamples,
+    outside: Array,
+    options: dict[str, Any],
+    weights: Any = None,
+    lengths: Any = None,
+) -> Trajectory:
+    """A motion with the inputs it takes and all that follows, as `simulate` records it."""
+    from axode.problems.simulate.record import state_columns
+    from axode.results.origin import Origin
+    from axode.results.trajectory import Trajectory
+
+    batch, n = samples.q.shape[:-2], samples.times.size
+    arrays = (samples.q, samples.nu, samples.nu_dot, outside)
+    runs = math.prod(batch)  # not -1: there may be no inputs
+    q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(runs, n, x.shape[-1])) for x in arrays)
+    o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
+    described = samples.described
+    if described is not None:
+        described = Described(described.models, described.made_by.reshape(runs, n))
+    refuse_singular(model, q, o, described)
+    if options.get("parameters"):
+        p = model.parameter_vector(options["parameters"])
+        refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
+    others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
+    nu, nu_dot = others.own_speeds()
+    u, missing = model.inverse_dynamics(
+        q, nu, nu_dot, u=outside, weights=others.weights, residual=True, **o
+    )
+    short = _short(model, q, nu, u, missing, o)
+    power = evaluate_power(model, q, nu, u, missing, o)
+    others.solve(u, missing, power)
+    w = _work(samples.times, power)
+    columns = list(state_columns(model, q, nu, w, u, o))
+    others.overwrite(columns, w, u)
+    if short:
+        columns = _with_true_forces(model, columns, q, nu, u, missing, o)
+    if model.actuation in ("underactuated", "unactuated"):
+        units = tuple(
+            "N" if unit == "m/s" else "N m"
+            for unit, name in zip(model.facts.speed_units, model.speed_names, strict=True)
+            if name in model.independent
+        )
+        order = [s for s in model.speed_names if s in model.independent]
+        by_name = dict(zip(model.independent, np.moveaxis(missing, -1, 0), strict=True))
+        block = np.stack([by_name[s] for s in order], axis=-1)
+        columns.append((tuple(f"{s}.missing" for s in order), units, "force", block))
+    values = np.concatenate([block for _, _, _, block in columns], axis=-1)
+    names = tuple(name for ns, _, _, _ in columns for name in ns)
+    kinds = {name: kind for ns, _, kind, _ in columns for name in ns}
+    return Trajectory(
+        time=samples.times,
+        values=values.reshape(*batch, n, len(names)),
+        names=names,
+        units=tuple(unit for _, us, _, _ in columns for unit in us),
+        kinds=kinds | dict.fromkeys(model.independent, "independent"),
+        lengths=lengths,
+        origin=Origin.of(model, options.get("parameters")),
+        info={
+            "model": model.name,
+            "method": "inverse",
+            "actuation": model.actuation,
+            "beyond_limit": _beyond_limit(model, u),
+            "bases": model.facts.bases,
+        },
+    )
+
+
+def _weights(model: Model, weights: Any) -> Any:
+    if weights is None or isinstance(weights, Mapping):
+        given = np.array(list((weights or {1: 1.0}).values()), dtype=float)
+    else:
+        given = np.asarray(weights, dtype=float)
+        if given.shape != (model.facts.motors,):
+            raise InvalidArgument(
+                f"weights: expected {model.facts.motors} numbers "
+                f"({', '.join(model.inputs[: model.facts.motors])}), got shape {given.shape}"
+            )
+    if not (np.isfinite(given).all() and (given > 0).all()):
+        raise InvalidArgument("weights: they must be finite and > 0")
+    return weights
+
+
+def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
+    """Whether motors fall short of the motion; told as a warning."""
+    if model.actuation not in ("underactuated", "unactuated"):
+        return False
+    need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.gamma(q, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.delta(q, nu, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.tau(q, u, **o) + missing), initial=0.0)
+    worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
+    if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
+        return False
+    lacking = model.independent[int(np.argmax(worst))]
+    warnings.warn(
+        f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
+        f"{worst.max():.3g} is missing on {lacking}; see the columns that end in '.missing'",
+        UnderactuatedMotion,
+        stacklevel=4,
+    )
+    return True
+
+
+def _work(times: Array, power: Array) -> Array:
+    """Energy supplied and dissipated since the first sample [J]: power integrated by splines."""
+    from scipy.interpolate import make_interp_spline
+
+    way = 1.0 if times[-1] >= times[0] else -1.0
+    work = np.full(power.shape, np.nan)
+    for run, values in enumerate(power):
+        length = int((~np.isnan(values).any(axis=-1)).sum())
+        work[run, :length] = 0.0
+        if length > 1:
+            t = way * times[:length]
+            spline = make_interp_spline(t, values[:length], k=_odd(min(ORDER, length - 1)))
+            work[run, :length] = way * spline.antiderivative()(t)
+    return work
+
+
+def _odd(order: int) -> int:
+    return order if order % 2 else max(order - 1, 1)
+
+
+def _with_true_forces(
+    model: Model, columns: list[Any], q: Array, nu: Array, u: Array, missing: Array, o: Any
+) -> list[Any]:
+    """Contact and constraint forces with the missing force acting too, as the motion has it."""
+    full = driven_everywhere(model)
+    inputs = _all_inputs(model, full, u, missing)
+    from axode.problems.simulate.record import state_columns
+
+    w = np.zeros((*u.shape[:-1], 2))
+    true = {
+        names: block
+        for names, _, kind, block in state_columns(full, q, nu, w, inputs, o)
+        if kind == "force"
+    }
+    return [(names, units, kind, true.get(names, block)) for names, units, kind, block in columns]
+
+
+def driven_everywhere(model: Model) -> Model:
+    """The same model with a motor more on every independent speed, input `<speed>.missing`."""
+    equations = equations_of(model)
+    mechanism = equations.system.mechanism.copy()
+    for speed in model.independent:
+        mechanism.add_motor(f"{speed}.missing", speed, input=f"{speed}.missing")
+    derived = mechanism.derive(equations.formulation, independent=model.independent)
+    kind = "fixed" if model.facts.fixed else "free"
+    made: Model = derived.compile(target=model.target, parameters=kind)
+    return made
+
+
+def _beyond_limit(model: Model, u: Array) -> list[str]:
+    names = []
+    for k, limit in enumerate(model.facts.limits):
+        if limit is not None and np.nanmax(np.abs(u[..., k]), initial=0.0) > limit * (1 + 1e-9):
+            names.append(model.inputs[k])
+    return names

@@ -1,0 +1,430 @@
+"""Motions given by some of their signals: functions of time or samples, and what follows of them.
+
+A few coordinates, speeds or measures as functions of time say how the whole mechanism moves. Speeds
+and accelerations follow by least squares whose residual must vanish; coordinates by quadrature from
+a start, then by Newton's method on loops, contacts and what was given, all samples at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.errors import InvalidArgument, NotApplicable
+from axode.model.function_source import SymbolicLibrary, shaped_tape
+from axode.model.model import Model
+from axode.problems.assemble.assemble import signal_name
+from axode.problems.inverse.quadrature import Rates, integrated
+from axode.problems.inverse.time_signals import Signal
+from axode.problems.singular.other_models import Described
+from axode.problems.singular.switching import choose_models
+
+Array = npt.NDArray[np.float64]
+CLOSED = 1e-9  # [m or rad]: more than this a motion misses what it was told
+NEWTON_STEPS = 12
+RANK = 1e-9  # relative singular value below which a direction counts as undetermined
+MISFIT = {True: 1e-7, False: 1e-3}  # relative, of what is exact and of what splines differentiate
+TWO_PI = 2 * np.pi
+
+
+@dataclass(frozen=True)
+class MotionSamples:
+    """A motion at the times asked for: (..., T, size) each, independent speeds and their rates."""
+
+    times: Array
+    q: Array
+    nu: Array
+    nu_dot: Array
+    described: Described | None = None  # by other models, where the user's is singular
+
+
+@dataclass(frozen=True)
+class PositionRow:
+    """A function of the configuration that a motion is given by.
+
+    Attributes:
+        name: What messages call it.
+        expression: In CasADi's symbols of the model's equations.
+        is_angle: Whether full turns do not matter.
+    """
+
+    name: str
+    expression: Any
+    is_angle: bool = False
+
+
+# rows --------------------------------------------------------------------------------------------
+
+
+class Rows:
+    """What a motion is given by, as functions of the configuration and of all joint speeds."""
+
+    def __init__(self, model: Model, rows: Sequence[PositionRow], speeds: Sequence[str]) -> None:
+        self.model = model
+        self.positions = tuple(rows)
+        self.speeds = [model.speed_names.index(name) for name in speeds]
+        self.names = (*(row.name for row in rows), *speeds)
+        self.angles = np.array([row.is_angle for row in rows], dtype=bool)
+        self._functions = _row_functions(model, rows) if rows else {}
+
+    def call(
+        self, name: str, q: Array, options: Mapping[str, Any], v: Any = 0.0, a: Any = 0.0
+    ) -> Array:
+        """Values, Jacobians or derivatives of the rows of position, batch axes first."""
+        if not self.positions:
+            shape = {
+                "jacobian": (0, len(self.model.speed_names)),
+                "by_q": (0, len(self.model.coordinates)),
+            }
+            return np.zeros((*q.shape[:-1], *shape.get(name, (0,))))
+        function = self._functions[name]
+        size = (*q.shape[:-1], len(self.model.speed_names))
+        p = self.model.parameter_vector(options.get("parameters"))
+        known = {
+            "q": q,
+            "v": np.broadcast_to(v, size),
+            "a": np.broadcast_to(a, size),
+            "t": np.broadcast_to(options["t"], q.shape[:-1])[..., np.newaxis],
+            "p": p,
+        }
+        arrays = [np.ascontiguousarray(known[port.name]) for port in function.tape.inputs]
+        result: Array = function(*arrays)
+        return result
+
+
+def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, CompiledFunction]:
+    """y(q), its derivative by q, its rate, its Jacobian on the joint speeds, its second rate."""
+    import casadi as ca
+
+    e = equations_of(model)
+    tree, q, t = e.system.tree, e.q, e.t
+    a = ca.SX.sym("a", tree.v.shape[0])
+    y = ca.vertcat(*[row.expression for row in rows])
+    q_dot = tree.N @ tree.v
+    rate = ca.jtimes(y, q, q_dot) + ca.jtimes(y, t, ca.SX(1))
+    second = ca.jtimes(rate, q, q_dot) + ca.jtimes(rate, t, ca.SX(1)) + ca.jtimes(rate, tree.v, a)
+    made = {
+        "value": y,
+        "by_q": ca.jacobian(y, q),
+        "rate": rate,
+        "jacobian": ca.jacobian(rate, tree.v),
+        "second": second,
+    }
+    symbols = {"q": q, "v": tree.v, "a": a, "t": t}
+    if e.parameters:
+        symbols["p"] = e.p
+    found = {}
+    for name, x in made.items():
+        shape = x.shape if name in ("by_q", "jacobian") else (y.shape[0],)
+        flat = ca.vec(ca.densify(x).T)
+        function = ca.Function(name, list(symbols.values()), [flat], list(symbols), [name])
+        sizes = {n: s.shape[0] for n, s in symbols.items()}
+        found[name] = CompiledFunction(shaped_tape(function, sizes, name, shape))
+    return found
+
+
+def equations_of(model: Model) -> Any:
+    """The equations behind a model.
+
+    Raises:
+        NotApplicable: if it was read from a file and has none.
+    """
+    if not isinstance(model.library, SymbolicLibrary):
+        raise NotApplicable(
+            f"model '{model.name}' was read from a file: give all of "
+            f"{', '.join(model.independent)} as functions of time, a Trajectory, or compile the "
+            "model from its mechanism"
+        )
+    return model.library.equations
+
+
+def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
+    """Rows for coordinates, speeds and measures of position.
+
+    Raises:
+        UnknownName: for a name that is none of these.
+    """
+    placed = {n: unit for n, unit, needs_speeds in model.facts.measures if not needs_speeds}
+    positions: list[PositionRow] = []
+    speeds: list[str] = []
+    for name in names:
+        if name in model.speed_names:
+            speeds.append(name)
+        elif name in model.coordinates:
+            q = equations_of(model).q
+            positions.append(PositionRow(name, q[model.coordinates.index(name)]))
+        else:
+            expression = equations_of(model).measures[name].expression
+            positions.append(PositionRow(name, expression, is_angle=placed[name] == "rad"))
+    return Rows(model, positions, speeds)
+
+
+def full_names(model: Model, names: Sequence[str]) -> list[str]:
+    """What the names of a motion mean; short ones will do where they are clear."""
+    placed = [n for n, _, needs_speeds in model.facts.measures if not needs_speeds]
+    known = (*model.coordinates, *model.speed_names, *placed)
+    moving = [n for n, _, needs_speeds in model.facts.measures if needs_speeds]
+    for name in names:
+        if name not in known and any(n == name or n.endswith(f".{name}") for n in moving):
+            raise InvalidArgument(
+                f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
+                "joint speeds and measures of position.\n"
+                f"  Joint speeds: {', '.join(model.speed_names)}"
+            )
+    return [signal_name(model, name, known) for name in names]
+
+
+# the whole motion --------------------------------------------------------------------------------
+
+
+class GivenMotion:
+    """Some signals of a motion, and the motion of everything that follows from them."""
+
+    def __init__(
+        self, model: Model, rows: Rows, signals: Sequence[Signal], options: Mapping[str, Any]
+    ) -> None:
+        order = {signal.name: signal for signal in signals}
+        self.model, self.rows, self.options = model, rows, dict(options)
+        self.signals = [order[name] for name in rows.names]
+        self.count = len(rows.positions)
+        self.exact = all(signal.exact for signal in signals)
+
+    def solve(self, times: Array, start: Mapping[str, float]) -> MotionSamples:
+        """The motion at all times, from a start.
+
+        Raises:
+            InvalidArgument: if the constraints do not allow it, or it is not determined.
+        """
+        at = self._at(times)
+        first = self._start(float(times[0]), start)
+        q = self._closed(self._quadrature(times, first), times, at[0])
+        described = choose_models(self.model, q, self._with(times))
+        own = np.flatnonzero(~described.elsewhere)
+        nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
+        for model, (k, *_) in [(self.model, (own,)), *described.others()]:
+            part, there = self._by(model), tuple(x[k] for x in at)
+            nu[k], misfit = part._speeds(q[k], there, times[k], refuse=True)
+            self._refuse_misfit(misfit, at[1], times[k], "speeds")
+            nu_dot[k], misfit = part._accelerations(q[k], nu[k], there, times[k])
+            self._refuse_misfit(misfit, at[2], times[k], "accelerations")
+        return MotionSamples(times, q, nu, nu_dot, described)
+
+    def _by(self, model: Model) -> GivenMotion:
+        """Solve the same motion on another model's speeds."""
+        if model is self.model:
+            return self
+        part = copy(self)
+        part.model = model
+        return part
+
+    def residuals(self, times: Array, start: Mapping[str, float]) -> Array:
+        """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
+        at = self._at(times)
+        q = self._quadrature(times, self._start(float(times[0]), start))
+        return self._speeds(q, at, times, refuse=True)[1]
+
+    def _at(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
+        """Positions, rates and second rates of the rows; a speed's own value is a rate."""
+        signals = [(s.quick if quick else None) or s.values for s in self.signals]
+        found = np.array([values(times) for values in signals])  # rows, 3, T
+        if not np.isfinite(found).all():
+            row, _, k = (int(i[0]) for i in np.nonzero(~np.isfinite(found)))
+            raise InvalidArgument(
+                f"motion, '{self.rows.names[row]}': it or a derivative is not finite at "
+                f"t = {np.atleast_1d(times)[k]:g} s"
+            )
+        found = np.moveaxis(found, 0, -1)  # 3, T, rows
+        n = self.count
+        rates = np.concatenate([found[1][..., :n], found[0][..., n:]], axis=-1)
+        seconds = np.concatenate([found[2][..., :n], found[1][..., n:]], axis=-1)
+        return found[0][..., :n], rates, seconds
+
+    def _with(self, t: Any) -> dict[str, Any]:
+        return {**self.options, "t": t}
+
+    def _matrix(self, q: Array, t: Any) -> tuple[Array, Array, Array]:
+        """Rates of the rows for unit independent speeds, all speeds likewise, and those at rest."""
+        o = self._with(t)
+        Theta = self.model.speed_map(q, **o)
+        rest = np.zeros((*q.shape[:-1], len(self.model.independent)))
+        v0 = self.model.speeds(q, rest, **o)
+        G = self.rows.call("jacobian", q, o) @ Theta
+        return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
+
+    def _speeds(
+        self, q: Array, at: tuple[Array, Array, Array], t: Any, *, refuse: bool
+    ) -> tuple[Array, Array]:
+        """Independent speeds by least squares, and what is left of every row."""
+        G, _, v0 = self._matrix(q, t)
+        own = self.rows.call("rate", q, self._with(t), v=v0)
+        need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
+        if refuse:
+            self._refuse_undetermined(G, t)
+        nu = _solved(G, need)
+        return nu, (G @ nu[..., np.newaxis])[..., 0] - need
+
+    def _accelerations(
+        self, q: Array, nu: Array, at: tuple[Array, Array, Array], t: Any
+    ) -> tuple[Array, Array]:
+        o = self._with(t)
+        G, _, _ = self._matrix(q, t)
+        v = self.model.speeds(q, nu, **o)
+        a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **o)
+        own = self.rows.call("second", q, o, v=v, a=a0)
+        need = at[2] - np.concatenate([own, a0[..., self.rows.speeds]], axis=-1)
+        nu_dot = _solved(G, need)
+        return nu_dot, (G @ nu_dot[..., np.newaxis])[..., 0] - need
+
+    def _quadrature(self, times: Array, q0: Array) -> Array:
+        """Coordinates by integrating their rates."""
+        if times.size == 1:
+            return q0[np.newaxis]
+
+        def rates_at(t: Array) -> Rates:
+            at = self._at(t, quick=True)
+
+            def rates(q: Array) -> Array:
+                described = choose_models(self.model, q, self._with(t))
+                if not described.elsewhere.any():
+                    return rates_by(self, q, slice(None))
+                own = np.flatnonzero(~described.elsewhere)
+                found = np.empty(q.shape)
+                for model, (k, *_) in [(self.model, (own,)), *described.others()]:
+                    found[k] = rates_by(self._by(model), q, k)
+                return found
+
+            def rates_by(part: GivenMotion, q: Array, k: Any) -> Array:
+                nu, _ = part._speeds(q[k], tuple(x[k] for x in at), t[k], refuse=False)
+                return part.model.rates(q[k], nu, **self._with(t[k]))
+
+            return rates
+
+        tolerance = 1e-8 if self._determined(q0, float(times[0])) else 1e-11
+        q, reached = integrated(rates_at, times, q0, tolerance)
+        if reached != times[-1] or not np.isfinite(q).all():
+            raise InvalidArgument(
+                f"motion: it cannot be followed beyond t = {reached:.6g} s; the mechanism is at a "
+                "singular configuration there, or cannot reach what is asked"
+            )
+        return q
+
+    def _determined(self, q: Array, t: float) -> bool:
+        """Whether loops, contacts and the rows tell every coordinate."""
+        J = self._position_jacobian(q, np.asarray(t))
+        return bool(J.shape[0]) and int(np.linalg.matrix_rank(J, tol=1e-7)) == q.size
+
+    def _start(self, t: float, start: Mapping[str, float]) -> Array:
+        """A configuration that the motion starts from, values the user gave kept."""
+        q = self.model.home
+        held = np.zeros(q.size, dtype=bool)
+        for name, value in start.items():
+            k = self.model.coordinates.index(signal_name(self.model, name, self.model.coordinates))
+            q[k], held[k] = float(value), True
+        wanted, _, _ = self._at(np.array([t]))
+        return self._closed(q[np.newaxis], np.array([t]), wanted, ~held)[0]
+
+    def _position_residual(self, q: Array, t: Any, wanted: Array) -> Array:
+        o = self._with(t)
+        miss = self.rows.call("value", q, o) - wanted
+        turns = np.round(miss / TWO_PI) * TWO_PI
+        miss = miss - np.where(self.rows.angles, turns, 0.0) if self.count else miss
+        parts = [miss, self.model.residual(q, **o)]
+        parts += [
+            (q[..., list(four)] ** 2).sum(axis=-1, keepdims=True) - 1
+            for four in self.model.facts.quaternions
+        ]
+        return np.concatenate(parts, axis=-1)
+
+    def _position_jacobian(self, q: Array, t: Any) -> Array:
+        o = self._with(t)
+        blocks = [self.rows.call("by_q", q, o), self.model.residual_jacobian(q, **o)]
+        for four in map(list, self.model.facts.quaternions):
+            row = np.zeros((*q.shape[:-1], 1, q.shape[-1]))
+            row[..., 0, four] = 2 * q[..., four]
+            blocks.append(row)
+        return np.concatenate(blocks, axis=-2)
+
+    def _closed(
+        self, q: Array, times: Array, wanted: Array, free: npt.NDArray[np.bool_] | None = None
+    ) -> Array:
+        """Newton's method on loops, contacts and given positions, all samples at once."""
+        best, error = q, np.inf
+        for _ in range(NEWTON_STEPS):
+            r = self._position_residual(q, times, wanted)
+            size = float(np.abs(r).max(initial=0.0))
+            if size < error:
+                best, error = q, size
+            if size < CLOSED * 1e-4 or not np.isfinite(size):
+                break
+            J = self._position_jacobian(q, times)
+            J = J if free is None else J * free
+            q = q - _solved(J, r)
+        if error > CLOSED:
+            self._refuse_open(best, times, wanted, error)
+        return best
+
+    # refusals ----------------------------------------------------------------------------------
+
+    def _refuse_open(self, q: Array, times: Array, wanted: Array, error: float) -> None:
+        r = np.abs(self._position_residual(q, times, wanted))
+        sample, row = np.unravel_index(int(np.nanargmax(r)), r.shape)
+        names = [
+            *self.rows.names[: self.count],
+            *self.model.residual_rows,
+            *("unit quaternion" for _ in self.model.facts.quaternions),
+        ]
+        raise InvalidArgument(
+            f"motion: the constraints do not allow it: '{names[int(row)]}' stays off by "
+            f"{error:.3g} (m or rad) at t = {times[int(sample)]:.6g} s.\n  Give fewer signals, "
+            "values within reach, or a start nearer to the motion with start={...}"
+        )
+
+    def _refuse_undetermined(self, G: Array, t: Any) -> None:
+        n = len(self.model.independent)
+        scaled = G / np.abs(G).max(axis=-1, keepdims=True).clip(1e-12)
+        _, s, Vt = np.linalg.svd(scaled)
+        rank = (s > RANK * np.maximum(s[..., :1], 1e-300)).sum(axis=-1)
+        if (rank == n).all():
+            return
+        k = int(np.argmax(rank < n))
+        lost = Vt[k, int(rank[k]) :]
+        loose = [
+            name
+            for name, w in zip(self.model.independent, np.abs(lost).max(axis=0), strict=True)
+            if w > 1e-6
+        ]
+        given = ", ".join(self.rows.names)
+        verb = "leaves" if len(self.rows.names) == 1 else "leave"
+        raise InvalidArgument(
+            f"motion: {given} {verb} {', '.join(loose)} undetermined at t = "
+            f"{np.atleast_1d(t)[k]:.6g} s.\n  '{self.model.name}' has {n} independent speeds: give "
+            "these as functions of time too"
+        )
+
+    def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+        worst = np.abs(misfit)
+        allowed = MISFIT[self.exact] * max(1.0, float(np.abs(size).max(initial=0.0)))
+        if worst.max(initial=0.0) <= allowed:
+            return
+        sample, row = np.unravel_index(int(np.argmax(worst)), worst.shape)
+        raise InvalidArgument(
+            f"motion: the constraints do not allow these {what}: at t = {times[int(sample)]:.6g} s "
+            f"'{self.rows.names[int(row)]}' misses what is asked by {worst.max():.3g}.\n  "
+            f"Give fewer signals ({len(self.model.independent)} independent ones determine the "
+            "motion), or some that belong together"
+        )
+
+
+def _solved(A: Array, b: Array) -> Array:
+    """Least squares of least norm, over any leading axes."""
+    if A.shape[-2] == A.shape[-1] == 1 and (np.abs(A) > 1e-12).all():
+        return b / A[..., 0]
+    inverse = np.linalg.pinv(A, rcond=RANK)
+    solution: Array = (inverse @ b[..., np.newaxis])[..., 0]
+    return solution

@@ -1,0 +1,71 @@
+"""Inverse dynamics of samples at which the user's model is singular, by other models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.model.model import Model
+from axode.problems.singular.other_models import Described, make_columns
+
+Array = npt.NDArray[np.float64]
+
+
+def evaluate_power(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> Array:
+    """Evaluate the power supplied and dissipated [W]."""
+    power = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, o)[..., -2:].copy()
+    power[..., 0] += (missing * nu).sum(axis=-1)
+    return power
+
+
+class Elsewhere:
+    """Samples of a motion that other models describe, where the user's is singular."""
+
+    def __init__(
+        self,
+        own: Model,
+        described: Described | None,
+        motion: tuple[Array, Array, Array, Array],
+        options: Any,
+        weights: Any,
+    ) -> None:
+        self.own, self.options, self.weights = own, options, weights
+        self.q, self.nu, self.nu_dot, self.outside = motion
+        self.parts = [] if described is None else list(described.others())
+
+    def own_speeds(self) -> tuple[Array, Array]:
+        """Give speeds and accelerations of the user's model; NaN where others do better."""
+        nu, nu_dot = self.nu.copy(), self.nu_dot.copy()
+        for _, k in self.parts:
+            nu[k] = nu_dot[k] = np.nan
+        return nu, nu_dot
+
+    def _options(self, k: Any) -> dict[str, Any]:
+        return Described.options(self.options, self.q.shape[:-1], k)
+
+    def solve(self, u: Array, missing: Array, power: Array) -> None:
+        """Fill in inputs, missing forces on the user's speeds and powers of these samples."""
+        for model, k in self.parts:
+            o, q, nu = self._options(k), self.q[k], self.nu[k]
+            u[k], short = model.inverse_dynamics(
+                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, residual=True, **o
+            )
+            power[k] = evaluate_power(model, q, nu, u[k], short, o)
+            chosen = [model.speed_names.index(name) for name in self.own.independent]
+            to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
+            missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
+
+    def overwrite(self, columns: list[Any], w: Array, u: Array) -> None:
+        """Fill in everything that follows from these samples."""
+        from axode.problems.simulate.record import update_balance
+
+        for model, k in self.parts:
+            made = make_columns(
+                model, self.own, self.q[k], self.nu[k], w[k], u[k], self._options(k)
+            )
+            for (*_, block), (*_, values) in zip(columns, made, strict=True):
+                block[k] = values
+        if self.parts:
+            update_balance(columns)

@@ -1,0 +1,1 @@
+"""Linearize: linear models near a state, and feedback from them."""

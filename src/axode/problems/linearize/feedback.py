@@ -1,0 +1,233 @@
+"""State feedback: gains with names, and the law that a simulation takes as its input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName
+from axode.problems.linearize.controllability import controllable, observable, poles_of, poles_text
+
+if TYPE_CHECKING:
+    from axode.problems.linearize.linearization import Linearization
+
+Array = npt.NDArray[np.float64]
+SYMMETRIC = 1e-9  # relative
+MARGIN = 1e-7  # of the fastest pole: nearer to the edge of stability is on it
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a state is read and compared with its value at the operating point.
+
+    Attributes:
+        name, value: Of the state.
+        turns: Whether it is an angle that jumps by a full turn, as yaw does.
+        quaternion, reference, axis: For a small angle: the coordinates that tell the attitude,
+            their values at the operating point, and which axis is meant.
+    """
+
+    name: str
+    value: float
+    turns: bool = False
+    quaternion: tuple[str, ...] = ()
+    reference: tuple[float, ...] = ()
+    axis: int = 0
+
+    def deviation(self, s: Any) -> Any:
+        """The state less its value, in numbers or in symbols."""
+        if self.quaternion:
+            from axode.symbolic.analysis.small_motions import small_angle
+
+            now = [s[name] for name in self.quaternion]
+            same = sum(a * b for a, b in zip(now, self.reference, strict=True))  # or -1: as well
+            return small_angle(self.reference, now, self.axis) * same - self.value
+        difference = s[self.name] - self.value
+        if self.turns:
+            return np.arctan2(np.sin(difference), np.cos(difference))
+        return difference
+
+
+@dataclass(frozen=True, eq=False)
+class StateFeedback:
+    """Inputs u = u0 - K (x - x0), to be given to `simulate` as they are: `input=feedback`.
+
+    Attributes:
+        K: Gains, (inputs, states).
+        states, inputs: Names.
+        readings: How each state is read, and its value x0.
+        held: Inputs at the operating point, u0; all of the model's.
+        poles: Of the closed loop.
+        dt: Time between samples that it was designed for [s]; 0 in continuous time.
+    """
+
+    K: Array
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    readings: tuple[Reading, ...] = field(repr=False)
+    held: Mapping[str, float] = field(repr=False)
+    poles: npt.NDArray[np.complex128]
+    dt: float = 0.0
+
+    def __call__(self, s: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs by name at a state, given as names with numbers or as a simulation's symbols."""
+        away = [reading.deviation(s) for reading in self.readings]
+        made: dict[str, Any] = dict(self.held)
+        for name, gains in zip(self.inputs, self.K.tolist(), strict=True):
+            made[name] = made[name] - sum(k * x for k, x in zip(gains, away, strict=True))
+        return made
+
+    def at(self, targets: Mapping[str, float]) -> StateFeedback:
+        """The same gains about other values of some states, such as a speed to keep."""
+        named = {full_name(name, self.states, "the feedback"): v for name, v in targets.items()}
+        moved = [replace(r, value=float(named.get(r.name, r.value))) for r in self.readings]
+        return replace(self, readings=tuple(moved))
+
+    def __str__(self) -> str:
+        from axode.problems.linearize.linearization import named_matrix
+
+        return "\n".join(
+            [
+                "u = u0 - K (x - x0)",
+                *named_matrix(self.inputs, self.states, self.K),
+                f"  closed loop: poles {poles_text(self.poles)}",
+            ]
+        )
+
+
+def full_name(name: str, known: Sequence[str], owner: str, kind: str = "state") -> str:
+    """The one name that is meant: itself, or the only one that ends in it after a dot."""
+    ending = [n for n in known if n == name] or [n for n in known if n.endswith(f".{name}")]
+    if len(ending) == 1:
+        return ending[0]
+    raise UnknownName(owner, kind, name, ending or known)
+
+
+def feedback(lin: Linearization, K: Any) -> StateFeedback:
+    """A law with given gains: a matrix, or gains by input and state."""
+    if isinstance(K, Mapping):
+        gains = np.zeros(lin.B.T.shape)
+        for given, row in K.items():
+            i = lin.inputs.index(full_name(given, lin.inputs, "the linearisation", "input"))
+            for state, gain in row.items():
+                gains[i, lin.states.index(full_name(state, lin.states, "the linearisation"))] = gain
+    else:
+        gains = np.asarray(K, dtype=float)
+    if gains.shape != lin.B.T.shape or not np.isfinite(gains).all():
+        raise InvalidArgument(
+            f"K: {len(lin.inputs)} inputs times {len(lin.states)} finite gains are needed, got "
+            f"shape {gains.shape}"
+        )
+    poles = poles_of(lin.A - lin.B @ gains)
+    return StateFeedback(gains, lin.states, lin.inputs, lin.readings, lin.held, poles, lin.dt)
+
+
+def lqr(lin: Linearization, Q: Any, R: Any) -> StateFeedback:
+    """The gains of least cost, the integral of x Q x + u R u.
+
+    Raises:
+        InvalidArgument: if no gain makes the cost finite, naming the states that are to blame.
+    """
+    from scipy.linalg import solve_continuous_are, solve_discrete_are
+
+    if not lin.inputs:
+        raise InvalidArgument(
+            "lqr: there are no inputs to feed back to; add a motor or a wrench to the mechanism"
+        )
+    cost_x = weights("Q", Q, lin.states, "state")
+    cost_u = weights("R", R, lin.inputs, "input")
+    if np.linalg.eigvalsh(cost_u).min(initial=1.0) <= 0:
+        raise InvalidArgument("R: every input must cost something: weights must be > 0")
+    _refuse_unstabilisable(lin)
+    _refuse_unweighted(lin, cost_x)
+    if lin.dt:
+        P = solve_discrete_are(lin.A, lin.B, cost_x, cost_u)
+        K = np.linalg.solve(cost_u + lin.B.T @ P @ lin.B, lin.B.T @ P @ lin.A)
+    else:
+        P = solve_continuous_are(lin.A, lin.B, cost_x, cost_u)
+        K = np.linalg.solve(cost_u, lin.B.T @ P)
+    return feedback(lin, K)
+
+
+def weights(what: str, given: Any, names: Sequence[str], kind: str) -> Array:
+    """A symmetric matrix of weights: from a number, numbers in order or by name, or itself."""
+    if isinstance(given, Mapping):
+        diagonal = np.zeros(len(names))
+        for name, weight in given.items():
+            diagonal[names.index(full_name(name, names, "the linearisation", kind))] = weight
+        if what == "R" and len(given) < len(names):
+            left = [n for n, w in zip(names, diagonal, strict=True) if not w]
+            raise InvalidArgument(f"R: a weight > 0 is needed for {', '.join(left)} too")
+        W = np.diag(diagonal)
+    else:
+        array = np.asarray(given, dtype=float)
+        W = array if array.ndim == 2 else np.diag(np.broadcast_to(array, (len(names),)))
+    size = max(float(np.abs(W).max(initial=0.0)), 1e-300)
+    if W.shape != (len(names),) * 2 or np.abs(W - W.T).max(initial=0.0) > SYMMETRIC * size:
+        raise InvalidArgument(
+            f"{what}: one weight for each of {', '.join(names)} is needed, or a symmetric matrix"
+        )
+    if not np.isfinite(W).all() or np.linalg.eigvalsh(W).min(initial=0.0) < -SYMMETRIC * size:
+        raise InvalidArgument(f"{what}: weights must be finite and not negative")
+    return np.asarray(W)
+
+
+def growth(lin: Linearization, poles: npt.NDArray[np.complex128]) -> Array:
+    """How fast modes grow, relative to the fastest pole; 0 at the edge of stability."""
+    if lin.dt:
+        return np.asarray(np.abs(poles) - 1)
+    return np.asarray(poles.real / max(1.0, float(np.abs(lin.poles).max(initial=0.0))))
+
+
+def _refuse_unstabilisable(lin: Linearization) -> None:
+    found = controllable(lin.A, lin.B, lin.states)
+    if (growth(lin, found.poles) < -MARGIN).all():
+        return
+    fewer = ", ".join(f'"{name}"' for name in _stabilisable(lin))
+    raise InvalidArgument(
+        f"no feedback to {', '.join(lin.inputs)} brings all states back: "
+        f"{'; '.join(found.missing)} cannot be moved (poles {poles_text(found.poles)}).\n"
+        + (
+            f"  Leave out what nothing depends on: lin.reduced([{fewer}])"
+            if fewer
+            else "  They do not die out by themselves, and other states depend on them."
+        )
+    )
+
+
+def _stabilisable(lin: Linearization) -> list[str]:
+    """States that are left when those that cannot be moved and that no other needs are taken out,
+    the last ones first; none if that does not help."""
+    keep = list(range(len(lin.states)))
+    while keep:
+        A, B = lin.A[np.ix_(keep, keep)], lin.B[keep]
+        names = [lin.states[k] for k in keep]
+        found = controllable(A, B, names)
+        if (growth(lin, found.poles) < -MARGIN).all():
+            return names
+        blamed = {n for text in found.missing for n in text.split()}
+        needed = np.abs(A - np.diag(np.diag(A))).max(axis=0) > MARGIN
+        idle = [
+            k for k, n, used in zip(keep, names, needed, strict=True) if n in blamed and not used
+        ]
+        if not idle:
+            return []
+        keep.remove(idle[-1])
+    return []
+
+
+def _refuse_unweighted(lin: Linearization, cost: Array) -> None:
+    values, vectors = np.linalg.eigh(cost)
+    seen = np.sqrt(values.clip(0))[:, np.newaxis] * vectors.T
+    found = observable(lin.A, seen, lin.states)
+    if (np.abs(growth(lin, found.poles)) > MARGIN).all():
+        return
+    raise InvalidArgument(
+        f"Q: nothing is paid for {'; '.join(found.missing)}, which would be left where it is "
+        "(poles on the edge of stability).\n  Give these states a weight, or leave them out: "
+        "lin.reduced([...])."
+    )

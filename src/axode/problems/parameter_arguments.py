@@ -1,0 +1,69 @@
+"""Parameters given to a verb: finite, and such as a mechanism can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.mechanism.values.parameter_values import faults_of_values
+from axode.model.function_source import SymbolicLibrary
+from axode.model.model import Model
+
+Array = npt.NDArray[np.float64]
+
+
+def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> Array | None:
+    """All parameters, (*batch, size), if the model's are free.
+
+    Raises:
+        InvalidArgument: for parameters that are fixed, not finite, or that no mechanism can have:
+            negative masses, inertias, radii, axes that are not of length one.
+    """
+    if not model.parameters or model.facts.fixed:
+        if given is not None and (not isinstance(given, Mapping) or given):
+            raise InvalidArgument(
+                "this model's parameters are fixed; compile(parameters='free') to change them"
+                if model.parameters
+                else f"model '{model.name}' has no parameters"
+            )
+        return None
+    values = model.parameter_vector(given)
+    names = list(model.parameters)
+    if not values.ndim or values.shape[-1] != len(names):
+        raise InvalidArgument(
+            f"parameters: expected values by name, of {', '.join(names)}, got shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
+        raise InvalidArgument(f"parameter '{names[worst]}': must be finite")
+    if isinstance(given, Mapping) and given and isinstance(model.library, SymbolicLibrary):
+        _refuse_impossible(model, values.reshape(-1, values.shape[-1]), names, list(given))
+    return values
+
+
+def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> None:
+    """Look at parameters that a verb passes on to the model, which knows their names.
+
+    Raises:
+        InvalidArgument: as `checked_parameters` does.
+    """
+    if given is not None and model.parameters and not model.facts.fixed:
+        checked_parameters(model, given)
+
+
+def _refuse_impossible(model: Model, rows: Array, names: list[str], given: list[str]) -> None:
+    library: Any = model.library
+    mechanism = library.equations.system.mechanism
+    columns = dict(zip(names, np.ascontiguousarray(rows.T), strict=True))
+    found = faults_of_values(mechanism, columns)
+    if found is None:
+        return
+    run, faults = found
+    chosen = ", ".join(f"{name} = {columns[name][run]:.6g}" for name in given if name in columns)
+    of = f" (run {run} of {len(rows)})" if len(rows) > 1 else ""
+    listed = "\n  ".join(map(str, faults))
+    raise InvalidArgument(f"'{model.name}' cannot have {chosen}{of}:\n  {listed}")

@@ -1,0 +1,310 @@
+"""Steering: wheels that a path tells how to stand, although turning them moves nothing.
+
+A steering speed does not appear in the velocity of the base, so the path's velocity does not tell
+it. The steering angle decides instead which velocities are possible: it is the one at which nothing
+of the path's velocity is left over, and its rate the one at which nothing of the acceleration is.
+Both are the same wherever the vehicle stands and whichever way it looks, so home will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.problems.inverse.motions import GivenMotion
+from axode.problems.inverse.time_signals import ORDER, Signal
+
+Array = npt.NDArray[np.float64]
+SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not told at all
+FAR = 0.3  # [rad] from home: a linkage has left straight lines there, a coupling has not
+CLOSED = 1e-9  # [m or rad] of the residuals there
+STEERS = 1e-6  # what a radian of steering turns of a unit velocity, at least
+STEPS = 25  # of Newton's method
+BOLD = 0.5  # [rad] no step is longer
+STANDING = 1e-6  # of a path's largest speed: slower, and it stands still
+SMALL = 1e-5  # [rad, rad/s] of difference quotients
+SPACING = 2e-4  # of the duration, between the five times that are differentiated over
+LAST = 1e-7  # [rad, rad/s] a step after which only rounding is left
+JUMP = 5e-3  # [rad] that an angle may change beside its rate
+LOOKS = 1001  # at a path
+HALVINGS = 6  # of steps between them
+ROUGH = 1e-8  # relative, of rates that are missed there
+COARSE = 20  # looks from one to the next that is solved from home
+PLACES = np.arange(-2.0, 3.0)
+SMOOTHER = (
+    "Use a path whose curvature is continuous, such as parallel_lines, or two paths with a stop "
+    "between them"
+)
+
+
+def steering_of(motion: GivenMotion, duration: float) -> Steering:
+    """Angles that the path tells by what they allow; none if the vehicle does not steer.
+
+    Args:
+        motion: Given by the rows path.x, path.y and path.heading first.
+        duration: Of the path [s].
+    """
+    model = motion.model
+    q = model.home
+    options = {**motion.options, "t": np.asarray(0.0)}
+    G = motion._matrix(q, options["t"])[0]
+    silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
+    unit = np.eye(len(model.independent))
+    rest = model.rates(q, 0.0 * unit[0], **options)
+    pairs, along = [], []
+    for k in silent:
+        turned = model.rates(q, unit[k], **options) - rest
+        turned[np.abs(turned) <= SILENT] = 0.0
+        moved = np.flatnonzero(turned)
+        own = moved if moved.size == 1 else np.flatnonzero(np.abs(turned - 1.0) < SILENT)
+        if own.size and _follows(motion, q, turned):
+            names = [model.coordinates[j] for j in own]
+            meant = [n for n in names if model.independent[k].startswith(f"{n}.")] or names
+            pairs.append((k, model.coordinates.index(meant[0])))
+            along.append(turned / turned[pairs[-1][1]])
+    return Steering(motion, duration, q, pairs, np.array(along)).that_steers()
+
+
+def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
+    """Whether all that a speed moves keeps to straight lines, as one angle and couplings do."""
+    if np.count_nonzero(turned) == 1:
+        return True
+    options = {**motion.options, "t": np.asarray(0.0)}
+    there = [motion.model.residual(q + angle * turned, **options) for angle in (-FAR, 0.0, FAR)]
+    return bool(np.abs(np.array(there)).max(initial=0.0) < CLOSED)
+
+
+@dataclass(frozen=True)
+class Steering:
+    """Steering speeds with their coordinates, and the motion that asks for them."""
+
+    motion: GivenMotion
+    duration: float
+    home: Array
+    pairs: list[tuple[int, int]]
+    along: Array  # for a unit of each angle, all coordinates: those coupled to it follow
+
+    def that_steers(self) -> Steering:
+        """Without what turns no wheel."""
+        if not self.pairs:
+            return self
+        q, at, times, size = self._there(np.array([self._fastest[0]]))
+        effect = np.abs(_slopes(lambda d: self._left(q, d, at, times, size)[0], self._angles(q)))
+        kept = np.flatnonzero(effect[0].max(axis=0) > STEERS)
+        pairs = [self.pairs[p] for p in kept]
+        return Steering(self.motion, self.duration, self.home, pairs, self.along[kept])
+
+    @property
+    def names(self) -> list[str]:
+        """Coordinates that steer."""
+        return [self.motion.model.coordinates[j] for _, j in self.pairs]
+
+    def refuse_jumps(self, path: str) -> None:
+        """Stop at a path along which an angle changes faster than by its rate.
+
+        Raises:
+            InvalidArgument: telling where, and by how much.
+        """
+        if not self.pairs:
+            return
+        times, angles, rates = self._grid
+        for name, angle, rate in zip(self.names, angles.T, rates.T, strict=True):
+            k, jump = largest_jump(times, angle, rate)
+            if jump > JUMP:
+                raise InvalidArgument(
+                    f"{path}: its curvature jumps at t = {times[k]:.4g} s, where '{name}' would "
+                    f"have to turn by {angle[k + 1] - angle[k]:.3g} rad at once.\n  {SMOOTHER}"
+                )
+
+    def signals(self) -> list[Signal]:
+        """The angles with two derivatives each, over time; all share one solution."""
+        last: list[tuple[Array, Array]] = []
+
+        def part(i: int) -> Callable[[Array], Array]:
+            def values(times: Array) -> Array:
+                if not last or last[0][0] is not times:
+                    last[:] = [(times, self._over(times))]
+                found: Array = last[0][1][i]
+                return found
+
+            return values
+
+        def near(i: int) -> Callable[[Array], Array]:
+            return lambda times: self._near(times)[i]
+
+        return [Signal(name, part(i), quick=near(i)) for i, name in enumerate(self.names)]
+
+    @cached_property
+    def _fastest(self) -> tuple[float, float]:
+        """When the path is fastest, and how fast."""
+        times = np.linspace(0.0, self.duration, LOOKS)
+        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        k = int(np.argmax(speeds))
+        return float(times[k]), float(speeds[k])
+
+    def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
+        """Whether the path does not stand still, where nothing tells how to steer."""
+        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
+        return moving
+
+    @cached_property
+    def _grid(self) -> tuple[Array, Array, Array]:
+        """Times, angles and rates along the path but for its ends, where it may stand still.
+
+        Close together where splines between them miss the rates: at kinks of the curvature.
+        """
+        ends = 3 * SPACING * self.duration
+        times = np.linspace(ends, self.duration - ends, LOOKS)
+        times = times[self._moving(times)]
+        few = times[::COARSE]
+        home = np.broadcast_to(self.home[[j for _, j in self.pairs]], (few.size, len(self.pairs)))
+        angles, rates = self._solved(few, home, np.zeros_like(home))
+        angles = np.unwrap(angles, axis=0, period=np.pi)  # a wheel may stand either way round
+        angles, rates = self._solved(
+            times, _between(few, angles, times), _between(few, rates, times)
+        )
+        for _ in range(HALVINGS):
+            steps = self._rough_steps(times, angles, rates)
+            if not 0 < steps.size < LOOKS / 4:
+                break
+            more = (times[steps] + times[steps + 1]) / 2
+            found = self._solved(more, _between(times, angles, more), _between(times, rates, more))
+            times = np.insert(times, steps + 1, more)
+            angles, rates = (
+                np.insert(old, steps + 1, new, axis=0)
+                for old, new in zip((angles, rates), found, strict=True)
+            )
+        return times, angles, rates
+
+    def _rough_steps(self, times: Array, angles: Array, rates: Array) -> npt.NDArray[np.intp]:
+        """Steps at whose ends a spline misses the rates, but for those over a stop."""
+        missed = np.abs(_spline(times, angles)(times, 1) - rates).max(axis=-1)
+        rough = missed > ROUGH * max(1.0 / self.duration, float(np.abs(rates).max()))
+        at_step = (rough[1:] | rough[:-1]) & self._moving((times[1:] + times[:-1]) / 2)
+        return np.flatnonzero(at_step)
+
+    @cached_property
+    def _near(self) -> Callable[[Array], Array]:
+        """The angles between the times of the grid with two rates, as exact as splines are."""
+        times, angles, _ = self._grid
+        spline = _spline(times, angles)
+        return lambda t: np.array([spline(t, order) for order in range(3)]).transpose(2, 0, 1)
+
+    def _over(self, times: Array) -> Array:
+        """Angles, rates and second rates: (angles, 3, T)."""
+        step = SPACING * self.duration
+        middle = np.clip(times, 3 * step, self.duration - 3 * step)
+        place = (times - middle) / step  # zero but at the ends, where a path may stand still
+        places = (middle[:, np.newaxis] + step * PLACES).ravel()
+        near = self._near(places)
+        solved = self._solved(places, near[:, 0].T, near[:, 1].T)
+        angle, rate = (x.T.reshape(len(self.pairs), -1, PLACES.size) for x in solved)
+        slopes = [_through(b, place)[1] / step for b in rate]
+        return np.array(
+            [
+                [_through(a, place)[0], _through(b, place)[0], slope]
+                for a, b, slope in zip(angle, rate, slopes, strict=True)
+            ]
+        )
+
+    def _there(self, times: Array) -> tuple[Array, tuple[Array, Array, Array], Array, Array]:
+        """Home, what the path asks for seen from there, the times, and its speeds.
+
+        Speeds are without bound where the path stands still: nothing is left then, whatever angle.
+        """
+        positions, rates, seconds = self.motion._at(times)
+        q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
+        own = self.motion.rows.call("value", q, {**self.motion.options, "t": times})[:, 2]
+        turn = own - positions[:, 2]
+        c, s = np.cos(turn), np.sin(turn)
+        rates, seconds = rates.copy(), seconds.copy()
+        for x in (rates, seconds):
+            x[:, 0], x[:, 1] = c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1]
+        size = np.linalg.norm(rates[:, :3], axis=-1, keepdims=True)
+        size[size <= STANDING * self._fastest[1]] = np.inf
+        return q, (positions, rates, seconds), times, size
+
+    def _angles(self, q: Array) -> Array:
+        return q[:, [j for _, j in self.pairs]]
+
+    def _left(
+        self, q: Array, angles: Array, at: tuple[Array, Array, Array], times: Array, size: Array
+    ) -> tuple[Array, Array, Array]:
+        """What is left of a unit velocity with wheels that stand so; speeds and coordinates."""
+        own = [j for _, j in self.pairs]
+        q = q + (angles - q[:, own]) @ self.along
+        q[:, own] = angles
+        nu, misfit = self.motion._speeds(q, at, times, refuse=False)
+        return misfit / size, nu, q
+
+    def _solved(self, times: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
+        """Angles and their rates, (T, angles) each, from others near to them."""
+        q, at, times, size = self._there(times)
+        angles = _root(lambda d: self._left(q, d, at, times, size)[0], angles)
+        _, nu, q = self._left(q, angles, at, times, size)
+        columns = [k for k, _ in self.pairs]
+
+        def left(rates: Array) -> Array:
+            turned = nu.copy()
+            turned[:, columns] = rates
+            return self.motion._accelerations(q, turned, at, times)[1] / size
+
+        return angles, _root(left, rates)
+
+
+def _between(times: Array, values: Array, at: Array) -> Array:
+    """Straight lines between rows."""
+    return np.stack([np.interp(at, times, column) for column in values.T], axis=-1)
+
+
+def _spline(times: Array, values: Array) -> Any:
+    from scipy.interpolate import make_interp_spline
+
+    return make_interp_spline(times, values, k=ORDER)
+
+
+def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]:
+    """Where values change most beside their rates, and by how much."""
+    every = np.diff(times)
+    told = every * (rates[1:] + rates[:-1]) / 2
+    # within a step a rate that turns smoothly is off by no more than it changes
+    jump = np.abs(np.diff(values) - told) - every * np.abs(np.diff(rates))
+    k = int(np.argmax(jump))
+    return k, float(jump[k])
+
+
+def _root(function: Callable[[Array], Array], x: Array) -> Array:
+    """Newton's method in least squares, all samples at once, until only rounding is left."""
+    for _ in range(STEPS):
+        left = function(x)
+        step = (np.linalg.pinv(_slopes(function, x)) @ left[..., np.newaxis])[..., 0]
+        x = x - np.clip(step, -BOLD, BOLD)
+        if np.abs(step).max(initial=0.0) < LAST:
+            break
+    return x
+
+
+def _slopes(function: Callable[[Array], Array], x: Array) -> Array:
+    """Derivatives by central differences, (T, rows, columns of x)."""
+    found = []
+    for k in range(x.shape[-1]):
+        off = np.zeros_like(x)
+        off[:, k] = SMALL
+        found.append((function(x + off) - function(x - off)) / (2 * SMALL))
+    return np.stack(found, axis=-1)
+
+
+def _through(values: Array, place: Array) -> tuple[Array, Array]:
+    """Value and slope at a place of the polynomials through five values a unit apart."""
+    powers = np.linalg.inv(np.vander(PLACES, increasing=True)) @ values.T
+    order = np.arange(PLACES.size)
+    basis = place[:, np.newaxis] ** order
+    slopes = order[1:] * place[:, np.newaxis] ** order[:-1]
+    return np.einsum("tk,kt->t", basis, powers), np.einsum("tk,kt->t", slopes, powers[1:])

@@ -1,0 +1,1 @@
+"""Simulate: motions from a start, under inputs."""

@@ -1,0 +1,335 @@
+"""Inputs of a simulation: what the motors and outside wrenches do.
+
+An input may be a number, a formula of time, a function of the state traced once into machine code,
+a table of samples, or a Python function that is called at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.tape import Tape
+from axode.errors import InvalidArgument, UnknownName
+from axode.mechanism.values.expressions import Expression, Parameter, evaluate, parse_scalar
+from axode.model.model import Model
+from axode.problems.arguments import number, shortened
+from axode.problems.tracing import is_symbolic, traced_tape
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Inputs given at equal intervals.
+
+    Before the first sample it holds, and after the last one that.
+
+    Args:
+        values: By name, each (samples,) or (runs, samples); or one array (..., samples, inputs).
+        period: Between samples [s].
+        start: Time of the first one [s].
+        between: "hold" keeps a value until the next, "linear" joins them.
+    """
+
+    values: Mapping[str, npt.ArrayLike] | npt.ArrayLike
+    period: float
+    start: float = 0.0
+    between: Literal["hold", "linear"] = "hold"
+
+    def checked(self, model: Model) -> SampleTable:
+        """All inputs of a model, limits kept.
+
+        Raises:
+            InvalidArgument: for shapes, numbers or words that make no table.
+        """
+        if self.between not in ("hold", "linear"):
+            raise InvalidArgument(f"between: '{self.between}' is neither 'hold' nor 'linear'")
+        period, start = (
+            number(f"sampled inputs: {name}", getattr(self, name), "a number of seconds")
+            for name in ("period", "start")
+        )
+        if not (np.isfinite(period) and period > 0):
+            raise InvalidArgument(f"sampled inputs: period must be > 0 s, got {self.period}")
+        if not np.isfinite(start):
+            raise InvalidArgument(f"sampled inputs: start must be finite, got {self.start}")
+        if isinstance(self.values, Mapping):
+            table = _stacked(model, self.values)
+        else:
+            table = _numbers("sampled inputs", self.values)
+        if table.ndim < 2 or table.shape[-1] != len(model.inputs) or not table.shape[-2]:
+            raise InvalidArgument(
+                f"sampled inputs: expected arrays of samples for {', '.join(model.inputs)}, got "
+                f"shape {table.shape}"
+            )
+        _refuse_nan(model, table)
+        limits = np.ascontiguousarray(limited(model, table))
+        return SampleTable(limits, float(self.period), float(self.start), self.between)
+
+
+@dataclass(frozen=True)
+class SampleTable:
+    """Samples of all inputs, (samples, inputs) or (runs, samples, inputs)."""
+
+    table: Array
+    period: float
+    start: float
+    between: str
+
+    @property
+    def count(self) -> int:
+        """How many samples there are."""
+        return self.table.shape[-2]
+
+    def at(self, times: Array, table: Array | None = None) -> Array:
+        """Inputs at some times, of all runs or from the table of one."""
+        table = self.table if table is None else table
+        place = np.clip((times - self.start) / self.period, 0.0, self.count - 1.0)
+        row = np.floor(place + (1e-9 if self.between == "hold" else 0.0)).astype(int)
+        values: Array = table[..., row, :]
+        if self.between == "linear":
+            after = table[..., np.minimum(row + 1, self.count - 1), :]
+            values = values + (place - row)[:, np.newaxis] * (after - values)
+        return values
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A Python function that is called at every step: slow, and free to do anything.
+
+    Its inputs are held during the step; there is a step from every saved sample to the next, or
+    more.
+
+    Args:
+        function: Of time and a mapping of the state (coordinates, speeds, measures by name); gives
+            inputs by name, or all of them.
+    """
+
+    function: Callable[[float, Mapping[str, float]], Any]
+
+
+@dataclass(frozen=True)
+class InputPlan:
+    """What a run needs to know of its input: one of a constant, a tape, samples, a callback."""
+
+    constant: Array | None = None  # (inputs,) or (runs, inputs)
+    tape: Tape | None = None
+    sampled: SampleTable | None = None
+    callback: Callback | None = None
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch that it is made for; () if it serves any."""
+        if self.constant is not None:
+            return self.constant.shape[:-1]
+        return () if self.sampled is None else self.sampled.table.shape[:-2]
+
+    def spread(self, batch: tuple[int, ...]) -> InputPlan:
+        """The same with one axis for all runs of a batch."""
+        if not self.batch:
+            return self
+        if self.constant is not None:
+            full = np.broadcast_to(self.constant, (*batch, self.constant.shape[-1]))
+            return replace(self, constant=full.reshape(-1, full.shape[-1]))
+        assert self.sampled is not None
+        table = self.sampled.table
+        full = np.broadcast_to(table, (*batch, *table.shape[-2:])).reshape(-1, *table.shape[-2:])
+        return replace(self, sampled=replace(self.sampled, table=np.ascontiguousarray(full)))
+
+    def part(self, runs: npt.NDArray[np.intp]) -> InputPlan:
+        """Of some runs only."""
+        if not self.batch:
+            return self
+        if self.constant is not None:
+            return replace(self, constant=self.constant[runs])
+        assert self.sampled is not None
+        table = np.ascontiguousarray(self.sampled.table[runs])
+        return replace(self, sampled=replace(self.sampled, table=table))
+
+
+def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) -> InputPlan:
+    """Understand what the user gave as input.
+
+    Args:
+        model: Whose input it is.
+        given: What the user gave.
+        speeds: What the user calls nu, where the model has other independent speeds.
+
+    Raises:
+        UnknownName: for an input the model does not have.
+        InvalidArgument: for anything that is not an input.
+    """
+    if given is None:
+        return InputPlan(constant=np.zeros(len(model.inputs)))
+    if isinstance(given, Sampled):
+        return InputPlan(sampled=given.checked(model))
+    if isinstance(given, Callback):
+        return InputPlan(callback=given)
+    if isinstance(given, str | Expression):
+        raise InvalidArgument(
+            f"input: {given!r} needs the name of an input, {{name: formula}}. Inputs: "
+            f"{', '.join(model.inputs)}"
+        )
+    if is_symbolic(given):
+        return InputPlan(tape=_traced(model, lambda s: given, speeds))
+    if callable(given):
+        return InputPlan(tape=_traced(model, given, speeds))
+    if isinstance(given, Mapping):
+        return _by_name(model, given, speeds)
+    array = _numbers("input", given)
+    if array.ndim == 0 or array.shape[-1] != len(model.inputs):
+        raise InvalidArgument(
+            f"input: expected {len(model.inputs)} numbers ({', '.join(model.inputs)}), got shape "
+            f"{array.shape}"
+        )
+    _refuse_nan(model, array)
+    return InputPlan(constant=limited(model, array))
+
+
+def limited(model: Model, u: Array) -> Array:
+    """Inputs cut to what the motors can give."""
+    bounds = _limits(model)
+    return np.clip(u, -bounds, bounds)
+
+
+def _limits(model: Model) -> Array:
+    limits = [np.inf if x is None else x for x in model.facts.limits]
+    return np.array([*limits, *[np.inf] * (len(model.inputs) - len(limits))])
+
+
+def callback_inputs(model: Model, made: Any) -> Array:
+    """What a callback gave, as all inputs of the model."""
+    if isinstance(made, Mapping):
+        _known(model, made)
+        made = [made.get(name, 0.0) for name in model.inputs]
+    array = np.zeros(0) if made is None else _numbers("callback", made).reshape(-1)
+    if array.size != len(model.inputs):
+        raise InvalidArgument(
+            f"callback: expected {len(model.inputs)} inputs ({', '.join(model.inputs)}), got "
+            f"{array.size}"
+        )
+    return array
+
+
+def _known(model: Model, given: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in model.inputs:
+            raise UnknownName(f"model '{model.name}'", "input", name, model.inputs)
+
+
+def _numbers(what: str, given: Any) -> Array:
+    try:
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(
+            f"{what}: expected numbers, got {shortened(given)} ({error})"
+        ) from None
+
+
+def _stacked(model: Model, given: Mapping[str, Any]) -> Array:
+    """Columns by name as one array, zero where none is given."""
+    _known(model, given)
+    columns = [_numbers(f"input '{n}'", given.get(n, 0.0)) for n in model.inputs]
+    try:
+        return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+    except ValueError:
+        shapes = {n: np.shape(given[n]) for n in given}
+        raise InvalidArgument(f"input: shapes do not fit each other: {shapes}") from None
+
+
+def _refuse_nan(model: Model, u: Array) -> None:
+    bad = ~np.isfinite(u).all(axis=tuple(range(u.ndim - 1)))
+    if bad.any():
+        name = model.inputs[int(np.argmax(bad))]
+        raise InvalidArgument(f"input '{name}': every number must be finite")
+
+
+def _by_name(model: Model, given: Mapping[str, Any], speeds: Sequence[str] | None) -> InputPlan:
+    _known(model, given)
+    if any(is_symbolic(v) or callable(v) for v in given.values()):
+        made = lambda s: {n: _called(v, s, model) for n, v in given.items()}  # noqa: E731
+        return InputPlan(tape=_traced(model, made, speeds))
+    if any(isinstance(v, str | Expression) for v in given.values()):
+        return InputPlan(tape=_formula_input(model, given))
+    u = _stacked(model, given)
+    _refuse_nan(model, u)
+    return InputPlan(constant=limited(model, u))
+
+
+def _called(value: Any, state: Any, model: Model) -> Any:
+    if isinstance(value, str | Expression):
+        formula = _formula(model, value)
+        known = {name: state[name] for name in model.parameters}
+        return evaluate(formula, known | {"t": state.t})
+    return value(state) if callable(value) and not is_symbolic(value) else value
+
+
+def _formula(model: Model, value: str | Expression) -> Any:
+    if isinstance(value, Expression):
+        return value
+    parameters = {name: Parameter(name, default) for name, default in model.parameters.items()}
+    try:
+        return parse_scalar(value, parameters)
+    except ValueError as error:
+        raise InvalidArgument(f"input: {error}") from None
+
+
+def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
+    """Formulas of time and parameters as a tape, without CasADi."""
+    free = model.parameters if not model.facts.fixed else {}
+
+    def inputs(t: Vector, p: Vector | None = None) -> dict[str, Vector]:
+        values: dict[str, Any] = dict(model.parameters) | {"t": t[0]}
+        values |= dict(zip(free, p or [], strict=True))
+        zero = 0.0 * t[0]
+        made = []
+        for name, bound in zip(model.inputs, _limits(model).tolist(), strict=True):
+            item = given.get(name, 0.0)
+            if isinstance(item, str | Expression):
+                item = evaluate(_formula(model, item), values)
+            elif np.ndim(item):
+                raise InvalidArgument(f"input '{name}': one number, where others are formulas")
+            made.append(saturated(zero + item, bound))
+        return {"u": made}
+
+    sizes = {"t": 1} | ({"p": len(free)} if free else {})
+    return formula_tape("input", sizes, inputs)
+
+
+def saturated(value: Formula, bound: float) -> Formula:
+    """Cut to a bound; NaN stays, so that it can be told."""
+    if np.isinf(bound):
+        return value
+    return (value > bound).then(bound, (value < -bound).then(-bound, value))
+
+
+def _traced(model: Model, function: Callable[..., Any], speeds: Sequence[str] | None) -> Tape:
+    """A function of the state's symbols as a tape."""
+    return traced_tape(model, "input", lambda s: _as_inputs(model, function(s)), speeds)
+
+
+def _as_inputs(model: Model, made: Any) -> list[Any]:
+    import casadi as ca
+
+    if isinstance(made, Mapping):
+        _known(model, made)
+        items = [made.get(name, 0.0) for name in model.inputs]
+    elif is_symbolic(made):
+        items = ca.vertsplit(ca.vec(made))
+    else:
+        items = list(made) if np.ndim(made) or isinstance(made, list | tuple) else [made]
+    if len(items) != len(model.inputs):
+        raise InvalidArgument(
+            f"input: the function gives {len(items)} values, the model takes {len(model.inputs)} "
+            f"({', '.join(model.inputs)})"
+        )
+    bounds = _limits(model).tolist()
+    return [
+        ca.SX(x) if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
+        for x, b in zip(map(ca.SX, items), bounds, strict=True)
+    ]

@@ -1,0 +1,294 @@
+"""All runs of a simulation, from their start to whatever ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.model.model import Model
+from axode.problems.simulate.batch import Batch, Outcome
+from axode.problems.simulate.crossings import locate
+from axode.problems.simulate.events import Watch
+from axode.problems.simulate.failures import cause_of
+from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.simulate.settings import Settings
+from axode.problems.simulate.takeover import REVIEW, TakeOver, answer_stiffness, is_worth_its_price
+from axode.problems.singular.other_models import is_rounded, keep_kinetic_energy, translate_speeds
+from axode.problems.singular.passing import Candidates, Landing, find_events, land_beyond
+from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
+from axode.problems.singular.switching import find_start_elsewhere, near_singular
+from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
+from axode.problems.steps.stages import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Event
+
+Array = npt.NDArray[np.float64]
+LAST = -1  # number of the sample at which a run ended, among those on the way across
+CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another model
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A singular configuration that a run was taken across."""
+
+    run: int
+    landing: Landing
+    words: str  # what is lost there
+
+
+class Runs:
+    """Runs of one mechanism: a batch of them, and batches of those that changed model or method.
+
+    Attributes:
+        out: Saved states of all runs, (runs, rows, size), each in the speeds of the model that
+            made it.
+        models, plans: The models that runs have used, the user's first, and their inputs.
+        made_by: Number of the model that made each saved state, (runs, rows).
+        outcomes: What became of each.
+        steps, rejected: How many each took, and how many more it tried.
+        stiff: When explicit steps became too many, by run.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        given: Any,
+        plan: InputPlan,
+        settings: Settings,
+        watches: Sequence[Watch],
+        q: Array,
+        nu: Array,
+        p: Array | None,
+    ) -> None:
+        self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
+        self.p, self.given = p, given
+        self.count = q.shape[0]
+        self.outcomes = [Outcome() for _ in range(self.count)]
+        self.events: list[Event] = []
+        self.calls: list[tuple[int, float, Array]] = []
+        self.switched: dict[int, list[tuple[str, ...]]] = {}  # speeds that each run changed to
+        self.stiff: dict[int, TakeOver] = {}  # runs whose explicit steps became too many
+        self.returned: dict[int, int] = {}  # how often implicit steps were no better for a run
+        self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
+        start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
+        self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
+        self.out[:, 0] = start
+        self.models, self.plans = [model], [plan]
+        self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
+        self.passages: list[Passage] = []
+        self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
+        self._candidates = Candidates()
+        self._share = np.zeros(self.count)
+        self._waiting: list[Batch] = []
+        self._leaving: dict[tuple[Model, Settings], list[int]] = {}
+        self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
+        everyone = np.arange(self.count)
+        self._first = Batch(
+            model, plan, settings, self.watches, everyone, {"q": q, "nu": nu}, p, self.out
+        )
+
+    @property
+    def n_q(self) -> int:
+        """How many coordinates a saved state has."""
+        return len(self.model.coordinates)
+
+    def advance(self, look: Callable[[float], None]) -> None:
+        """Run all to an end; `look` is told now and then which share is done."""
+
+        def looked(batch: Batch) -> None:
+            done = np.abs(batch.buffers["t"][:, 0] - self.settings.t0)
+            self._share[batch.members] = done / abs(self.settings.duration)
+            look(float(self._share.mean()))
+
+        self._waiting.append(self._first)
+        while self._waiting:
+            batch = self._waiting[-1]
+            try:
+                batch.advance(looked, self._stopped)
+            finally:
+                self._deliver(batch)
+            self._waiting.pop()
+            for (model, settings), runs in self._leaving.items():
+                self._waiting.append(self._moved(batch, model, settings, np.array(runs)))
+            self._leaving = {}
+
+    def _stopped(self, batch: Batch, run: int) -> None:
+        status = int(batch.buffers["status"][run, 0])
+        if status == EVENT:
+            self.events += locate(batch, run)
+        elif (begun := self._elsewhere(batch, run)) is not None:
+            self._begun.add(run)
+            batch.buffers["nu"][run] = begun[1]
+            self._leave(batch, run, begun[0], batch.settings)
+        elif status == SINGULAR:
+            across = self._pass if self.settings.singular == "pass" else None
+            model = near_singular(batch, run, self.model, across)
+            if model is not None:
+                self._leave(batch, run, model, batch.settings)
+        elif status == STIFF:
+            self._answer(batch, run)
+        else:
+            flat, words = find_flattest_wheel(
+                batch.model, batch.buffers["q"][run], batch.options(run)
+            )
+            if flat < LIES_FLAT:
+                status = SINGULAR
+            batch.resolve(run, status, words if flat < LIES_FLAT else cause_of(batch, run))
+
+    def _pass(self, batch: Batch, run: int, words: str) -> bool:
+        """Take a run beyond a singular configuration, if its motion goes on there."""
+        from axode.results.trajectory import Event
+
+        s, member = self.settings, int(batch.members[run])
+        now = float(batch.buffers["t"][run, 0])
+        landing = self._candidates.better(member, land_beyond(batch, run), now)
+        if landing is None:
+            return False
+        self.passages.append(Passage(member, landing, words))
+        end, status, word = landing.time, RUNNING, ""
+        if s.way * (end - s.t_end) >= 0:
+            end, status = s.t_end, FINISHED
+        for t, k, values in find_events(landing, batch, run, self.model.independent):
+            if s.way * (t - end) <= 0:
+                self.events.append(Event(batch.watches[k].name, t, member, values))
+                if batch.watches[k].stop:
+                    end, status, word = t, EVENT, batch.watches[k].name
+                    break
+        self._save_passed(batch, run, landing, end)
+        if status == RUNNING:
+            self._land(batch, run, landing)
+        else:
+            x = landing.path(end)
+            self.passed[member, LAST] = x
+            batch.resolve(run, status, word, self._in_speeds(batch.model, x), end)
+        return True
+
+    def _save_passed(self, batch: Batch, run: int, landing: Landing, end: float) -> None:
+        """Save samples on the way across, up to a time."""
+        s, index = self.settings, int(batch.buffers["index"][run, 0])
+        while index < len(s.times) and s.way * (s.times[index] - end) <= 0:
+            x = landing.path(float(s.times[index]))
+            self.passed[int(batch.members[run]), index] = x
+            batch.save(run, index, self._in_speeds(batch.model, x))
+            index += 1
+        batch.buffers["index"][run] = index
+
+    def _land(self, batch: Batch, run: int, landing: Landing) -> None:
+        """Go on with compiled steps from beyond."""
+        b, s = batch.buffers, self.settings
+        parts = np.split(landing.state, [self.n_q, landing.state.size - 2])
+        b["q"][run], b["nu"][run], b["w"][run] = parts
+        b["t"][run], b["status"][run] = landing.time, RUNNING
+        if s.method == "rk4":
+            b["step"][run] = round(abs(landing.time - s.t0) / s.length)
+        else:
+            b["steps"][run] += 1
+        b["least_pivot"][run] = 0.5 * landing.pivots[1]
+
+    def _in_speeds(self, model: Model, x: Array) -> Array:
+        """Select q, nu and w of a model from q, all speeds and w."""
+        chosen = [self.n_q + model.speed_names.index(name) for name in model.independent]
+        return np.concatenate([x[: self.n_q], x[chosen], x[-2:]])
+
+    def _elsewhere(self, batch: Batch, run: int) -> tuple[Model, Array] | None:
+        """Find a model for a run that does not leave a singular start, and its speeds there."""
+        begins = batch is self._first and float(batch.buffers["t"][run, 0]) == self.settings.t0
+        return find_start_elsewhere(batch, run, self.model) if begins else None
+
+    def _leave(self, batch: Batch, run: int, model: Model, settings: Settings) -> None:
+        """A run leaves a batch and waits for another."""
+        self._leaving.setdefault((model, settings), []).append(run)
+        batch.resolve(run, LEFT)
+
+    def _answer(self, batch: Batch, run: int) -> None:
+        """A stiff run goes on with an implicit method, unless an explicit one was asked for.
+
+        It comes back if implicit steps turn out to be too short for their price, and is asked again
+        after many more explicit ones.
+        """
+        member = int(batch.members[run])
+        if batch.settings.method == IMPLICIT:
+            if not is_worth_its_price(batch, run, self.stiff[member]):
+                del self.stiff[member]
+                self.returned[member] = self.returned.get(member, 0) + 1
+                self._leave(batch, run, batch.model, self.settings)
+            return
+        found = answer_stiffness(batch, run, self.returned.get(member, 0))
+        if found is None:
+            return
+        self.stiff[member] = found
+        if self.settings.method == AUTOMATIC:
+            settings = replace(self.settings, method=found.method, review=REVIEW)
+            self._leave(batch, run, batch.model, settings)
+
+    def _moved(
+        self, batch: Batch, model: Model, settings: Settings, runs: npt.NDArray[np.intp]
+    ) -> Batch:
+        """Some runs of a batch on other independent speeds or by another method."""
+        own, plan = self.model.independent, self._plan_of(model)
+        members = batch.members[runs]
+        p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
+        start = {
+            name: batch.buffers[name][runs]
+            for name in ("q", *CARRIED)
+            if name in batch.rollout.program.state
+        }
+        start["nu"] = translate_speeds(
+            batch.model,
+            model.independent,
+            start["q"],
+            batch.buffers["nu"][runs],
+            start["t"][:, 0],
+            p,
+        )
+        if is_rounded(self.model) and model is not batch.model:
+            options: dict[str, Any] = {"t": start["t"][:, 0]}
+            if p is not None:
+                options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
+            old = batch.buffers["nu"][runs]
+            start["nu"] = keep_kinetic_energy(
+                batch.model, model, start["q"], old, start["nu"], options
+            )
+        begun = np.isin(members, list(self._begun)) if batch is self._first else None
+        if begun is not None and begun.any():
+            start["nu"][begun] = batch.buffers["nu"][runs[begun]]
+            self.out[members[begun], 0, self.n_q : -2] = start["nu"][begun]
+            self.made_by[members[begun], 0] = self.models.index(model)
+        for run in members.tolist():
+            self.outcomes[run] = Outcome()
+            if model is not batch.model:
+                self.switched.setdefault(run, []).append(model.independent)
+        out = np.full((len(members), *self.out.shape[1:]), np.nan)
+        return Batch(model, plan.part(members), settings, self.watches, members, start, p, out, own)
+
+    def _deliver(self, batch: Batch) -> None:
+        """Take over what a batch has done."""
+        self.calls += batch.calls
+        for run, (member, outcome) in enumerate(zip(batch.members, batch.outcomes, strict=True)):
+            if outcome.status == RUNNING:  # interrupted
+                outcome.time = float(batch.buffers["t"][run, 0])
+                outcome.last = batch.state(run)
+            if batch.out is not self.out:
+                outcome.model = self.models.index(batch.model)
+                rows = np.flatnonzero(~np.isnan(batch.out[run, :, 0]))
+                self.out[member, rows] = batch.out[run, rows]
+                self.made_by[member, rows] = outcome.model
+            self.outcomes[member] = outcome
+        if self.settings.method == "rk4":
+            self.steps[batch.members] = batch.buffers["step"][:, 0]
+        else:
+            self.steps[batch.members] = batch.buffers["steps"][:, 0]
+            self.rejected[batch.members] = batch.buffers["rejected"][:, 0]
+
+    def _plan_of(self, model: Model) -> InputPlan:
+        """Plan the input for a model on other speeds, once."""
+        if model not in self.models:
+            self.models.append(model)
+            plan = plan_input(model, self.given, self.model.independent)
+            self.plans.append(plan.spread((self.count,)))
+        return self.plans[self.models.index(model)]

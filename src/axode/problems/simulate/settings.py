@@ -1,0 +1,151 @@
+"""How to integrate, and when to save."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.threads import check_threads
+from axode.errors import InvalidArgument, UnknownName
+from axode.problems.arguments import shortened
+from axode.problems.steps.compiled import Place
+from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, METHODS
+
+Array = npt.NDArray[np.float64]
+SINGULAR_CHOICES = ("stop", "pass")
+SAMPLES = 500  # saved unless the user says how often
+LONGEST_STEP = 1e-3  # [s] of rk4 unless given
+DISTINCT = 4  # neighbouring times that an interval has to span
+MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
+MAX_STEPS = 1e12  # of rk4: a day of a fast machine
+ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Method, time and tolerances, all of them checked."""
+
+    method: str
+    t0: float
+    duration: float
+    step: float | None
+    save_every: float | None
+    rtol: float
+    atol: float
+    threads: int | None
+    place: Place = field(default_factory=Place)
+    review: float = math.inf  # implicit steps after which their price is looked at
+    singular: str = "stop"  # what to do where constraints lose rank
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, str) or self.method not in (AUTOMATIC, *METHODS):
+            raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
+        if not isinstance(self.singular, str) or self.singular not in SINGULAR_CHOICES:
+            raise UnknownName("simulate(singular=...)", "choice", self.singular, SINGULAR_CHOICES)
+        if self.step is not None and self.method != "rk4":
+            raise InvalidArgument(
+                f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"
+            )
+        for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and _is_finite(value)):
+                raise InvalidArgument(f"{name}: must be a finite number, got {shortened(value)}")
+        if self.duration == 0:
+            raise InvalidArgument("duration: must not be zero")
+        if self.threads is not None:
+            check_threads(self.threads)
+        for name in ("rtol", "atol", "step", "save_every"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidArgument(f"{name}: must be > 0, got {value}")
+        self._check_possible()
+        self.place.refuse(self.stepper, self.n_steps if self.method == "rk4" else 0)
+
+    @property
+    def solve_tolerances(self) -> tuple[float, float]:
+        """Relative and absolute: against which implicit stages are solved."""
+        return self.rtol, self.atol
+
+    @property
+    def stepper(self) -> str:
+        """The method that takes the first step."""
+        return EXPLICIT if self.method == AUTOMATIC else self.method
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the method chooses its own steps."""
+        return self.method != "rk4"
+
+    def _check_possible(self) -> None:
+        """Refuse intervals that numbers cannot tell apart, and more samples than memory has."""
+        asked = {"duration": abs(self.duration), "save_every": self.save_every, "step": self.step}
+        latest = max(abs(self.t0), abs(self.t_end))
+        for name, value in asked.items():
+            if value is not None and value < DISTINCT * math.ulp(latest):
+                raise InvalidArgument(
+                    f"{name}: {value:g} s is too short at t = {latest:g} s, where times are "
+                    f"{math.ulp(latest):.2g} s apart; make it longer, or t0 smaller"
+                )
+        samples = 0.0 if self.save_every is None else abs(self.duration) / self.save_every
+        if samples > MAX_SAMPLES:
+            raise InvalidArgument(
+                f"save_every: {self.save_every:g} s makes {samples:.2g} samples, and at most "
+                f"{MAX_SAMPLES:g} are kept; make it longer"
+            )
+        if self.method == "rk4" and self.n_steps > MAX_STEPS:
+            raise InvalidArgument(
+                f"step: {self.length:g} s makes {self.n_steps:.2g} steps, and at most "
+                f"{MAX_STEPS:g} are done; make it longer, or the duration shorter"
+            )
+
+    @property
+    def t_end(self) -> float:
+        """When it ends."""
+        return self.t0 + self.duration
+
+    @property
+    def way(self) -> float:
+        """1 forwards in time, -1 backwards."""
+        return math.copysign(1.0, self.duration)
+
+    @cached_property
+    def length(self) -> float:
+        """Of a step of rk4: the one asked for, or the next shorter one that meets the samples."""
+        step = LONGEST_STEP if self.step is None else self.step
+        if self.save_every is None:
+            return min(step, abs(self.duration))
+        return self.save_every / math.ceil(self.save_every / step - ROUNDING)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of rk4, the last one perhaps shorter."""
+        return max(1, math.ceil(abs(self.duration) / self.length - ROUNDING))
+
+    @property
+    def save_steps(self) -> int:
+        """Steps of rk4 between samples."""
+        every = abs(self.duration) / SAMPLES if self.save_every is None else self.save_every
+        return max(1, round(every / self.length))
+
+    @cached_property
+    def times(self) -> Array:
+        """When states are saved, start and end included."""
+        if self.method == "rk4":
+            every = self.save_steps * self.length
+        else:
+            every = abs(self.duration) / SAMPLES if self.save_every is None else self.save_every
+        count = max(0, math.ceil(abs(self.duration) / every - ROUNDING) - 1)
+        times = self.t0 + self.way * every * np.arange(count + 1)
+        return np.append(times, self.t_end)
+
+
+def _is_finite(value: Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number larger than any float
+        return False

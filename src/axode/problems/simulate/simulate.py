@@ -1,0 +1,168 @@
+"""Simulate: a mechanism's motion from a start, under inputs, with what it costs and does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import SimulationFailed, SingularConfiguration
+from axode.model.model import Model
+from axode.problems.arguments import number, refuse_no_model, seconds
+from axode.problems.assemble.dropped_rows import missed_rows
+from axode.problems.interrupt import Interrupt
+from axode.problems.parameter_arguments import checked_parameters
+from axode.problems.progress import Progress
+from axode.problems.simulate.events import Watch, checked_watches
+from axode.problems.simulate.inputs import Callback, plan_input
+from axode.problems.simulate.record import recorded
+from axode.problems.simulate.runs import Runs
+from axode.problems.simulate.settings import Settings
+from axode.problems.simulate.starts import refuse_singular_start, starts
+from axode.problems.simulate.takeover import advise
+from axode.problems.singular.pivots import FLAT_WHEEL
+from axode.problems.steps.compiled import Place
+from axode.problems.steps.methods import EXPLICIT
+from axode.problems.steps.stages import NOT_FINITE, SINGULAR, UNDERFLOW
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+FAILED = (NOT_FINITE, UNDERFLOW)
+
+
+def simulate(
+    model: Model,
+    duration: float,
+    *,
+    start: Any = None,
+    input: Any = None,
+    method: str = "auto",
+    step: float | None = None,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    save_every: float | None = None,
+    events: Sequence[Watch] = (),
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+    t0: float = 0.0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    target: str | None = None,
+    precision: str | None = None,
+    singular: str = "stop",
+) -> Trajectory:
+    """Integrate the motion and record it.
+
+    Args:
+        model: What moves.
+        duration: How long [s]; negative runs backwards in time.
+        start: Coordinates, speeds and measures by name (arrays make a batch of runs), a `State`, a
+            `Trajectory` to continue, or arrays `(q, nu)` with any number of runs; home at rest
+            unless given.
+        input: Numbers or formulas of time by name; a function of the state, traced once;
+            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
+        method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
+            (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
+            or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
+            (explicit, fixed steps).
+        step: Length of the steps of rk4 [s].
+        rtol, atol: Error that a step may make, relative and absolute (not rk4).
+        save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
+        events: `Watch` objects: crossings to locate, perhaps to stop at.
+        parameters: Values by name instead of the defaults; arrays make a batch of runs.
+        t0: Time at the start [s].
+        threads: How many threads share a batch.
+        progress: Show a bar; unless given, after a second on a terminal.
+        target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
+            unless given.
+        precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
+            given.
+        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
+            motion across smoothly; `info["passed"]` lists where that was done.
+
+    Raises:
+        SimulationFailed: if a number stops being finite or steps become too short; the error
+            carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
+            constraints hold at these parameters that the model left out.
+        InvalidArgument: if they do at the start already.
+    """
+    refuse_no_model("simulate", model)
+    settings = Settings(
+        method,
+        seconds("t0", t0),
+        seconds("duration", duration),
+        step,
+        save_every,
+        number("rtol", rtol),
+        number("atol", atol),
+        threads,
+        Place.of(model, target, precision),
+        singular=singular,
+    )
+    model = model.on_cpu()  # starts and records are computed there
+    watches = checked_watches(events)
+    plan = plan_input(model, input)
+    q, nu, p, batch = starts(model, start, t0, checked_parameters(model, parameters), plan.batch)
+    started = time.perf_counter()
+    with Progress(model.name, progress) as bar, Interrupt() as interrupt:
+        if plan.callback is not None:
+            plan = replace(plan, callback=Callback(interrupt.users_turn(plan.callback.function)))
+        runs = Runs(model, input, plan.spread(batch), settings, watches, q, nu, p)
+
+        def look(share: float) -> None:
+            interrupt.check()
+            bar.update(share)
+
+        with suppress(KeyboardInterrupt):  # what was computed is returned
+            runs.advance(look)
+    trajectory = recorded(runs, batch, time.perf_counter() - started)
+    if settings.method == EXPLICIT:
+        advise(model.name, runs.stiff)
+    if not batch:
+        if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
+            refuse_singular_start(model, q, settings.t0, p)
+        _raise_if_failed(runs, trajectory)
+    missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
+    if missed:  # a start may be special: straight wheels, links in line
+        raise SimulationFailed(missed, trajectory, settings.t_end)
+    return trajectory
+
+
+def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
+    outcome, name = runs.outcomes[0], runs.model.name
+    t = outcome.time
+    step = ""
+    if runs.settings.method == "rk4":
+        step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
+    if outcome.status == SINGULAR:
+        step += _ways_across(runs, outcome.word)
+        raise SingularConfiguration(
+            f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
+            f"longer determined: {outcome.word}.{step}",
+            trajectory,
+            t,
+        )
+    if outcome.status in FAILED:
+        remedy = (
+            "Check the inputs and the state at that time."
+            if outcome.status == NOT_FINITE
+            else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
+        )
+        raise SimulationFailed(
+            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}", trajectory, t
+        )
+
+
+def _ways_across(runs: Runs, words: str) -> str:
+    """What else to try where constraints lose rank."""
+    if FLAT_WHEEL in words:
+        return ""
+    if runs.settings.singular == "pass":
+        return "\n  The motion before it leads across on no smooth path that keeps the constraints."
+    return '\n  singular="pass" lets momentum carry the motion across, where it is smooth.'

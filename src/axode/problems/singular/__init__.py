@@ -1,0 +1,1 @@
+"""Configurations at which a choice of rows and speeds becomes singular."""

@@ -1,0 +1,61 @@
+"""Numbers that vanish where a model's equations become singular."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.model.model import Model
+from axode.problems.steps.compiled import tape_of
+
+Array = npt.NDArray[np.float64]
+FLAT_WHEEL = "lies flat on the ground"  # in messages
+LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest point
+
+
+def evaluate_pivots(model: Model, q: Array, options: Any) -> tuple[Array, Array]:
+    """Evaluate pivots of the solves, (..., solves), and what of each leaning wheel's axis lies in
+    the ground plane, (..., wheels, 2)."""
+    if "pivots" not in model.functions or not tape_of(model, "pivots").outputs[0].size:
+        return np.ones((*q.shape[:-1], 0)), np.ones((*q.shape[:-1], 0, 2))
+    found = model.evaluate("pivots", {"q": np.ascontiguousarray(q)}, options)
+    wheels = len(model.facts.leaning)
+    solves = found.shape[-1] - 2 * wheels
+    pairs = found[..., solves:].reshape(*found.shape[:-1], wheels, 2)
+    return np.abs(found[..., :solves]), pairs
+
+
+def find_smallest_pivots(model: Model, q: Array, options: Any) -> Array:
+    """Find the smallest pivot of all solves behind a model's speeds, one number per state."""
+    return np.asarray(evaluate_pivots(model, q, options)[0].min(axis=-1, initial=1.0))
+
+
+def find_flattest_wheel(model: Model, q: Array, options: Any) -> tuple[float, str]:
+    """Find the wheel nearest to lying flat: how far it is from that [rad], and what is wrong."""
+    pairs = evaluate_pivots(model, q, options)[1]
+    if not pairs.size:
+        return 1.0, ""
+    flat = np.linalg.norm(pairs.reshape(-1, *pairs.shape[-2:]), axis=-1)
+    flat = np.nan_to_num(flat, nan=1.0).min(axis=0)
+    wheel = int(np.argmin(flat))
+    return float(flat[wheel]), (
+        f"the wheel '{model.facts.leaning[wheel]}' {FLAT_WHEEL} there, so that no point "
+        "of its rim is the lowest; end the run earlier with an event on its lean, or continue with "
+        "a mechanism without this contact"
+    )
+
+
+def measure_lean_between(pairs: Array) -> Array:
+    """Measure how near wheels come to lying flat from sample to sample, (..., T, wheels) [rad].
+
+    Along the straight line between them: samples before and after a fall may both be upright.
+    """
+    before, after = pairs, np.concatenate([pairs[..., 1:, :, :], pairs[..., -1:, :, :]], axis=-3)
+    way = after - before
+    length = (way * way).sum(axis=-1)
+    part = -(before * way).sum(axis=-1) / np.where(length > 0, length, 1.0)
+    nearest = before + np.clip(part, 0.0, 1.0)[..., np.newaxis] * way
+    distance: Array = np.fmin(np.linalg.norm(nearest, axis=-1), np.linalg.norm(before, axis=-1))
+    return distance

@@ -1,0 +1,308 @@
+"""Another choice of rows and independent speeds, where the present one becomes singular."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.model.function_source import SymbolicLibrary
+from axode.model.metadata import Facts
+from axode.model.model import Model, Options
+from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
+from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
+from axode.problems.singular.passing import NEAR_ENOUGH
+from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
+from axode.problems.steps.stages import FLAT, RUNNING, SINGULAR
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+Array = npt.NDArray[np.float64]
+BETTER = 3.0  # times the present pivot: what another choice must offer
+BETTER_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
+GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
+LOST = 1e-3  # a pivot below which the motion is no longer determined
+ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
+STEADILY = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
+FALLING = 10.0  # of `flat`: nearer than this a wheel that lies down explains what becomes singular
+NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
+HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
+MOST = 60  # models of one mechanism
+UNTOLD = 1e-9  # a pivot below which a model's speeds say nothing of a start
+CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
+INVOLVED = 0.2  # of the largest weight: smaller ones are not named
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The same mechanism on other rows and independent speeds, or these solved for otherwise.
+
+    Which rows are solved for which speeds first is chosen where a model is made, and may do badly
+    elsewhere; a model that was made for other configurations is therefore not the last word.
+    """
+
+    made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
+
+    def best(
+        self,
+        model: Model,
+        own: Model,
+        q: Array,
+        t: float,
+        p: Array | None,
+        options: Options,
+        *,
+        passing: bool = False,
+    ) -> tuple[Model, str]:
+        """The model that does best at a configuration, and words for what is nearly lost there.
+
+        Args:
+            model: The present one.
+            own: The one the user gave; it is not kept here, or it would never be forgotten.
+            q, t, p: Configuration, time and parameters.
+            options: Time and parameters, as models take them.
+            passing: Whether the run can be taken across where all rows are nearly dependent.
+        """
+        from axode.symbolic.constraints.row_choice import repartitioned, rows_at
+        from axode.symbolic.equations import Equations
+
+        assert isinstance(model.library, SymbolicLibrary)
+        equations = model.library.equations
+        system = equations.system
+        rows = rows_at(system, q, t, system.defaults if p is None else p)
+        names, weights, free = rows.weakest
+        words = (
+            f"{_weak(names, weights)}, so that it may also move along "
+            f"{_direction(equations.speeds, free)}"
+        )
+        if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):
+            return model, words
+        present = smallest_pivot(model, q, options)
+        models = [(own, own.home), *self.made]
+        known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, options))
+        enough = smallest_pivot(known, q, options) > max(_better(own) * present, LOST)
+        made_here = any(np.abs(at - q).max() < HERE for _, at in models)
+        if enough or made_here or len(models) >= MOST:
+            return known, words
+        made = Equations(repartitioned(system, rows), equations.formulation)
+        return self._keep(model, made, q), words
+
+    def _keep(self, model: Model, made: Equations, q: Array) -> Model:
+        """Make a model of equations, like another one, and keep it with where it was made."""
+        facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
+        library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
+        self.made.append((Model(facts, library), q.copy()))
+        return self.made[-1][0]
+
+    def on_same_speeds(self, own: Model, q: Array, t: float, p: Array, options: Options) -> Model:
+        """Find a model on other rows and the user's independent speeds; the user's if none does."""
+        from axode.symbolic.constraints.row_choice import repartitioned, rows_at
+        from axode.symbolic.equations import Equations
+
+        for model, _ in self.made:
+            same = model.independent == own.independent
+            if same and smallest_pivot(model, q, options) > GOOD_PIVOT:
+                return model
+        assert isinstance(own.library, SymbolicLibrary)
+        equations = own.library.equations
+        rows = rows_at(equations.system, q, t, p)
+        mine = equations.system.independent
+        told = np.linalg.svd(rows.null_space[list(mine)], compute_uv=False).min(initial=1.0)
+        if rows.lost or told < GOOD_PIVOT:
+            return own
+        system = repartitioned(equations.system, rows, mine)
+        return self._keep(own, Equations(system, equations.formulation), q)
+
+
+_CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
+
+
+def _weak(rows: tuple[str, ...], weights: Array) -> str:
+    size = np.abs(weights)
+    picked = [n for n, w in zip(rows, size, strict=True) if w > INVOLVED * size.max()]
+    if len(picked) == 1:
+        return f"the row {picked[0]} vanishes there"
+    return f"the rows {', '.join(picked)} depend on each other there"
+
+
+def _direction(names: tuple[str, ...], weights: Array) -> str:
+    scaled = weights / weights[np.argmax(np.abs(weights))]
+    pairs = zip(names, scaled.tolist(), strict=True)
+    return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > INVOLVED)
+
+
+def _better(model: Model) -> float:
+    return BETTER_ROUNDED if is_rounded(model) else BETTER
+
+
+def smallest_pivot(model: Model, q: Array, options: Options) -> float:
+    """Of all solves behind a model's speeds."""
+    return float(find_smallest_pivots(model, q, options))
+
+
+def near_singular(
+    batch: Batch, run: int, own: Model, across: Callable[[Batch, int, str], bool] | None = None
+) -> Model | None:
+    """What to do with a run before whose next step a pivot becomes small.
+
+    It changes to a model that does better there, which is returned; or it goes on as it is; or it
+    goes on beyond; or it ends, if no choice of rows and speeds would do.
+
+    Args:
+        batch: Where it runs now.
+        run: Its number there.
+        own: The model the user gave.
+        across: Takes a run beyond a configuration at which rows lose rank, if it can; it receives
+            what is lost there.
+    """
+    model, b = batch.model, batch.buffers
+    q, t = b["q"][run].copy(), float(b["t"][run, 0])
+    near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
+    flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
+    lying = find_flattest_wheel(model, q, batch.options(run))[1] if flat < FALLING else ""
+    if lying and flat < near:
+        return _go_on_or_end(batch, run, flat, lying)
+    if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
+        words = (
+            f"the independent speeds {', '.join(model.independent)} no longer describe the "
+            "motion there; a model compiled from the mechanism changes them"
+        )
+        return _go_on_or_end(batch, run, near, words)
+    options = batch.options(run)
+    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
+    choices = _CHOICES.setdefault(own, Choices())
+    other, words = choices.best(model, own, q, t, p, options, passing=across is not None)
+    if other is not model:
+        present, offered = (smallest_pivot(m, q, options) for m in (model, other))
+        if offered > max(_better(own) * present, LOST) or (near < LOST and offered > GOOD):
+            return other
+    if across is not None:
+        pivot = smallest_pivot(model, q, options)
+        if pivot < NEAR_ENOUGH and across(batch, run, words):
+            return None
+        if near >= max(ASK_AGAIN * pivot, LOST):
+            b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
+            return None
+        near = min(near, 0.0)  # the step is too long
+    return _go_on_or_end(batch, run, near, lying or words)
+
+
+def choose_rows(own: Model, q: Array, options: Any) -> Model:
+    """Find a model on the user's speeds whose rows are regular at a configuration.
+
+    Returns:
+        The user's where it is regular, and where its speeds or all rows together are singular.
+    """
+    if not isinstance(own.library, SymbolicLibrary):
+        return own
+    if smallest_pivot(own, q, options) > GOOD_PIVOT:
+        return own
+    p = own.parameter_vector(options.get("parameters"))
+    choices = _CHOICES.setdefault(own, Choices())
+    return choices.on_same_speeds(own, q, float(options.get("t", 0.0)), p, options)
+
+
+def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
+    """Find a model that describes a start at which the user's does not, and its speeds there.
+
+    Returns:
+        None where no other is needed or none would do, and where the start does not say how the
+        mechanism moves: the user's speeds may be tied to each other there.
+    """
+    b = batch.buffers
+    q, nu, options = b["q"][run].copy(), b["nu"][run].copy(), batch.options(run)
+    if not isinstance(own.library, SymbolicLibrary) or smallest_pivot(own, q, options) > UNTOLD:
+        return None
+    if find_flattest_wheel(own, q, options)[0] < LIES_FLAT:
+        return None
+    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
+    choices = _CHOICES.setdefault(own, Choices())
+    other, _ = choices.best(own, own, q, float(b["t"][run, 0]), p, options)
+    if smallest_pivot(other, q, options) < LOST:
+        return None
+    mine = [own.speed_names.index(name) for name in own.independent]
+    rest = np.zeros(len(other.independent))
+    need = nu - other.speeds(q, rest, **options)[mine]
+    if not np.any(need):
+        return other, rest
+    Theta = other.speed_map(q, **options)[mine]
+    if not np.linalg.svd(Theta, compute_uv=False).min(initial=1.0) > CONSISTENT:
+        return None
+    return other, np.linalg.solve(Theta, need)
+
+
+def choose_models(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT) -> Described:
+    """Choose models for configurations, where the user's becomes singular at some of them.
+
+    Args:
+        own: The model the user gave.
+        q: Configurations, (..., size).
+        options: Time and parameters, each one for all or one per configuration.
+        below: Pivot of the user's model below which another one is looked for.
+    """
+    flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
+    known = _Conditions(own, options, q.shape[:-1])
+    pivots = find_smallest_pivots(own, flat, known.at(slice(None)))
+    made_by = np.zeros(len(flat), dtype=np.intp)
+    waiting = np.flatnonzero(pivots < below)
+    models = [own]
+    if not isinstance(own.library, SymbolicLibrary):
+        waiting = waiting[:0]
+    choices = _CHOICES.setdefault(own, Choices()) if waiting.size else Choices()
+    while waiting.size:
+        k = int(waiting[0])
+        t, p = float(known.times[k]), known.p_of(k)
+        other, _ = choices.best(own, own, flat[k], t, p, known.at(k))
+        offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
+        good = offered > np.maximum(_better(own) * pivots[waiting], LOST)
+        good |= (offered > pivots[waiting]) & (offered > GOOD)
+        if other is not own and good.any():
+            models += [] if other in models else [other]
+            made_by[waiting[good]] = models.index(other)
+        waiting = waiting[~good & (waiting != k)]
+    return Described(tuple(models), made_by.reshape(q.shape[:-1]))
+
+
+class _Conditions:
+    """Times and parameters of many configurations, as models take them for some of these."""
+
+    def __init__(self, model: Model, options: Any, shape: tuple[int, ...]) -> None:
+        self.times = np.broadcast_to(options.get("t", 0.0), shape).reshape(-1)
+        given = options.get("parameters")
+        self.names = tuple(model.parameters) if given else ()
+        self.p = model.parameter_vector(given) if given else None
+        if self.p is not None and self.p.ndim > 1:
+            self.p = np.broadcast_to(self.p, (*shape, self.p.shape[-1])).reshape(
+                len(self.times), -1
+            )
+
+    def at(self, k: Any) -> Any:
+        """Select the options of some configurations."""
+        there: dict[str, Any] = {"t": self.times[k]}
+        if self.p is not None:
+            values = self.p if self.p.ndim == 1 else self.p[k]
+            there["parameters"] = dict(zip(self.names, values.T, strict=True))
+        return there
+
+    def p_of(self, k: int) -> Array | None:
+        """Select the parameters of one configuration."""
+        return self.p if self.p is None or self.p.ndim == 1 else self.p[k]
+
+
+def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
+    b = batch.buffers
+    step = abs(float(b["h_s"][run, 0]))
+    if near >= LOST:
+        b["least_pivot"][run] = ASK_AGAIN * near
+    elif batch.settings.adaptive and step > NEAREST:
+        b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
+    else:
+        batch.resolve(run, SINGULAR, words)
+        return None
+    b["status"][run] = RUNNING
+    return None

@@ -1,0 +1,1 @@
+"""Integration methods as programs of tapes."""

@@ -1,0 +1,157 @@
+"""A model's steps, compiled for the CPU or for a GPU, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from axode.codegen.lowering.program import Program
+from axode.codegen.tape.tape import Tape
+from axode.codegen.targets.cpu_rollout import Rollout
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.model.function_source import refuse_precision
+from axode.model.model import Model
+from axode.problems.simulate.events import Watch, watch_tape
+from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.steps.methods import IMPLICIT, METHODS
+from axode.problems.steps.rates import Dynamics
+
+TARGETS = ("cpu", "cuda")
+COUNTED_IN_SINGLE = 2**24  # whole numbers beyond have gaps
+MOST_ON_GPU = 26  # numbers of a state whose matrix a thread of a GPU has room for
+EXPORTED = ("rk4", "dopri5")  # methods of kernels that are carried elsewhere
+INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not tell less
+
+_TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
+_ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where steps are computed, and in which numbers."""
+
+    target: str = "cpu"
+    precision: str = "float64"
+
+    @classmethod
+    def of(cls, model: Model, target: str | None, precision: str | None) -> Place:
+        """What was asked for, or where the model's own functions run."""
+        own = "cuda" if model.target == "cuda" else "cpu"
+        target = own if target is None else target
+        if not isinstance(target, str) or target not in TARGETS:
+            raise UnknownName("axode", "target", target, TARGETS)
+        if precision is None:
+            precision = model.library.precision if target == "cuda" else "float64"
+        refuse_precision(precision, target)
+        return cls(target, precision)
+
+    @property
+    def single(self) -> bool:
+        """Whether numbers have seven digits only."""
+        return self.precision == "float32"
+
+    def refuse(self, method: str, steps: int) -> None:
+        """Stop at what seven digits cannot do."""
+        if not self.single:
+            return
+        if method != "rk4":
+            raise InvalidArgument(
+                f"precision: {method} needs float64 for its tolerances; use method='rk4' with a "
+                "step, or precision='float64'"
+            )
+        if steps > COUNTED_IN_SINGLE:
+            raise InvalidArgument(
+                f"precision: float32 counts {COUNTED_IN_SINGLE} steps at most, these are {steps}; "
+                "use longer steps, or precision='float64'"
+            )
+
+
+def takes(place: Place, method: str, d: Dynamics) -> bool:
+    """Whether a method can be had at a place."""
+    return method != IMPLICIT or place.target == "cpu" or d.n_k <= MOST_ON_GPU
+
+
+def tape_of(model: Model, name: str) -> Tape:
+    """One of the model's tapes, made once."""
+    tapes = _TAPES.setdefault(model, {})
+    if name not in tapes:
+        tapes[name] = model.tape(name)
+    return tapes[name]
+
+
+def dynamics_of(
+    model: Model,
+    plan: InputPlan,
+    watches: Sequence[Watch],
+    speeds: Sequence[str] | None = None,
+    *,
+    single: bool = False,
+    stiffness: bool = False,
+) -> Dynamics:
+    """The tapes that a model's steps are made of; `speeds` names what watches call nu."""
+    facts = model.facts
+    can_open = bool(facts.residual_rows or facts.quaternions)
+    pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
+    free = bool(facts.parameters) and not facts.fixed
+    more = {"inside": INSIDE_IN_SINGLE} if single else {}
+    return Dynamics(
+        len(facts.coordinates),
+        len(facts.independent),
+        len(facts.inputs),
+        rate,
+        projection=tape_of(model, "projection") if can_open else None,
+        pivots=pivots if pivots.outputs[0].size else None,
+        input=plan.tape,
+        events=watch_tape(model, watches, speeds),
+        directions=tuple(w.direction for w in watches),
+        given={"p": len(facts.parameters)} if free else {},
+        samples=None if plan.sampled is None else plan.sampled.between,
+        leaning=len(facts.leaning),
+        stiffness=stiffness,
+        **more,
+    )
+
+
+def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
+    """The compiled steps of a model, made once."""
+    if not takes(place, method, d):
+        raise NotApplicable(
+            f"method='{method}' keeps a matrix of {d.n_k} x {d.n_k} numbers for every run, and on "
+            f"a GPU at most {MOST_ON_GPU} x {MOST_ON_GPU}; use target='cpu' or method='dopri5'"
+        )
+    tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
+    key = (method, d.samples, d.directions, d.stiffness, *tapes)
+    return compiled(model, key, place, lambda: METHODS[method](d))
+
+
+def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program]) -> Any:
+    """A program of a model as `Rollout` or `KernelRollout`, made once for a key."""
+    known = _ROLLOUTS.setdefault(model, {})
+    key = (place, key)
+    if key not in known:
+        if place.target == "cuda":
+            from axode.codegen.targets.gpu_rollout import KernelRollout
+
+            known[key] = KernelRollout(program(), place.precision)
+        else:
+            known[key] = Rollout(program())
+    return known[key]
+
+
+def rollout_program(model: Model, method: str, given: Any, *, single: bool = False) -> Program:
+    """Whole runs of a model as a program, for kernels that are carried elsewhere.
+
+    Args:
+        model: What moves.
+        method: "rk4" or "dopri5".
+        given: Its input, as `simulate` takes it; without one it is a buffer `u`.
+        single: Whether it is for seven digits.
+    """
+    if method not in EXPORTED:
+        raise UnknownName("axode", "method", method, EXPORTED)
+    plan = plan_input(model, given)
+    if plan.callback is not None:
+        raise InvalidArgument("input: a Callback runs in Python and cannot be exported")
+    return METHODS[method](dynamics_of(model, plan, (), single=single))

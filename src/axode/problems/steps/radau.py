@@ -1,0 +1,315 @@
+r"""Radau's fully implicit method of five stages, order 9, for stiff equations at any tolerance.
+
+Its stages are collocation of order 5, so that stiffness does not spoil its accuracy, which is what
+Rosenbrock and diagonally implicit methods suffer from at small tolerances; it is L-stable. The
+stages' increments z = T w follow from Newton's method with the exact Jacobian J of the rate at the
+start of the step, inputs that depend on the state included:
+
+.. math:: \Bigl(\frac{1}{h}\Lambda - J\Bigr)\,\Delta w = T^{-1} f(x + T w) - \frac{1}{h}\Lambda w
+
+where Lambda has a real number and two complex pairs; it starts from the last step's polynomial.
+The error is that of an embedded formula of order 5, damped by J as in E. Hairer and G. Wanner,
+*Solving Ordinary Differential Equations II*, section IV.8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from axode.codegen.lowering.program import (
+    Combine,
+    Evaluate,
+    Factor,
+    Keep,
+    Largest,
+    Operation,
+    Program,
+    Slice,
+    Solve,
+    While,
+    slices,
+)
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.tape import Tape
+from axode.problems.steps.adaptive import (
+    CONTROL,
+    SHARE,
+    adaptive_program,
+    clip_step,
+    control,
+    count_steps,
+    error_size,
+    save_times,
+)
+from axode.problems.steps.collocation import Radau
+from axode.problems.steps.jacobians import jacobian, state_parts, whole_state
+from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.stages import RUNNING, STIFF, judged
+
+METHOD = Radau(5)
+STAGES = METHOD.stages
+ROUNDS = 10  # of Newton's method at most
+SOLVED = 0.03  # of the tolerance: what its last correction may leave
+STALLED = 0.3  # of the tolerance: corrections below it that no longer shrink are rounding errors
+SHRINKING = 0.3  # ratio of two corrections below which they shrink
+DIVERGING = 2.0  # ratio of two corrections above which a shorter step is tried
+NOT_SOLVED = (
+    34.0  # error that counts for a step that Newton's method did not solve: half of it next
+)
+FARTHEST = 2.0  # times the last step: what its polynomial is good for
+GIVEN = ("solve_rtol", "solve_atol", "review")  # beside what all methods read
+ZS = tuple(f"z{i + 1}" for i in range(STAGES))
+LAST = tuple(f"last{i + 1}" for i in range(STAGES))  # increments of the step before
+# Transformed stages and their right sides: a vector, then pairs of them in one buffer each.
+PARTS = ("a", "b", "b", "c", "c")
+
+
+def radau9_program(d: Dynamics) -> Program:
+    """Implicit steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
+    clip, rate = clip_step(d), d.rate_at("q", "nu", "t", "k1")
+    n, x = d.n_k, d.n_q + d.n_nu
+    body: list[Operation] = [clip, whole_state(d), *rate, jacobian(d)]
+    body += [
+        Evaluate(
+            _coefficients(), ("t", "h_s", "stage_times", "stages", "sides", "errors", *_scales())
+        ),
+        *(
+            Factor("jacobian", f"scale_{p}", f"matrix_{p}", f"order_{p}", n, x, pair=p != "a")
+            for p in "abc"
+        ),
+        Evaluate(_weights(d), ("x", "solve_rtol", "solve_atol", "weight")),
+        Evaluate(_predictor(), ("h_s", "h_last", "ahead")),
+        *(
+            Combine(("ahead", STAGES * k), slices(*LAST), _part("w", k, n), n)
+            for k in range(STAGES)
+        ),
+        Evaluate(_begin(), ("status", "iterate", "solved", "round", "change")),
+        While("iterate", tuple(_newton(d))),
+        *_increments(n),
+    ]
+    body += _end(d)
+    weights = Evaluate(_inside(), ("part", "inside"))
+    dense = Combine(("inside", 0), slices("x", *ZS), ("x_i", 0), n)
+    body += [*d.closed(), *judged(d), count_steps(), *save_times([weights, dense], "x_i")]
+    body += [
+        *(Keep("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),
+        Keep("commit", "h_s", "h_last"),
+        _review(),
+    ]
+    first: list[Operation] = [clip, *rate, *d.watched("q", "nu", "t")]
+    state = dict.fromkeys(LAST, n) | {"h_last": 1}
+    return adaptive_program("radau9", d, first, body, state, GIVEN)
+
+
+def _review() -> Evaluate:
+    """Stop after a number of steps to ask whether the method is worth its price."""
+
+    def review(status: Vector, commit: Vector, steps: Vector, at: Vector) -> dict[str, Vector]:
+        asks = commit[0] & status[0].equals(float(RUNNING)) & steps[0].equals(at[0])
+        return {"status": [asks.then(float(STIFF), status[0])]}
+
+    tape = formula_tape("review", dict.fromkeys(("status", "commit", "steps", "at"), 1), review)
+    return Evaluate(tape, ("status", "commit", "steps", "review", "status"))
+
+
+def _part(name: str, stage: int, size: int) -> Slice:
+    """Where a transformed stage is kept."""
+    return f"{name}_{PARTS[stage]}", size if stage in (2, 4) else 0
+
+
+def _parts(name: str, size: int) -> tuple[Slice, ...]:
+    return tuple(_part(name, k, size) for k in range(STAGES))
+
+
+def _scales() -> tuple[str, ...]:
+    return ("scale_a", "scale_b", "scale_c")
+
+
+def _coefficients() -> Tape:
+    """Everything that follows from the length of a step: times, weights of sums, scales."""
+    T, blocks, inverse = METHOD.T, METHOD.blocks, np.linalg.inv(METHOD.T)
+
+    def made(t: Vector, h: Vector) -> dict[str, Vector]:
+        one, zero = 1.0 + 0.0 * h[0], 0.0 * h[0]
+        sides = [
+            [*(zero + a for a in inverse[k].tolist()), *(-a / h[0] for a in blocks[k].tolist())]
+            for k in range(STAGES)
+        ]
+        real, pull = float(blocks[0, 0]), METHOD.error @ T
+        return {
+            "times": [t[0] + c * h[0] for c in METHOD.nodes.tolist()],
+            "stages": [v for row in T.tolist() for v in (one, *(zero + a for a in row))],
+            "sides": [v for row in sides for v in row],
+            "errors": [one, *(real * e / h[0] for e in pull.tolist())],
+            "scale_a": [real / h[0]],
+            **{
+                f"scale_{p}": [float(blocks[k, k]) / h[0], float(blocks[k + 1, k]) / h[0]]
+                for p, k in (("b", 1), ("c", 3))
+            },
+        }
+
+    return formula_tape("coefficients", {"t": 1, "h": 1}, made)
+
+
+def _weights(d: Dynamics) -> Tape:
+    """One by what the error of a number may be; the works follow from the rest."""
+
+    def weights(x: Vector, rtol: Vector, atol: Vector) -> dict[str, Vector]:
+        n = d.n_q + d.n_nu
+        made = [1.0 / (SHARE * (atol[0] + rtol[0] * abs(a))) for a in x[:n]]
+        return {"weight": [*made, *[0.0 * rtol[0]] * 2]}
+
+    return formula_tape("weights", {"x": d.n_k, "rtol": 1, "atol": 1}, weights)
+
+
+def _value(polynomial: Polynomial, x: Formula) -> Formula:
+    coefficients = polynomial.coef.tolist()
+    value = 0.0 * x + coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        value = value * x + coefficient
+    return value
+
+
+def _predictor() -> Tape:
+    """Weights of the last step's increments in the first guess; zero where it says too little."""
+
+    def weights(h: Vector, h_last: Vector) -> dict[str, Vector]:
+        known = ~h_last[0].equals(0.0)
+        ratio = known.then(h[0] / known.then(h_last[0], 1.0), 0.0)
+        near = known & (ratio > 0.0) & (ratio <= FARTHEST)
+        return {
+            "ahead": [
+                near.then(_value(p, ratio), 0.0) for row in METHOD.extrapolation() for p in row
+            ]
+        }
+
+    return formula_tape("predictor", {"h": 1, "h_last": 1}, weights)
+
+
+def _begin() -> Tape:
+    def begin(status: Vector) -> dict[str, Vector]:
+        zero = 0.0 * status[0]
+        return {
+            "iterate": [status[0].equals(float(RUNNING))],
+            "solved": [zero],
+            "round": [zero],
+            "change": [zero],
+        }
+
+    return formula_tape("begin", {"status": 1}, begin)
+
+
+def _newton(d: Dynamics) -> list[Operation]:
+    """One round: rates of all stages, corrections, and whether they are small enough."""
+    n, rates = d.n_k, tuple(f"k_{i + 1}" for i in range(STAGES))
+    operations: list[Operation] = []
+    for i in range(STAGES):
+        time = formula_tape(f"time{i + 1}", {"times": STAGES}, lambda times, i=i: {"t": [times[i]]})
+        operations += [
+            Combine(("stages", i * (STAGES + 1)), (("x", 0), *_parts("w", n)), ("x_s", 0), n),
+            state_parts(d),
+            Evaluate(time, ("stage_times", "t_s")),
+            *d.rate_at("q_s", "nu_s", "t_s", rates[i]),
+        ]
+    operations += [
+        Combine(("sides", 2 * STAGES * k), (*slices(*rates), *_parts("w", n)), _part("r", k, n), n)
+        for k in range(STAGES)
+    ]
+    operations += [
+        Solve(f"matrix_{p}", f"order_{p}", f"r_{p}", n if p == "a" else 2 * n) for p in "abc"
+    ]
+    steps = formula_tape(
+        "steps", {"flag": 1}, lambda flag: {"weights": [1.0 + 0.0 * flag[0], flag[0]]}
+    )
+    operations += [
+        Largest(_parts("r", n), "weight", "size", n),
+        Evaluate(steps, ("iterate", "correction")),
+        *(
+            Combine(("correction", 0), (_part("w", k, n), _part("r", k, n)), _part("w", k, n), n)
+            for k in range(STAGES)
+        ),
+        Evaluate(
+            _judge_round(),
+            (
+                "iterate",
+                "solved",
+                "round",
+                "change",
+                "size",
+                "iterate",
+                "solved",
+                "round",
+                "change",
+            ),
+        ),
+    ]
+    return operations
+
+
+def _judge_round() -> Tape:
+    """Whether Newton's method goes on: until what is left is small, unless it does not help."""
+
+    def judge(**v: Vector) -> dict[str, Vector]:
+        iterate, solved, count, before, size = (
+            v[name][0] for name in ("iterate", "solved", "round", "change", "size")
+        )
+        first = count.equals(0.0)
+        ratio = size / before
+        left = (size * ratio / (1.0 - ratio)).most(0.0)
+        small = first.then(
+            size <= 1e-3 * SOLVED,
+            ((ratio < 1.0) & (left <= SOLVED)) | ((size <= STALLED) & (ratio > SHRINKING)),
+        )
+        wrong = ~(size < 1e300) | (~first & (ratio > DIVERGING)) | (count + 1.0 >= float(ROUNDS))
+        return {
+            "iterate": [iterate & ~small & ~wrong],
+            "solved": [iterate.then(small, solved)],
+            "round": [count + iterate],
+            "change": [iterate.then(size, before)],
+        }
+
+    names = ("iterate", "solved", "round", "change", "size")
+    return formula_tape("judge_round", dict.fromkeys(names, 1), judge)
+
+
+def _increments(n: int) -> list[Operation]:
+    """The stages' increments from the transformed ones."""
+    return [
+        Combine(("stages", i * (STAGES + 1) + 1), _parts("w", n), (z, 0), n)
+        for i, z in enumerate(ZS)
+    ]
+
+
+def _end(d: Dynamics) -> list[Operation]:
+    """New state, its error, and what becomes of the step."""
+    n, x = d.n_k, d.n_q + d.n_nu
+
+    def finish(
+        x_o: Vector, z: Vector, error: Vector, solved: Vector, change: Vector, **v: Vector
+    ) -> dict[str, Vector]:
+        x_n = [a + b for a, b in zip(x_o, z, strict=True)]
+        size = error_size(x_o[:x], x_n[:x], error[:x], v["rtol"][0], v["atol"][0])
+        unsolved = (change[0] < 1e300).then(NOT_SOLVED, change[0])
+        size = solved[0].then(size, unsolved)
+        return {**control(size, v, 1 / (STAGES + 1)), **d.split(x_n)}
+
+    sizes = dict.fromkeys(("x_o", "z", "error"), n) | {"solved": 1, "change": 1}
+    tape = formula_tape("finish", sizes | dict.fromkeys(CONTROL, 1), finish)
+    made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
+    return [
+        Combine(("errors", 0), (("k1", 0), *_parts("w", n)), ("error", 0), n),
+        Solve("matrix_a", "order_a", "error", n),
+        Evaluate(tape, ("x", ZS[-1], "error", "solved", "change", *CONTROL, *made)),
+    ]
+
+
+def _inside() -> Tape:
+    """Weights of the start and of the increments at a part of the step."""
+    return formula_tape(
+        "inside",
+        {"part": 1},
+        lambda part: {
+            "weights": [1.0 + 0.0 * part[0], *(_value(p, part[0]) for p in METHOD.lagrange)]
+        },
+    )

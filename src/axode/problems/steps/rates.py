@@ -1,0 +1,202 @@
+"""What steps are made of: a model's tapes, its inputs and what is watched, on named buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from axode.codegen.lowering.program import Evaluate, Operation, ReadRow
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.tape import Tape
+
+ON_TIME = 1e-9  # of a sample's period: nearer than this, a time is the sample's
+INSIDE = 1e-6  # of half a step: how far its ends are moved inwards to read held samples
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """The tapes of one model and its inputs, and the sizes of what they work on.
+
+    Attributes:
+        rate: q, nu, u (t, p) to the rates of q, nu and w.
+        projection: q (t, p) to the nearest closed q, if anything can open.
+        pivots: q (t, p) to numbers that vanish where a solve becomes singular, then pairs that
+            vanish together where a wheel lies flat, if they can.
+        leaning: How many such wheels there are.
+        input: t, q, nu (p) to u; None if u is given.
+        events: t, q, nu (p) to numbers whose zero crossings count.
+        directions: Of those crossings: 1 rising, -1 falling, 0 both.
+        samples: Whether u is read from a table, and how: "hold" or "linear".
+        given: Further buffers the tapes read, such as p, with their sizes.
+        inside: Part of half a step by which its ends are moved inwards to read held samples.
+        stiffness: Whether explicit steps at the limit of stability are counted.
+    """
+
+    n_q: int
+    n_nu: int
+    n_u: int
+    rate: Tape
+    projection: Tape | None = None
+    pivots: Tape | None = None
+    input: Tape | None = None
+    events: Tape | None = None
+    directions: tuple[int, ...] = ()
+    samples: str | None = None
+    given: dict[str, int] = field(default_factory=dict)
+    inside: float = INSIDE
+    leaning: int = 0
+    stiffness: bool = False
+
+    @property
+    def n_k(self) -> int:
+        """Length of a rate: q, nu and the two works."""
+        return self.n_q + self.n_nu + 2
+
+    @property
+    def n_events(self) -> int:
+        """How many event functions there are."""
+        return 0 if self.events is None else self.events.outputs[0].size
+
+    @property
+    def n_pivots(self) -> int:
+        """How many pivots are watched."""
+        return 0 if self.pivots is None else self.pivots.outputs[0].size
+
+    def evaluate(self, tape: Tape, names: dict[str, str], output: str) -> Evaluate:
+        """A tape on the buffers that stand for its arguments now."""
+        inputs = tuple(names.get(port.name, port.name) for port in tape.inputs)
+        return Evaluate(tape, (*inputs, output))
+
+    def rate_at(self, q: str, nu: str, t: str, k: str) -> list[Operation]:
+        """Operations that find the input and the rate at a state of the step t, h_s."""
+        names = {"q": q, "nu": nu, "t": t}
+        return [*self.input_at(q, nu, t), self.evaluate(self.rate, names, k)]
+
+    def input_at(self, q: str, nu: str, t: str) -> list[Operation]:
+        """Operations that find the input at a state of the step t, h_s, if it is not given."""
+        if self.samples is not None:
+            return self._sampled(t)
+        if self.input is None:
+            return []
+        return [self.evaluate(self.input, {"q": q, "nu": nu, "t": t}, "u")]
+
+    def _sampled(self, t: str) -> list[Operation]:
+        """Row of the table of inputs that belongs to a time, held or interpolated."""
+        place = formula_tape(
+            "place",
+            {"t_stage": 1, "t": 1, "h": 1, "start": 1, "period": 1},
+            lambda t_stage, t, h, start, period: _place(
+                t_stage[0],
+                t[0] + 0.5 * h[0],
+                start[0],
+                period[0],
+                self.inside if self.samples == "hold" else 0.0,
+            ),
+        )
+        buffers = (t, "t", "h_s", "sample_start", "sample_period", "row", "next_row", "part")
+        operations: list[Operation] = [Evaluate(place, buffers)]
+        if self.samples == "hold":
+            return [*operations, ReadRow("samples", "row", "u")]
+        operations += [
+            ReadRow("samples", "row", "u_before"),
+            ReadRow("samples", "next_row", "u_after"),
+        ]
+        blend = formula_tape(
+            "blend",
+            {"part": 1, "a": self.n_u, "b": self.n_u},
+            lambda part, a, b: {"u": [x + part[0] * (y - x) for x, y in zip(a, b, strict=True)]},
+        )
+        return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
+
+    def closed(self) -> list[Operation]:
+        """Bring the new coordinates back onto the holonomic rows."""
+        if self.projection is None:
+            return []
+        return [self.evaluate(self.projection, {"q": "q_n", "t": "t_n"}, "q_n")]
+
+    def watched(self, q: str, nu: str, t: str, suffix: str = "") -> list[Operation]:
+        """Event functions and pivots at a state."""
+        names = {"q": q, "nu": nu, "t": t}
+        operations: list[Operation] = []
+        if self.events is not None:
+            operations.append(self.evaluate(self.events, names, f"g{suffix}"))
+        if self.pivots is not None:
+            operations.append(self.evaluate(self.pivots, names, f"pivots{suffix}"))
+        return operations
+
+    def split(self, x: Sequence[Formula]) -> dict[str, list[Formula]]:
+        """A rate or state vector in its three parts."""
+        n = self.n_q + self.n_nu
+        return {"q": list(x[: self.n_q]), "nu": list(x[self.n_q : n]), "w": list(x[n:])}
+
+    # buffers ----------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, int]:
+        """What every run carries from call to call.
+
+        `index` counts saved rows, `h_s` is the step that was tried, `seen` says that its crossings
+        have been located, `crossed` which they are, `near` how small a pivot gets in it, `flat`
+        how nearly a wheel lies flat in it.
+        """
+        state = {
+            "q": self.n_q,
+            "nu": self.n_nu,
+            "w": 2,
+            "t": 1,
+            "status": 1,
+            "index": 1,
+            "h_s": 1,
+            "seen": 1,
+        }
+        if self.events is not None:
+            state["crossed"] = self.n_events
+        if self.pivots is not None:
+            state["near"] = 1
+        if self.leaning:
+            state["flat"] = 1
+        if self.stiffness:
+            state |= {"stiff": 1, "calm": 1}
+        return state
+
+    def givens(self) -> dict[str, int]:
+        """What a run is only told."""
+        given = dict(self.given)
+        if self.samples is not None:
+            given |= {"sample_start": 1, "sample_period": 1, "sample_count": 1}
+        elif self.input is None:
+            given["u"] = self.n_u
+        if self.pivots is not None:
+            given["least_pivot"] = 1
+        if self.stiffness:
+            given |= {"stiff_limit": 1, "stiff_slope": 1}
+        return given
+
+    def tables(self) -> dict[str, int]:
+        """Arrays of rows."""
+        tables = {"out": self.n_k}
+        return tables | {"samples": self.n_u} if self.samples is not None else tables
+
+
+def _place(
+    t: Formula, middle: Formula, start: Formula, period: Formula, inside: float
+) -> dict[str, Vector]:
+    """Row of a table at a time.
+
+    A held sample is read a little inside the step: at its ends two samples meet, and the one that
+    holds during the step is meant.
+    """
+    moved = t + inside * (middle - t) if inside else t
+    count = (moved - start) / period
+    row = count.floor().most(0.0)
+    return {"row": [row], "next": [row + 1.0], "part": [(count - row).most(0.0).least(1.0)]}
+
+
+def to_next_sample(
+    t: Formula, way: Formula, start: Formula, period: Formula, count: Formula
+) -> Formula:
+    """Time until the next sample, in the direction of the run; much where there is none left."""
+    place = (t - start) / period
+    along = way * place
+    left = ((along + ON_TIME).floor() + 1.0 - along) * period
+    inside = (place > -1.0) & (place < count)
+    return inside.then(left, 1e300)

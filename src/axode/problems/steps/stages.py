@@ -1,0 +1,166 @@
+"""Steps of any method: stages, what a new state is judged by, and how it takes the old one's place.
+
+A run's state is its coordinates q, speeds nu and the work done on it w (supplied, dissipated). Each
+run has a status: it goes on while that is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axode.codegen.lowering.program import Evaluate, Operation
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.problems.steps.rates import Dynamics
+
+RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF = range(8)
+FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
+FLIPPED = -1.0  # `near` where a pivot changes its sign inside a step
+
+
+def stage(
+    d: Dynamics, number: int, weights: Sequence[float], node: float, at: str = "s"
+) -> list[Operation]:
+    """Operations that find rate k(number) of a step: at x + h_s (weights . k), t + node h_s.
+
+    The state and the time there are left in q, nu and t with the ending `at`.
+    """
+    used = [i for i, weight in enumerate(weights) if weight != 0]
+
+    def moved(q: Vector, nu: Vector, t: Vector, h: Vector, **ks: Vector) -> dict[str, Vector]:
+        step = [
+            sum((weights[i] * ks[f"k{i}"][j] for i in used), 0.0 * h[0])
+            for j in range(d.n_q + d.n_nu)
+        ]
+        x = [a + h[0] * s for a, s in zip([*q, *nu], step, strict=True)]
+        return {"q": x[: d.n_q], "nu": x[d.n_q :], "t": [t[0] + node * h[0]]}
+
+    inputs = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1} | {f"k{i}": d.n_k for i in used}
+    tape = formula_tape(f"stage{number}", inputs, moved)
+    rates = tuple(f"k{i + 1}" for i in used)
+    there = (f"q_{at}", f"nu_{at}", f"t_{at}")
+    move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, *there))
+    return [move, *d.rate_at(*there, f"k{number}")]
+
+
+def active(status: Formula, done: Formula) -> dict[str, Vector]:
+    """Whether a run goes on."""
+    running = status.equals(float(RUNNING))
+    after = (running & done).then(float(FINISHED), status)
+    return {"status": [after], "active": [after.equals(float(RUNNING))]}
+
+
+def advanced() -> Evaluate:
+    """Count a row that was saved."""
+    tape = formula_tape(
+        "advance", {"index": 1, "due": 1}, lambda index, due: {"index": [index[0] + due[0]]}
+    )
+    return Evaluate(tape, ("index", "due", "index"))
+
+
+def judged(d: Dynamics, *counts: str) -> list[Operation]:
+    """Status of the new state, and its taking the old one's place if it counts.
+
+    A crossing or a small pivot stops the run before the step, so that it can be looked into. The
+    buffers `counts` are taken from those of the same name with _n.
+    """
+    sizes = {"status": 1, "accepted": 1, "seen": 1, "q_n": d.n_q, "nu_n": d.n_nu}
+    made = ["status", "commit", "seen"]
+    if d.events is not None:
+        sizes |= {"g": d.n_events, "g_n": d.n_events}
+        made.append("crossed")
+    if d.pivots is not None:
+        sizes |= {"pivots": d.n_pivots, "pivots_n": d.n_pivots, "least_pivot": 1}
+        made.append("near")
+    if d.leaning:
+        made.append("flat")
+    found = {name: size for name, size in d.state().items() if name in ("crossed", "near", "flat")}
+    sizes |= found  # kept for a run that has stopped, whatever its lane computes after that
+
+    def judge(**v: Vector) -> dict[str, Vector]:
+        status, accepted = v["status"][0], v["accepted"][0]
+        made: dict[str, Vector] = {}
+        verdict = status
+        if d.events is not None:
+            made["crossed"] = _crossed(v["g"], v["g_n"], d.directions)
+            any_crossed = made["crossed"][0]
+            for other in made["crossed"][1:]:
+                any_crossed = any_crossed | other
+            verdict = (accepted & any_crossed & ~v["seen"][0]).then(float(EVENT), verdict)
+        if d.pivots is not None:
+            least, solves = v["least_pivot"][0], d.n_pivots - 2 * d.leaning
+            near = _nearest(v["pivots"][:solves], v["pivots_n"][:solves], 1.0 + 0.0 * least)
+            made["near"] = [near]
+            small = near < least
+            if d.leaning:
+                flat = _flattest(v["pivots"][solves:], v["pivots_n"][solves:], 1.0 + 0.0 * least)
+                made["flat"] = [flat / FLAT]
+                small = small | (flat / FLAT < least)
+            verdict = (accepted & small & (least > 0.0)).then(float(SINGULAR), verdict)
+        total = sum((abs(x) for x in (*v["q_n"], *v["nu_n"])), 0.0 * status)
+        verdict = (accepted & ~(total < 1e300)).then(float(NOT_FINITE), verdict)
+        verdict = status.equals(float(RUNNING)).then(verdict, status)
+        commit = accepted & verdict.equals(float(RUNNING))
+        seen = commit.then(0.0, v["seen"][0])
+        running = status.equals(float(RUNNING))
+        for name in found:
+            pairs = zip(made[name], v[name], strict=True)
+            made[name] = [running.then(new, old) for new, old in pairs]
+        return {"status": [verdict], "commit": [commit], "seen": [seen], **made}
+
+    verdict = Evaluate(formula_tape("judge", sizes, judge), (*sizes, *made))
+    return [*d.watched("q_n", "nu_n", "t_n", "_n"), verdict, _taken(d, counts)]
+
+
+def _crossed(before: Vector, after: Vector, directions: Sequence[int]) -> Vector:
+    """Which functions cross zero; one that starts on it does not."""
+    flags = []
+    for a, b, direction in zip(before, after, directions, strict=True):
+        rising, falling = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
+        flags.append(rising if direction > 0 else falling if direction < 0 else rising | falling)
+    return flags
+
+
+def _nearest(before: Vector, after: Vector, near: Formula) -> Formula:
+    """Smallest pivot after a step; negative where one changes its sign inside it."""
+    for x in after:
+        near = near.least(abs(x))
+    for a, b in zip(before, after, strict=True):
+        near = (((a > 0.0) & (b < 0.0)) | ((a < 0.0) & (b > 0.0))).then(FLIPPED, near)
+    return near
+
+
+def _flattest(before: Vector, after: Vector, near: Formula) -> Formula:
+    """Find how near the straight line from a pair to itself after a step comes to zero.
+
+    A wheel that falls over is upright again on its other side after a step: its axis must not be
+    seen at the ends of the step only.
+    """
+    for k in range(0, len(before), 2):
+        x, y = before[k], before[k + 1]
+        dx, dy = after[k] - x, after[k + 1] - y
+        part = (-(x * dx + y * dy) / (dx * dx + dy * dy).most(1e-300)).most(0.0).least(1.0)
+        x, y = x + part * dx, y + part * dy
+        near = near.least((x * x + y * y) ** 0.5)
+    return near
+
+
+def _taken(d: Dynamics, counts: Sequence[str]) -> Evaluate:
+    old = {"q": d.n_q, "nu": d.n_nu, "w": 2, "t": 1}
+    moved = old | dict.fromkeys(counts, 1)
+    if d.events is not None:
+        moved["g"] = d.n_events
+    if d.pivots is not None:
+        moved["pivots"] = d.n_pivots
+
+    def take(flag: Vector, **v: Vector) -> dict[str, Vector]:
+        taken = {f"{name}_o": v[name] for name in old}
+        for name in moved:
+            pairs = zip(v[name], v[f"{name}_n"], strict=True)
+            taken[name] = [flag[0].then(b, a) for a, b in pairs]
+        return taken
+
+    sizes = {"flag": 1}
+    for name, size in moved.items():
+        sizes |= {name: size, f"{name}_n": size}
+    tape = formula_tape("take", sizes, take)
+    return Evaluate(tape, ("commit", *list(sizes)[1:], *(f"{n}_o" for n in old), *moved))

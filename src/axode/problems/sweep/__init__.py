@@ -1,0 +1,1 @@
+"""Sweep: a few numbers of very many runs."""

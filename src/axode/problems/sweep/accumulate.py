@@ -1,0 +1,167 @@
+"""Extremes, integrals and first crossings found while runs go on, so that none need be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from axode.codegen.lowering.program import Evaluate
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.errors import InvalidArgument, UnknownName
+from axode.model.model import Model
+from axode.problems.steps.methods import Gathering
+from axode.problems.steps.rates import Dynamics
+from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
+
+NEVER = float("nan")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step as an accumulator sees it: value before and after, when it began, its length."""
+
+    before: Formula
+    after: Formula
+    t: Formula
+    h: Formula
+
+    def crossing(self, rising: bool, falling: bool) -> Formula:
+        """Whether the value crosses zero; one that starts on it does not."""
+        a, b = self.before, self.after
+        up, down = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
+        return up | down if rising and falling else up if rising else down
+
+    @property
+    def zero(self) -> Formula:
+        """When the straight line between the two values is zero."""
+        return self.t + self.h * (self.before / (self.before - self.after))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to make one number of a whole run.
+
+    Attributes:
+        begin: From the value at the start.
+        go_on: From what there is and a step.
+        words: What it is.
+    """
+
+    begin: Callable[[Formula], Formula]
+    go_on: Callable[[Formula, Step], Formula]
+    words: str
+
+
+def _first(rising: bool, falling: bool) -> Callable[[Formula, Step], Formula]:
+    def go_on(known: Formula, step: Step) -> Formula:
+        found = step.crossing(rising, falling) & ~known.equals(known)  # NaN equals nothing
+        return found.then(step.zero, known)
+
+    return go_on
+
+
+def _never(x: Formula) -> Formula:
+    return 0.0 * x + NEVER
+
+
+KINDS: dict[str, Kind] = {
+    "last": Kind(lambda x: x, lambda _, s: s.after, "value at the end"),
+    "min": Kind(lambda x: x, lambda known, s: known.least(s.after), "smallest value"),
+    "max": Kind(lambda x: x, lambda known, s: known.most(s.after), "largest value"),
+    "largest": Kind(abs, lambda known, s: known.most(abs(s.after)), "largest absolute value"),
+    "integral": Kind(
+        lambda x: 0.0 * x,
+        lambda known, s: known + 0.5 * s.h * (s.before + s.after),
+        "integral over time, by the trapezoidal rule",
+    ),
+    "crossing": Kind(_never, _first(True, True), "time of the first zero crossing"),
+    "rising": Kind(_never, _first(True, False), "time of the first rising zero crossing"),
+    "falling": Kind(_never, _first(False, True), "time of the first falling zero crossing"),
+}
+
+
+@dataclass(frozen=True)
+class Output:
+    """One number of a run: how it is made, and of what."""
+
+    how: str
+    what: Quantity
+
+
+def checked_outputs(model: Model, given: Any) -> dict[str, Output]:
+    """What the user wants to know of every run.
+
+    Raises:
+        UnknownName: for a way of making a number that there is not.
+        InvalidArgument: for anything that is not a pair.
+    """
+    if given is None:
+        names = (*model.coordinates, *model.independent)
+        made = {name: Output("last", name) for name in names}
+        return made | {"energy_error": Output("largest", "error")}
+    made = {}
+    for name, pair in dict(given).items():
+        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise InvalidArgument(
+                f"outputs, '{name}': expected a pair such as ('max', 'pitch') or "
+                f"('integral', lambda s: s['pitch'] ** 2), got {pair!r}"
+            )
+        how, what = pair
+        if how not in KINDS:
+            raise UnknownName(f"outputs, '{name}':", "kind", how, KINDS)
+        if not (isinstance(what, str) or callable(what)):
+            raise InvalidArgument(
+                f"outputs, '{name}': of what? A column's name or a function of the state, not "
+                f"{what!r}"
+            )
+        made[name] = Output(how, what)
+    if not made:
+        raise InvalidArgument("outputs: nothing is asked for")
+    return made
+
+
+def gathering(
+    model: Model, d: Dynamics, outputs: Sequence[Output], speeds: Sequence[str] | None = None
+) -> Gathering:
+    """The operations that make the numbers, into the buffer `made`, in order.
+
+    Args:
+        model: What moves.
+        d: Its steps.
+        outputs: What to make.
+        speeds: What functions of the state call nu, where the model has other independent speeds.
+    """
+    wanted = list(dict.fromkeys(output.what for output in outputs))
+    numbers = Columns(model, d, wanted, speeds)
+    kinds = [(KINDS[output.how], wanted.index(output.what)) for output in outputs]
+    n, m = len(wanted), len(outputs)
+
+    def begin(step: Vector, y: Vector, made: Vector) -> dict[str, Vector]:
+        fresh = step[0].equals(0.0)
+        return {
+            "made": [fresh.then(kind.begin(y[k]), made[i]) for i, (kind, k) in enumerate(kinds)]
+        }
+
+    def go_on(
+        commit: Vector, t: Vector, h: Vector, y: Vector, y_n: Vector, made: Vector
+    ) -> dict[str, Vector]:
+        after = []
+        for i, (kind, k) in enumerate(kinds):
+            step = Step(y[k], y_n[k], t[0], h[0])
+            after.append(commit[0].then(kind.go_on(made[i], step), made[i]))
+        return {"made": after, "y": [commit[0].then(b, a) for a, b in zip(y, y_n, strict=True)]}
+
+    first = formula_tape("begin", {"step": 1, "y": n, "made": m}, begin)
+    each = formula_tape(
+        "gather_step", {"commit": 1, "t": 1, "h": 1, "y": n, "y_n": n, "made": m}, go_on
+    )
+    energy = numbers.energy_at_start() if numbers.needs_start_energy else []
+    return Gathering(
+        first=(*energy, *numbers.operations("y"), Evaluate(first, ("step", "y", "made", "made"))),
+        each_step=(
+            *numbers.operations("y_n"),
+            Evaluate(each, ("commit", "t_o", "h_s", "y", "y_n", "made", "made", "y")),
+        ),
+        state={"made": m} | ({START_ENERGY: 1} if numbers.needs_start_energy else {}),
+    )

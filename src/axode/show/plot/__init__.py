@@ -1,0 +1,1 @@
+"""Plots of trajectories over time and seen from above."""

@@ -1,0 +1,244 @@
+"""Panels over one time: lines of one run or of many, what happened meanwhile, and a legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.show.plot.choice import Curve, Panel
+from axode.show.plot.decimation import kept
+from axode.show.plot.legends import Entry, readable, width_of
+from axode.show.style import COLOURS, DASHES, GREY, INK, Size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+
+BUCKETS = 1500  # of a single run; a page in print has about as many dots across
+BUCKETS_OF_MANY = 400
+DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them are
+TOLD_APART = len(COLOURS)  # runs that have a colour each
+LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
+STILL = 1e-12  # a range below is a constant
+HALF_A_TURN = np.pi + 1e-9
+DECADES = 12  # of a logarithmic axis
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How the runs of a batch are drawn.
+
+    Attributes:
+        time: Times of the samples [s].
+        drawn: Runs that have a line.
+        count: How many runs there are.
+        labels: Of runs that have a colour each; none if colours tell curves apart.
+    """
+
+    time: Array
+    drawn: npt.NDArray[np.intp]
+    count: int
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, trajectory: Trajectory, panels: Sequence[Panel], labels: Sequence[str]) -> Runs:
+        """Told apart by colour where there are few and each panel has a single curve."""
+        count = len(trajectory.statuses)
+        drawn = np.unique(np.linspace(0, count - 1, min(count, DRAWN_RUNS)).astype(np.intp))
+        single = all(len(panel.curves) == 1 for panel in panels)
+        own: tuple[str, ...] = ()
+        if 1 < count <= TOLD_APART and single:
+            own = tuple(labels) or tuple(f"run {run}" for run in range(count))
+        elif labels:
+            raise InvalidArgument(
+                f"plot, labels: colours are for 2 to {TOLD_APART} runs of one signal a panel, "
+                f"here are {count} runs, and up to {max(len(p.curves) for p in panels)} signals"
+            )
+        return cls(trajectory.time, drawn, count, own)
+
+
+def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
+    """Lines of a panel and its label; the entries of its legend."""
+    curves = [_drawable(curve, logarithmic=panel.logarithmic) for curve in panel.curves]
+    entries = []
+    for k, curve in enumerate(curves):
+        dashes = DASHES[curve.dashes or k // len(COLOURS) % len(DASHES)]
+        style = {"color": COLOURS[k % len(COLOURS)], "linestyle": dashes}
+        if runs.count == 1:
+            _draw_run(axes, *_unwound(runs.time, curve, 0), style)
+        elif runs.labels:
+            for run in range(runs.count):
+                _draw_run(axes, *_unwound(runs.time, curve, run), {"color": COLOURS[run]})
+        else:
+            _draw_runs(axes, curve, runs, style, size)
+        entries.append(Entry(curve.label, style))
+    brief = bool(panel.brief) and width_of(panel.label, size.text) > 1.1 * size.panel
+    axes.set_ylabel(readable(panel.brief if brief else panel.label))
+    if panel.logarithmic:
+        _logarithmic(axes, curves)
+    else:
+        _steady(axes, curves)
+    if runs.labels:
+        return [Entry(text, {"color": COLOURS[i]}) for i, text in enumerate(runs.labels)]
+    if panel.more:
+        entries.append(Entry(f"and {panel.more} more", {"linestyle": "none"}))
+    return entries if len(entries) > 1 or brief else []
+
+
+def _drawable(curve: Curve, *, logarithmic: bool) -> Curve:
+    shown = np.abs(curve.values) < LARGEST
+    if logarithmic:
+        shown &= curve.values > 0
+    return replace(curve, values=np.where(shown, curve.values, np.nan))
+
+
+def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> None:
+    there = kept(values, BUCKETS)
+    alone = np.isfinite(values).sum() == 1  # a line of one sample would not be seen
+    axes.plot(time[there], values[there], **style, marker="o" if alone else None)
+
+
+def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
+    """A run of a curve, with a gap where an angle between -pi and pi jumps: nothing moved there."""
+    values = curve.values[run]
+    if not curve.wraps or np.nanmax(np.abs(values), initial=0.0) > HALF_A_TURN:
+        return time, values
+    jumps = np.flatnonzero(np.abs(np.diff(values)) > np.pi) + 1
+    return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)
+
+
+def _draw_runs(axes: Axes, curve: Curve, runs: Runs, style: dict[str, Any], size: Size) -> None:
+    """Faint lines, and a band between the least and the largest of runs that have none."""
+    from matplotlib.collections import LineCollection
+
+    lines = []
+    for run in runs.drawn:
+        time, values = _unwound(runs.time, curve, run)
+        there = kept(values, BUCKETS_OF_MANY)
+        lines.append(np.column_stack([time[there], values[there]]))
+    opacity = float(np.clip(8.0 / len(lines), 0.18, 0.7))
+    axes.add_collection(
+        LineCollection(
+            lines,
+            colors=style["color"],
+            linestyles=[style["linestyle"]],
+            linewidths=0.6 * size.line,
+            alpha=opacity,
+        )
+    )
+    if len(runs.drawn) < runs.count:
+        low, high = np.fmin.reduce(curve.values), np.fmax.reduce(curve.values)
+        there = kept(np.stack([low, high]), BUCKETS_OF_MANY)
+        axes.fill_between(
+            runs.time[there], low[there], high[there], color=style["color"], alpha=0.13, linewidth=0
+        )
+    axes.autoscale_view()
+
+
+# axes --------------------------------------------------------------------------------------------
+
+
+def _range(curves: Sequence[Curve]) -> tuple[float, float] | None:
+    finite = [curve.values[np.isfinite(curve.values)] for curve in curves]
+    if not any(values.size for values in finite):
+        return None
+    low = min(float(values.min()) for values in finite if values.size)
+    return low, max(float(values.max()) for values in finite if values.size)
+
+
+def _steady(axes: Axes, curves: Sequence[Curve]) -> None:
+    """A constant is drawn as one, not as its rounding under a microscope."""
+    found = _range(curves)
+    if found is None:
+        _say_nothing(axes)
+        return
+    low, high = found
+    middle = 0.5 * (low + high)
+    if high - low <= STILL * max(1.0, abs(middle)):
+        reach = 0.1 * abs(middle) if abs(middle) > STILL else 1.0
+        axes.set_ylim(middle - reach, middle + reach)
+
+
+def _logarithmic(axes: Axes, curves: Sequence[Curve]) -> None:
+    """Whole decades, the largest number in the uppermost."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    found = _range(curves)
+    if found is None:
+        _say_nothing(axes, "exactly zero" if any(c.values.size for c in curves) else "")
+        return
+    top = int(np.ceil(np.log10(found[1]) + 0.05))
+    bottom = max(int(np.floor(np.log10(found[0]))), top - DECADES)
+    axes.set_yscale("log")
+    axes.set_ylim(10.0 ** min(bottom, top - 2), 10.0**top)
+    axes.yaxis.set_major_locator(LogLocator(numticks=6))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _say_nothing(axes: Axes, text: str = "no samples") -> None:
+    axes.set_yticks([])
+    axes.text(
+        0.5,
+        0.5,
+        text or "no samples",
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color=GREY,
+    )
+
+
+# what happened -----------------------------------------------------------------------------------
+
+
+def mark_events(axes: Sequence[Axes], trajectory: Trajectory) -> list[Entry]:
+    """Upright lines where events of one run are, short ones for those of many; and their entries.
+
+    Entries are left to the legend: a text at the line would cover data.
+    """
+    found: dict[str, list[float]] = {}
+    for event in trajectory.events:
+        found.setdefault(event.name, []).append(event.time)
+    entries = []
+    for k, (name, times) in enumerate(found.items()):
+        style: dict[str, Any] = {"color": GREY, "linestyle": DASHES[(2, 3, 1)[k % 3]]}
+        bottom = 0.0 if not trajectory.batch else 0.93
+        for one in axes:
+            for time in times if len(times) <= DRAWN_RUNS else np.percentile(times, range(101)):
+                one.axvline(float(time), ymin=bottom, linewidth=0.9, zorder=1.5, **style)
+        when = f"{times[0]:.4g} s" if len(times) == 1 else f"{len(times)} times"
+        entries.append(Entry(f"{name} ({when})", style))
+    return entries
+
+
+def mark_failures(axes: Axes, panel: Panel, trajectory: Trajectory) -> None:
+    """A cross at the last sample of every run that failed."""
+    lengths = trajectory.lengths.reshape(-1)
+    for run, status in enumerate(trajectory.statuses[: 10 * DRAWN_RUNS]):
+        last = int(lengths[run]) - 1
+        if status.startswith("failed") and last >= 0:
+            ends = [curve.values[run, last] for curve in panel.curves]
+            ends = [end for end in ends if abs(end) < LARGEST]
+            axes.plot([trajectory.time[last]] * len(ends), ends, "x", color=INK, zorder=3)
+
+
+def finish_time(axes: Sequence[Axes], trajectory: Trajectory) -> None:
+    """One time below all panels, as long as any run."""
+    reached = max(int(trajectory.lengths.max()), 1)
+    ends = sorted((float(trajectory.time[0]), float(trajectory.time[reached - 1])))
+    if ends[0] < ends[1]:
+        margin = 0.01 * (ends[1] - ends[0])
+        axes[-1].set_xlim(ends[0] - margin, ends[1] + margin)
+    for one in axes:
+        lowest = one.get_subplotspec().is_last_row()  # type: ignore[union-attr]
+        one.tick_params(labelbottom=lowest)
+        if lowest:
+            one.set_xlabel("time [s]")

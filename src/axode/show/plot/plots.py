@@ -1,0 +1,228 @@
+"""Plots of a trajectory: what is asked for, laid out on a figure, and its file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
+
+from axode.disk.atomic import write_atomically
+from axode.errors import FileError, InvalidArgument
+from axode.show.plot.choice import Panel, chosen_panels, overview
+from axode.show.plot.legends import Legend, add_legend, planned, readable
+from axode.show.plot.panels import (
+    DRAWN_RUNS,
+    Runs,
+    draw_panel,
+    finish_time,
+    mark_events,
+    mark_failures,
+)
+from axode.show.plot.path_plot import Track, bases, draw_path, path_height, tracks, wheel_tracks
+from axode.show.style import GREY, Size, figure_style, new_figure, pin_ticks, sized
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from axode.results.trajectory import Trajectory
+
+SUFFIXES = (".png", ".svg", ".pdf")
+NARROW = 5.0  # [in]: a narrower figure has one thing beside nothing
+GAP = 0.12  # [in] between panels
+SHORTEST = 0.5  # [in]: of a panel on a figure that the user gave
+FRAME = 0.8  # [in] that axis and title take besides the panels, with text of 10 points
+
+
+def plot(
+    trajectory: Trajectory,
+    *what: str | Sequence[str],
+    size: str = "screen",
+    save: str | PathLike[str] | None = None,
+    figure: Figure | SubFigure | None = None,
+    labels: Sequence[str] = (),
+    x: str | Sequence[str] = (),
+    y: str | Sequence[str] = (),
+) -> Any:
+    """A figure of a trajectory; see `Trajectory.plot`."""
+    sized(size)
+    suffix = None if save is None else _suffix(save)
+    _check_labels(trajectory, labels)
+    path, panels = chosen_panels(trajectory, what)
+    if not what:
+        wheels = wheel_tracks(trajectory)
+        free = bases(trajectory) if wheels else []
+        path = bool(free)
+        told = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
+        panels = overview(trajectory, without=told if path else [])
+    if (x or y) and not path:
+        raise InvalidArgument("plot: x and y are for plot('path')")
+    ways = tracks(trajectory, x, y) if path else ([], [])
+    with figure_style(size) as measures:
+        drawn = _draw(trajectory, panels, ways, measures, figure, labels)
+        if save is not None and suffix is not None:
+            write_atomically(Path(save), _picture(drawn, suffix, measures))
+    return drawn
+
+
+def _suffix(path: str | PathLike[str]) -> str:
+    if not isinstance(path, str | PathLike):
+        raise InvalidArgument(f"plot, save: expected the path of a file, got {path!r}")
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise FileError(f"'{path}': the file of a plot ends in {', '.join(SUFFIXES)}")
+    return suffix
+
+
+def _check_labels(trajectory: Trajectory, labels: Sequence[str]) -> None:
+    count = len(trajectory.statuses)
+    if isinstance(labels, str) or (labels and len(labels) != count):
+        raise InvalidArgument(f"plot, labels: a list of {count}, one per run, not {labels!r}")
+
+
+def _picture(figure: Any, suffix: str, size: Size) -> bytes:
+    """The whole figure, also if only a part of it was drawn on, without the time of day."""
+    buffer = io.BytesIO()
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    figure.canvas.figure.savefig(
+        buffer, format=suffix[1:], dpi=size.dpi, metadata=dates.get(suffix, {})
+    )
+    return buffer.getvalue()
+
+
+# layout ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Part:
+    """Axes with their legend, and the height they want for themselves [in]."""
+
+    axes: Axes
+    height: float
+    legend: Legend | None = None
+
+    @property
+    def room(self) -> float:
+        """Height of both [in]."""
+        if self.legend is None:
+            return self.height
+        if self.legend.beside:
+            return max(self.height, self.legend.height)
+        return self.height + self.legend.height + 0.1
+
+
+def _draw(
+    trajectory: Trajectory,
+    panels: Sequence[Panel],
+    ways: tuple[list[Track], list[Track]],
+    size: Size,
+    given: Any,
+    labels: Sequence[str],
+) -> Any:
+    """The path, then the panels below each other; in two columns where there is room for both."""
+    figure = new_figure(size.width, size.width) if given is None else given
+    whole = figure.canvas.figure
+    if whole.get_layout_engine() is None:
+        whole.set_layout_engine("constrained")
+    path = bool(ways[0] or ways[1])
+    if given is not None:
+        wide, high = figure.bbox.width / whole.dpi, figure.bbox.height / whole.dpi
+        each = (high - FRAME * size.text / 10) / (len(panels) + int(path)) - GAP
+        size = replace(size, width=wide, panel=max(each, SHORTEST))
+    both = path and bool(panels) and size.width > NARROW
+    width = size.width * (0.5 if both else 1.0)
+    left = _below_path(len(panels), path_height(ways, width), size) if both else 0
+    counts = [int(path) + left, len(panels) - left] if both else [int(path) + len(panels)]
+    outer = figure.add_gridspec(1, len(counts))
+    grids = [outer[0, column].subgridspec(rows, 1) for column, rows in enumerate(counts)]
+    places = [grid[row, 0] for grid, rows in zip(grids, counts, strict=True) for row in range(rows)]
+    if both:  # the right column is read before what is left for the place below the path
+        places = [places[0], *places[counts[0] :], *places[1 : counts[0]]]
+    parts = []
+    if path:
+        axes = figure.add_subplot(places[0])
+        legend = planned(draw_path(axes, *ways, size), size, width)
+        parts.append(_Part(axes, path_height(ways, width, legend), legend))
+    below = places[int(path) :]
+    parts += _draw_panels(figure, below, trajectory, panels, width, size, labels)
+    _title(figure, trajectory, size, named=size.title and given is None)
+    height = _arrange(figure, grids, parts)
+    if given is None:
+        figure.set_size_inches(size.width, height + FRAME * size.text / 10)
+    whole.draw_without_rendering()  # ticks take the style, not the user's
+    return figure
+
+
+def _below_path(panels: int, path: float, size: Size) -> int:
+    """How many panels stand below the path, so that the higher of two columns is lowest."""
+    room = path + FRAME * size.text / 10
+    return min(range(panels), key=lambda n: max(room + n * size.panel, (panels - n) * size.panel))
+
+
+def _draw_panels(
+    figure: Any,
+    places: Sequence[Any],
+    trajectory: Trajectory,
+    panels: Sequence[Panel],
+    width: float,
+    size: Size,
+    labels: Sequence[str],
+) -> list[_Part]:
+    """All panels, a place each."""
+    if not panels:
+        return []
+    runs = Runs.of(trajectory, panels, labels)
+    every: list[Axes] = []
+    found = []
+    for place, panel in zip(places, panels, strict=True):
+        every.append(figure.add_subplot(place, sharex=every[0] if every else None))
+        entries = draw_panel(every[-1], panel, runs, size)
+        mark_failures(every[-1], panel, trajectory)
+        found.append([] if runs.labels and len(every) > 1 else entries)  # runs: once is enough
+    found[0] += mark_events(every, trajectory)
+    finish_time(every, trajectory)
+    return [
+        _Part(axes, size.panel, planned(entries, size, width))
+        for axes, entries in zip(every, found, strict=True)
+    ]
+
+
+def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float:
+    """Legends in their places, and heights that have room for them; that of all [in]."""
+    for part in parts:
+        add_legend(part.axes, part.legend)
+        pin_ticks(part.axes)
+    totals = []
+    for grid in grids:
+        column = [part for part in parts if part.axes.get_gridspec() is grid]
+        own = [
+            max(part.height, part.legend.height)
+            if part.legend and part.legend.beside
+            else part.height
+            for part in column
+        ]
+        grid.set_height_ratios(own)
+        figure.align_ylabels([part.axes for part in column])
+        totals.append(sum(part.room for part in column) + GAP * (len(column) - 1))
+    return max(totals)
+
+
+def _title(figure: Any, trajectory: Trajectory, size: Size, *, named: bool) -> None:
+    """The model's name on a screen; and, on all, what the lines cannot tell."""
+    notes = [trajectory.name] if trajectory.name and named else []
+    count = len(trajectory.statuses)
+    if count > DRAWN_RUNS:
+        notes.append(f"{DRAWN_RUNS} of {count} runs drawn, the range of all shaded")
+    elif count > 1:
+        notes.append(f"{count} runs")
+    if trajectory.status != "finished":
+        notes.append(trajectory.status)
+    if notes:
+        text = shorten(" \N{MIDDLE DOT} ".join(notes), int(14 * size.width), placeholder=" ...")
+        figure.suptitle(
+            readable(text), x=0.01, ha="left", color=GREY, fontweight="normal", fontsize=size.text
+        )

@@ -1,0 +1,1 @@
+"""Still and moving pictures, drawn without a browser."""

@@ -1,0 +1,108 @@
+"""What the player in a page needs: triangles, poses over time, tracks and signals, as text."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.mechanism.scene.scene import Array, Scene, touch_points
+from axode.show.motion import Motion, scene_with
+from axode.show.render.meshes import meshes
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+    from axode.results.trajectory import Trajectory
+
+RATE = 50.0  # frames a second, unless that would be too many
+MOST = 1500
+
+
+def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
+    """All that moves, in JSON's own types; without a run, the mechanism at home."""
+    if run is None:
+        frames, times, scene = None, np.zeros(1), model.scene
+        poses = model.poses(model.home)[np.newaxis]
+    else:
+        frames = run.resample(_times(run))
+        scene = scene_with(model, run.parameters)
+        times, poses = Motion(frames, model).all_poses(len(frames))
+    tracks = touch_points(scene, poses)
+    stance = scene.stance  # anything but one only where there are no floors
+    poses = stance @ poses
+    return {
+        "name": scene.name,
+        "size": scene.size,
+        "spacing": scene.spacing,
+        "time": packed(times),
+        "meshes": [
+            {
+                "body": _index(scene, m.body),
+                "colour": list(m.colour),
+                "vertices": packed(m.vertices),
+                "normals": packed(m.normals),
+                "triangles": packed(m.triangles, "<u2"),
+            }
+            for m in meshes(scene)
+        ],
+        "bodies": len(scene.bodies),
+        "ground": stance.T.ravel().tolist(),
+        "poses": packed(_vectors(poses)),
+        "floors": [
+            {"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
+            for f in scene.floors
+        ],
+        "tracks": [
+            {"name": touch.name, "points": packed(tracks[:, k])}
+            for k, touch in enumerate(scene.touches)
+            if frames is not None
+        ],
+        "cords": [
+            {
+                "bodies": [_index(scene, b) for b in cord.bodies],
+                "ends": [list(end) for end in cord.ends],
+            }
+            for cord in scene.cords
+        ],
+        "signals": [] if frames is None else _signals(frames),
+    }
+
+
+def packed(values: npt.ArrayLike, kind: str = "<f4") -> str:
+    """Numbers as text, four bytes each (two for indices), lowest byte first."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
+
+
+def _times(run: Trajectory) -> Array:
+    start, end = float(run.time[0]), float(run.ended)
+    count = min(MOST, max(2, round(abs(end - start) * RATE) + 1))
+    return np.linspace(start, end, count) if end != start else np.array([start])
+
+
+def _vectors(poses: Array) -> Array:
+    """Position and quaternion x, y, z, w of each body: (T, bodies, 7)."""
+    from scipy.spatial.transform import Rotation
+
+    flat = poses.reshape(-1, 4, 4)
+    turns = Rotation.from_matrix(flat[:, :3, :3]).as_quat()
+    return np.concatenate([flat[:, :3, 3], turns], axis=-1)
+
+
+def _index(scene: Scene, body: str) -> int:
+    """Of a body among the poses; -1 is the ground."""
+    return scene.bodies.index(body) if body in scene.bodies else -1
+
+
+def _signals(run: Trajectory) -> list[dict[str, Any]]:
+    onward = 1 if run.time[-1] >= run.time[0] else -1  # a run backwards is played forwards
+    return [
+        {
+            "name": name,
+            "unit": run.unit(name),
+            "kind": run.kinds[name],
+            "values": packed(run[name][::onward]),
+        }
+        for name in run.names
+    ]

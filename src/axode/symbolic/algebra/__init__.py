@@ -1,0 +1,1 @@
+"""Spatial vectors, small linear systems, rank and rounding."""

@@ -1,0 +1,258 @@
+r"""Small linear systems on symbols, branch-free.
+
+Pivots cannot be chosen when code is generated, so symmetric positive definite systems are factored
+as L D L^T, blocks up to three by three are inverted by cofactors, and larger ones go through
+Householder reflections, which need no pivoting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from axode.symbolic.algebra.spatial import SX, is_zero
+
+CLOSED_FORM = 3  # largest block solved by cofactors
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A symmetric positive definite matrix as L D L^T, structural zeros kept.
+
+    Rows are taken in an order that keeps more of them, if there is one: outer links first, the
+    inertia of a branched tree has no more entries in L than it has itself.
+    """
+
+    columns: list[dict[int, SX]]  # of L below its unit diagonal, by row
+    inverse_d: list[SX]
+    order: tuple[int, ...]  # row of the matrix that each row of L belongs to
+
+    @classmethod
+    def of(cls, matrix: SX) -> Factor:
+        """Factor a matrix; only its lower triangle is read."""
+        n = matrix.shape[0]
+        triangle = {(i, j): matrix[i, j] for j in range(n) for i in range(j, n)}
+        lower = {place: x for place, x in triangle.items() if not is_zero(x)}
+        order = elimination_order(n, lower)
+        columns: list[dict[int, SX]] = []
+        rows: list[list[tuple[int, SX]]] = [[] for _ in range(n)]  # of L: column and entry
+        by_d: list[dict[int, SX]] = []  # columns of L D, so that each product is formed once
+        inverse_d: list[SX] = []
+        for j in range(n):
+            entries = {}
+            for i in range(j, n):
+                a, b = order[i], order[j]
+                place = (max(a, b), min(a, b))
+                if place in lower:
+                    entries[i] = lower[place]
+            for k, entry in rows[j]:
+                for i, product in by_d[k].items():
+                    if i >= j:
+                        entries[i] = entries.get(i, SX(0)) - product * entry
+            inverse_d.append(1 / entries.get(j, SX(0)))
+            by_d.append(entries)
+            columns.append({i: x * inverse_d[j] for i, x in sorted(entries.items()) if i > j})
+            for i, x in columns[j].items():
+                rows[i].append((j, x))
+        return cls(columns, inverse_d, order)
+
+    def solve(self, b: SX) -> SX:
+        """x with L D L^T x = b, one or several right-hand sides."""
+        n = len(self.inverse_d)
+        if n == 0:
+            return SX(b)
+        x = [b[i, :] for i in self.order]
+        for k in range(n):
+            for i, entry in self.columns[k].items():
+                x[i] = x[i] - entry * x[k]
+        x = [x[i] * self.inverse_d[i] for i in range(n)]
+        for i in reversed(range(n)):
+            for k, entry in self.columns[i].items():
+                x[i] = x[i] - entry * x[k]
+        place = {row: i for i, row in enumerate(self.order)}
+        return ca.vertcat(*[x[place[row]] for row in range(n)])
+
+
+def elimination_order(n: int, pattern: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    """The order of rows in which a symmetric matrix is factored with fewest operations.
+
+    As they stand, unless always taking the row with the fewest neighbours does better.
+    """
+    neighbours: list[set[int]] = [set() for _ in range(n)]
+    for i, j in pattern:
+        if i != j:
+            neighbours[i].add(j)
+            neighbours[j].add(i)
+    natural = tuple(range(n))
+    if sum(map(len, neighbours)) == n * (n - 1):
+        return natural
+    plain, _ = _eliminated(neighbours, natural)
+    cost, order = _eliminated(neighbours, None)
+    return order if cost < plain else natural
+
+
+def _eliminated(
+    neighbours: list[set[int]], order: tuple[int, ...] | None
+) -> tuple[int, tuple[int, ...]]:
+    """Operations of a factorisation in an order, or in that of fewest neighbours; the order."""
+    left = {i: set(others) for i, others in enumerate(neighbours)}
+    cost, taken = 0, []
+    for step in range(len(neighbours)):
+        i = order[step] if order is not None else min(left, key=lambda r: (len(left[r]), r))
+        others = left.pop(i)
+        cost += len(others) * (len(others) + 5)  # its entries, their products, two substitutions
+        for j in others:
+            left[j] |= others
+            left[j] -= {i, j}
+        taken.append(i)
+    return cost, tuple(taken)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A square system that can be solved, also transposed, and its pivot for watching rank.
+
+    The pivot does not depend on units: one for orthogonal rows, zero where rank is lost.
+    """
+
+    size: int
+    pivot: SX
+    inverse: SX | None = None  # up to three by three
+    reflections: tuple[Reflection, ...] = ()  # larger: they turn the matrix into R
+    R: SX | None = None
+
+    @classmethod
+    def of(cls, matrix: SX) -> Block:
+        """Prepare a square matrix for solving."""
+        n = matrix.shape[0]
+        if n <= CLOSED_FORM:
+            adjugate, determinant = _cofactors(matrix)
+            lengths = [ca.norm_2(matrix[i, :].T) for i in range(n)]
+            pivot = determinant / ca.fmax(_product(lengths), 1e-300)
+            return cls(n, pivot, inverse=adjugate * (1 / determinant))
+        reflections, R = householder(matrix)
+        return cls(n, _least_share(R, [1e-300] * n), reflections=reflections, R=R)
+
+    def pivot_against(self, lengths: Sequence[float]) -> SX:
+        """The pivot against usual lengths of the columns, of a block too large for a closed form.
+
+        Columns that vanish as a whole seem small only against what they are elsewhere.
+        """
+        assert self.R is not None
+        return _least_share(self.R, lengths)
+
+    def solve(self, b: SX) -> SX:
+        """x with matrix x = b."""
+        if self.inverse is not None:
+            return self.inverse @ b
+        assert self.R is not None
+        x = SX(ca.densify(b))
+        for reflection in self.reflections:
+            reflection.apply(x)
+        return _back_substitute(self.R, x)
+
+    def solve_transposed(self, b: SX) -> SX:
+        """x with matrix^T x = b."""
+        if self.inverse is not None:
+            return self.inverse.T @ b
+        assert self.R is not None
+        x = _forward_substitute(self.R.T, b)
+        for reflection in reversed(self.reflections):
+            reflection.apply(x)
+        return x
+
+
+def _least_share(R: SX, lengths: Sequence[float]) -> SX:
+    """How much of its column, or of a length, stands on the diagonal, where that is least."""
+    shares = [
+        ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), length) for i, length in enumerate(lengths)
+    ]
+    return ca.mmin(ca.vertcat(*shares))
+
+
+def _product(values: list[SX]) -> SX:
+    product = SX(1)
+    for value in values:
+        product = product * value
+    return product
+
+
+def _cofactors(m: SX) -> tuple[SX, SX]:
+    """Adjugate and determinant of a matrix of size one, two or three."""
+    n = m.shape[0]
+    if n == 1:
+        return SX(1), m
+    if n == 2:
+        adjugate = ca.blockcat(m[1, 1], -m[0, 1], -m[1, 0], m[0, 0])
+        return adjugate, m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
+    rows = [m[i, :].T for i in range(3)]
+    columns = [ca.cross(rows[(i + 1) % 3], rows[(i + 2) % 3]) for i in range(3)]
+    return ca.horzcat(*columns), ca.dot(rows[0], columns[0])
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """One reflection 1 - scale v v^T, on the rows where v is not zero."""
+
+    rows: tuple[int, ...]
+    v: tuple[SX, ...]
+    scale: SX
+
+    def apply(self, x: SX, first_column: int = 0) -> None:
+        """Reflect the columns of a matrix in place."""
+        for column in range(first_column, x.shape[1]):
+            pairs = list(zip(self.rows, self.v, strict=True))
+            product = sum((v * x[i, column] for i, v in pairs), SX(0))
+            if is_zero(product):
+                continue
+            product = product * self.scale
+            for i, v in pairs:
+                x[i, column] = x[i, column] - v * product
+
+
+def householder(matrix: SX) -> tuple[tuple[Reflection, ...], SX]:
+    """Reflections that turn a matrix into an upper triangle R, structural zeros skipped.
+
+    The sign of each avoids cancellation, so that nothing divides by zero unless the matrix is
+    singular. They are kept apart: one right-hand side is cheaper reflected than multiplied by Q.
+    """
+    n = matrix.shape[0]
+    R = SX(matrix)
+    reflections: list[Reflection] = []
+    for k in range(n - 1):
+        rows = tuple(i for i in range(k, n) if i == k or not is_zero(R[i, k]))
+        if len(rows) == 1:
+            continue
+        x = [R[i, k] for i in rows]
+        signed = ca.copysign(ca.sqrt(ca.sumsqr(ca.vertcat(*x))), x[0])
+        v = (x[0] + signed, *x[1:])
+        reflections.append(Reflection(rows, v, 1 / (signed * v[0])))  # 2 / v.v
+        reflections[-1].apply(R, k + 1)
+        R[k, k] = -signed
+        for i in rows[1:]:
+            R[i, k] = 0
+    return tuple(reflections), R
+
+
+def _back_substitute(R: SX, b: SX) -> SX:
+    n = R.shape[0]
+    x: list[SX] = [SX(0)] * n
+    for i in reversed(range(n)):
+        rest = b[i, :]
+        for k in range(i + 1, n):
+            rest = rest - R[i, k] * x[k]
+        x[i] = rest / R[i, i]
+    return ca.vertcat(*x)
+
+
+def _forward_substitute(L: SX, b: SX) -> SX:
+    n = L.shape[0]
+    x: list[SX] = []
+    for i in range(n):
+        rest = b[i, :]
+        for k in range(i):
+            rest = rest - L[i, k] * x[k]
+        x.append(rest / L[i, i])
+    return ca.vertcat(*x)

@@ -1,0 +1,142 @@
+r"""Inputs from the force a motion needs (D).
+
+The map G from motor inputs to generalised force may be square, tall or wide.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import casadi as ca
+import numpy as np
+
+from axode.symbolic.algebra.linear import Block, Factor
+from axode.symbolic.algebra.spatial import SX, is_zero
+
+
+def classify(ranks: list[int], motors: int, mobility: int) -> str:
+    """Which of none, under, full and redundant actuation the motors give."""
+    rank = max(ranks, default=0)
+    if mobility == 0:
+        return "driven by time alone"
+    if motors == 0:
+        return "unactuated"
+    if rank < mobility:
+        return "underactuated"
+    return "fully actuated" if motors == mobility else "redundantly actuated"
+
+
+class Balance(Protocol):
+    """What a formulation knows of the forces that inputs must balance."""
+
+    def required_inertia(self) -> SX:
+        """Inertia on the speeds that G and r belong to."""
+
+    def hold(self, held: list[int], force: SX) -> SX:
+        """Forces that keep some speeds at rest while a force moves the others."""
+
+
+def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: list[int]) -> SX:
+    r"""Motor inputs u with G u = need, or the nearest.
+
+    Square: solved. Wide: least weighted effort, :math:`u = W^{-1} G^T (G W^{-1} G^T)^{-1} r`. Tall:
+    least residual in the norm of the inverse inertia,
+    :math:`u = (G^T I^{-1} G)^{-1} G^T I^{-1} r`, the one norm that does not depend on the choice of
+    independent speeds. Motors that repeat each other and yet cannot give every motion: both, by way
+    of the `independent` ones, G = F K.                                           \tag{D10}
+    """
+    n, m = G.shape
+    rank = len(independent)
+    if m == 0 or n == 0 or rank == 0:  # nothing to drive with, to drive, or that motors move
+        return SX.zeros(m)
+    if rank == n:
+        return _solve_square(G, need) if m == n else _least_effort(G, need, weights)
+    if rank == m:
+        direct = direct_rows(G)
+        if len(direct) == m:  # every motor drives a speed of its own
+            held = [direct[k] for k in range(m)]
+            own = ca.vertcat(*[G[j, k] for k, j in direct.items()])
+            return balance.hold(held, need) / own  # (D20)
+        return _nearest(G, need, balance.required_inertia())
+    both = _nearest(G[:, independent], ca.horzcat(need, G), balance.required_inertia())
+    return _least_effort(both[:, 1:], both[:, 0], weights)
+
+
+def _solve_square(G: SX, need: SX) -> SX:
+    """u with G u = need; motors that drive one speed alone follow from the others."""
+    direct = direct_rows(G)
+    held = set(direct.values())
+    free = [j for j in range(G.shape[0]) if j not in held]
+    others = [k for k in range(G.shape[1]) if k not in direct]
+    u = SX.zeros(G.shape[1])
+    if others:
+        u[others] = Block.of(G[free, others]).solve(need[free])
+        need = need - G[:, others] @ u[others]
+    for k, j in direct.items():
+        u[k] = need[j] / G[j, k]
+    return u
+
+
+def direct_rows(G: SX) -> dict[int, int]:
+    """The speed of each motor that drives one speed alone, no two of them the same."""
+    found: dict[int, int] = {}
+    for k in range(G.shape[1]):
+        rows = [j for j in range(G.shape[0]) if not is_zero(G[j, k])]
+        if len(rows) == 1 and rows[0] not in found.values():
+            found[k] = rows[0]
+    return found
+
+
+def _nearest(F: SX, right: SX, inertia: SX) -> SX:
+    r"""x for which F x is nearest to the right-hand sides in the norm of the inverse inertia.
+
+    Motors that drive one speed alone hold it, whatever the others do: what is left to solve are
+    the other motors on the other speeds,
+
+    .. math:: x_g = (F_f^T I_{ff}^{-1} F_f)^{-1} F_f^T I_{ff}^{-1} r_f, \qquad
+              F_h x_h = r_h - F_{hg} x_g - I_{hf} I_{ff}^{-1} (r_f - F_f x_g).     \tag{D20}
+    """
+    n, m = F.shape
+    direct = direct_rows(F)
+    held = list(direct.values())
+    free = [j for j in range(n) if j not in direct.values()]
+    others = [k for k in range(m) if k not in direct]
+    x = SX.zeros(m, right.shape[1])
+    factor = Factor.of(inertia[free, free])
+    rest = right
+    if others:
+        reduced = factor.solve(ca.horzcat(F[free, others], right[free, :]))  # I^-1 [F r]
+        metric = Factor.of(F[free, others].T @ reduced[:, : len(others)])
+        x[others, :] = metric.solve(F[free, others].T @ reduced[:, len(others) :])  # (D10)
+        rest = right - F[:, others] @ x[others, :]
+    if direct:
+        holding = rest[held, :] - inertia[held, free] @ factor.solve(rest[free, :])
+        for i, (k, j) in enumerate(direct.items()):
+            x[k, :] = holding[i, :] / F[j, k]  # (D20)
+    return x
+
+
+def _least_effort(G: SX, need: SX, weights: SX) -> SX:
+    scaled = G.T / weights  # W^-1 G^T
+    return scaled @ Factor.of(G @ scaled).solve(need)
+
+
+def actuation_ranks(G: list[np.ndarray]) -> list[int]:
+    """Rank of the input map at several configurations."""
+    return [_rank(g) for g in G]
+
+
+def independent_motors(G: list[np.ndarray]) -> list[int]:
+    """Motors none of which repeats the others, as many as there are, at a generic configuration."""
+    g = max(G, key=_rank)
+    chosen: list[int] = []
+    for motor in range(g.shape[1]):
+        if _rank(g[:, [*chosen, motor]]) > len(chosen):
+            chosen.append(motor)
+    return chosen
+
+
+def _rank(g: np.ndarray) -> int:
+    if not g.size:
+        return 0
+    return int(np.linalg.matrix_rank(g, tol=1e-9 * max(1.0, np.abs(g).max())))

@@ -1,0 +1,134 @@
+"""Motions without inertia: massless bodies are welcome where something else gives them mass."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import casadi as ca
+import numpy as np
+
+from axode.errors import Doubtful, Fault, MechanismError
+from axode.mechanism.elements.bodies import Body
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.values.expressions import numeric
+from axode.symbolic.formulations.recursive import RecursiveFormulation
+from axode.symbolic.system import System
+
+SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one
+DOUBTFUL = 1e-9  # below it, direct dynamics keeps fewer than seven digits
+LIGHT = 1e-7  # of the heaviest body: what is lighter may as well be massless
+MOST_NAMES = 8  # of bodies in one message
+
+
+def check_inertia(system: System) -> None:
+    """Warn of motions that nothing resists: without them direct dynamics is not defined.
+
+    Kinematics, mass matrix and inverse dynamics are, so the mechanism is not refused; whatever
+    needs accelerations raises `system.missing_inertia`.
+
+    Warns:
+        Doubtful: naming every speed that has no inertia and the bodies to look at; or if direct
+            dynamics loses most of its digits, or if the kinetic energy can be negative.
+    """
+    missing = system.missing_inertia
+    if missing is not None:
+        what = "Direct dynamics is not defined; kinematics and inverse dynamics are computed."
+        warnings.warn(f"{missing}\n  {what}", Doubtful, stacklevel=4)
+
+
+def find_missing_inertia(system: System) -> MechanismError | None:
+    """Find the motions of a mechanism that nothing resists.
+
+    Only idealised bodies (point masses, thin rods, massless brackets), nearly massless ones and
+    unphysical ones can cause that.
+
+    Returns:
+        An error that names every speed without inertia and the bodies to look at, or None.
+    """
+    suspects = suspicious_bodies(system.mechanism)
+    if not suspects:
+        return None
+    inertia = RecursiveFormulation(system).inertia()
+    tree = system.tree
+    function = ca.Function("I", [tree.q, tree.t, tree.parameters], [inertia])
+    smallest, directions = math.inf, np.zeros((0, len(system.independent)))
+    for q in system.samples:
+        matrix = np.array(function(q, 0.0, system.defaults))
+        scale = np.sqrt(np.abs(np.diag(matrix)).clip(1e-300))
+        values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+        smallest = float(values[np.argmin(np.abs(values))])
+        if abs(smallest) > SINGULAR and np.abs(np.diag(matrix)).min() > 1e-200:
+            _warn(system, suspects, smallest, float(values[0]))
+            return None
+        lost = np.abs(values) <= max(SINGULAR, abs(smallest))
+        directions = (vectors[:, lost] / scale[:, None]).T
+    return MechanismError(
+        f"mechanism '{system.mechanism.name}'", _faults(system, suspects, smallest, directions)
+    )
+
+
+def suspicious_bodies(mechanism: Mechanism) -> list[Body]:
+    """List the bodies that may lack inertia: idealised, or far lighter than the heaviest."""
+    heaviest = max((numeric(body.mass) for body in mechanism.bodies), default=0.0)
+    return [b for b in mechanism.bodies if b.is_idealised or numeric(b.mass) < LIGHT * heaviest]
+
+
+def _faults(
+    system: System, suspects: list[Body], smallest: float, directions: np.ndarray
+) -> list[Fault]:
+    """Report each motion that nothing resists, at the speed that has most of it."""
+    from scipy.linalg import qr  # takes a while to import
+
+    size = np.linalg.norm(directions, axis=1, keepdims=True)
+    pivots = qr(directions / size, pivoting=True, mode="r")[1][: len(directions)]
+    found: dict[str, list[str]] = {}
+    for pivot in sorted(int(p) for p in pivots):
+        speed = system.tree.speed_names[system.independent[pivot]]
+        carried = _carried(system.mechanism, speed)
+        names = [body.name for body in suspects if body.name in carried]
+        names = names or [body.name for body in suspects]
+        more = [f"and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+        found.setdefault(", ".join(names[:MOST_NAMES] + more), []).append(speed)
+    return [
+        Fault(
+            "body",
+            names,
+            "inertia",
+            f"nothing resists the motion of {', '.join(speeds)} (smallest eigenvalue "
+            f"{smallest:.2g}); give one of these idealised bodies an inertia, or the joint's "
+            "motor a rotor_inertia",
+        )
+        for names, speeds in found.items()
+    ]
+
+
+def _carried(mechanism: Mechanism, speed: str) -> set[str]:
+    """Collect the bodies that the joint with this speed moves."""
+    carried: set[str] = set()
+    waiting = [c.child for c in mechanism.connections if speed in c.speeds]
+    while waiting:
+        body = waiting.pop()
+        carried.add(body)
+        waiting.extend(c.child for c in mechanism.connections if c.parent == body)
+    return carried
+
+
+def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) -> None:
+    """Warn of an inertia that is hardly one, or negative."""
+    name = f"mechanism '{system.mechanism.name}'"
+    if lowest < -SINGULAR:
+        listed = ", ".join(body.name for body in suspects if body.inertia.unphysical)
+        message = (
+            f"{name}: the kinetic energy of some motions is negative, so that forces accelerate "
+            f"them backwards; check the inertia of {listed}"
+        )
+    elif smallest < DOUBTFUL:
+        digits = max(round(16 + math.log10(smallest)), 0)
+        message = (
+            f"{name}: bodies of very different mass leave direct dynamics about {digits} digits; "
+            f"check {', '.join(body.name for body in suspects[:MOST_NAMES])}"
+        )
+    else:
+        return
+    warnings.warn(message, Doubtful, stacklevel=8)

@@ -1,0 +1,228 @@
+r"""The mobility report: what a mechanism can do, in numbers and words (C).
+
+Nonholonomic rows forbid velocities, not always configurations. How many configurations the motion
+reaches is the dimension of the smallest set of directions that holds the columns of N Theta and all
+their Lie brackets:
+
+.. math:: [X, Y] = \frac{\partial Y}{\partial q} X - \frac{\partial X}{\partial q} Y.  \tag{C9}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from axode.mechanism.elements.joints import Floating
+from axode.mechanism.mechanism import Mechanism
+from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.analysis.wheel_conflicts import turning_conflicts
+from axode.symbolic.system import System
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+
+BRACKET_TOLERANCE = 1e-7
+BRACKET_NOISE = 1e-9  # of the lengths of both fields: what differences of their derivatives leave
+ZERO_SPEED = 1e-9
+MOST_COUPLINGS = 12  # lines of a report; a hand may have more
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """Everything the analysis found; `str` prints it as a page."""
+
+    name: str
+    bodies: int
+    joints: int
+    loops: int  # independent ones, by Euler's formula
+    speeds: tuple[str, ...]
+    rows: int
+    rank: int
+    dropped: tuple[str, ...]
+    indeterminate: tuple[str, ...]
+    configuration_dof: int
+    mobility: int
+    reachable: int  # dimension of what motion reaches: between mobility and configuration_dof
+    rheonomic: bool
+    actuation: str
+    motors: int
+    independent: tuple[str, ...]
+    locked: tuple[str, ...]  # speeds that vanish in every motion
+    conflicts: tuple[str, ...]
+    couplings: tuple[str, ...] = ()  # as equations between coordinates
+
+    @property
+    def integrable(self) -> int:
+        """How many velocity constraints are positions in disguise."""
+        return self.configuration_dof - self.reachable
+
+    @property
+    def holonomic(self) -> bool:
+        """Whether every constraint is one on positions, openly or in disguise."""
+        return self.reachable == self.mobility
+
+    @property
+    def catastatic(self) -> bool:
+        """Whether rest is possible: no speed is forced by time alone."""
+        return not self.rheonomic
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: mobility {self.mobility}, {self.actuation}"]
+        lines += [f"  {label:<15}{text}" for label, text in self._entries() if text]
+        return "\n".join(lines)
+
+    def _entries(self) -> list[tuple[str, str]]:
+        kind = "holonomic" if self.holonomic else "nonholonomic"
+        time = "rheonomic, not catastatic" if self.rheonomic else "scleronomic, catastatic"
+        reach = f"{self.configuration_dof} dof"
+        if self.mobility != self.configuration_dof:
+            reach += f", motion reaches {self.reachable} of them"
+            if self.integrable:
+                plural = "s" if self.integrable > 1 else ""
+                reach += f" ({self.integrable} velocity constraint{plural} integrable)"
+        return [
+            ("bodies", f"{self.bodies}, joints {self.joints}, independent loops {self.loops}"),
+            ("speeds", f"{len(self.speeds)}: {_listed(self.speeds)}"),
+            *(("coupling", coupling) for coupling in self.couplings[:MOST_COUPLINGS]),
+            ("coupling", self._more_couplings()),
+            ("rows", f"{self.rows}, rank {self.rank}" if self.rows else "none"),
+            ("dropped", _listed(self.dropped)),
+            ("indeterminate", _listed(self.indeterminate, "forces of ")),
+            ("configuration", reach),
+            ("kind", f"{kind}, {time}"),
+            ("independent", _listed(self.independent)),
+            ("actuation", f"{self.actuation}, {self.motors} motor{'s' * (self.motors != 1)}"),
+            ("never move", _listed(self.locked)),
+            *(("conflict", conflict) for conflict in self.conflicts),
+        ]
+
+    def _more_couplings(self) -> str:
+        more = len(self.couplings) - MOST_COUPLINGS
+        return f"... ({len(self.couplings)} in all)" if more > 0 else ""
+
+
+def _listed(names: tuple[str, ...], prefix: str = "", most: int = 12) -> str:
+    if not names:
+        return ""
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return prefix + ", ".join(names[:most]) + more
+
+
+def mobility_of(equations: Equations) -> Mobility:
+    """Analyse a derived mechanism."""
+    system = equations.system
+    report, n = system.report, len(equations.independent)
+    configuration = configuration_dof(system)
+    mechanism = system.mechanism
+    return Mobility(
+        name=equations.name,
+        bodies=len(mechanism.bodies),
+        joints=len(mechanism.connections) + len(mechanism.loops),
+        loops=euler_loops(mechanism),
+        speeds=equations.speeds,
+        rows=len(system.rows),
+        rank=len(report.kept),
+        dropped=tuple(map(str, report.dropped)),
+        indeterminate=report.indeterminate,
+        configuration_dof=configuration,
+        mobility=n,
+        reachable=n if n == configuration else reachable_dimension(system, configuration),
+        rheonomic=system.rheonomic,
+        actuation=equations.actuation,
+        motors=system.forces.motors,
+        independent=equations.independent,
+        locked=_locked(system),
+        conflicts=tuple(turning_conflicts(system)),
+        couplings=tuple(map(str, mechanism.couplings)),
+    )
+
+
+def configuration_dof(system: System) -> int:
+    """How many coordinates the constraints on positions leave free."""
+    loose = set(system.report.loose)  # they contradict others a little and do not count
+    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
+    ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
+    return len(system.tree.speed_names) - max(ranks, default=0)
+
+
+def euler_loops(mechanism: Mechanism) -> int:
+    """Independent loops of the graph of bodies and joints: joints - bodies + components.
+
+    A floating joint joins nothing and does not count; the ground does.
+    """
+    names = ["ground", *(body.name for body in mechanism.bodies)]
+    component = {name: name for name in names}
+
+    def root(name: str) -> str:
+        while component[name] != name:
+            name = component[name]
+        return name
+
+    joints = [
+        c for c in (*mechanism.connections, *mechanism.loops) if not isinstance(c.joint, Floating)
+    ]
+    for connection in joints:
+        component[root(connection.parent)] = root(connection.child)
+    components = len({root(name) for name in names})
+    return len(joints) - len(names) + components
+
+
+def reachable_dimension(system: System, most: int) -> int:
+    """Dimension of the Lie-bracket closure of the free directions, at a generic configuration.
+
+    Only brackets that add a direction are kept and bracketed again.             (C9)
+    """
+    tree = system.tree
+    fields = ca.densify(tree.N @ system.complement.Theta_0)
+    q0 = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
+
+    def value(x: SX) -> np.ndarray:
+        function = ca.Function("field", [tree.q, tree.t, tree.parameters], [x])
+        return np.array(function(q0, 0.0, system.defaults)).ravel()
+
+    base = [fields[:, i] for i in range(fields.shape[1])]
+    if not base:
+        return 0
+    found = np.column_stack([value(x) for x in base])
+    newest = base
+    while newest and found.shape[1] < most:
+        fresh: list[SX] = []
+        for i, X in enumerate(base):
+            for j, Y in enumerate(newest):
+                if (newest is base and j <= i) or found.shape[1] >= most:
+                    continue
+                bracket = ca.jtimes(Y, tree.q, X) - ca.jtimes(X, tree.q, Y)  # (C9)
+                candidate = np.column_stack([found, value(bracket)])
+                # a bracket that vanishes leaves rounding errors, and long fields large ones
+                terms = np.linalg.norm(value(X)) * np.linalg.norm(value(Y))
+                if _independent(candidate, float(terms)):
+                    found = candidate
+                    fresh.append(bracket)
+        newest = fresh
+    return found.shape[1]
+
+
+def _independent(columns: np.ndarray, terms: float) -> bool:
+    """Whether the last column is none of rounding errors and not spanned by the others."""
+    lengths = np.linalg.norm(columns, axis=0)
+    least = max(BRACKET_TOLERANCE, BRACKET_NOISE * terms)
+    if lengths[-1] < least or not np.isfinite(columns).all():
+        return False
+    return bool(np.linalg.svd(columns / lengths, compute_uv=False)[-1] > BRACKET_TOLERANCE)
+
+
+def _locked(system: System) -> tuple[str, ...]:
+    """Speeds that no motion has; what moves by the clock is not looked at."""
+    if system.rheonomic:
+        return ()
+    names = system.tree.speed_names
+    return tuple(
+        name
+        for j, name in enumerate(names)
+        if all(np.abs(Z[j]).max(initial=0.0) < ZERO_SPEED for Z in system.report.null_bases)
+        and not any(row.kind == "prescribed" and j in row.entries for row in system.kept)
+    )

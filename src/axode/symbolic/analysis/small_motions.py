@@ -1,0 +1,212 @@
+r"""Small changes of a state that keep the constraints (D).
+
+Coordinates that a loop or the ground ties together change together; rolling forbids rates, not
+places. A state is any set of functions x(q, nu), and its rate follows by the chain rule,
+
+.. math:: \dot x = \frac{\partial x}{\partial q}\,\dot q
+          + \frac{\partial x}{\partial\nu}\,\dot\nu + \frac{\partial x}{\partial t}.   \tag{D12}
+
+Of a motion that is steady in axes which move along with it, by a field X of the states z, the same
+states are counted in these axes:
+
+.. math:: \dot x = \frac{\partial x}{\partial z}\,(f - X).                       \tag{D16}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import numpy.typing as npt
+
+from axode.mechanism.elements.joints import Floating, Spherical
+from axode.mechanism.topology import tree_order
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.analysis.mobility import configuration_dof
+from axode.symbolic.equations import Equations
+from axode.symbolic.system import preference
+
+Array = npt.NDArray[np.float64]
+THRESHOLDS = (0.05, 1e-3, 1e-6)  # smallest singular value of a choice, the best that can be had
+LEVEL = 0.99  # |sine of the pitch| above which roll and yaw are not used: they become one angle
+RANK = 1e-7  # of the largest singular value: smaller ones are zero
+
+
+@dataclass(frozen=True)
+class SmallAngle:
+    """One of three small angles that turn a body from a reference, about the body's axes."""
+
+    name: str
+    four: tuple[int, int, int, int]  # its quaternion's places in q
+    axis: int
+
+    def expression(self, q: SX, reference: SX) -> SX:
+        """Twice the vector part of the quaternion from the reference to q."""
+        r, x = (ca.vertsplit(vector[list(self.four)]) for vector in (reference, q))
+        return small_angle(r, x, self.axis)
+
+
+def small_angle(r: Sequence[Any], x: Sequence[Any], axis: int) -> Any:
+    """By which the quaternion x turns further than r about one of its own axes, while small."""
+    i, j, k = (1 + (axis + n) % 3 for n in range(3))
+    return 2 * (r[0] * x[i] - r[i] * x[0] - r[j] * x[k] + r[k] * x[j])
+
+
+def small_angles(e: Equations) -> dict[str, SmallAngle]:
+    """The angles of every joint that has a quaternion: `ball.rx`, `ball.ry`, `ball.rz`."""
+    joints = [
+        c for c in tree_order(e.system.mechanism) if isinstance(c.joint, (Floating, Spherical))
+    ]
+    taken = {*e.coordinates, *e.speeds, *e.measures}
+    angles = [
+        SmallAngle(f"{c.name}.r{axis}", four, k)
+        for c, four in zip(joints, e.system.tree.quaternions, strict=True)
+        for k, axis in enumerate("xyz")
+    ]
+    return {angle.name: angle for angle in angles if angle.name not in taken}
+
+
+def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, list[str]]:
+    """Names that can tell where a mechanism is, by joint, the ones worth choosing first.
+
+    The joints whose speeds are independent come first, then bases, then the rest. A floating body's
+    attitude is told by roll, pitch and yaw where these are regular, else by small angles; its
+    height comes last, because what rolls may lean and is then as high as it leans.
+    """
+    system = e.system
+    order = [*system.independent, *preference(system.mechanism, system.tree)]
+    joint_of = {e.speeds.index(s): c for c in tree_order(system.mechanism) for s in c.speeds}
+    names: dict[str, list[str]] = {}
+    for connection in (joint_of[j] for j in order):
+        joint = connection.name
+        if joint in names:
+            continue
+        if not isinstance(connection.joint, (Floating, Spherical)):
+            names[joint] = list(connection.coordinates)
+            continue
+        angles = [f"{joint}.{a}" for a in ("roll", "pitch", "yaw")]
+        if not all(a in e.measures for a in angles) or _upended(e, angles[1], q, t, p):
+            angles = [f"{joint}.r{axis}" for axis in "xyz"]
+        place = connection.coordinates[4:]
+        names[joint] = [*place[:2], *angles, *place[2:]]
+    return names
+
+
+def _upended(e: Equations, pitch: str, q: Array, t: float, p: Array) -> bool:
+    value = ca.Function("pitch", [e.q, e.t, e.p], [e.measures[pitch].expression])(q, t, p)
+    return abs(np.sin(float(value))) > LEVEL
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """A state's functions x, their rates and outputs y at one point, with all derivatives.
+
+    `by_z` means by q and nu, one after the other.
+    """
+
+    x: Array
+    x_dot: Array
+    y: Array
+    x_by_z: Array
+    x_dot_by_z: Array
+    y_by_z: Array
+    x_dot_by_u: Array
+    y_by_u: Array
+    carried_by_z: Array  # of the rates that the axes' own motion gives the states
+
+
+class Chart:
+    """Functions of the state whose values and derivatives are asked for at many points.
+
+    Rates are those in axes that move: without the motion of the axes, a field of q and nu.
+    """
+
+    def __init__(
+        self, e: Equations, x: Sequence[SX], y: Sequence[SX], reference: SX, axes: SX | None = None
+    ) -> None:
+        state, shown = (ca.vertcat(SX(0, 1), *items) for items in (x, y))
+        z = ca.vertcat(e.q, e.nu)
+        by_z = ca.jacobian(state, z)
+        rate = by_z @ ca.vertcat(e.q_dot, e.forward_dynamics) + ca.jacobian(state, e.t)  # (D12)
+        carried = SX.zeros(state.shape[0]) if axes is None else by_z @ axes
+        rate -= carried  # (D16)
+        values: list[SX] = [
+            state,
+            rate,
+            shown,
+            by_z,
+            ca.jacobian(rate, z),
+            ca.jacobian(shown, z),
+            ca.jacobian(rate, e.u),
+            ca.jacobian(shown, e.u),
+            ca.jacobian(carried, z),
+        ]
+        self._function = ca.Function(
+            "chart", [e.q, e.nu, e.u, e.t, e.p, reference], [ca.densify(v) for v in values]
+        )
+
+    def at(
+        self, q: Array, nu: Array, u: Array, t: float, p: Array, reference: Array | None = None
+    ) -> Derivatives:
+        """Everything at one state, small angles counted from there or from a reference."""
+        origin = q if reference is None else reference
+        found = [np.array(v.full()) for v in map(ca.DM, self._function(q, nu, u, t, p, origin))]
+        names = [field.name for field in fields(Derivatives)]
+        parts = {
+            n: v.ravel() if n in ("x", "x_dot", "y") else v
+            for n, v in zip(names, found, strict=True)
+        }
+        return Derivatives(**parts)
+
+
+def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | None:
+    """Changes of q and nu that keep loops closed, wheels on the ground and quaternions of length
+    one: orthonormal columns; None where these constraints lose rank."""
+    n = len(e.independent)
+    unit = np.zeros((len(e.system.tree.quaternions), q.size))
+    for row, four in zip(unit, map(list, e.system.tree.quaternions), strict=True):
+        row[four] = q[four]
+    rows = np.vstack([residual_jacobian, unit])
+    _, s, Vt = np.linalg.svd(rows)
+    dimension = q.size - int((s > RANK * s.max(initial=1.0)).sum())
+    if dimension != configuration_dof(e.system) or not np.isfinite(s).all():
+        return None
+    basis = np.zeros((q.size + n, dimension + n))
+    basis[: q.size, :dimension] = Vt[q.size - dimension :].T
+    basis[q.size :, dimension:] = np.eye(n)
+    return basis
+
+
+def independent_rows(gradients: Array, count: int) -> list[int] | None:
+    """The first rows that are far enough from each other's span; None if there are not so many."""
+    lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+    unit = np.where(lengths > RANK, gradients / lengths.clip(1e-300), 0.0)
+    for threshold in THRESHOLDS:
+        chosen: list[int] = []
+        for row in range(len(unit)):
+            trial = [*chosen, row]
+            if len(chosen) < count and np.linalg.svd(unit[trial])[1][-1] > threshold:
+                chosen = trial
+        if len(chosen) == count:
+            return chosen
+    return None
+
+
+def on_states(derivatives: Array, gradients: Array) -> tuple[Array, Array]:
+    r"""What the changes of some quantities are for unit changes of the states, and what is left.
+
+    With the tangents Z in columns, X the states' derivatives and F those of the quantities,
+
+    .. math:: A = (F Z)(X Z)^+, \qquad F Z - A\, X Z \to 0.                          \tag{D13}
+
+    The rest vanishes if the quantities change with nothing but these states.
+
+    Args:
+        derivatives: F Z.
+        gradients: X Z, of full row rank.
+    """
+    A = np.asarray(np.linalg.lstsq(gradients.T, derivatives.T, rcond=None)[0].T, float)  # (D13)
+    return A, derivatives - A @ gradients

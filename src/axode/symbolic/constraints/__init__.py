@@ -1,0 +1,1 @@
+"""Constraint rows, loop closure, and the independent speeds that they leave."""

@@ -1,0 +1,1 @@
+"""The spanning tree in motion: frames, kinematics, inertia, recursions, forces."""

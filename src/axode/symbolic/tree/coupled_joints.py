@@ -1,0 +1,207 @@
+r"""Articulated bodies of a tree whose joints are coupled: cost linear in the links (D).
+
+Joints that rows tie together are taken as one joint of several links, with composite bodies inside
+such a cluster and articulated bodies between clusters. With :math:`\Theta_c` the cluster's own part
+of the complement, P the momenta at the link that carries the cluster and H its joint inertia,
+
+.. math:: D = \Theta_c^T (H + J_a) \Theta_c, \quad U = P \Theta_c, \quad
+          I^A \mathrel{+}= \bar I - U D^{-1} U^T, \quad
+          \dot\nu_c = D^{-1} (\Theta_c^T f - U^T a).                              \tag{D18}
+
+A body without mass may be part of a cluster: only D has to be regular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, symmetric
+from axode.symbolic.constraints.rows import Row
+from axode.symbolic.tree.frames import ROOT
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.recursions import carried_inward, without_axis
+
+_Felt = tuple[SX, SX, SX, SX, SX]  # angular, mixed and linear inertia, moment and force
+Cluster = tuple[int, ...]  # links, parents first; all that hang on links outside hang on one
+
+
+def find_clusters(tree: Tree, rows: Iterable[Row]) -> list[Cluster]:
+    """Links that rows on joints tie together, with those between them; every link is in one."""
+    owner = {j: i for i, link in enumerate(tree.links) for j in link.speeds}
+    merged = [{i} for i in range(len(tree.links))]
+    for row in rows:
+        tied = _with_paths(tree, {owner[j] for j in row.entries})
+        apart = [cluster for cluster in merged if not cluster & tied]
+        merged = [*apart, tied.union(*(cluster for cluster in merged if cluster & tied))]
+    return sorted(tuple(sorted(cluster)) for cluster in merged)
+
+
+def _with_paths(tree: Tree, links: set[int]) -> set[int]:
+    """Links and all that lie between them and the last link that carries them all."""
+    chains = [list(tree.path(i)) for i in links]
+    carriers = set.intersection(*map(set, chains)) - links
+    return {i for chain in chains for i in chain if i not in carriers}
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """What the outward pass needs of a cluster."""
+
+    links: Cluster
+    speeds: list[int]
+    Theta: SX
+    N_U: SX  # momenta for unit independent speeds, at the carrying link
+    F_U: SX
+    factor: Factor
+    u: SX
+    alone: bool = False  # one free joint: momenta are at its own link
+
+
+def _is_identity(Theta: SX) -> bool:
+    return bool(Theta.shape[0] == Theta.shape[1] and (Theta - SX.eye(Theta.shape[0])).is_zero())
+
+
+class ClusterSolve:
+    """One solve of Theta_0^T (I~ v_dot - forces) = 0, v_dot = Theta_0 nu_dot, by (D18)."""
+
+    def __init__(
+        self, tree: Tree, inertias: Sequence[RigidInertia], armature: SX, Theta_0: SX, forces: SX
+    ) -> None:
+        self.tree = tree
+        self.armature = armature
+        self.Theta_0 = ca.sparsify(Theta_0)
+        self.forces = forces
+        self.rigid = list(inertias)  # with all that moves rigidly along
+        self.extra: list[_Felt | None] = [None for _ in inertias]  # of what gives way beyond
+
+    def accelerations(self, clusters: list[Cluster]) -> SX:
+        """All joint accelerations; a cluster comes before all that hangs on it."""
+        solved = [self._inward(cluster) for cluster in reversed(clusters)]
+        return self._outward(solved[::-1])
+
+    def _inward(self, cluster: Cluster) -> _Solved:
+        links = self.tree.links
+        speeds = [j for i in cluster for j in links[i].speeds]
+        Theta = self._own_part(speeds)
+        if len(cluster) == 1 and _is_identity(Theta):
+            return self._inward_alone(cluster)
+        if Theta.shape[1] == 0:
+            return self._inward_held(cluster, speeds, Theta)
+        place = {j: k for k, j in enumerate(speeds)}
+        carrier = links[cluster[0]].parent
+        H_c, P = SX.zeros(len(speeds), len(speeds)), SX.zeros(6, len(speeds))
+        u = SX.zeros(len(speeds))
+        for i in reversed(cluster):
+            link = links[i]
+            own = [place[j] for j in link.speeds]
+            I, H, M, n, f = self._whole(i)
+            momenta = I @ link.S_w + H @ link.S_v, H.T @ link.S_w + M @ link.S_v
+            u[own] = self.forces[list(link.speeds)] - link.S_w.T @ n - link.S_v.T @ f
+            P[:, own] = self._felt(cluster, i, place, momenta, H_c)
+            self._carry_rigidly(i)
+        H_c += ca.diag(self.armature[speeds])
+        factor = Factor.of(symmetric(ca.densify(Theta.T @ (H_c @ Theta))))  # (D18)
+        U, u = ca.densify(P @ Theta), ca.densify(Theta.T @ u)
+        N_U, F_U = U[:3, :], U[3:, :]
+        if carrier != ROOT:
+            G_N, G_F, y = factor.solve(N_U.T), factor.solve(F_U.T), factor.solve(u)
+            lost = (-symmetric(N_U @ G_N), -(N_U @ G_F), -symmetric(F_U @ G_F), N_U @ y, F_U @ y)
+            self._add(carrier, lost)
+        return _Solved(cluster, speeds, Theta, N_U, F_U, factor, u)
+
+    def _own_part(self, speeds: list[int]) -> SX:
+        """Theta_c: the rows of a cluster's speeds, and the columns that they mention."""
+        rows = self.Theta_0[speeds, :]
+        return rows[:, sorted(set(rows.sparsity().get_col()))]
+
+    def _felt(
+        self, cluster: Cluster, link: int, place: dict[int, int], wrench: tuple[SX, SX], H_c: SX
+    ) -> SX:
+        """Put momenta of a link, as those before it feel them, into H_c; return the carrier's."""
+        n, f = wrench
+        columns = [place[j] for j in self.tree.links[link].speeds]
+        while link in cluster:
+            own = self.tree.links[link]
+            rows = [place[j] for j in own.speeds]
+            block = own.S_w.T @ n + own.S_v.T @ f
+            H_c[rows, columns] = block
+            H_c[columns, rows] = block.T
+            f = own.rotation.outward(f)
+            n = own.rotation.outward(n) + skew(own.p) @ f
+            link = own.parent
+        return ca.vertcat(n, f)
+
+    def _whole(self, i: int) -> _Felt:
+        """Inertia and wrench of a link and all beyond it, in its own frame."""
+        own = self.rigid[i]
+        h, m, extra = skew(own.moment), own.mass * SX.eye(3), self.extra[i]
+        if extra is None:
+            return own.tensor, h, m, SX.zeros(3), SX.zeros(3)
+        I, H, M, n, f = extra
+        return own.tensor + I, h + H, m + M, n, f
+
+    def _add(self, i: int, felt: _Felt) -> None:
+        known = self.extra[i]
+        if known is not None:
+            I, H, M, n, f = (x + part for x, part in zip(known, felt, strict=True))
+            felt = (I, H, M, n, f)
+        self.extra[i] = felt
+
+    def _carry_rigidly(self, i: int) -> None:
+        """Give a link and all beyond it to its parent, their joint held still."""
+        link, extra = self.tree.links[i], self.extra[i]
+        if link.parent == ROOT:
+            return
+        moved = self.rigid[i].moved(link.rotation, link.p)
+        self.rigid[link.parent] = self.rigid[link.parent] + moved
+        if extra is not None:
+            self._add(link.parent, carried_inward(link, extra[:3], extra[3:]))
+
+    def _inward_held(self, cluster: Cluster, speeds: list[int], Theta: SX) -> _Solved:
+        """Links none of whose joints give way."""
+        for i in reversed(cluster):
+            self._carry_rigidly(i)
+        none = SX.zeros(3, 0)
+        return _Solved(cluster, speeds, Theta, none, none, Factor.of(SX(0, 0)), SX.zeros(0))
+
+    def _inward_alone(self, cluster: Cluster) -> _Solved:
+        """A link whose joint is free: (D5), on the link's own side."""
+        i = cluster[0]
+        link, (I, H, M, n, f) = self.tree.links[i], self._whole(i)
+        speeds = list(link.speeds)
+        N_S, F_S = I @ link.S_w + H @ link.S_v, H.T @ link.S_w + M @ link.S_v
+        D = symmetric(link.S_w.T @ N_S + link.S_v.T @ F_S) + ca.diag(self.armature[speeds])
+        factor = Factor.of(D)
+        u = self.forces[speeds] - link.S_w.T @ n - link.S_v.T @ f
+        G_N, G_F = factor.solve(N_S.T), factor.solve(F_S.T)
+        I_a, H_a, M_a = symmetric(I - N_S @ G_N), H - N_S @ G_F, symmetric(M - F_S @ G_F)
+        if link.turns_only and ca.is_equal(self.armature[speeds], SX(0), 1):
+            I_a, H_a = without_axis(I_a, H_a)
+        y = factor.solve(u)
+        if link.parent != ROOT:
+            wrench = n + N_S @ y, f + F_S @ y
+            self._add(link.parent, carried_inward(link, (I_a, H_a, M_a), wrench))
+        return _Solved(cluster, speeds, SX.eye(link.k), N_S, F_S, factor, u, alone=True)
+
+    def _outward(self, solved: list[_Solved]) -> SX:
+        w_dot: dict[int, SX] = {ROOT: SX.zeros(3)}
+        a: dict[int, SX] = {ROOT: SX.zeros(3)}
+        v_dot = SX.zeros(self.tree.v.shape[0])
+        for cluster in solved:
+            first = self.tree.links[cluster.links[0]]
+            w, at = w_dot[first.parent], a[first.parent]
+            if cluster.alone:
+                w, at = first.rotation.inward(w), first.rotation.inward(at + cross(w, first.p))
+            nu_dot = cluster.factor.solve(cluster.u - cluster.N_U.T @ w - cluster.F_U.T @ at)
+            v_dot[cluster.speeds] = ca.densify(cluster.Theta @ nu_dot)  # (D18)
+            for i in cluster.links:
+                link = self.tree.links[i]
+                own = v_dot[list(link.speeds)]
+                w, at = w_dot[link.parent], a[link.parent]
+                w_dot[i] = link.rotation.inward(w) + link.S_w @ own
+                a[i] = link.rotation.inward(at + cross(w, link.p)) + link.S_v @ own
+        return v_dot

@@ -1,0 +1,136 @@
+r"""Generalised forces of motors, wrenches, dampers and springs on the tree's speeds (D)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from axode.mechanism.elements.forces import Strut
+from axode.mechanism.topology import coordinate_of, speed_of, speed_units
+from axode.symbolic.algebra.spatial import SX, dot, skew
+from axode.symbolic.tree.frames import ROOT, symbolic_scalar, symbolic_vector
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.recursions import inward
+
+
+@dataclass(frozen=True)
+class AppliedForces:
+    r"""What acts on the tree: :math:`\tilde\tau = B u`, dissipation and springs.
+
+    Motors come first among the inputs, components of wrenches after them.       (D7)
+    """
+
+    input_names: tuple[str, ...]
+    motors: int
+    limits: tuple[SX | None, ...]
+    B: SX  # speeds x inputs
+    armature: SX  # rotor inertia each speed feels
+    dissipative: SX  # -D v
+    elastic: SX  # of springs
+    elastic_energy: SX
+
+
+def applied_forces(tree: Tree) -> AppliedForces:
+    """Collect everything that acts, except gravity."""
+    size = tree.v.shape[0]
+    columns, names, limits = [], [], []
+    armature = SX.zeros(size)
+    for drive in tree.mechanism.drives:
+        speed = speed_of(tree.mechanism, drive.coordinate)
+        assert speed is not None
+        j = tree.speed_names.index(speed)
+        gear = symbolic_scalar(drive.motor.gear, tree.values)
+        column = SX(size, 1)
+        column[j] = gear
+        columns.append(column)
+        names.append(drive.input or f"{drive.name}.{_effort(tree, speed)}")
+        limit = drive.motor.limit
+        limits.append(None if limit is None else symbolic_scalar(limit, tree.values))
+        armature[j] += gear * gear * symbolic_scalar(drive.motor.rotor_inertia, tree.values)
+    motors = len(columns)
+    for wrench in tree.mechanism.wrenches:
+        columns.append(_wrench_columns(tree, wrench.body, wrench.at, wrench.frame))
+        names += wrench.input_names
+        limits += [None] * 6
+    elastic_energy = _spring_energy(tree)
+    elastic = -(ca.jacobian(elastic_energy, tree.q) @ tree.N).T
+    return AppliedForces(
+        tuple(names),
+        motors,
+        tuple(limits),
+        ca.horzcat(*columns) if columns else SX(size, 0),
+        armature,
+        _dissipation(tree),
+        ca.densify(elastic),
+        elastic_energy,
+    )
+
+
+def _effort(tree: Tree, speed: str) -> str:
+    """Whether a motor on a speed gives a torque or a force."""
+    return "force" if speed_units(tree.mechanism)[speed] == "m/s" else "torque"
+
+
+def _wrench_columns(tree: Tree, body: str, at: object, frame: str) -> SX:
+    """Generalised force of a unit moment and force at a point of a body: speeds x 6."""
+    size, link = tree.v.shape[0], tree.body_link[body]
+    columns = SX(size, 6)
+    if link == ROOT:
+        return columns
+    pose = tree.body_pose[body]
+    axes = pose.R if frame == "body" else tree.carry(SX.eye(3), ROOT, link)
+    point = pose.point(symbolic_vector(at, tree.values))  # type: ignore[arg-type]
+    n = ca.horzcat(axes, skew(point) @ axes)
+    f = ca.horzcat(SX.zeros(3, 3), axes)
+    for i, n_i, f_i in inward(tree, link, n, f):
+        own = tree.links[i]
+        columns[own.speeds.start : own.speeds.stop, :] = own.S_w.T @ n_i + own.S_v.T @ f_i
+    return ca.sparsify(columns)
+
+
+def _between(tree: Tree, strut: Strut) -> SX:
+    """From one end of a strut to the other, in the world."""
+    ends = [
+        tree.body_world_pose(body).point(symbolic_vector(point, tree.values))
+        for body, point in ((strut.parent, strut.at), (strut.child, strut.child_at))
+    ]
+    return ends[1] - ends[0]
+
+
+def _spring_energy(tree: Tree) -> SX:
+    energy = SX(0)
+    for spring in tree.mechanism.springs:
+        name = coordinate_of(tree.mechanism, spring.coordinate)
+        assert name is not None
+        stretch = tree.q[tree.coordinate_names.index(name)] - symbolic_scalar(
+            spring.rest, tree.values
+        )
+        energy += symbolic_scalar(spring.stiffness, tree.values) * stretch * stretch / 2
+    for strut in tree.mechanism.struts:
+        stiffness = symbolic_scalar(strut.stiffness, tree.values)
+        if stiffness.is_zero():
+            continue
+        apart, rest = _between(tree, strut), symbolic_scalar(strut.rest, tree.values)
+        if rest.is_zero():  # smooth even where the ends meet, which a length is not
+            energy += stiffness * dot(apart, apart) / 2
+        else:
+            stretch = ca.norm_2(apart) - rest
+            energy += stiffness * stretch * stretch / 2
+    return energy
+
+
+def _dissipation(tree: Tree) -> SX:
+    """-dD/dv of Rayleigh's function."""
+    force = SX.zeros(tree.v.shape[0])
+    for damper in tree.mechanism.dampers:
+        speed = speed_of(tree.mechanism, damper.coordinate)
+        assert speed is not None
+        j = tree.speed_names.index(speed)
+        force[j] -= symbolic_scalar(damper.coefficient, tree.values) * tree.v[j]
+    for strut in tree.mechanism.struts:
+        damping = symbolic_scalar(strut.damping, tree.values)
+        if not damping.is_zero():
+            J = ca.jacobian(ca.norm_2(_between(tree, strut)), tree.q) @ tree.N
+            force -= ca.densify(J.T @ (damping * (J @ tree.v)))
+    return force

@@ -1,0 +1,136 @@
+r"""Inertia of the links, and its regrouping across joints (D).
+
+What a revolute joint cannot feel of its link may as well belong to the link before it: a mass on
+the axis, a first moment along it, equal moments about the two axes across it. Moving these inward,
+leaf to root, leaves each link fewer parameters and changes no joint force; the book-keeping is done
+once, on constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+
+from axode.mechanism.elements.bodies import Body
+from axode.mechanism.elements.joints import Prismatic
+from axode.symbolic.algebra.rounding import add_up, turn_tensor
+from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, is_constant
+from axode.symbolic.tree.frames import ROOT, Values, symbolic_scalar, symbolic_vector
+from axode.symbolic.tree.kinematics import Tree
+
+
+def body_tensor(body: Body, values: Values) -> SX:
+    """A body's central inertia in its own axes."""
+    xx, yy, zz, xy, xz, yz = (symbolic_scalar(e, values) for e in body.inertia.entries)
+    return ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
+
+
+def link_inertias(tree: Tree) -> list[RigidInertia]:
+    """Inertia of every link about its frame's origin: the sum of its bodies.
+
+    A wheel turned into its link's axes is symmetric to sixteen digits; exactly symmetric, it does
+    not feel its own spin angle.
+    """
+    parts: list[list[RigidInertia]] = [[] for _ in tree.links]
+    for body in tree.mechanism.bodies:
+        link = tree.body_link[body.name]
+        if link == ROOT:
+            continue
+        pose = tree.body_pose[body.name]
+        tensor = turn_tensor(pose.R, body_tensor(body, tree.values), ideal=body.inertia.ideal)
+        centre = pose.point(symbolic_vector(body.com, tree.values))
+        mass = symbolic_scalar(body.mass, tree.values)
+        parts[link].append(RigidInertia.at_centre(mass, centre, tensor))
+    return [_total(own) for own in parts]
+
+
+def _total(parts: list[RigidInertia]) -> RigidInertia:
+    """Sum the bodies of a link; products of inertia that cancel do so exactly."""
+    total = sum(parts, RigidInertia.zero())
+    moment = add_up([part.moment for part in parts], total.moment)
+    products = add_up([part.tensor for part in parts], total.tensor)
+    tensor = products - ca.diag(ca.diag(products)) + ca.diag(ca.diag(total.tensor))
+    return RigidInertia(total.mass, moment, tensor)
+
+
+def link_spreads(tree: Tree) -> list[SX]:
+    """Of every link, the sum of m c^2 over its bodies' mass centres: see `coriolis_matrix`."""
+    spreads = [SX(0) for _ in tree.links]
+    for body in tree.mechanism.bodies:
+        link = tree.body_link[body.name]
+        if link != ROOT:
+            c = tree.body_pose[body.name].point(symbolic_vector(body.com, tree.values))
+            spreads[link] += symbolic_scalar(body.mass, tree.values) * ca.dot(c, c)
+    return spreads
+
+
+def _across(tensor: SX) -> SX:
+    """I_yy, or I_xx where the two are equal but for rounding: their difference then vanishes."""
+    x, y = tensor[0, 0], tensor[1, 1]
+    if is_constant(x) and is_constant(y) and abs(float(x) - float(y)) < 1e-14 * abs(float(y)):
+        return ca.diag(tensor)[0:2]
+    return ca.vertcat(y, y)
+
+
+def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
+    r"""Inertias with everything moved inward that the link's own joint cannot feel.
+
+    Through a revolute about z: :math:`m`, :math:`h_z` and
+    :math:`\operatorname{diag}(I_{yy}, I_{yy}, 0)`, which turning about z does not change; through a
+    prismatic: all of :math:`I`.                                                  \tag{D1}
+    """
+    links = list(inertias)
+    for i in reversed(range(len(links))):
+        link, own = tree.links[i], links[i]
+        if link.turns_only:
+            across = _across(own.tensor)
+            moved = RigidInertia(
+                own.mass, ca.vertcat(0, 0, own.moment[2]), ca.diag(ca.vertcat(across, 0))
+            )
+            # the moved part is blind to the turn about z: leave that turn out
+            rotation = Rotation(link.rotation.turns[:-1])
+            assert not link.rotation.turns or link.rotation.turns[-1].axis == "z"
+        elif isinstance(link.joint, Prismatic):
+            moved = RigidInertia(SX(0), SX.zeros(3), own.tensor)
+            rotation = Rotation()
+        else:
+            continue
+        links[i] = RigidInertia(
+            own.mass - moved.mass, own.moment - moved.moment, own.tensor - moved.tensor
+        )
+        if link.parent != ROOT:
+            p = SX.zeros(3) if isinstance(link.joint, Prismatic) else link.p
+            links[link.parent] = links[link.parent] + moved.moved(rotation, p)
+    return links
+
+
+def without_spin(tree: Tree, regrouped_inertias: list[RigidInertia]) -> Tree:
+    r"""The tree with the spin angles of balanced wheels left out, for the recursions.
+
+    A leaf that turns about its own axis of symmetry has the same inertia in axes that do not spin
+    with it, so its vectors may be kept in those: the recursions then hold no angle of it.  (D17)
+    """
+    occupied = {link.parent for link in tree.links} | _attached(tree)
+    links = []
+    for i, link in enumerate(tree.links):
+        own = regrouped_inertias[i]
+        balanced = own.moment.is_zero() and own.mass.is_zero() and _only_axial(own.tensor)
+        if link.turns_only and i not in occupied and balanced:
+            link = replace(link, rotation=Rotation(link.rotation.turns[:-1]))
+        links.append(link)
+    return replace(tree, links=tuple(links), _poses={})
+
+
+def _only_axial(tensor: SX) -> bool:
+    return all(tensor[i, j].is_zero() for i in range(3) for j in range(3) if (i, j) != (2, 2))
+
+
+def _attached(tree: Tree) -> set[int]:
+    """Links to which something other than a joint of the tree is fastened off their axis."""
+    mechanism = tree.mechanism
+    bodies = {body for loop in mechanism.loops for body in (loop.parent, loop.child)}
+    bodies |= {body for strut in mechanism.struts for body in (strut.parent, strut.child)}
+    bodies |= {wrench.body for wrench in mechanism.wrenches}
+    bodies |= {contact.plane.on for contact in mechanism.contacts}
+    return {tree.body_link[body] for body in bodies}

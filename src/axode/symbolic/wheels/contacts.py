@@ -1,0 +1,272 @@
+r"""Rolling contacts, exact for wheels that lean (C).
+
+Wheel centre c, unit spin axis a, ground normal n:
+
+.. math:: d = -\frac{n - (n \cdot a) a}{|n - (n \cdot a) a|}, \quad Q = c + R d, \quad
+          t_1 = \frac{a \times n}{|a \times n|}, \quad t_2 = n \times t_1.        \tag{C5}
+
+Touch: n.(Q - p_0) = 0. Rolling: the material velocity at Q, wheel minus ground, has no component
+along t_1 (longitudinal) and t_2 (lateral). Everything is kept in the axes of the body that carries
+the wheel, where c and a are constant and the spin angle never appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import casadi as ca
+
+from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.symbolic.algebra.rounding import snap_rotation
+from axode.symbolic.algebra.spatial import SX, Rotation, cross, dot, is_constant
+from axode.symbolic.constraints.rows import Row, UnitWrench, cheaper_bias, row_entries
+from axode.symbolic.tree.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
+from axode.symbolic.tree.kinematics import Link, Motion, Tree
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Geometry of one contact in the axes of the link that carries the wheel."""
+
+    tree: Tree
+    contact: Contact
+    wheel: int  # the link that rolls
+    spins: tuple[tuple[int, float], ...]  # links that turn about the wheel's axis, and which way
+    carrier: int  # the link whose axes are used: the last one before those
+    ground: int
+    centre: SX  # in the carrier's frame
+    axis: SX | None
+    radius: SX
+    normal: SX  # ground's normal in the carrier's axes
+    touched: SX  # a point of the ground plane, in the carrier's frame
+    tangent: SX  # for a ball: a direction of the ground plane
+
+
+def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
+    """Where a wheel is and what it touches, spin left out where that is possible."""
+    values = tree.values
+    wheel = tree.body_link[contact.body]
+    pose = tree.body_pose[contact.body]
+    centre = pose.point(symbolic_vector(contact.at, values))
+    axis = None
+    if contact.wheel.has_axis:
+        axis = snap_rotation(pose.R @ unit_vector(contact.axis, values))
+    carrier, spins = wheel, []
+    while carrier != ROOT and _spins_on_axis(tree, carrier, centre, axis):
+        own = tree.links[carrier]
+        spins.append((carrier, 1.0 if axis is None else float(axis[2])))
+        centre = own.p + _on_axis(own, centre)
+        axis = _on_axis(own, axis) if axis is not None else None
+        carrier = own.parent
+    ground = tree.body_link[contact.plane.on]
+    ground_pose = tree.body_pose[contact.plane.on]
+    upright = unit_vector(contact.plane.normal, values)
+    normal = ground_pose.R @ upright
+    point = ground_pose.point(symbolic_vector(contact.plane.point, values))
+    return Rolling(
+        tree,
+        contact,
+        wheel,
+        tuple(spins),
+        carrier,
+        ground,
+        centre,
+        axis,
+        symbolic_scalar(contact.wheel.radius, values),
+        tree.carry(normal, ground, carrier),
+        tree.carry_point(point, ground, carrier),
+        # a ball's two directions are the ground body's own, whatever frame its link is kept in
+        tree.carry(ground_pose.R @ align(upright)[:, 0], ground, carrier)
+        if axis is None
+        else SX.zeros(3),
+    )
+
+
+def _spins_on_axis(tree: Tree, wheel: int, centre: SX, axis: SX | None) -> bool:
+    """Whether the wheel's own joint turns it about its axis (or, for a ball, about its centre)."""
+    link = tree.links[wheel]
+    if axis is None:
+        return bool(link.k == 3 and link.S_v.is_zero() and centre.is_zero())
+    if not (link.turns_only and is_constant(axis) and is_constant(centre)):
+        return False
+    return bool(axis[:2].is_zero() and centre[:2].is_zero())
+
+
+def _on_axis(link: Link, x: SX) -> SX:
+    """A vector along the link's z axis, in the parent's axes: the spin cannot turn it."""
+    return x[2] * Rotation(link.rotation.turns[:-1]).outward(SX([0.0, 0.0, 1.0]))
+
+
+def contact_point(tree: Tree, contact: Contact) -> SX:
+    """Where a wheel touches the ground, in the world."""
+    g = rolling_geometry(tree, contact)
+    d, _ = _directions(g, g.normal)
+    return tree.pose(g.carrier).point(g.centre + g.radius * d)
+
+
+def axis_in_ground(tree: Tree, contact: Contact) -> SX:
+    r"""Resolve a wheel's axis along two directions of the ground plane, two by one.
+
+    .. math:: (e_1 \cdot a, \; e_2 \cdot a), \qquad \text{length } |a \times n|     \tag{C11}
+
+    Both vanish where the wheel lies flat: no point of its rim is the lowest, and (C5) divides by
+    their length.
+    """
+    g = rolling_geometry(tree, contact)
+    assert g.axis is not None
+    normal = tree.carry(g.normal, g.carrier, g.ground)
+    return align(normal)[:, :2].T @ tree.carry(g.axis, g.carrier, g.ground)
+
+
+def axis_along_normal(tree: Tree, contact: Contact) -> SX:
+    """Cosine of the angle between a wheel's axis and the ground's normal."""
+    g = rolling_geometry(tree, contact)
+    assert g.axis is not None
+    return dot(g.axis, g.normal)
+
+
+def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> Iterator[Row]:
+    """Touch row, then the velocities that vanish."""
+    g = rolling_geometry(tree, contact)
+    d, directions = _directions(g, g.normal)
+    Q = g.centre + g.radius * d
+    residual = dot(g.normal, Q - g.touched)
+    derivative = _Derivative(g, motion, u, d, Q)
+    names = ("touch", *contact.wheel.rolling_rows)
+    sticks = set(names) >= {"touch", "longitudinal", "lateral"}
+    for name in names:
+        t = directions[name]
+        entries = row_entries(tree, g.carrier, g.ground, UnitWrench(cross(Q, t), t))
+        for link, way in g.spins:
+            spin = tree.links[link]
+            S_w = spin.rotation.outward(spin.S_w) if g.axis is None else way * g.axis
+            values = S_w.T @ (g.radius * cross(d, t))
+            for k, speed in enumerate(spin.speeds):
+                if not values[k].is_zero():
+                    entries[speed] = values[k]
+        bias = cheaper_bias(tree, entries, derivative.row_bias(name, t, sticks))
+        yield Row(
+            f"{contact.name}.{name}",
+            contact.name,
+            "touch" if name == "touch" else "rolling",
+            "m",
+            entries,
+            bias,
+            residual=residual if name == "touch" else None,
+        )
+
+
+def _directions(g: Rolling, n: SX) -> tuple[SX, dict[str, SX]]:
+    """Lowest point's direction and the directions of all rows, for a ground normal n.  (C5)"""
+    if g.axis is None:  # a ball: any two tangents fixed in the ground
+        t1 = g.tangent
+        return -n, {"touch": n, "longitudinal": t1, "lateral": cross(n, t1)}
+    a = g.axis
+    across = n - dot(n, a) * a
+    length = ca.sqrt(dot(across, across))
+    t1 = cross(a, n) / length  # |a x n| = |n - (n.a) a|
+    t2 = cross(n, t1)
+    directions = {"touch": n, "longitudinal": t1, "lateral": t2}
+    if isinstance(g.contact.wheel, Mecanum):
+        angle = symbolic_scalar(g.contact.wheel.roller_angle, g.tree.values)
+        directions["roller"] = cosine(angle) * t2 - sine(angle) * t1  # (C6)
+    return -across / length, directions
+
+
+def cosine(angle: SX) -> SX:
+    """Exact at multiples of a right angle."""
+    return _snap(ca.cos(angle))
+
+
+def sine(angle: SX) -> SX:
+    """Exact at multiples of a right angle."""
+    return _snap(ca.sin(angle))
+
+
+def _snap(x: SX) -> SX:
+    if is_constant(x) and abs(float(x) - round(float(x))) < 4e-16:
+        return SX(round(float(x)))
+    return x
+
+
+class _Derivative:
+    r"""What differentiating the rows of one contact adds to A v_dot.
+
+    The contact point moves: :math:`\dot Q - \dot c = R \dot d`, so that
+
+    .. math:: \frac{d}{dt}[u_c + \omega \times R d] = a_c + \dot\omega \times R d
+                                                      + \omega \times R \dot d,   \tag{C7}
+
+    not the acceleration of the material point, which has :math:`\omega \times (\omega \times R d)`
+    instead. Where all three velocities vanish the turning of t itself adds nothing.
+    """
+
+    def __init__(self, g: Rolling, motion: Motion, u: list[SX], d: SX, Q: SX) -> None:
+        tree = g.tree
+        self.g = g
+        zero = SX.zeros(3)
+
+        def shown(x: list[SX], link: int) -> SX:
+            return tree.carry(x[link], link, g.carrier) if link != ROOT else zero
+
+        w_c = shown(motion.w, g.carrier)  # of the axes in which everything is shown
+        self.w, w_dot = self._spinning(motion, w_c)
+        w_g, w_dot_g = shown(motion.w, g.ground), shown(motion.w_dot, g.ground)
+        self.w_c, self.w_g = w_c, w_g
+        n_rate = cross(w_g - w_c, g.normal)  # as the carrier sees the normal turn
+        self.rates = _direction_rates(g, n_rate, cross(w_g - w_c, g.tangent))
+        d_dot = self.rates["d"] + cross(w_c, d)
+        arm, arm_dot = g.radius * d, g.radius * d_dot
+        centre_velocity = shown(u, g.carrier) + cross(w_c, g.centre)
+        U_c = motion.U[g.carrier] if g.carrier != ROOT else SX.zeros(3, 3)
+        centre_acceleration = shown(motion.a, g.carrier) + U_c @ g.centre
+        wheel = centre_acceleration + cross(w_dot, arm) + cross(self.w, arm_dot)
+        slip = centre_velocity + cross(self.w, arm)
+        if g.ground != ROOT:
+            origin = tree.carry_point(zero, g.ground, g.carrier)
+            u_g = shown(u, g.ground)
+            reach = Q - origin
+            reach_dot = centre_velocity + arm_dot - u_g
+            wheel -= shown(motion.a, g.ground) + cross(w_dot_g, reach) + cross(w_g, reach_dot)
+            slip -= u_g + cross(w_g, reach)
+        self.change, self.slip = wheel, slip  # (C7)
+
+    def _spinning(self, motion: Motion, w_c: SX) -> tuple[SX, SX]:
+        """Angular velocity and acceleration of the wheel, without its spin angle."""
+        g = self.g
+        relative = SX.zeros(3)
+        for link, way in g.spins:
+            spin = g.tree.links[link]
+            own = g.tree.v[spin.speeds.start : spin.speeds.stop]
+            relative += (
+                spin.rotation.outward(spin.S_w @ own) if g.axis is None else way * g.axis * own
+            )
+        w_dot_c = motion.w_dot[g.carrier] if g.carrier != ROOT else SX.zeros(3)
+        return w_c + relative, w_dot_c + cross(w_c, relative)
+
+    def row_bias(self, name: str, t: SX, sticks: bool) -> SX:
+        """Of one row; the direction's own turning counts unless nothing slips."""
+        bias = dot(t, self.change)
+        if sticks:
+            return bias
+        return bias + dot(self.rates[name] + cross(self.w_c, t), self.slip)
+
+
+def _direction_rates(g: Rolling, n_rate: SX, tangent_rate: SX) -> dict[str, SX]:
+    """Rates of d and of all directions in the carrier's axes, by differentiating (C5)."""
+    names = ["d", "touch", "longitudinal", "lateral"]
+    if g.axis is None:
+        n, t1 = g.normal, g.tangent
+        lateral = cross(n_rate, t1) + cross(n, tangent_rate)
+        return dict(zip(names, (-n_rate, n_rate, tangent_rate, lateral), strict=True))
+    if n_rate.is_zero():
+        names.append("roller")
+        return dict.fromkeys(names, SX.zeros(3))
+    n = SX.sym("n", 3)
+    d, directions = _directions(g, n)
+    stacked = ca.horzcat(d, *directions.values())
+    n_dot = SX.sym("n_dot", 3)
+    rate = ca.reshape(ca.jtimes(ca.vec(stacked), n, n_dot), stacked.shape)
+    values = ca.substitute(rate, ca.vertcat(n, n_dot), ca.vertcat(g.normal, n_rate))
+    return {name: values[:, i] for i, name in enumerate(["d", *directions])}
