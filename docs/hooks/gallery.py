@@ -64,6 +64,7 @@ def _page(name: str) -> tuple[str, bytes]:
     equations = function().derive()
     model = equations.compile()
     lines = [
+        *("---", "hide:", "  - toc", "---", ""),  # leaves the width to the source and equations
         f"# {name}",
         "",
         f"![{gallery.NAMES[name]}]({name}.png)",
