@@ -77,6 +77,8 @@ def quotations(paths: list[Path]) -> tuple[set[str], str]:
 
 def unquoted(texts: list[Text], quoted: set[str], everything: str) -> list[Text]:
     """Texts of which no test quotes a part."""
+    pieces = "\n".join(piece for text in texts for piece in text.pieces)
+    quoted = {quote for quote in quoted if quote in pieces}
     return [
         text
         for text in texts
