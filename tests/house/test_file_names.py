@@ -16,7 +16,7 @@ SHARED = {
     "simulate": COMMAND,
     "cooperating_arms": "the mechanism of the gallery, and the source's own method for it",
 }
-EVERY_FOLDER = ("__init__", "__main__")
+EVERY_FOLDER = ("__init__", "__main__", "base")  # base: the abstract class of a folder's family
 
 
 def collisions(paths: list[PurePath]) -> dict[str, list[str]]:
