@@ -7,6 +7,7 @@ from house.tree import PACKAGE, ROOT
 
 PAGE = ROOT / "docs" / "develop" / "architecture.md"
 PATH = re.compile(r"`([a-z_]+(?:/[a-z_0-9]+)*(?:/|\.(?:py|md)))`")
+SOURCE = re.compile(r"`(src/axode/[\w/.]*)`")
 ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 # Paths that the page names and that a later change adds.
@@ -23,6 +24,16 @@ def test_every_path_exists():
     assert len(named) > 100
     missing = sorted(path for path in named - COMING if not exists(path))
     assert not missing, f"docs/develop/architecture.md names {missing}"
+
+
+def test_sources_named_in_the_manual_exist():
+    missing = [
+        f"{page.name}: {path}"
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        for path in SOURCE.findall(page.read_text())
+        if not (ROOT / path).exists()
+    ]
+    assert not missing, f"name the files where they are now: {missing}"
 
 
 def test_paths_that_came_are_no_longer_coming():
