@@ -12,15 +12,11 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
 from axode.model.model import Model
+from axode.model.signal_values import signal_values
+from axode.model.signals import Signal
 from axode.problems.arguments import refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
-from axode.problems.inverse.motions import (
-    GivenMotion,
-    MotionSamples,
-    equations_of,
-    full_names,
-    rows_by_name,
-)
+from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, checked_times
 from axode.problems.parameter_arguments import check_parameters
@@ -324,7 +320,6 @@ def solved_trajectory(
     lengths: Any = None,
 ) -> Trajectory:
     """A motion with the inputs it takes and all that follows, as `simulate` records it."""
-    from axode.problems.simulate.record import state_columns
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
@@ -342,36 +337,31 @@ def solved_trajectory(
         refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
     others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
-    u, missing = model.inverse_dynamics(
-        q, nu, nu_dot, u=outside, weights=others.weights, residual=True, **o
+    u, missing = model.inverse_dynamics_with_residual(
+        q, nu, nu_dot, u=outside, weights=others.weights, **o
     )
     short = _short(model, q, nu, u, missing, o)
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
-    columns = list(state_columns(model, q, nu, w, u, o))
-    others.overwrite(columns, w, u)
+    values = signal_values(model, q, nu, u, w, options=o)
+    others.overwrite(values, w, u)
     if short:
-        columns = _with_true_forces(model, columns, q, nu, u, missing, o)
+        _correct_forces(model, values, q, nu, u, missing, o)
+    signals = tuple(model.signals)
     if model.actuation in ("underactuated", "unactuated"):
-        units = tuple(
-            "N" if unit == "m/s" else "N m"
-            for unit, name in zip(model.facts.speed_units, model.speed_names, strict=True)
-            if name in model.independent
+        lacking = model.signals.of_kind("independent")
+        values = np.concatenate([values, missing[..., [s.index for s in lacking]]], axis=-1)
+        units = {"m/s": "N", "rad/s": "N m"}
+        signals += tuple(
+            Signal(f"{s.name}.missing", units[s.unit], "force", "missing", s.index) for s in lacking
         )
-        order = [s for s in model.speed_names if s in model.independent]
-        by_name = dict(zip(model.independent, np.moveaxis(missing, -1, 0), strict=True))
-        block = np.stack([by_name[s] for s in order], axis=-1)
-        columns.append((tuple(f"{s}.missing" for s in order), units, "force", block))
-    values = np.concatenate([block for _, _, _, block in columns], axis=-1)
-    names = tuple(name for ns, _, _, _ in columns for name in ns)
-    kinds = {name: kind for ns, _, kind, _ in columns for name in ns}
     return Trajectory(
         time=samples.times,
-        values=values.reshape(*batch, n, len(names)),
-        names=names,
-        units=tuple(unit for _, us, _, _ in columns for unit in us),
-        kinds=kinds | dict.fromkeys(model.independent, "independent"),
+        values=values.reshape(*batch, n, len(signals)),
+        names=tuple(signal.name for signal in signals),
+        units=tuple(signal.unit for signal in signals),
+        kinds={signal.name: signal.kind for signal in signals},
         lengths=lengths,
         origin=Origin.of(model, options.get("parameters")),
         info={
@@ -404,9 +394,9 @@ def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) 
     if model.actuation not in ("underactuated", "unactuated"):
         return False
     need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.gamma(q, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.delta(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.tau(q, u, **o) + missing), initial=0.0)
+    need += np.nanmax(np.abs(model.potential_force(q, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.dissipative_force(q, nu, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.input_force(q, u, **o) + missing), initial=0.0)
     worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
     if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
         return False
@@ -440,33 +430,27 @@ def _odd(order: int) -> int:
     return order if order % 2 else max(order - 1, 1)
 
 
-def _with_true_forces(
-    model: Model, columns: list[Any], q: Array, nu: Array, u: Array, missing: Array, o: Any
-) -> list[Any]:
-    """Contact and constraint forces with the missing force acting too, as the motion has it."""
+def _correct_forces(
+    model: Model, values: Array, q: Array, nu: Array, u: Array, missing: Array, o: Any
+) -> None:
+    """Replace contact and constraint forces by those with the missing force acting too."""
     full = driven_everywhere(model)
     inputs = _all_inputs(model, full, u, missing)
-    from axode.problems.simulate.record import state_columns
-
-    w = np.zeros((*u.shape[:-1], 2))
-    true = {
-        names: block
-        for names, _, kind, block in state_columns(full, q, nu, w, inputs, o)
-        if kind == "force"
-    }
-    return [(names, units, kind, true.get(names, block)) for names, units, kind, block in columns]
+    forces = signal_values(full, q, nu, inputs, options=o, kinds=("force",))
+    columns = {signal.name: k for k, signal in enumerate(model.signals)}
+    for k, signal in enumerate(full.signals.of_kind("force")):
+        if signal.name in columns:
+            values[..., columns[signal.name]] = forces[..., k]
 
 
 def driven_everywhere(model: Model) -> Model:
     """The same model with a motor more on every independent speed, input `<speed>.missing`."""
-    equations = equations_of(model)
+    equations = model.equations
     mechanism = equations.system.mechanism.copy()
     for speed in model.independent:
         mechanism.add_motor(f"{speed}.missing", speed, input=f"{speed}.missing")
     derived = mechanism.derive(equations.formulation, independent=model.independent)
-    kind = "fixed" if model.facts.fixed else "free"
-    made: Model = derived.compile(target=model.target, parameters=kind)
-    return made
+    return derived.compile(target=model.target, parameters="fixed" if model.facts.fixed else "free")
 
 
 def _beyond_limit(model: Model, u: Array) -> list[str]:

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.model import Model, Options
-from axode.problems.simulate.events import Watch
+from axode.model.signal_values import state_values
+from axode.names import NamedValues
 from axode.problems.simulate.inputs import InputPlan, callback_inputs, limited
 from axode.problems.simulate.settings import ROUNDING, Settings
 from axode.problems.singular.other_models import ROUNDED_PIVOT, is_rounded
@@ -22,6 +23,9 @@ from axode.problems.steps.compiled import dynamics_of, rollout_of
 from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.stages import FINISHED, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
+
+if TYPE_CHECKING:
+    from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
 SLICE = 0.1  # [s] of computing between looks at the clock, the keyboard and the progress bar
@@ -63,7 +67,7 @@ class Batch:
         model: Model,
         plan: InputPlan,
         settings: Settings,
-        watches: Sequence[Watch],
+        watches: Sequence[Event],
         members: npt.NDArray[np.intp],
         start: dict[str, Array],
         p: Array | None,
@@ -285,10 +289,10 @@ class Batch:
         """Watched functions, to be called from Python."""
         return None if self.dynamics.events is None else CompiledFunction(self.dynamics.events)
 
-    def values(self, run: int) -> dict[str, float]:
+    def values(self, run: int) -> NamedValues:
         """Coordinates, speeds and measures of a run by name."""
         b = self.buffers
-        return named_values(self.model, b["q"][run], b["nu"][run], self.options(run))
+        return state_values(self.model, b["q"][run], b["nu"][run], self.options(run))
 
     def options(self, run: int, t: float | None = None) -> Options:
         """Time and parameters of a run, as the model's functions take them."""
@@ -328,14 +332,3 @@ def _next_budget(budget: int, seconds: float) -> int:
     if seconds < SLICE / 4:
         return min(2 * budget, 1 << 40)
     return max(1, budget // 2) if seconds > 2 * SLICE else budget
-
-
-def named_values(model: Model, q: Array, nu: Array, options: Options) -> dict[str, float]:
-    """Coordinates, speeds and measures of one state by name."""
-    values = dict(zip(model.coordinates, q.tolist(), strict=True))
-    speeds = model.speeds(q, nu, **options).tolist()
-    values |= dict(zip(model.speed_names, speeds, strict=True))
-    if not model.measure_names:
-        return values
-    measured = model.measures(q, nu, **options).tolist()
-    return values | dict(zip(model.measure_names, measured, strict=True))
