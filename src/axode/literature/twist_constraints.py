@@ -29,9 +29,9 @@ from axode.errors import NotApplicable
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import Contact
-from axode.symbolic.algebra.rank import rank_of
 from axode.symbolic.algebra.spatial import SX, cross, skew
 from axode.symbolic.constraints.loops import Closure
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.tree.frames import symbolic_vector
 from axode.symbolic.wheels.contacts import contact_geometry
 

@@ -225,7 +225,8 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
         """Name a configuration near which loops close; it picks the branch (elbow up or down).
 
         Args:
-            coordinates: Values by name, for names with dots; plain names may be keywords.
+            coordinates: Values by name [m or rad].
+            more: The same as keywords, for names without dots.
         """
         self.home_coordinates.update(as_home(coordinates, more))
 

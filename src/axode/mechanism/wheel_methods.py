@@ -64,6 +64,7 @@ class WheelMethods:
             motor: `True` or a `Motor`: it turns the wheel and reacts on the carrier.
             ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
             coordinate, speed: Names instead of `name` and `name.rate`.
+            shape: What pictures show; left out, a wheel of its radius.
         """
         made = make_wheel(
             name,
