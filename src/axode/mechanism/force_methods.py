@@ -31,7 +31,7 @@ from axode.mechanism.values.geometry import ORIGIN, as_vector
 
 
 class ForceMethods:
-    """The part of a `Mechanism` that adds motors, springs, dampers, wrenches and led motions."""
+    """The part of a `Mechanism` that adds forces and prescribed motions."""
 
     connections: list[Connection]
     drives: list[Drive]

@@ -44,9 +44,15 @@ COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "rack": (("pinion", "slide"), "radius"),
     "screw": (("turning", "slide"), "pitch"),
 }
-JOINT_KEYS = ("axis", "second", "pitch")  # that some joints have
-WHEEL_KEYS = ("radius", "longitudinal", "lateral", "roller_angle")  # that some wheels have
 _MOTOR_KEYS = {key: f"motor.{key}" for key in ("limit", "gear", "rotor_inertia")}
+
+
+def _keys(kinds: Mapping[str, type[Any]]) -> list[str]:
+    """Keys that some of these joints, wheels or shapes have."""
+    return list(dict.fromkeys(entry.name for kind in kinds.values() for entry in fields(kind)))
+
+
+JOINT_KEYS, WHEEL_KEYS, SHAPE_KEYS = _keys(JOINTS), _keys(WHEELS), _keys(SHAPES)
 
 
 @dataclass(frozen=True)
@@ -266,7 +272,7 @@ class Builder:
     def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
         if table is None:
             return None
-        return self.variant(kind, name, table, SHAPES[table.type], _keys(SHAPES), "shape.")
+        return self.variant(kind, name, table, SHAPES[table.type], SHAPE_KEYS, "shape.")
 
     def variant(
         self,
@@ -303,11 +309,6 @@ class Builder:
                 message = f"a {kind} acts on a joint or between two bodies, not both"
                 self.report(kind, name, key, message)
         return {"joint": table.joint}
-
-
-def _keys(kinds: Mapping[str, type[Any]]) -> list[str]:
-    """Keys that some joint, wheel or shape has."""
-    return list(dict.fromkeys(entry.name for kind in kinds.values() for entry in fields(kind)))
 
 
 def _given(table: Table, *keys: str) -> dict[str, Any]:

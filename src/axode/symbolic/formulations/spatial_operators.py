@@ -55,7 +55,7 @@ class SixSteps:
 
 
 class SpatialOperatorFormulation(AbstractFormulation):
-    r"""Arms of the tree by (F21) to (F23); loops and contacts are held by tip forces F_t = A~^T F_c.
+    r"""Arms of the tree by (F21) to (F23); tip forces F_t = A~^T F_c hold loops and contacts.
 
     .. math:: \tilde A V_t = 0, \qquad F_c = (\tilde A \Lambda \tilde A^T)^{-1}
               (\tilde A \alpha^f + \dot{\tilde A} V_t + \tilde A \beta)           \tag{F25}
