@@ -30,12 +30,14 @@ from axode.errors import (
 from axode.literature.acceptance.cases import Case, Quantity, Signal
 from axode.literature.acceptance.held_coordinates import holds_of
 from axode.mechanism.elements.bodies import Mesh
+from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
 from axode.problems.steps.compiled import Place
 from axode.results.sweep_result import Sweep
 from axode.runtime.device import cupy, refuse_old
 from axode.show.style import sized
 from axode.show.viewer.trails import checked_trails
+from axode.symbolic.wheels import symbolic_wheel
 
 
 @cache
@@ -260,6 +262,15 @@ def test_independent_speeds_that_depend_on_each_other():
         gallery.build("unicycle").derive(independent=["v", "phi_dot"])
     with pytest.raises(InvalidIndependent, match="a speed is named twice"):
         gallery.build("unicycle").derive(independent=["v", "v"])
+
+
+def test_a_wheel_without_symbols():
+    class Roller(ax.Omni):
+        """A wheel of a class that is registered through its base."""
+
+    assert symbolic_wheel(Roller(0.1), {})
+    with pytest.raises(NotApplicable, match="wheels of class AbstractWheel have no symbolic"):
+        symbolic_wheel(AbstractWheel(0.1), {})
 
 
 def test_a_mass_centre_outside_the_shape():
