@@ -19,7 +19,6 @@ BACKLOG = {
     "src/axode/codegen/lowering": 1,
     "src/axode/codegen/tape": 2,
     "src/axode/codegen/targets": 2,
-    "src/axode/literature": 1,
     "src/axode/literature/acceptance": 10,
     "src/axode/model": 3,
     "src/axode/printing": 1,
