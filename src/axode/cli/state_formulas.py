@@ -78,6 +78,6 @@ def _read(what: str, plain: str, text: str, model: Model, more: dict[str, Parame
     try:
         formula = parse_scalar(plain, symbols)
     except ValueError as error:
-        told = str(error).replace(plain, text)
-        raise InvalidArgument(f"{what}: {told}") from None
+        message = str(error).replace(plain, text)
+        raise InvalidArgument(f"{what}: {message}") from None
     return formula if isinstance(formula, Expression) else float(formula)

@@ -109,7 +109,7 @@ def leg_angles(beta: Sequence[float], pi: Sequence[float]) -> list[tuple[float, 
     """Directions of each leg's two points."""
     if len(beta) != len(pi):
         raise InvalidArgument(
-            f"beta, pi: expected an angle a leg in both, got {len(beta)} on the "
+            f"beta, pi: expected one angle per leg in both, got {len(beta)} on the "
             f"base and {len(pi)} on the platform"
         )
     return list(zip(beta, pi, strict=True))

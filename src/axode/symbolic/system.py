@@ -282,7 +282,7 @@ def _refuse_contradictions(
                             "",
                             name.removesuffix(".prescribed"),
                             "contradicts the other constraints: they move it at another rate; "
-                            "prescribe one of these coordinates less",
+                            "remove one of the prescribed motions",
                         )
                     ],
                 )

@@ -94,9 +94,9 @@ def find_platform(system: System) -> Platform:
     if mechanism.contacts:
         raise _refusal(f"'{mechanism.contacts[0].name}' rolls, and legs only have joints")
     if mechanism.prescribed:
-        raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is led by time")
+        raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is prescribed")
     if mechanism.couplings:
-        raise _refusal(f"coupling '{mechanism.couplings[0].name}' ties joints beside the legs")
+        raise _refusal(f"coupling '{mechanism.couplings[0].name}' relates joints outside the legs")
     edges = _edges(tree)
     link, floats = _platform_link(tree, edges)
     if floats:
@@ -167,7 +167,7 @@ def _leg(tree: Tree, edges: list[_Edge], first: _Edge, platform: int) -> Leg:
         onward = [other for other in _touching(edges, here) if other is not edge]
         if here == ROOT or len(onward) != 1 or here in {i for i, _ in links}:
             where = "the ground" if here == ROOT else f"'{_name(tree, here)}'"
-            raise _refusal(f"the leg of '{first.name}' does not lead on from {where}")
+            raise _refusal(f"the leg of '{first.name}' does not continue from {where}")
         links.append((here, len(joints)))
         edge = onward[0]
     if len(joints) != FREEDOMS:
@@ -214,7 +214,7 @@ def _closing(tree: Tree, closure: Closure) -> list[LegJoint]:
         case Spherical():
             found = [(SX(e), zero) for e in np.eye(3)]
         case _:
-            raise _refusal(f"'{closure.name}' closes no loop of joints that it knows")
+            raise _refusal(f"'{closure.name}' closes no loop of the joints of a leg")
     return [LegJoint(None, e, s, at) for e, s in found]
 
 
