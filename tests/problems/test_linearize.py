@@ -525,7 +525,7 @@ def test_points_are_given_in_every_way_that_a_start_is():
         ),
         (
             lambda: ax.linearize(cart_pole()).lqr({"lean": 1.0}),
-            "Q: nothing is paid for rail; rail.rate",
+            "Q: there is no weight on rail; rail.rate",
         ),
         (lambda: ax.linearize(cart_pole()).lqr({"leen": 1.0}), "has no state 'leen'"),
         (lambda: ax.linearize(cart_pole()).lqr(R=0.0), "R: every input must cost something"),

@@ -317,7 +317,7 @@ def _check_rates(
                             "",
                             name.removesuffix(".prescribed"),
                             "contradicts the other constraints: they move it at another rate; "
-                            "prescribe one of these coordinates less",
+                            "remove one of the prescribed motions",
                         )
                     ],
                 )

@@ -298,7 +298,7 @@ def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -
     u[..., : model.facts.motors] = 0.0
     for name, value in given.items():
         if name not in names:
-            raise UnknownName(f"model '{model.name}'", "input from outside", name, names)
+            raise UnknownName(f"model '{model.name}'", "wrench input", name, names)
         try:
             u[..., model.inputs.index(name)] = value
         except ValueError:
