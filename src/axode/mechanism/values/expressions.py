@@ -351,7 +351,7 @@ def numeric(scalar: Scalar) -> float:
 
 
 def shown(scalar: Scalar) -> str:
-    """A value as messages tell it: the number, and the formula it came from."""
+    """A value as messages show it: the number, and the formula it came from."""
     origin = f" ('{scalar}')" if isinstance(scalar, Expression) else ""
     return f"{numeric(scalar):g}{origin}"
 

@@ -81,7 +81,7 @@ def _replaced(part: Any, values: Mapping[str, float]) -> Any:
 
 
 def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Runs:
-    """Runs that may have a fault, looked at more closely afterwards."""
+    """Runs that may have a fault, to be checked one by one."""
     columns: dict[str, Any] = {TIME: 0.0}
     columns |= {name: np.asarray(v, dtype=float) for name, v in values.items()}
     bad = np.zeros(count, dtype=bool)
