@@ -14,13 +14,19 @@ import numpy as np
 
 from axode.mechanism.topology import coupled_by, tree_order
 from axode.symbolic.algebra.least_norm import LeastNorm
-from axode.symbolic.algebra.newton import CLOSED, find_roots, residual_size, unit_length
+from axode.symbolic.algebra.newton import (
+    CLOSED,
+    find_roots,
+    residual_size,
+    truncated_step,
+    unit_length,
+)
+from axode.symbolic.algebra.rank import rank
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.open_loops import NEARLY, not_closed
 from axode.symbolic.constraints.rows import Row, column_of
 from axode.symbolic.tree.kinematics import Tree
 
-TIGHT = 1e-9  # of the largest singular value: smaller ones are zero, whatever the tolerance
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
 TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
 NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
@@ -142,16 +148,13 @@ class Assembly:
         return nearly, left
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
-        def step(J: np.ndarray, r: np.ndarray, damping: np.ndarray) -> np.ndarray:
-            return self._step(J[0], r[0], float(damping[0]), cut)[np.newaxis]
-
         found, error = find_roots(
             lambda x, _: np.array(self.function(x[0], t, self.parameters)).T,
             lambda x, _: np.array(self.jacobian(x[0], t, self.parameters))[np.newaxis],
             q[np.newaxis],
             rows=self.row_lengths,
             columns=self.coordinate_lengths,
-            step=step,
+            step=lambda J, r, damping: self._step(J, r, damping, cut),
             retract=lambda x: self.normalised(x[0])[np.newaxis],
         )
         return found[0], float(error[0])
@@ -174,34 +177,30 @@ class Assembly:
             return False
         J = np.array(self.jacobian(q, t, self.parameters))
         J = J * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
-        step = self._step(J, r / self.row_lengths, 0.0, self.tolerance)
+        r = r / self.row_lengths
+        step = self._step(J[np.newaxis], r[np.newaxis], np.zeros(1), self.tolerance)
         return bool(np.abs(step).max(initial=0.0) < NEGLIGIBLE_STEP)
 
-    def _step(self, J: np.ndarray, r: np.ndarray, damping: float, cut: float | None) -> np.ndarray:
-        """The shortest step that closes if all is linear; rank may be short (redundant rows).
+    def _step(
+        self, J: np.ndarray, r: np.ndarray, damping: np.ndarray, cut: float | None
+    ) -> np.ndarray:
+        """Find the shortest step that closes if all is linear; rank may be short (redundant rows).
 
         Args:
-            J, r: Derivative and residual in the mechanism's units.
-            damping: Of the mean squared row length.
+            J, r, damping: Of one run, as `find_roots` gives them.
             cut: Singular values of rows that nearly follow from others, of the largest; None for a
                 sparse solve, which does not know them.
         """
         if cut is None:
-            return self._sparse.solve(J, r, damping)
+            return self._sparse.solve(J[0], r[0], float(damping[0]))[np.newaxis]
         if cut:
-            rows, columns = (
-                x / y
-                for x, y in (
-                    (self.row_lengths, self._extents_of_rows),
-                    (self._extents_of_columns, self.coordinate_lengths),
-                )
-            )
-            U, s, Vt = np.linalg.svd(J * columns * rows[:, np.newaxis], full_matrices=False)
-            solid = s > NEARLY * cut * s.max(initial=0.0)
-            if solid.sum() < (s > ROUNDED * s.max(initial=0.0)).sum():  # some rows nearly follow
-                return columns * _filtered(U, s, Vt, r * rows, damping, solid)
-        U, s, Vt = np.linalg.svd(J, full_matrices=False)
-        return _filtered(U, s, Vt, r, damping, s > TIGHT * s.max(initial=0.0))
+            rows = self.row_lengths / self._extents_of_rows
+            columns = self._extents_of_columns / self.coordinate_lengths
+            relative = J * columns * rows[:, np.newaxis]
+            least = NEARLY * cut
+            if rank(relative, least) < rank(relative, ROUNDED):  # some rows nearly follow
+                return np.asarray(columns * truncated_step(relative, r * rows, damping, least))
+        return truncated_step(J, r, damping)
 
     def scaled_jacobian(self, q: np.ndarray) -> np.ndarray:
         """Derivative of the holonomic rows by the coordinates: radians and parts of the extent."""
@@ -348,16 +347,6 @@ class Assembly:
                 return None
             q = closed
         return q
-
-
-def _filtered(
-    U: np.ndarray, s: np.ndarray, Vt: np.ndarray, r: np.ndarray, damping: float, solid: np.ndarray
-) -> np.ndarray:
-    """The shortest solution of U s Vt y = r on solid singular values, damped."""
-    factors = np.zeros_like(s)
-    mean = float(s @ s) / max(len(r), 1)
-    factors[solid] = s[solid] / (s[solid] ** 2 + damping * mean)
-    return np.asarray(Vt.T @ (factors * (U.T @ r)))
 
 
 def numbers(expressions: list[SX], tree: Tree, name: str = "f") -> ca.Function:
