@@ -77,7 +77,8 @@ class Assembly:
         """The same in radians and in parts of the mechanism's extent."""
         return np.asarray(self.residual(q) / self._extents_of_rows[: len(self.rows)])
 
-    def home(self) -> np.ndarray:
+    @cached_property
+    def named_home(self) -> np.ndarray:
         """The configuration named by the mechanism's home, zero elsewhere, quaternions unit."""
         q = np.zeros(self.tree.q.shape[0])
         for four in self.tree.quaternions:
@@ -212,13 +213,13 @@ class Assembly:
     def _sparse(self) -> LeastNorm:
         return LeastNorm(self.jacobian.sparsity_out(0))
 
-    def closed_home(self) -> np.ndarray:
+    def find_home(self) -> np.ndarray:
         """The closed configuration next to home.
 
         Raises:
             LoopNotClosed: naming the rows that stay open.
         """
-        q, error = self.close(self.home())
+        q, error = self.close(self.named_home)
         if self.reached(q, error):
             return q
         # the zero configuration is often singular (all links in line): try beside it
@@ -226,7 +227,7 @@ class Assembly:
             generator = np.random.default_rng(1)
             spreads = [self.coordinate_lengths * spread for spread in SPREADS for _ in range(4)]
             aside = [spread * generator.normal(size=q.size) for spread in spreads]
-            starts = [self.home(), *(self.home() + way for way in aside)]
+            starts = [self.named_home, *(self.named_home + way for way in aside)]
             tries = [self.close(start, tolerance=tolerance) for start in starts]
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
             if self.exact(error):
@@ -238,7 +239,7 @@ class Assembly:
 
     def distance(self, q: np.ndarray) -> float:
         """How far a configuration is from home: radians, or parts of the mechanism's size."""
-        return float(np.linalg.norm((q - self.home()) / self.coordinate_lengths))
+        return float(np.linalg.norm((q - self.named_home) / self.coordinate_lengths))
 
     def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
         """Random closed configurations on home's branch."""
@@ -265,7 +266,7 @@ class Assembly:
         """Length [m] to which errors of position are compared: the mechanism's, or its levers'."""
         linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
         angular = np.array([unit != "m" for unit in self._units], dtype=bool)
-        home = self.home()
+        home = self.named_home
         J = np.array(self.jacobian(home, 0.0, self.parameters))[: len(self.rows)]
         levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
         length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
