@@ -61,7 +61,7 @@ def four_bar():
         child_at=(0.6, 0, 0),
     )
     bot.add_motor("drive", "phi1")
-    bot.home(phi1=1.0, phi2=-0.5, phi3=1.2)
+    bot.set_home(phi1=1.0, phi2=-0.5, phi3=1.2)
     return bot
 
 
@@ -70,7 +70,7 @@ def rolling_disk():
     disk = bot.add_body("disk", mass=1.0, inertia=ax.Inertia.disk(1.0, 0.3, "y"))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=disk)
     bot.add_contact("rim", ax.Rolling(0.3), body=disk)
-    bot.home({"base.z": 0.29, "base.qw": 0.98, "base.qx": 0.2})
+    bot.set_home({"base.z": 0.29, "base.qw": 0.98, "base.qx": 0.2})
     return bot
 
 
