@@ -24,8 +24,9 @@ from axode.problems.simulate.starts import starts
 from axode.problems.singular.other_models import translate_speeds
 from axode.problems.singular.switching import choose_models
 from axode.problems.steps.compiled import Place, compiled, dynamics_of
-from axode.problems.steps.methods import rk4_program
+from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.stages import FINISHED, RUNNING, SINGULAR
+from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, checked_outputs, gathering
 from axode.problems.sweep.axes import Axes
 from axode.problems.sweep.state_columns import source_of, sources
@@ -157,7 +158,7 @@ class _Runs:
         self.model, self.settings, self.outputs, self.p = model, settings, outputs, p
         self.least_pivot = least_pivot
         d = dynamics_of(model, plan, (), single=settings.place.single)
-        program = rk4_program(d, gathering(model, d, outputs, speeds))
+        program = fixed_step_program(RK4, d, gathering(model, d, outputs, speeds))
         key = ("sweep", program.digest)
         self.rollout = compiled(model, key, settings.place, lambda: program)
         self.count = len(q)
