@@ -121,6 +121,7 @@ def _run(
             input=inputs_from(model, texts),
             parameters=given["parameters"] or None,
             events=events,
+            on_interrupt="return",
             **options,
         )
     except SimulationFailed as error:

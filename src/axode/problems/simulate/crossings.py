@@ -69,8 +69,8 @@ class Probe:
 
     def values(self) -> dict[str, float]:
         """Coordinates, speeds and measures by name where it is."""
-        options = self.batch.options(self.run, float(self.now["t"][0, 0]))
-        return named_values(self.batch.model, self.now["q"][0], self.now["nu"][0], options)
+        conditions = self.batch.conditions(self.run, float(self.now["t"][0, 0]))
+        return named_values(self.batch.model, self.now["q"][0], self.now["nu"][0], conditions)
 
     def end_at(self, end: float, status: int, word: str) -> None:
         """The run ends inside the step; samples up to there are saved."""
