@@ -51,7 +51,7 @@ PARTIALS: dict[Kind, tuple[Rule, Rule]] = {
         lambda x, y, r: r.equals(0.0).then(0.0, y / r),
     ),
     Kind.POW: (
-        lambda x, y, r: y * x._apply(Kind.POW, x, y - 1.0),
+        lambda x, y, r: y * x.apply(Kind.POW, x, y - 1.0),
         lambda x, y, r: r * x.function("log"),
     ),
 }

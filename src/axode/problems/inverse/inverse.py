@@ -100,7 +100,7 @@ def inverse(
     outside = _with_wrenches(model, outside, wrenches or {})
     solved = solved_trajectory(model, samples, outside, options, weights, lengths)
     if isinstance(motion, Trajectory) and save_every is not None:
-        solved = solved.resample(_spaced(motion.time, save_every))
+        solved = solved.resample(equal_times(motion.time, save_every))
     return solved
 
 
@@ -265,7 +265,7 @@ def _of_signals(
         as_signal(model, name, value, given, parameters)
         for name, value in zip(names, motion.values(), strict=True)
     ]
-    wanted = _spaced(given, save_every) if is_sampled and save_every is not None else given
+    wanted = equal_times(given, save_every) if is_sampled and save_every is not None else given
     return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
 
 
@@ -280,12 +280,12 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
     duration = float(times)
     if not (np.isfinite(duration) and duration > 0):
         raise InvalidArgument(f"times: a duration must be > 0 s, got {duration}")
-    return _spaced(
+    return equal_times(
         np.array([0.0, duration]), duration / SAMPLES if save_every is None else save_every
     )
 
 
-def _spaced(time: Array, every: float) -> Array:
+def equal_times(time: Array, every: float) -> Array:
     """Equally spaced times from the first to the last, as near to `every` as that goes."""
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")

@@ -202,7 +202,7 @@ class GivenMotion:
         Raises:
             InvalidArgument: if the constraints do not allow it, or it is not determined.
         """
-        at = self._at(times)
+        at = self.signals_at(times)
         first = self._start(float(times[0]), start)
         q = self._closed(self._quadrature(times, first), times, at[0])
         described = choose_models(self.model, q, Conditions.of(self.model, **self._with(times)))
@@ -210,9 +210,9 @@ class GivenMotion:
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
             part, there = self._by(model), tuple(x[k] for x in at)
-            nu[k], misfit = part._speeds(q[k], there, times[k], refuse=True)
+            nu[k], misfit = part.solve_speeds(q[k], there, times[k], refuse=True)
             self._refuse_misfit(misfit, at[1], times[k], "speeds")
-            nu_dot[k], misfit = part._accelerations(q[k], nu[k], there, times[k])
+            nu_dot[k], misfit = part.solve_accelerations(q[k], nu[k], there, times[k])
             self._refuse_misfit(misfit, at[2], times[k], "accelerations")
         return MotionSamples(times, q, nu, nu_dot, described)
 
@@ -226,11 +226,11 @@ class GivenMotion:
 
     def residuals(self, times: Array, start: Mapping[str, float]) -> Array:
         """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
-        at = self._at(times)
+        at = self.signals_at(times)
         q = self._quadrature(times, self._start(float(times[0]), start))
-        return self._speeds(q, at, times, refuse=True)[1]
+        return self.solve_speeds(q, at, times, refuse=True)[1]
 
-    def _at(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
+    def signals_at(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
         """Positions, rates and second rates of the rows; a speed's own value is a rate."""
         signals = [(s.quick if quick else None) or s.values for s in self.signals]
         found = np.array([values(times) for values in signals])  # rows, 3, T
@@ -249,7 +249,7 @@ class GivenMotion:
     def _with(self, t: Any) -> dict[str, Any]:
         return {**self.options, "t": t}
 
-    def _matrix(self, q: Array, t: Any) -> tuple[Array, Array, Array]:
+    def row_matrix(self, q: Array, t: Any) -> tuple[Array, Array, Array]:
         """Rates of the rows for unit independent speeds, all speeds likewise, and those at rest."""
         o = self._with(t)
         Theta = self.model.speed_map(q, **o)
@@ -258,11 +258,11 @@ class GivenMotion:
         G = self.rows.call("jacobian", q, o) @ Theta
         return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
 
-    def _speeds(
+    def solve_speeds(
         self, q: Array, at: tuple[Array, Array, Array], t: Any, *, refuse: bool
     ) -> tuple[Array, Array]:
         """Independent speeds by least squares, and what is left of every row."""
-        G, _, v0 = self._matrix(q, t)
+        G, _, v0 = self.row_matrix(q, t)
         own = self.rows.call("rate", q, self._with(t), v=v0)
         need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
         if refuse:
@@ -270,11 +270,11 @@ class GivenMotion:
         nu = _solved(G, need)
         return nu, (G @ nu[..., np.newaxis])[..., 0] - need
 
-    def _accelerations(
+    def solve_accelerations(
         self, q: Array, nu: Array, at: tuple[Array, Array, Array], t: Any
     ) -> tuple[Array, Array]:
         o = self._with(t)
-        G, _, _ = self._matrix(q, t)
+        G, _, _ = self.row_matrix(q, t)
         v = self.model.speeds(q, nu, **o)
         a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **o)
         own = self.rows.call("second", q, o, v=v, a=a0)
@@ -288,7 +288,7 @@ class GivenMotion:
             return q0[np.newaxis]
 
         def rates_at(t: Array) -> Rates:
-            at = self._at(t, quick=True)
+            at = self.signals_at(t, quick=True)
 
             def rates(q: Array) -> Array:
                 described = choose_models(self.model, q, Conditions.of(self.model, **self._with(t)))
@@ -301,7 +301,7 @@ class GivenMotion:
                 return found
 
             def rates_by(part: GivenMotion, q: Array, k: Any) -> Array:
-                nu, _ = part._speeds(q[k], tuple(x[k] for x in at), t[k], refuse=False)
+                nu, _ = part.solve_speeds(q[k], tuple(x[k] for x in at), t[k], refuse=False)
                 return part.model.rates(q[k], nu, **self._with(t[k]))
 
             return rates
@@ -327,7 +327,7 @@ class GivenMotion:
         for name, value in start.items():
             k = self.model.coordinates.index(signal_name(self.model, name, self.model.coordinates))
             q[k], held[k] = float(value), True
-        wanted, _, _ = self._at(np.array([t]))
+        wanted, _, _ = self.signals_at(np.array([t]))
         return self._closed(q[np.newaxis], np.array([t]), wanted, ~held)[0]
 
     def _position_residual(self, q: Array, t: Any, wanted: Array) -> Array:

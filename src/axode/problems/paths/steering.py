@@ -53,7 +53,7 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
     model = motion.model
     q = model.home
     options = {**motion.options, "t": np.asarray(0.0)}
-    G = motion._matrix(q, options["t"])[0]
+    G = motion.row_matrix(q, options["t"])[0]
     silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
     unit = np.eye(len(model.independent))
     rest = model.rates(q, 0.0 * unit[0], **options)
@@ -144,13 +144,13 @@ class Steering:
     def _fastest(self) -> tuple[float, float]:
         """When the path is fastest, and how fast."""
         times = np.linspace(0.0, self.duration, LOOKS)
-        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        speeds = np.linalg.norm(self.motion.signals_at(times)[1][:, :3], axis=-1)
         k = int(np.argmax(speeds))
         return float(times[k]), float(speeds[k])
 
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
         """Whether the path does not stand still, where nothing tells how to steer."""
-        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        speeds = np.linalg.norm(self.motion.signals_at(times)[1][:, :3], axis=-1)
         moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
         return moving
 
@@ -219,7 +219,7 @@ class Steering:
 
         Speeds are without bound where the path stands still: nothing is left then, whatever angle.
         """
-        positions, rates, seconds = self.motion._at(times)
+        positions, rates, seconds = self.motion.signals_at(times)
         q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
         own = self.motion.rows.call("value", q, {**self.motion.options, "t": times})[:, 2]
         turn = own - positions[:, 2]
@@ -241,7 +241,7 @@ class Steering:
         own = [j for _, j in self.pairs]
         q = q + (angles - q[:, own]) @ self.along
         q[:, own] = angles
-        nu, misfit = self.motion._speeds(q, at, times, refuse=False)
+        nu, misfit = self.motion.solve_speeds(q, at, times, refuse=False)
         return misfit / size, nu, q
 
     def _solved(self, times: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
@@ -254,7 +254,7 @@ class Steering:
         def left(rates: Array) -> Array:
             turned = nu.copy()
             turned[:, columns] = rates
-            return self.motion._accelerations(q, turned, at, times)[1] / size
+            return self.motion.solve_accelerations(q, turned, at, times)[1] / size
 
         return angles, _root(left, rates)
 
