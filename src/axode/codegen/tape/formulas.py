@@ -22,97 +22,128 @@ class Formula:
     builder: TapeBuilder
     number: int
 
-    def apply(self, kind: Kind, *others: Formula | float) -> Formula:
-        """Add an instruction of a kind to the tape."""
+    def _apply(self, kind: Kind, *others: Formula | float) -> Formula:
         numbers = [
             x.number if isinstance(x, Formula) else self.builder.constant(float(x)) for x in others
         ]
         return Formula(self.builder, self.builder.apply(kind, *numbers))
 
     def __add__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.ADD, self, other)
+        return self._apply(Kind.ADD, self, other)
 
     def __radd__(self, other: float) -> Formula:
-        return self.apply(Kind.ADD, other, self)
+        return self._apply(Kind.ADD, other, self)
 
     def __sub__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.SUB, self, other)
+        return self._apply(Kind.SUB, self, other)
 
     def __rsub__(self, other: float) -> Formula:
-        return self.apply(Kind.SUB, other, self)
+        return self._apply(Kind.SUB, other, self)
 
     def __mul__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.MUL, self, other)
+        return self._apply(Kind.MUL, self, other)
 
     def __rmul__(self, other: float) -> Formula:
-        return self.apply(Kind.MUL, other, self)
+        return self._apply(Kind.MUL, other, self)
 
     def __truediv__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.DIV, self, other)
+        return self._apply(Kind.DIV, self, other)
 
     def __rtruediv__(self, other: float) -> Formula:
-        return self.apply(Kind.DIV, other, self)
+        return self._apply(Kind.DIV, other, self)
 
     def __neg__(self) -> Formula:
-        return self.apply(Kind.NEG, self)
+        return self._apply(Kind.NEG, self)
 
-    def __pow__(self, other: float) -> Formula:
-        return self.apply(Kind.POW, self, other)
+    def __pow__(self, other: Formula | float) -> Formula:
+        return self._apply(Kind.POW, self, other)
+
+    def __rpow__(self, other: float) -> Formula:
+        return self._apply(Kind.POW, other, self)
 
     def __abs__(self) -> Formula:
-        return self.apply(Kind.FABS, self)
+        return self._apply(Kind.FABS, self)
 
     def __lt__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.LT, self, other)
+        return self._apply(Kind.LT, self, other)
 
     def __le__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.LE, self, other)
+        return self._apply(Kind.LE, self, other)
 
     def __gt__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.LT, other, self)
+        return self._apply(Kind.LT, other, self)
 
     def __ge__(self, other: Formula | float) -> Formula:
-        return self.apply(Kind.LE, other, self)
+        return self._apply(Kind.LE, other, self)
 
     def __and__(self, other: Formula) -> Formula:
-        return self.apply(Kind.AND, self, other)
+        return self._apply(Kind.AND, self, other)
 
     def __or__(self, other: Formula) -> Formula:
-        return self.apply(Kind.OR, self, other)
+        return self._apply(Kind.OR, self, other)
 
     def __invert__(self) -> Formula:
-        return self.apply(Kind.NOT, self)
+        return self._apply(Kind.NOT, self)
 
     def equals(self, other: Formula | float) -> Formula:
         """One where equal, else zero."""
-        return self.apply(Kind.EQ, self, other)
+        return self._apply(Kind.EQ, self, other)
 
     def then(self, yes: Formula | float, no: Formula | float) -> Formula:
         """`yes` where this is not zero, else `no`; the other one may be NaN."""
-        return self.apply(Kind.SELECT, self, yes, no)
+        return self._apply(Kind.SELECT, self, yes, no)
+
+    def apply(self, kind: Kind) -> Formula:
+        """Apply an operation of one operand."""
+        return self._apply(kind, self)
 
     def function(self, name: str) -> Formula:
         """A function of one variable by its usual name: sin, exp, sqrt, ..."""
-        return self.apply(Kind[name.upper()], self)
+        return self.apply(Kind[name.upper()])
 
     def floor(self) -> Formula:
         """Largest integer below."""
-        return self.apply(Kind.FLOOR, self)
+        return self._apply(Kind.FLOOR, self)
 
     def sqrt(self) -> Formula:
         """Square root."""
-        return self.apply(Kind.SQRT, self)
+        return self._apply(Kind.SQRT, self)
 
     def least(self, other: Formula | float) -> Formula:
         """The smaller one."""
-        return self.apply(Kind.FMIN, self, other)
+        return self._apply(Kind.FMIN, self, other)
 
     def most(self, other: Formula | float) -> Formula:
         """The larger one."""
-        return self.apply(Kind.FMAX, self, other)
+        return self._apply(Kind.FMAX, self, other)
 
 
 Vector = list[Formula]
+
+
+def _function(kind: Kind) -> Callable[..., Formula]:
+    """Return the function that adds an instruction; an operand of it is a formula."""
+
+    def build(*operands: Formula | float) -> Formula:
+        first = next(x for x in operands if isinstance(x, Formula))
+        return first._apply(kind, *operands)
+
+    return build
+
+
+# The functions of formulas of a description, on values of a tape.
+TAPE_FUNCTIONS = {
+    name: _function(Kind[name.upper()])
+    for name in (
+        *("sin", "cos", "tan", "asin", "acos", "atan", "sqrt", "exp", "log", "sinh", "cosh"),
+        *("tanh", "sign", "floor", "atan2", "hypot", "and", "or", "not"),
+    )
+} | {
+    "abs": _function(Kind.FABS),
+    "min": _function(Kind.FMIN),
+    "max": _function(Kind.FMAX),
+    "where": _function(Kind.SELECT),
+}
 
 
 def formula_tape(

@@ -10,7 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
-from axode.model.model import Model, as_numbers
+from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
+from axode.model.signal_values import state_values
+from axode.names import NamedValues
 from axode.problems.arguments import refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
@@ -39,17 +42,11 @@ class State:
 
     def __getitem__(self, name: str) -> float:
         """A coordinate, any joint speed or a measure by name."""
-        values = self.as_dict()
-        return values[signal_name(self.model, name, values)]
+        return float(self.as_dict()[name])
 
-    def as_dict(self) -> dict[str, float]:
+    def as_dict(self) -> NamedValues:
         """Coordinates, all joint speeds and measures by name."""
-        m = self.model
-        values = dict(zip(m.coordinates, self.q.tolist(), strict=True))
-        speeds = m.speeds(self.q, self.nu, **self.options).tolist()
-        values |= dict(zip(m.speed_names, speeds, strict=True))
-        measured = m.measures(self.q, self.nu, **self.options).tolist()
-        return values | dict(zip(m.measure_names, measured, strict=True))
+        return state_values(self.model, self.q, self.nu, self.options)
 
 
 def assemble(

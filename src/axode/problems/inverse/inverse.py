@@ -13,6 +13,8 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.signal_values import signal_values
+from axode.model.signals import Signal
 from axode.problems.arguments import refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.inverse.motions import (
@@ -325,7 +327,6 @@ def solved_trajectory(
     lengths: Any = None,
 ) -> Trajectory:
     """A motion with the inputs it takes and all that follows, as `simulate` records it."""
-    from axode.problems.simulate.record import state_columns
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
@@ -352,29 +353,24 @@ def solved_trajectory(
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
-    columns = list(state_columns(model, q, nu, w, u, conditions))
-    others.overwrite(columns, w, u)
+    values = signal_values(model, q, nu, u, w, options=conditions.options)
+    others.overwrite(values, w, u)
     if short:
-        columns = _with_true_forces(model, columns, q, nu, u, missing, o)
+        _correct_forces(model, values, q, nu, u, missing, o)
+    signals = tuple(model.signals)
     if model.actuation in ("underactuated", "unactuated"):
-        units = tuple(
-            "N" if unit == "m/s" else "N m"
-            for unit, name in zip(model.facts.speed_units, model.speed_names, strict=True)
-            if name in model.independent
+        lacking = model.signals.of_kind("independent")
+        values = np.concatenate([values, missing[..., [s.index for s in lacking]]], axis=-1)
+        units = {"m/s": "N", "rad/s": "N m"}
+        signals += tuple(
+            Signal(f"{s.name}.missing", units[s.unit], "force", "missing", s.index) for s in lacking
         )
-        order = [s for s in model.speed_names if s in model.independent]
-        by_name = dict(zip(model.independent, np.moveaxis(missing, -1, 0), strict=True))
-        block = np.stack([by_name[s] for s in order], axis=-1)
-        columns.append((tuple(f"{s}.missing" for s in order), units, "force", block))
-    values = np.concatenate([block for _, _, _, block in columns], axis=-1)
-    names = tuple(name for ns, _, _, _ in columns for name in ns)
-    kinds = {name: kind for ns, _, kind, _ in columns for name in ns}
     return Trajectory(
         time=samples.times,
-        values=values.reshape(*batch, n, len(names)),
-        names=names,
-        units=tuple(unit for _, us, _, _ in columns for unit in us),
-        kinds=kinds | dict.fromkeys(model.independent, "independent"),
+        values=values.reshape(*batch, n, len(signals)),
+        names=tuple(signal.name for signal in signals),
+        units=tuple(signal.unit for signal in signals),
+        kinds={signal.name: signal.kind for signal in signals},
         lengths=lengths,
         origin=Origin.of(model, options.get("parameters")),
         info={
@@ -443,21 +439,17 @@ def _odd(order: int) -> int:
     return order if order % 2 else max(order - 1, 1)
 
 
-def _with_true_forces(
-    model: Model, columns: list[Any], q: Array, nu: Array, u: Array, missing: Array, o: Any
-) -> list[Any]:
-    """Contact and constraint forces with the missing force acting too, as the motion has it."""
+def _correct_forces(
+    model: Model, values: Array, q: Array, nu: Array, u: Array, missing: Array, o: Any
+) -> None:
+    """Replace contact and constraint forces by those with the missing force acting too."""
     full = driven_everywhere(model)
     inputs = _all_inputs(model, full, u, missing)
-    from axode.problems.simulate.record import state_columns
-
-    w = np.zeros((*u.shape[:-1], 2))
-    true = {
-        names: block
-        for names, _, kind, block in state_columns(full, q, nu, w, inputs, Conditions.of(full, **o))
-        if kind == "force"
-    }
-    return [(names, units, kind, true.get(names, block)) for names, units, kind, block in columns]
+    forces = signal_values(full, q, nu, inputs, options=o, kinds=("force",))
+    columns = {signal.name: k for k, signal in enumerate(model.signals)}
+    for k, signal in enumerate(full.signals.of_kind("force")):
+        if signal.name in columns:
+            values[..., columns[signal.name]] = forces[..., k]
 
 
 def driven_everywhere(model: Model) -> Model:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.singular.other_models import Described, make_columns
+from axode.model.signal_values import update_balance
+from axode.problems.singular.other_models import Described, values_elsewhere
 
 Array = npt.NDArray[np.float64]
 
@@ -55,15 +56,11 @@ class Elsewhere:
             to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
             missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
 
-    def overwrite(self, columns: list[Any], w: Array, u: Array) -> None:
-        """Fill in everything that follows from these samples."""
-        from axode.problems.simulate.record import update_balance
-
+    def overwrite(self, values: Array, w: Array, u: Array) -> None:
+        """Fill in all signals of these samples."""
         for model, k in self.parts:
-            made = make_columns(
+            values[k] = values_elsewhere(
                 model, self.own, self.q[k], self.nu[k], w[k], u[k], self.conditions.at(k)
             )
-            for (*_, block), (*_, values) in zip(columns, made, strict=True):
-                block[k] = values
         if self.parts:
-            update_balance(columns)
+            update_balance(self.own, values)

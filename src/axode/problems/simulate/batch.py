@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.model.conditions import Conditions
-from axode.model.model import Model
+from axode.model.signal_values import state_values
+from axode.names import NamedValues
 from axode.problems.session import CompiledRuns, Numbers, Session, Task
 from axode.problems.simulate.inputs import callback_inputs, limited
 from axode.problems.simulate.settings import ROUNDING
@@ -208,10 +208,10 @@ class Batch(CompiledRuns):
         """Watched functions, to be called from Python."""
         return None if self.dynamics.events is None else CompiledFunction(self.dynamics.events)
 
-    def values(self, run: int) -> dict[str, float]:
+    def values(self, run: int) -> NamedValues:
         """Coordinates, speeds and measures of a run by name."""
         b = self.buffers
-        return named_values(self.model, b["q"][run], b["nu"][run], self.conditions(run))
+        return state_values(self.model, b["q"][run], b["nu"][run], self.conditions(run).options)
 
     def input_at(self, run: int, t: float, q: Array, nu: Array) -> Array:
         """Inputs of a run at a time and a state."""
@@ -222,15 +222,3 @@ class Batch(CompiledRuns):
             held = self.buffers["u"]
             return held if held.ndim == 1 else np.asarray(held[run])
         return call_traced(CompiledFunction(self.plan.tape), q, nu, self.conditions(run, t))
-
-
-def named_values(model: Model, q: Array, nu: Array, conditions: Conditions) -> dict[str, float]:
-    """Coordinates, speeds and measures of one state by name."""
-    options = conditions.options
-    values = dict(zip(model.coordinates, q.tolist(), strict=True))
-    speeds = model.speeds(q, nu, **options).tolist()
-    values |= dict(zip(model.speed_names, speeds, strict=True))
-    if not model.measure_names:
-        return values
-    measured = model.measures(q, nu, **options).tolist()
-    return values | dict(zip(model.measure_names, measured, strict=True))

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from axode.problems.simulate.batch import Batch, named_values
+from axode.model.signal_values import state_values
+from axode.names import NamedValues
+from axode.problems.simulate.batch import Batch
 from axode.problems.steps.stages import EVENT, RUNNING
 
 if TYPE_CHECKING:
@@ -67,10 +69,10 @@ class Probe:
         """q, nu and w where it is."""
         return np.concatenate([self.now[name][0] for name in ("q", "nu", "w")])
 
-    def values(self) -> dict[str, float]:
+    def values(self) -> NamedValues:
         """Coordinates, speeds and measures by name where it is."""
-        conditions = self.batch.conditions(self.run, float(self.now["t"][0, 0]))
-        return named_values(self.batch.model, self.now["q"][0], self.now["nu"][0], conditions)
+        options = self.batch.conditions(self.run, float(self.now["t"][0, 0])).options
+        return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], options)
 
     def end_at(self, end: float, status: int, word: str) -> None:
         """The run ends inside the step; samples up to there are saved."""

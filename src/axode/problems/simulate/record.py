@@ -15,16 +15,15 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import RunsFailed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.observables import force_rows
+from axode.model.signal_values import signal_values, update_balance
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.runs import LAST, Runs
 from axode.problems.singular.other_models import (
     GOOD_PIVOT,
-    Block,
     interpret_few_states,
     is_rounded,
-    make_columns,
     translate_speeds,
+    values_elsewhere,
 )
 from axode.problems.singular.passing import release_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 Places = tuple[Numbers, Numbers]  # run and row of some states
-ENERGY_NAMES = ("kinetic", "potential", "supplied", "dissipated", "error")
 STATUS_WORDS = {
     FINISHED: "finished",
     RUNNING: "interrupted",
@@ -69,18 +67,14 @@ def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     model = runs.model
     conditions = _conditions(runs, times)
     elsewhere = _elsewhere(runs, out, made_by, conditions)
-    columns = _own_columns(runs, times, out, conditions)
+    values = _own_values(runs, times, out, conditions)
     for number, places in elsewhere.items():
-        _overwrite(columns, places, _other_columns(runs, number, places, out, conditions))
+        values[places] = _other_values(runs, number, places, out, conditions)
     if runs.passed:
-        _overwrite_passed(runs, columns, conditions)
+        _overwrite_passed(runs, values, conditions)
     if elsewhere or runs.passed:
-        update_balance(columns)
-    values = np.concatenate([block for _, _, _, block in columns], axis=-1)
-    names = tuple(n for ns, _, _, _ in columns for n in ns)
-    units = tuple(u for _, us, _, _ in columns for u in us)
-    kinds = {n: kind for ns, _, kind, _ in columns for n in ns}
-    kinds |= {name: "independent" for name in model.independent}
+        update_balance(model, values)
+    signals = tuple(model.signals)
     lengths = (~np.isnan(out[..., 0])).sum(axis=1)
     values[np.arange(len(times)) >= lengths[:, np.newaxis]] = np.nan  # inputs and constants too
     if batch:
@@ -88,10 +82,10 @@ def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     events = [e if batch else replace(e, index_of_run=None) for e in runs.events]
     return Trajectory(
         time=times,
-        values=values.reshape(*batch, len(times), len(names)),
-        names=names,
-        units=units,
-        kinds=kinds,
+        values=values.reshape(*batch, len(times), len(signals)),
+        names=tuple(signal.name for signal in signals),
+        units=tuple(signal.unit for signal in signals),
+        kinds={signal.name: signal.kind for signal in signals},
         statuses=tuple(_statuses(runs)),
         lengths=lengths.reshape(batch),
         events=tuple(sorted(events, key=lambda e: e.time * runs.settings.way)),
@@ -118,12 +112,12 @@ def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
     )
 
 
-def _own_columns(runs: Runs, times: Array, out: Array, conditions: Conditions) -> list[Block]:
-    """Evaluate columns of states in the model's own speeds."""
+def _own_values(runs: Runs, times: Array, out: Array, conditions: Conditions) -> Array:
+    """Evaluate all signals of states in the model's own speeds."""
     q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
     q, nu = _closed(runs.model, q, conditions), np.ascontiguousarray(nu)
     u = _inputs(runs, times, q, nu, conditions)
-    return list(state_columns(runs.model, q, nu, w, u, conditions))
+    return signal_values(runs.model, q, nu, u, w, options=conditions.options)
 
 
 def _elsewhere(
@@ -150,10 +144,10 @@ def _elsewhere(
     return found
 
 
-def _other_columns(
+def _other_values(
     runs: Runs, number: int, places: Places, out: Array, conditions: Conditions
-) -> list[Block]:
-    """Evaluate columns of some states by the model that made them."""
+) -> Array:
+    """Evaluate all signals of some states by the model that made them."""
     run, row = places
     model = interpret_few_states(runs.models[number], len(run))
     there = conditions.at(places)
@@ -165,12 +159,12 @@ def _other_columns(
         u[...] = call_traced(CompiledFunction(plan.tape), q, nu, there)
     else:  # the same whatever the speeds
         u[...] = _inputs(runs, conditions.t[0], out[..., : runs.n_q], out, conditions)[run, row]
-    return make_columns(model, runs.model, q, nu, w, u, there)
+    return values_elsewhere(model, runs.model, q, nu, w, u, there)
 
 
-def _overwrite_passed(runs: Runs, columns: list[Block], conditions: Conditions) -> None:
+def _overwrite_passed(runs: Runs, values: Array, conditions: Conditions) -> None:
     """Fill in samples where constraints lose rank: from all speeds, without constraint forces."""
-    rows = columns[0][3].shape[1]
+    rows = values.shape[1]
     passed = {
         (run, row if row != LAST else rows - 1): x
         for (run, row), x in runs.passed.items()
@@ -182,25 +176,12 @@ def _overwrite_passed(runs: Runs, columns: list[Block], conditions: Conditions) 
     there = conditions.at(places)
     plan = plan_input(free, runs.given, runs.model.independent)
     if plan.tape is None:
-        kept = [block for names, _, kind, block in columns if kind == "input"]
-        u = kept[0][places] if kept else np.zeros((len(q), 0))
+        inputs = [k for k, signal in enumerate(runs.model.signals) if signal.kind == "input"]
+        u = values[places][:, inputs]
     else:
         made = call_traced(CompiledFunction(plan.tape), q, v, there)
         u = np.broadcast_to(made, (len(q), len(free.inputs)))
-    _overwrite(columns, places, make_columns(free, runs.model, q, v, w, u, there))
-
-
-def _overwrite(columns: list[Block], places: Places, others: list[Block]) -> None:
-    for (names, _, _, block), (theirs, _, _, values) in zip(columns, others, strict=True):
-        assert names == theirs, "columns of two models of one mechanism have the same names"
-        block[places] = values
-
-
-def update_balance(columns: list[Block]) -> None:
-    """Compute the error of the energy balance from its other columns."""
-    energy = next(block for names, _, _, block in columns if names == ENERGY_NAMES)
-    total = energy[..., 0] + energy[..., 1]
-    energy[..., 4] = total - total[:, :1] - energy[..., 2] + energy[..., 3]
+    values[places] = values_elsewhere(free, runs.model, q, v, w, u, there)
 
 
 def _conditions(runs: Runs, times: Array) -> Conditions:
@@ -245,45 +226,6 @@ def _called(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
             row = np.searchsorted(called, way * times + CALLED_AT, side="right") - 1
             values[run] = np.array([u for _, u in mine])[np.clip(row, 0, len(mine) - 1)]
     return values
-
-
-def state_columns(
-    model: Model, q: Array, nu: Array, w: Array, u: Array, conditions: Conditions
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str, Array]]:
-    """Names, units, kind and values of everything that follows from states and inputs."""
-    q, nu, u = (np.ascontiguousarray(x) for x in (q, nu, u))
-    facts, options = model.facts, conditions.options
-    yield model.coordinates, facts.coordinate_units, "coordinate", q
-    yield model.speed_names, facts.speed_units, "speed", model.speeds(q, nu, **options)
-    if model.inputs:
-        yield model.inputs, facts.input_units, "input", u
-    kinetic, potential = np.moveaxis(model.energy(q, nu, **options), -1, 0)
-    total = kinetic + potential
-    error = total - total[:, :1] - w[..., 0] + w[..., 1]
-    energy = np.stack([kinetic, potential, w[..., 0], w[..., 1], error], axis=-1)
-    yield ENERGY_NAMES, ("J",) * 5, "energy", energy
-    if facts.residual_rows:
-        worst = np.abs(model.residual(q, **options)).max(axis=-1, keepdims=True)
-        yield ("residual",), ("m",), "residual", worst
-    if facts.measures:
-        units = tuple(unit for _, unit, _ in facts.measures)
-        yield model.measure_names, units, "measure", model.measures(q, nu, **options)
-    if model.contacts:
-        forces = model.contact_forces(q, nu, u, **options)
-        names = tuple(
-            f"{c}.{part}" for c in model.contacts for part in ("longitudinal", "lateral", "normal")
-        )
-        yield names, ("N",) * len(names), "force", forces.reshape(*forces.shape[:-2], -1)
-    others = force_rows(model)
-    if others:
-        lam = model.multipliers(q, nu, u, **options)[..., others]
-        names = tuple(f"{model.rows[i]}.force" for i in others)
-        yield (
-            names,
-            tuple("N m" if facts.row_units[i] == "rad" else "N" for i in others),
-            "force",
-            lam,
-        )
 
 
 def _statuses(runs: Runs) -> Iterator[str]:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
-from axode.model.model import Model, as_numbers
+from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.problems.assemble.assemble import State, assembled
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.singular.other_models import measure_disagreement

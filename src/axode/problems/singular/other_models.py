@@ -17,9 +17,10 @@ import numpy.typing as npt
 from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
+from axode.model.signal_values import signal_values
+from axode.model.signals import KINDS
 
 Array = npt.NDArray[np.float64]
-Block = tuple[tuple[str, ...], tuple[str, ...], str, Array]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
 ROUNDED_PIVOT = 0.3  # rows that contradict others do so by its inverse square where it is smaller
 GROWTH = 30.0  # of what rows contradict each other by at the configurations that were looked at
@@ -111,10 +112,10 @@ def interpret_few_states(model: Model, count: int) -> Model:
     return _INTERPRETED[model]
 
 
-def make_columns(
+def values_elsewhere(
     other: Model, own: Model, q: Array, nu: Array, w: Array, u: Array, conditions: Conditions
-) -> list[Block]:
-    """Evaluate all columns of states of another model, named as those of the user's.
+) -> Array:
+    """Evaluate all signals of the user's model at states of another one, (states, signals).
 
     Args:
         other: The model whose independent speeds `nu` are.
@@ -122,34 +123,21 @@ def make_columns(
         q, nu, w, u: States and inputs, (states, size) each.
         conditions: Time and parameters of each.
     """
-    from axode.problems.simulate.record import state_columns
-
-    q = np.ascontiguousarray(q)
-    # as one run
-    made = state_columns(
-        other, q[np.newaxis], nu[np.newaxis], w[np.newaxis], u[np.newaxis], conditions
-    )
-    blocks = [(names, units, kind, block[0]) for names, units, kind, block in made]
-    if other.rows == own.rows:
-        return blocks
-    if not other.rows:  # nothing tells the forces
-        blocks = [
-            (names, units, kind, block * np.nan if kind == "force" else block)
-            for names, units, kind, block in blocks
-        ]
-    carried = [row for row in own.rows if row.rsplit(".", 1)[0] not in own.contacts]
-    names = tuple(f"{row}.force" for row in carried)
-    theirs = tuple(
-        f"{row}.force" for row in other.rows if row.rsplit(".", 1)[0] not in own.contacts
-    )
-    blocks = [block for block in blocks if block[0] != theirs]
-    if names:
-        which = [own.rows.index(row) for row in carried]
-        units = tuple("N m" if own.facts.row_units[i] == "rad" else "N" for i in which)
-        lam = other.multipliers(q, nu, u, **conditions.options)
-        forces = _on_own_rows(other, own, lam, q, conditions)
-        blocks.append((names, units, "force", forces[:, which]))
-    return blocks
+    options = conditions.options
+    made = signal_values(other, q, nu, u, w, options=options)
+    if [*other.signals] == [*own.signals]:
+        return made
+    places = {signal.name: k for k, signal in enumerate(other.signals)}
+    values = np.full((len(q), len(own.signals)), np.nan)
+    for k, signal in enumerate(own.signals):
+        if signal.name in places and (signal.kind != "force" or other.rows):
+            values[:, k] = made[:, places[signal.name]]
+    rows = own.signals.layout(*KINDS).get("multipliers")
+    if other.rows != own.rows and rows is not None:
+        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **options)
+        columns, which = rows
+        values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
+    return values
 
 
 def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Conditions) -> Array:

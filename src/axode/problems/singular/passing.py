@@ -22,7 +22,8 @@ from scipy.optimize import brentq
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
-from axode.problems.simulate.batch import Batch, named_values
+from axode.model.signal_values import state_values
+from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.events import watch_tape
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.tracing import call_traced
@@ -291,14 +292,9 @@ def find_events(
                 found.append((t, k))
     found.sort(key=lambda pair: abs(pair[0] - landing.start))
     return [
-        (
-            t,
-            k,
-            named_values(
-                free, landing.path(t)[:n_q], landing.path(t)[n_q:-2], batch.conditions(run, t)
-            ),
-        )
+        (t, k, state_values(free, x[:n_q], x[n_q:-2], batch.conditions(run, t).options))
         for t, k in found
+        for x in (landing.path(t),)
     ]
 
 
