@@ -17,11 +17,11 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
-from axode.problems.simulate.events import Watch
 from axode.problems.simulate.inputs import InputPlan
 from axode.problems.simulate.settings import Settings
 from axode.problems.steps.compiled import dynamics_of
 from axode.problems.steps.rates import Dynamics
+from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
@@ -46,7 +46,7 @@ class Task:
     model: Model
     plan: InputPlan
     settings: Settings
-    events: tuple[Watch, ...] = ()
+    events: tuple[Event, ...] = ()
     speeds: tuple[str, ...] | None = None
 
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:

@@ -87,8 +87,7 @@ def _casadi_tape(
     from axode.model.function_source import shaped_tape
     from axode.symbolic.tree.measure_symbols import StateSymbols, traced
 
-    assert isinstance(model.library, SymbolicLibrary)
-    e = model.library.equations
+    e = model.equations
     own = dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
     nu = e.nu if speeds is None else ca.vertcat(*(own[speed] for speed in speeds))
 

@@ -11,6 +11,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import update_balance
 from axode.problems.singular.other_models import Described, values_elsewhere
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 
@@ -48,13 +49,13 @@ class Elsewhere:
         """Fill in inputs, missing forces on the user's speeds and powers of these samples."""
         for model, k in self.parts:
             o, q, nu = self.conditions.at(k).options, self.q[k], self.nu[k]
-            u[k], short = model.inverse_dynamics(
-                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, residual=True, **o
+            u[k], short = model.inverse_dynamics_with_residual(
+                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, **o
             )
             power[k] = evaluate_power(model, q, nu, u[k], short, o)
             chosen = [model.speed_names.index(name) for name in self.own.independent]
             to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
-            missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
+            missing[k] = least_norm(to_own, short)
 
     def overwrite(self, values: Array, w: Array, u: Array) -> None:
         """Fill in all signals of these samples."""

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.model import Model
@@ -24,7 +23,6 @@ from axode.problems.inverse.motions import (
     GivenMotion,
     PositionRow,
     Rows,
-    equations_of,
     full_names,
     rows_by_name,
 )
@@ -350,7 +348,7 @@ class _PathMotion(GivenMotion):
     left: Array
     steering: Steering
 
-    def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+    def check_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
         worst = _size(misfit)
         if what == "speeds":
             self.left = worst
@@ -392,16 +390,16 @@ def _path_motion(
     if not isinstance(path, Path):
         raise InvalidArgument(f"path: expected a Path such as circle(2.0, speed=1.0), got {path!r}")
     refuse_no_model("follow", model)
-    equations = equations_of(model)
+    equations = model.equations
     body = _base(model, base)
     at = _point(model, body, point)
     pose = equations.poses[body]
     place = pose.point(ca.SX(ca.DM(at)))
     ahead = pose.R @ ca.SX(ca.DM([numeric(x) for x in as_vector(forward)]))
     rows = [
-        PositionRow("path.x", place[0]),
-        PositionRow("path.y", place[1]),
-        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), is_angle=True),
+        PositionRow("path.x", place[0], "m"),
+        PositionRow("path.y", place[1], "m"),
+        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), "rad", is_angle=True),
     ]
     names = full_names(model, tuple(others))
     further = rows_by_name(model, names)
@@ -442,8 +440,8 @@ def _path_signals(path: Path) -> list[Signal]:
 
 
 def _base(model: Model, name: str | None) -> str:
-    mechanism = equations_of(model).system.mechanism
-    bases = [c.child for c in mechanism.connections if isinstance(c.joint, Planar | Floating)]
+    mechanism = model.equations.system.mechanism
+    bases = [c.child for c in mechanism.connections if c.joint.carries_base]
     if name is not None:
         if name not in bases:
             raise UnknownName(f"mechanism '{mechanism.name}'", "base", name, bases)
@@ -458,7 +456,7 @@ def _base(model: Model, name: str | None) -> str:
 
 def _point(model: Model, body: str, point: Any) -> list[float]:
     """A point of the base: coordinates, a measure's, or the mass centre."""
-    mechanism = equations_of(model).system.mechanism
+    mechanism = model.equations.system.mechanism
     if isinstance(point, str):
         if point == body:
             com = next(b.com for b in mechanism.bodies if b.name == body)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
-from axode.problems.assemble.assemble import State, assembled
+from axode.model.state import State
+from axode.problems.assemble.assemble import assembled
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -97,7 +97,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     Raises:
         SingularConfiguration: naming independent speeds that would do.
     """
-    if not isinstance(model.library, SymbolicLibrary) or "pivots" not in model.functions:
+    if not model.has_equations or "pivots" not in model.functions:
         return
     conditions = Conditions(np.full(len(q), float(t0)), p)
     pivots = find_smallest_pivots(model, q, conditions)
@@ -106,7 +106,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     from axode.symbolic.constraints.row_choice import rows_at
 
     run = int(np.argmin(pivots))
-    equations = model.library.equations
+    equations = model.equations
     rows = rows_at(equations.system, q[run], t0, model.parameter_vector(conditions.at(run).p))
     if rows.lost:
         return

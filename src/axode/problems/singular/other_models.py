@@ -58,8 +58,7 @@ class Described:
 
 def is_rounded(model: Model) -> bool:
     """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
-    library = model.library
-    return isinstance(library, SymbolicLibrary) and bool(library.equations.system.report.loose)
+    return model.has_equations and bool(model.equations.system.report.loose)
 
 
 def measure_disagreement(model: Model) -> float:
@@ -69,8 +68,7 @@ def measure_disagreement(model: Model) -> float:
     """
     if not is_rounded(model):
         return 0.0
-    assert isinstance(model.library, SymbolicLibrary)
-    dropped = model.library.equations.system.report.dropped
+    dropped = model.equations.system.report.dropped
     return GROWTH * max(row.disagreement for row in dropped)
 
 
@@ -80,7 +78,7 @@ def translate_speeds(
     """Evaluate some of the joint speeds of a model's states, (states, names)."""
     if not len(q):
         return np.zeros((0, len(names)))
-    v = model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **conditions.options)
+    v = model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **conditions.options)
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 
@@ -92,7 +90,7 @@ def keep_kinetic_energy(
     Rows that contradict each other allow slightly different motions. What the change did to the
     kinetic energy would add up from one change to the next. Prescribed motions keep their speeds.
     """
-    if not isinstance(before.library, SymbolicLibrary) or before.library.equations.system.rheonomic:
+    if not before.has_equations or before.equations.system.rheonomic:
         return new
     q, old, new = (np.ascontiguousarray(x) for x in (q, old, new))
     kept = before.energy(q, old, **conditions.options)[..., 0]
@@ -104,10 +102,10 @@ def keep_kinetic_energy(
 
 def interpret_few_states(model: Model, count: int) -> Model:
     """Give a model whose functions need no compiling, where there is little to evaluate."""
-    if count > FEW or not isinstance(model.library, SymbolicLibrary):
+    if count > FEW or not model.has_equations:
         return model
     if model not in _INTERPRETED:
-        library = SymbolicLibrary(model.library.equations, "interpreter", fixed=model.facts.fixed)
+        library = SymbolicLibrary(model.equations, "interpreter", fixed=model.facts.fixed)
         _INTERPRETED[model] = Model(model.facts, library)
     return _INTERPRETED[model]
 
@@ -144,8 +142,7 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Con
     """Find forces on the user's rows that do what those on other rows do; NaN where none do."""
     if not other.rows:
         return np.full((len(q), len(own.rows)), np.nan)
-    assert isinstance(own.library, SymbolicLibrary)
-    system = own.library.equations.system
+    system = own.equations.system
     p = np.broadcast_to(own.parameter_vector(conditions.p), (len(q), len(system.parameter_names)))
     t = np.broadcast_to(conditions.t, (len(q),))
     flat = np.array(system.all_rows_function(q.T, t[np.newaxis], p.T).full())

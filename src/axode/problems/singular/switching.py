@@ -19,6 +19,7 @@ from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_round
 from axode.problems.singular.passing import NEAR_ENOUGH
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.stages import FLAT, RUNNING, SINGULAR
+from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -64,8 +65,7 @@ class Choices:
         from axode.symbolic.constraints.row_choice import repartitioned, rows_at
         from axode.symbolic.equations import Equations
 
-        assert isinstance(model.library, SymbolicLibrary)
-        equations = model.library.equations
+        equations = model.equations
         system = equations.system
         rows = rows_at(system, q, float(conditions.t), own.parameter_vector(conditions.p))
         names, weights, free = rows.weakest
@@ -101,13 +101,12 @@ class Choices:
             same = model.independent == own.independent
             if same and smallest_pivot(model, q, conditions) > GOOD_PIVOT:
                 return model
-        assert isinstance(own.library, SymbolicLibrary)
-        equations = own.library.equations
+        equations = own.equations
         p = own.parameter_vector(conditions.p)
         rows = rows_at(equations.system, q, float(conditions.t), p)
         mine = equations.system.independent
-        pivot = np.linalg.svd(rows.null_space[list(mine)], compute_uv=False).min(initial=1.0)
-        if rows.lost or pivot < GOOD_PIVOT:
+        smallest = smallest_singular_value(rows.null_space[list(mine)])
+        if rows.lost or smallest < GOOD_PIVOT:
             return own
         system = repartitioned(equations.system, rows, mine)
         return self._keep(own, Equations(system, equations.formulation), q)
@@ -161,7 +160,7 @@ def near_singular(
     lying = find_flattest_wheel(model, q, conditions)[1] if flat < FALLING else ""
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
-    if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
+    if not model.has_equations:  # from a file: there is no other choice
         words = (
             f"the independent speeds {', '.join(model.independent)} no longer describe the "
             "motion there; a model compiled from the mechanism changes them"
@@ -190,7 +189,7 @@ def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
     Returns:
         The user's where it is regular, and where its speeds or all rows together are singular.
     """
-    if not isinstance(own.library, SymbolicLibrary):
+    if not own.has_equations:
         return own
     if smallest_pivot(own, q, conditions) > GOOD_PIVOT:
         return own
@@ -206,7 +205,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     """
     b = batch.buffers
     q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
-    if not isinstance(own.library, SymbolicLibrary) or smallest_pivot(own, q, conditions) > UNTOLD:
+    if not own.has_equations or smallest_pivot(own, q, conditions) > UNTOLD:
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
@@ -215,11 +214,11 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
         return None
     mine = [own.speed_names.index(name) for name in own.independent]
     rest = np.zeros(len(other.independent))
-    need = nu - other.speeds(q, rest, **conditions.options)[mine]
+    need = nu - other.joint_speeds(q, rest, **conditions.options)[mine]
     if not np.any(need):
         return other, rest
     Theta = other.speed_map(q, **conditions.options)[mine]
-    if not np.linalg.svd(Theta, compute_uv=False).min(initial=1.0) > CONSISTENT:
+    if not smallest_singular_value(Theta) > CONSISTENT:
         return None
     return other, np.linalg.solve(Theta, need)
 
@@ -241,7 +240,7 @@ def choose_models(
     made_by = np.zeros(len(flat), dtype=np.intp)
     waiting = np.flatnonzero(pivots < below)
     models = [own]
-    if not isinstance(own.library, SymbolicLibrary):
+    if not own.has_equations:
         waiting = waiting[:0]
     choices = _CHOICES.setdefault(own, Choices()) if waiting.size else Choices()
     while waiting.size:
