@@ -126,6 +126,7 @@ def _run(
             input=texts or None,
             parameters=given["parameters"] or None,
             events=events,
+            on_interrupt="return",
             **options,
         )
     except SimulationFailed as error:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.assemble.assemble import signal_name
@@ -195,7 +196,7 @@ class GivenMotion:
         at = self.given_values(times)
         first = self._start(float(times[0]), start)
         q = self._closed(self._quadrature(times, first), times, at[0])
-        described = choose_models(self.model, q, self._with(times))
+        described = choose_models(self.model, q, Conditions.of(self.model, **self._with(times)))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
@@ -308,7 +309,7 @@ class GivenMotion:
             at = self.given_values(t, quick=True)
 
             def rates(q: Array) -> Array:
-                described = choose_models(self.model, q, self._with(t))
+                described = choose_models(self.model, q, Conditions.of(self.model, **self._with(t)))
                 if not described.elsewhere.any():
                     return rates_by(self, q, slice(None))
                 own = np.flatnonzero(~described.elsewhere)

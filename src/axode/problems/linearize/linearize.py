@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
 from axode.mechanism.topology import tree_order
+from axode.model.conditions import Conditions
 from axode.model.model import Model, Options
 from axode.model.state import State
 from axode.problems.arguments import refuse_no_model
@@ -84,7 +85,7 @@ def linearize(
     check_parameters(model, parameters)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, at, options)
-    regular = choose_rows(model, point.q, options)
+    regular = choose_rows(model, point.q, Conditions.of(model, **options))
     if regular is not model:
         model, point = regular, operating_point(regular, at, options)
     observables = Observables(model)
@@ -123,11 +124,13 @@ def _tangents(observables: Observables, q: Array, options: Any) -> Array:
     tangents = tangent_basis(observables.equations, R, q)
     if tangents is None:
         raise _singular(observables.model, "the constraints lose rank")
-    flat, words = find_flattest_wheel(observables.model, q, options)
+    conditions = Conditions.of(observables.model, **options)
+    flat, words = find_flattest_wheel(observables.model, q, conditions)
     if flat < LIES_FLAT:
         raise _singular(observables.model, words)
     fastest = np.abs(observables.model.speed_map(q, **options)).max(initial=0.0)
-    if not fastest < FASTEST or smallest_pivot(observables.model, q, options) < 1 / FASTEST**2:
+    pivot = smallest_pivot(observables.model, q, conditions)
+    if not fastest < FASTEST or pivot < 1 / FASTEST**2:
         speeds = ", ".join(observables.model.independent)
         raise _singular(
             observables.model,
