@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
-from axode.model.model import Model, as_numbers
+from axode.model.model import Model
 from axode.model.state import State
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import read_state, refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
 from axode.problems.assemble.start_speeds import consistent_speeds
@@ -29,7 +29,7 @@ START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 def assemble(
     model: Model,
-    near: Mapping[str, float] | npt.ArrayLike | None = None,
+    start: Any = None,
     *,
     fix: Sequence[str] | Mapping[str, float] = (),
     tries: int = 1,
@@ -41,9 +41,10 @@ def assemble(
 
     Args:
         model: What to assemble.
-        near: Coordinates, speeds and measures by name, or all coordinates; home elsewhere. Measures
-            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning tells
-            of one that a measure or the ground leaves another value.
+        start: State to start the search from, by name, as arrays `q` or `(q, nu)`, as a `State`, as
+            `run.at(t)`, or a `Trajectory` for its end; home at rest unless given. Measures by name
+            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning names
+            those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
         seed: Of those starts.
@@ -56,7 +57,12 @@ def assemble(
     """
     refuse_no_model("assemble", model)
     check_parameters(model, parameters)
+    given = read_state(model, start, "start")
+    given.require_one("start")
+    near = given.named if given.q is None else given.q
     guess, speeds, wanted = _split(model, near)
+    if given.nu is not None:
+        speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
     closure = _Closure(model, wanted, held, options)
@@ -159,10 +165,7 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
     if near is None:
         return q, {}, {}
     if not isinstance(near, Mapping):
-        array = as_numbers("near", near)
-        if array.shape != q.shape:
-            raise InvalidArgument(f"near: expected {q.size} coordinates, got shape {array.shape}")
-        return array.copy(), {}, {}
+        return near.copy(), {}, {}
     measured = {name: needs for name, _, needs in model.facts.measures}
     known = (*model.coordinates, *model.speed_names, *measured)
     speeds, wanted = {}, {}
