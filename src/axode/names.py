@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
-from axode.errors import UnknownName, plural
+from axode.errors import InvalidArgument, UnknownName, plural
+
+T = TypeVar("T")
 
 
 class Names:
@@ -19,13 +21,24 @@ class Names:
         owner: Owner of the names, for error messages.
         kind: What they name, for error messages.
         groups: The names.
+        aliases: Other names, and which they mean.
     """
 
-    def __init__(self, owner: str, kind: str, *groups: Iterable[str]) -> None:
+    def __init__(
+        self,
+        owner: str,
+        kind: str,
+        *groups: Iterable[str],
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
         self.owner, self.kind = owner, kind
+        self._aliases = aliases or {}
         self.groups = tuple(map(tuple, groups))
         self.known = {name: k for k, name in enumerate(n for group in self.groups for n in group)}
         self._resolved: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
 
     def matching(self, name: str) -> tuple[str, ...]:
         """All names that `name` may mean; empty if there are none."""
@@ -33,6 +46,8 @@ class Names:
             return ()
         if name in self.known:
             return (name,)
+        if self._aliases.get(name) in self.known:
+            return (self._aliases[name],)
         for fits in (str.endswith, str.startswith):
             part = f".{name}" if fits is str.endswith else f"{name}."
             for group in self.groups:
@@ -54,6 +69,21 @@ class Names:
                 raise self.unknown(name, found)
             full = self._resolved[name] = found[0]
         return full
+
+    def by_full_name(self, values: Mapping[str, T]) -> dict[str, T]:
+        """The same values by full names.
+
+        Raises:
+            UnknownName: as `resolve` does.
+            InvalidArgument: for two names that mean the same.
+        """
+        found: dict[str, T] = {}
+        for name, value in values.items():
+            full = self.resolve(name)
+            if full in found:
+                raise InvalidArgument(f"'{name}' means {full}, which is given twice")
+            found[full] = value
+        return found
 
     def unknown(self, name: Any, meanings: tuple[str, ...] = ()) -> UnknownName:
         """Error for a name that means nothing, or one of several."""

@@ -29,6 +29,7 @@ STEPS_WHEN_CALLED = {
     ("axode.symbolic.equations", "printing"),  # Equations.latex, text and sympy
     ("axode.symbolic.equations", "model"),  # Equations.compile
     ("axode.model.export", "problems"),  # Model.export writes whole runs too
+    ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
     ("axode.results.trajectory", "show"),  # Trajectory.plot, report and view
 }
 

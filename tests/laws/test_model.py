@@ -204,7 +204,7 @@ def test_speeds_are_named_as_independent_ones_are():
             (9, 9),
         )
     )
-    with pytest.raises(ax.InvalidArgument, match=r"'elbow' is the speed elbow\.rate, .* twice"):
+    with pytest.raises(ax.InvalidArgument, match=r"'elbow' means elbow\.rate, .* twice"):
         model.joint_speeds(q, {"elbow.rate": 1.0, "elbow": 2.0})
     with pytest.raises(ax.UnknownName, match="no independent speed 'wrist'"):
         model.hybrid_dynamics(q, by_joint, nu_dot={"wrist": 0.3}, **known)

@@ -207,7 +207,7 @@ WRONG = [
     (3.0, r"expected 1 numbers"),
     ("sin(t)", r"needs the name of an input"),
     ({"rail.force": "sin(x)"}, r"'x' in 'sin\(x\)'"),
-    ({"rail.force": "sin("}, r"input:"),
+    ({"rail.force": "sin("}, r"input 'rail\.force': 'sin\(' is not a formula"),
     ({"rail.force": object()}, r"'rail\.force': expected numbers"),
     (ax.Sampled([1.0, 2.0], 0.1), r"expected arrays of samples for rail\.force, got shape \(2,\)"),
     (ax.Sampled({"rail.force": [1.0, np.nan]}, 0.1), r"must be finite"),

@@ -230,7 +230,7 @@ def test_wrong_arguments_are_named():
     m = model("arm")
     with pytest.raises(ax.InvalidArgument, match="'q' has shape"):
         m.forward_dynamics(np.zeros(3), np.zeros(7), np.zeros(7))
-    with pytest.raises(ax.UnknownName, match="independent speed"):
+    with pytest.raises(ax.UnknownName, match="no speed"):
         m.forward_dynamics({}, {"no.rate": 1.0})
     with pytest.raises(TypeError, match="unknown keyword"):
         m.forward_dynamics({}, {}, {}, tt=1.0)

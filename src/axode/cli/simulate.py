@@ -104,7 +104,6 @@ def _run(
     model: Model, time: float, texts: dict[str, str], given: dict[str, Any], **options: Any
 ) -> tuple[Trajectory | None, Exception | None]:
     """The run, and why it failed if it did; what was computed until then is kept."""
-    from axode.cli.state_formulas import inputs_from
     from axode.errors import SimulationFailed
     from axode.problems.simulate.simulate import simulate as simulate_model
     from axode.results.event import Event
@@ -118,7 +117,7 @@ def _run(
             model,
             time,
             start=given["start"] or None,
-            input=inputs_from(model, texts),
+            input=texts or None,
             parameters=given["parameters"] or None,
             events=events,
             **options,

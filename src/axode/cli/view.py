@@ -93,17 +93,12 @@ def _refuse_mixed(run: Path | None, time: float | None, drive: bool, input: Any)
 
 def simulated(model: Any, time: float, start: Any, texts: Any, values: Any) -> Any:
     """A run; one that failed is shown as far as it came."""
-    from axode.cli.state_formulas import inputs_from
     from axode.errors import SimulationFailed
     from axode.problems.simulate.simulate import simulate
 
     try:
         return simulate(
-            model,
-            time,
-            start=start or None,
-            input=inputs_from(model, texts),
-            parameters=values or None,
+            model, time, start=start or None, input=texts or None, parameters=values or None
         )
     except SimulationFailed as error:
         if error.trajectory is None:

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion, UnknownName
+from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
+from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.signals import Signals
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 RESIDUAL_TOLERANCE = 1e-9  # of the force asked for: more than this the motors cannot give
-_NAMED = {"q": "coordinate", "u": "input", "weights": "motor", "p": "parameter"}
 
 
 class Options(TypedDict, total=False):
@@ -49,8 +49,13 @@ class Model:
     """Numbers in, numbers out.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
-    name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest). Any
-    leading axes are batch axes and broadcast. All functions take the keywords of `Options`.
+    name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
+    short as in `signals`. A state that is given by measures or dependent speeds is solved for, as
+    `assemble` does. Any leading axes are batch axes and broadcast. All functions take the keywords
+    of `Options`.
+
+    Attributes:
+        signals: Everything that has a name and a unit and can be read off a state.
     """
 
     def __init__(self, facts: Facts, library: AbstractLibrary) -> None:
@@ -72,29 +77,13 @@ class Model:
         self.measure_names = tuple(name for name, _, _ in facts.measures)
         self.parameters = dict(facts.parameters)
         self.actuation = facts.actuation
-        n, motors = len(facts.independent), facts.inputs[: facts.motors]
-        self._names = {
-            "q": facts.coordinates,
-            "nu": facts.independent,
-            "u": facts.inputs,
-            "nu_dot": facts.independent,
-            "weights": motors,
-            "p": tuple(self.parameters),
-        }
-        self._defaults = {
-            "q": np.array(facts.home),
-            "nu": np.zeros(n),
-            "nu_dot": np.zeros(n),
-            "u": np.zeros(len(facts.inputs)),
-            "weights": np.ones(len(motors)),
-            "p": np.array(list(self.parameters.values()), dtype=float),
-            "t": np.zeros(1),
-        }
+        self._arguments = NamedArguments(self)
+        self._vector = self._arguments.vector
 
     @property
     def home(self) -> Array:
         """The closed configuration next to the mechanism's home."""
-        home: Array = self._defaults["q"].copy()
+        home: Array = self._arguments.defaults["q"].copy()
         return home
 
     @property
@@ -143,7 +132,11 @@ class Model:
     # functions of the state --------------------------------------------------------------------
 
     def forward_dynamics(
-        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+        self,
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Independent accelerations nu_dot for inputs u (zero unless given)."""
         return self._evaluate("forward_dynamics", {"q": q, "nu": nu, "u": u}, options)
@@ -251,7 +244,8 @@ class Model:
             u: Known inputs; as many are left out as accelerations are known.
             options: See `Options`.
         """
-        nu_dot = self._speeds_by_name(nu_dot)
+        nu_dot = self.signals.names("independent").by_full_name(nu_dot)
+        u = self.signals.names("input").by_full_name(u)
         key = ("hybrid", tuple(nu_dot), tuple(u))
         if key not in self._entries:
             self._entries[key] = self.library.hybrid(*key[1:])
@@ -263,11 +257,11 @@ class Model:
         """Generalised inertia I, symmetric positive definite."""
         return self._evaluate("mass_matrix", {"q": q}, options)
 
-    def coriolis(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def coriolis(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """The matrix C with Idot - 2 C skew."""
         return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
 
-    def bias(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def bias(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """C nu, and what explicit time adds."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
@@ -275,7 +269,9 @@ class Model:
         """Generalized force of gravity and springs (gamma of the theory)."""
         return self._evaluate("potential_force", {"q": q}, options)
 
-    def dissipative_force(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def dissipative_force(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
         """Generalized force of dampers and friction (delta of the theory)."""
         return self._evaluate("dissipative_force", {"q": q, "nu": nu}, options)
 
@@ -283,11 +279,13 @@ class Model:
         """Generalized force of the inputs (tau of the theory)."""
         return self._evaluate("input_force", {"q": q, "u": u}, options)
 
-    def joint_speeds(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def joint_speeds(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
         """All joint speeds v, in the order of `speed_names`."""
         return self._evaluate("joint_speeds", {"q": q, "nu": nu}, options)
 
-    def rates(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def rates(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """Rates of the coordinates."""
         return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
@@ -298,7 +296,11 @@ class Model:
         return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, options)
 
     def multipliers(
-        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+        self,
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Constraint force of every kept row, in the order of `rows` [N or N m].
 
@@ -307,7 +309,11 @@ class Model:
         return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, options)
 
     def contact_forces(
-        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+        self,
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Longitudinal, lateral and normal force of the ground on each wheel [N].
 
@@ -320,7 +326,7 @@ class Model:
             forces[..., wheel, component] = np.nan
         return forces
 
-    def energy(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def energy(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """Kinetic and potential energy [J], in this order along the last axis."""
         return self._evaluate("energy", {"q": q, "nu": nu}, options)
 
@@ -336,11 +342,13 @@ class Model:
         """Theta: all joint speeds for unit independent ones."""
         return self._evaluate("speed_map", {"q": q}, options)
 
-    def measures(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def measures(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """All measures, in the order of `measure_names`."""
         return self._evaluate("measures", {"q": q, "nu": nu}, options)
 
-    def measures_jacobian(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def measures_jacobian(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
         """Their derivatives by the coordinates, then by the independent speeds."""
         return self._evaluate("measures_jacobian", {"q": q, "nu": nu}, options)
 
@@ -348,7 +356,7 @@ class Model:
         """Homogeneous matrices of all bodies in the world: (..., bodies, 4, 4)."""
         return self._evaluate("poses", {"q": q}, options)
 
-    def twists(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def twists(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """Angular velocity and mass centre's velocity of bodies, world axes: (..., bodies, 6)."""
         return self._evaluate("twists", {"q": q, "nu": nu}, options)
 
@@ -461,12 +469,16 @@ class Model:
         entry = self._entries.get(name)
         if entry is None:
             entry = self._entries[name] = self.library.entry(name)
-        arrays = [
-            value
-            if type(value := values.get(argument)) is np.ndarray
-            else self._vector(argument, value)
-            for argument in entry.arguments
-        ]
+        try:
+            arrays = [
+                value
+                if type(value := values.get(argument)) is np.ndarray
+                else self._vector(argument, value)
+                for argument in entry.arguments
+            ]
+        except NotDirect:
+            state = self._arguments.solve_state(values, options)
+            return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)
             return result
@@ -492,59 +504,6 @@ class Model:
             check_threads(threads)
         result: Array = entry.call(*arrays, out=options.get("out"), threads=threads)
         return result
-
-    def _vector(self, argument: str, value: Any) -> Any:
-        """An argument as an array whose last axis is the vector."""
-        if value is None:
-            return self._defaults[argument]
-        if isinstance(value, Mapping):
-            return self._by_name(argument, value)
-        if hasattr(value, "__cuda_array_interface__"):
-            return value  # it stays where it is
-        try:
-            return np.asarray(value, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidArgument(
-                f"{argument} must be numbers in order or by name, got {value!r:.200}"
-            ) from None
-
-    def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:
-        names, default = self._names[argument], self._defaults[argument]
-        if argument in ("nu", "nu_dot"):
-            value = self._speeds_by_name(value)
-        for name in value:
-            if name not in names:
-                kind = _NAMED.get(argument, "independent speed")
-                raise UnknownName(f"model '{self.name}'", kind, name, names)
-        columns = [as_numbers(n, value.get(n, d)) for n, d in zip(names, default, strict=True)]
-        try:
-            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
-        except ValueError:
-            shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(names, columns, strict=True))
-            raise InvalidArgument(
-                f"{argument}: the batch axes do not fit together: {shapes}"
-            ) from None
-
-    def _speeds_by_name(self, value: Mapping[str, npt.ArrayLike]) -> Mapping[str, npt.ArrayLike]:
-        """The same by the names of independent speeds, where joints or coordinates were named."""
-        if all(name in self.independent for name in value):
-            return value
-        aliases = dict(self.facts.speed_aliases)
-        found: dict[str, npt.ArrayLike] = {}
-        for given, number in value.items():
-            name = given if given in self.independent else aliases.get(given, given)
-            if name in found:
-                raise InvalidArgument(f"'{given}' is the speed {name}, which is given twice")
-            found[name] = number
-        return found
-
-
-def as_numbers(name: str, value: Any) -> Array:
-    """An array of floats, or an `InvalidArgument` that names it."""
-    try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"{name}: expected numbers, got {value!r:.200}") from None
 
 
 def _without_out(options: Options) -> Options:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import InvalidArgument, UnknownName, with_article
@@ -18,7 +19,11 @@ STATE_KINDS = ("coordinate", "speed", "independent", "measure")  # do not depend
 SPEED_KINDS = ("speed", "independent")
 CONTACT_FORCES = ("longitudinal", "lateral", "normal")
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated", "error")
-_WORDS = {("independent",): "independent speed", SPEED_KINDS: "speed"}
+_WORDS = {
+    ("independent",): "independent speed",
+    SPEED_KINDS: "speed",
+    (*SPEED_KINDS, "measure"): "speed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Signals:
     def resolve(self, name: str, *kinds: str) -> Signal:
         """Signal of a full or short name, by the rule of `axode.names.Names`.
 
-        Signals that depend on the state alone come before the others. Where only speeds are
+        Signals that depend on the state alone come before the others. Where no coordinate is
         wanted, the name of a joint or coordinate with one speed means that speed.
 
         Args:
@@ -105,8 +110,6 @@ class Signals:
                 name that fits several, with their full names.
         """
         names = self.names(*kinds)
-        if kinds and name not in names.known and set(kinds) <= set(SPEED_KINDS):
-            name = self._aliases.get(name, name) if isinstance(name, str) else name
         try:
             return self._by_name[names.resolve(name)]
         except UnknownName:
@@ -125,9 +128,17 @@ class Signals:
             state = [s.name for s in self if s.kind in wanted and s.kind in STATE_KINDS]
             rest = [s.name for s in self if s.kind in wanted and s.kind not in STATE_KINDS]
             word = kinds[0] if len(kinds) == 1 else "signal"
-            found = Names(self._owner, _WORDS.get(kinds, word), state, rest)
+            aliases = {} if "coordinate" in wanted else self._aliases
+            found = Names(self._owner, _WORDS.get(kinds, word), state, rest, aliases=aliases)
             self._names[kinds] = found
         return found
+
+    @cached_property
+    def state_names(self) -> Names:
+        """Names of the signals that depend on the state alone, whatever the inputs and history."""
+        state = [s.name for s in self if s.kind in STATE_KINDS]
+        rest = [s.name for s in self if s.function == "energy"]
+        return Names(self._owner, "signal", state, rest)
 
     def depends_on_speeds(self, name: str) -> bool:
         """Whether a coordinate, speed or measure depends on the speeds."""

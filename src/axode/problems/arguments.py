@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.mechanism.mechanism import Mechanism
-from axode.model.model import Model, as_numbers
+from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.model.state import State
 from axode.names import NamedValues
 
