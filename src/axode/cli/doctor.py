@@ -220,7 +220,7 @@ def _case(known: dict[str, Any]) -> tuple[bool, str]:
 def _gpu(known: dict[str, Any]) -> tuple[bool, str]:
     import numpy as np
 
-    from axode.cli.machine import gpu
+    from axode.cli.installation import gpu
 
     if not gpu()["name"]:
         return True, ""

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.model import Model
@@ -356,7 +355,7 @@ class _PathMotion(GivenMotion):
     left: Array
     steering: Steering
 
-    def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+    def check_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
         worst = _size(misfit)
         if what == "speeds":
             self.left = worst
@@ -405,9 +404,9 @@ def _path_motion(
     place = pose.point(ca.SX(ca.DM(at)))
     ahead = pose.R @ ca.SX(ca.DM([numeric(x) for x in as_vector(forward)]))
     rows = [
-        PositionRow("path.x", place[0]),
-        PositionRow("path.y", place[1]),
-        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), is_angle=True),
+        PositionRow("path.x", place[0], "m"),
+        PositionRow("path.y", place[1], "m"),
+        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), "rad", is_angle=True),
     ]
     names = full_names(model, tuple(others))
     further = rows_by_name(model, names)
@@ -449,7 +448,7 @@ def _path_signals(path: Path) -> list[Signal]:
 
 def _base(model: Model, name: str | None) -> str:
     mechanism = model.equations.system.mechanism
-    bases = [c.child for c in mechanism.connections if isinstance(c.joint, Planar | Floating)]
+    bases = [c.child for c in mechanism.connections if c.joint.carries_base]
     if name is not None:
         if name not in bases:
             raise UnknownName(f"mechanism '{mechanism.name}'", "base", name, bases)

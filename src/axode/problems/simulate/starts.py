@@ -10,7 +10,8 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.model import Model, Options
 from axode.problems.arguments import GivenState
-from axode.problems.assemble.assemble import assemble, assembled
+from axode.problems.assemble.assemble import assembled
+from axode.problems.assemble.closure import Closure
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -103,11 +104,7 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
     if residual.max(initial=0.0) <= limit:
         return q
     if interpolated:
-        for run in np.flatnonzero(~(residual.max(axis=1) <= limit)).tolist():
-            own = p if p is None or p.ndim == 1 else p[run]
-            given = None if own is None else dict(zip(model.parameters, own.tolist(), strict=True))
-            q[run] = assemble(model, q[run], t=t0, parameters=given).q
-        return q
+        return Closure(model, {}, [], {"t": t0, **more}).close(q)
     worst, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],
