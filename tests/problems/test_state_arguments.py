@@ -99,6 +99,42 @@ def test_a_state_of_other_independent_speeds_is_read_by_name():
     assert ax.assemble(model(), start)["crank.rate"] == pytest.approx(1.5, abs=SAME)
 
 
+FUNCTIONS = {
+    "forward_dynamics": lambda m, *state: m.forward_dynamics(*state, u=[0.3]),
+    "inverse_dynamics": lambda m, *state: m.inverse_dynamics(*state, nu_dot=[2.0]),
+    "energy": lambda m, *state: m.energy(*state),
+    "mass_matrix": lambda m, q, *_: m.mass_matrix(q),
+    "poses": lambda m, q, *_: m.poses(q),
+    "multipliers": lambda m, *state: m.multipliers(*state),
+    "jacobian": lambda m, *state: m.jacobian("energy", "q", *state),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_the_model_take_states(function: str):
+    call, state = FUNCTIONS[function], found()
+    wanted = call(model(), state.q, state.nu)
+    for form in (state, run().at(0.0), run().between(0.0, 0.0).final, state.as_dict()):
+        np.testing.assert_allclose(call(model(), form), wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_a_state_brings_its_time_and_parameters():
+    bot = ax.Mechanism("driven", gravity=(0, 0, -machines.G))
+    length = ax.Parameter("length", 1.0)
+    bot.add_body("rod", mass=1.0, com=(0, 0, -length), inertia=(1e-3,) * 3)
+    bot.add_joint("pin", ax.Revolute("y"), parent=bot.ground, child="rod")
+    bot.prescribe("pin", lambda t: 0.3 * t)
+    model = bot.derive().compile("interpreter")
+    state = ax.assemble(model, t=2.0, parameters={"length": 2.0})
+    assert state["pin"] == pytest.approx(0.6)
+    known = {"t": 2.0, "parameters": {"length": 2.0}}
+    np.testing.assert_array_equal(model.energy(state), model.energy(state.q, state.nu, **known))
+    default = {"parameters": {"length": 1.0}}
+    np.testing.assert_array_equal(
+        model.energy(state, **default), model.energy(state.q, state.nu, t=2.0, **default)
+    )
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [

@@ -148,10 +148,7 @@ def read_state(model: Model, given: Any, argument: str) -> GivenState:
     if isinstance(given, Trajectory):
         return _from_arrays(model, _picked(model, given.final), argument)
     if isinstance(given, State):
-        own = (given.model.coordinates, given.model.independent)
-        if own != (model.coordinates, model.independent):
-            return _from_arrays(model, _picked(model, given.as_dict()), argument)
-        return _from_arrays(model, (given.q, given.nu), argument)
+        return _from_arrays(model, given.vectors(model), argument)
     if isinstance(given, NamedValues):
         return _from_arrays(model, _picked(model, given), argument, interpolated=True)
     if given is None or isinstance(given, Mapping):
