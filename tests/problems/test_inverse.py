@@ -294,7 +294,7 @@ def test_all_verbs_agree_where_motors_fall_short(size, balanced, tmp_path, capsy
             verb()
         verdicts.append(any(issubclass(w.category, ax.UnderactuatedMotion) for w in caught))
     bot.save(tmp_path / "cart.toml")
-    at = ["--at", f"pin={angle!r},slide.rate={size!r}"]
+    at = ["--state", f"pin={angle!r},slide.rate={size!r}"]
     assert run_cli(["inverse", str(tmp_path / "cart.toml"), *at]) == 0
     verdicts.append("pin.rate.missing" in capsys.readouterr().out)
     assert verdicts == [not balanced] * 3

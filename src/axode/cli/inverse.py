@@ -55,7 +55,7 @@ def inverse(
         list[str] | None,
         typer.Option(help="NAME=VALUE of coordinates that the motion does not determine."),
     ] = None,
-    at: Annotated[
+    state: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE of one state, instead of a motion.")
     ] = None,
     acceleration: Annotated[
@@ -74,14 +74,14 @@ def inverse(
 ) -> None:
     """Compute the motor torques and forces along a motion, along a path, or at one state.
 
-    axode inverse five_axis_arm --at theta2=0.5 --acceleration theta1_dot=1
+    axode inverse five_axis_arm --state theta2=0.5 --acceleration theta1_dot=1
 
     axode inverse differential_drive --path circle:radius=2,speed=0.5
     """
     from axode.cli.run_summaries import RunSummary
     from axode.cli.time_tables import ENDINGS
 
-    for alone in ({"--at": at}, {"--acceleration": acceleration}):
+    for alone in ({"--state": state}, {"--acceleration": acceleration}):
         _check_one_of({"--motion": motion, "--path": path} | alone)
     check_writable(out, ENDINGS)
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
@@ -89,13 +89,13 @@ def inverse(
         "parameters": numbers("--parameter", parameter) or None,
         "weights": numbers("--weight", weight) or None,
     }
-    begin, state = numbers("--start", start), numbers("--at", at)
+    begin, where = numbers("--start", start), numbers("--state", state)
     rates = numbers("--acceleration", acceleration)
     if not motion and not path:
         _check_needed(
             {"--out": out, "--plot": plot, "--time": time, "--every": every, "--start": start}
         )
-        _one_state(model_from(source, option), state, rates, options, as_json=as_json)
+        _one_state(model_from(source, option), where, rates, options, as_json=as_json)
         return
     model, options = model_from(source, option), options | {"save_every": every}
     if path:

@@ -20,6 +20,7 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import signal_name
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.quadrature import Rates, integrated
@@ -187,7 +188,7 @@ class GivenMotion:
         self.count = len(rows.positions)
         self.exact = all(signal.exact for signal in signals)
 
-    def solve(self, times: Array, start: Mapping[str, float]) -> MotionSamples:
+    def solve(self, times: Array, start: GivenState) -> MotionSamples:
         """The motion at all times, from a start.
 
         Raises:
@@ -215,7 +216,7 @@ class GivenMotion:
         part.model = model
         return part
 
-    def residuals(self, times: Array, start: Mapping[str, float]) -> Array:
+    def residuals(self, times: Array, start: GivenState) -> Array:
         """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
         at = self.given_values(times)
         q = self._quadrature(times, self._start(float(times[0]), start))
@@ -338,11 +339,11 @@ class GivenMotion:
         J = self._position_jacobian(q, np.asarray(t))
         return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
-    def _start(self, t: float, start: Mapping[str, float]) -> Array:
-        """A configuration that the motion starts from, values the user gave kept."""
-        q = self.model.home
+    def _start(self, t: float, start: GivenState) -> Array:
+        """A configuration that the motion starts from, coordinates given by name kept."""
+        q = self.model.home if start.q is None else start.q.copy()
         held = np.zeros(q.size, dtype=bool)
-        for name, value in start.items():
+        for name, value in start.named.items():
             k = self.model.coordinates.index(signal_name(self.model, name, self.model.coordinates))
             q[k], held[k] = float(value), True
         wanted, _, _ = self.given_values(np.array([t]))
