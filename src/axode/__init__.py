@@ -66,11 +66,11 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.paths import paths
-    from axode.problems.simulate.events import Watch as Watch
     from axode.problems.simulate.inputs import Callback as Callback
     from axode.problems.simulate.inputs import Sampled as Sampled
     from axode.problems.simulate.simulate import simulate as simulate
     from axode.problems.sweep.sweep import sweep as sweep
+    from axode.results.event import Event as Event
     from axode.results.trajectory import Trajectory as Trajectory
     from axode.show.viewer.opening import view as view
     from axode.symbolic.equations import Equations as Equations
@@ -88,7 +88,7 @@ _LAZY = {
     "simulate": "axode.problems.simulate.simulate",
     "Sampled": "axode.problems.simulate.inputs",
     "Callback": "axode.problems.simulate.inputs",
-    "Watch": "axode.problems.simulate.events",
+    "Event": "axode.results.event",
     "Trajectory": "axode.results.trajectory",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
@@ -109,6 +109,7 @@ __all__ = [
     "Cylinder",
     "Cylindrical",
     "Equations",
+    "Event",
     "Fixed",
     "Floating",
     "Inertia",
@@ -130,7 +131,6 @@ __all__ = [
     "Spherical",
     "Trajectory",
     "Universal",
-    "Watch",
     "assemble",
     "chain_from_dh",
     "compare",

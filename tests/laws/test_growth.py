@@ -26,7 +26,7 @@ OF_STATE = (
     "inverse_residual",
     "inverse_solution",
     "bias",
-    "gamma",
+    "potential_force",
     "energy",
     "poses",
     "twists",

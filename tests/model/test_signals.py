@@ -33,7 +33,7 @@ def test_independent_speeds_are_read_from_nu_and_others_from_the_speeds():
         assert signal.function == "nu"
     for signal in model.signals.of_kind("speed"):
         assert model.speed_names[signal.index] == signal.name
-        assert signal.function == "speeds"
+        assert signal.function == "joint_speeds"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_functions_of_the_state_are_traced_without_the_mechanism(tmp_path: Path)
     machines.four_bar().save(path)
     feedback = lambda s: {"crank.torque": -0.3 * np.sin(s["crank"]) - 0.1 * s.nu[0]}  # noqa: E731
     options = {"start": {"crank.rate": 5.0}, "input": feedback}
-    options |= {"events": [ax.Watch("turned", lambda s: s["crank"] - 1.3, stop=True)]}
+    options |= {"events": [ax.Event("turned", lambda s: s["crank"] - 1.3, stop=True)]}
     here, there = (
         ax.simulate(model, 1.0, **options) for model in (machines.four_bar(), ax.load_model(path))
     )

@@ -241,7 +241,7 @@ def test_too_few_motors_are_told():
     nu_dot = np.zeros_like(nu)
     nu_dot[:, model.independent.index("base.wy")] = -1.6 * np.sin(2 * found.time)
     force = (model.mass_matrix(q) @ nu_dot[..., np.newaxis])[..., 0] + model.bias(q, nu)
-    force -= model.gamma(q) + model.tau(q, inputs_of(model, found))
+    force -= model.potential_force(q) + model.input_force(q, inputs_of(model, found))
     np.testing.assert_allclose(short, force, atol=1e-8)
     assert np.abs(found["error"]).max() < 1e-5  # its power is in the balance
 

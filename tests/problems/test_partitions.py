@@ -49,12 +49,12 @@ def test_input_and_events_after_a_change(by_the_crank: ax.Trajectory):
         return [-0.02 * s["rocker.rate"]]
 
     model = machines.four_bar("rocker")
-    watch = ax.Watch("turn", lambda s: np.sin(s["crank"] / 2))
+    watch = ax.Event("turn", lambda s: np.sin(s["crank"] / 2))
     start = {"crank.rate": 20.0}
     wanted = ax.simulate(
         machines.four_bar(), 3.0, start=start, input=by_name, events=[watch], **TIGHT
     )
-    e = model.library.equations
+    e = model.equations
     for given in (by_name, lambda s: -0.02 * s.nu, {"crank.torque": -0.02 * e.nu[0]}):
         run = ax.simulate(model, 3.0, start=start, input=given, events=[watch], **TIGHT)
         assert run.info["switches"] >= 1

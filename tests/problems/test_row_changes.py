@@ -76,7 +76,7 @@ def test_bennett_linkages_turn(twists: tuple[float, float]):
 def test_rank_is_lost_by_the_kept_rows_only():
     """The second singular value of all rows stays large where that of the kept pair vanishes."""
     model = bennett(*SHIPPED)
-    system = model.library.equations.system
+    system = model.equations.system
     kept, whole = [], []
     for first in np.linspace(0.1, 2 * math.pi - 0.1, 101):
         q = np.array([first, second_angle(*SHIPPED, first), -first])
@@ -135,7 +135,7 @@ def test_a_turn_driven_by_the_clock():
 
 
 def model_mechanism() -> ax.Mechanism:
-    return bennett(*SHIPPED).library.equations.system.mechanism.copy()
+    return bennett(*SHIPPED).equations.system.mechanism.copy()
 
 
 def test_inverse_dynamics_along_a_turn():

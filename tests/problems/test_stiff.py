@@ -354,7 +354,7 @@ def test_runs_of_a_batch_are_asked_one_by_one():
     bot.add_damper("drag", "rail", coefficient=drag)
     bot.add_spring("coil", "rail", stiffness=drag)
     model = bot.derive().compile(parameters="free")
-    watch = ax.Watch("half", lambda s: s["rail"] - 0.5)
+    watch = ax.Event("half", lambda s: s["rail"] - 0.5)
     run = ax.simulate(model, 2.0, start={"rail": 1.0}, parameters={"drag": gains}, events=[watch])
     assert run.info["took_over"]["runs"] == 2 and run.statuses == ("finished",) * 3
     times = {e.index_of_run: e.time for e in run.events}

@@ -42,7 +42,7 @@ SAME_FUNCTIONS = (
     "contact_forces",
     "energy",
     "poses",
-    "speeds",
+    "joint_speeds",
 )
 
 
@@ -81,7 +81,7 @@ def condition(name, function, arrays, tape):
     if function == "forward_dynamics":
         return rows * np.linalg.cond(model(name).mass_matrix(known["q"]))
     u = np.zeros((len(known["q"]), len(model(name).inputs)))
-    return rows * np.linalg.cond(model(name).jacobian("tau", "u", known["q"], u))
+    return rows * np.linalg.cond(model(name).jacobian("input_force", "u", known["q"], u))
 
 
 def constraint_condition(name, q):
@@ -168,7 +168,7 @@ def test_every_function_of_a_model_is_the_same_on_both_targets(name):
         "poses": ("q",),
         "coriolis": ("q", "nu"),
         "energy": ("q", "nu"),
-        "speeds": ("q", "nu"),
+        "joint_speeds": ("q", "nu"),
     }
     for function in SAME_FUNCTIONS:
         given = [s[a] for a in arguments.get(function, ("q", "nu", "u"))]

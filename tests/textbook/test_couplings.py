@@ -74,7 +74,7 @@ def test_wheels_that_mesh_turn_opposite_ways_and_belts_turn_alike():
         model = model_of(m, independent=["b.rate"])
         q = dict(zip(model.coordinates, model.home, strict=True))
         assert q["a"] == pytest.approx(sign * 2.0 * q["b"] + 0.3, abs=1e-12)
-        assert model.speeds(model.home, [1.0]) == pytest.approx([sign * 2.0, 1.0])
+        assert model.joint_speeds(model.home, [1.0]) == pytest.approx([sign * 2.0, 1.0])
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -97,7 +97,7 @@ def test_a_side_that_is_held_lets_the_other_turn_twice_as_fast():
     m.add_differential("axle", "a", "b", "c", 4.0)
     m.prescribe("b", 0.0)
     model = model_of(m, independent=["c.rate"])
-    assert model.speeds(model.home, [1.0]) == pytest.approx([2.0, 0.0, 1.0])
+    assert model.joint_speeds(model.home, [1.0]) == pytest.approx([2.0, 0.0, 1.0])
     held = model.multipliers(model.home, [0.0], [0.6, 0.0, 0.0])
     by_name = dict(zip(model.rows, held, strict=True))
     passed = 0.6 - I_A * accelerations(model, [0.6, 0, 0])["a.rate"]
@@ -181,7 +181,7 @@ def test_a_planetary_gear_obeys_willis():
     m.add_gear("inner", "sun", "planet", z_planet / z_sun)
     m.add_gear("outer", "ring", "planet", -z_planet / z_ring)
     model = model_of(m, independent=["carrier.rate", "sun.rate"])
-    carrier, sun, _, ring = model.speeds(model.home, [0.7, 2.3])  # those of the wheels on it
+    carrier, sun, _, ring = model.joint_speeds(model.home, [0.7, 2.3])  # those of the wheels on it
     assert sun / ring == pytest.approx(-z_ring / z_sun)
     # the sun drives, the ring stands in the world: the carrier turns z_sun / (z_sun + z_ring)
     world = np.array([[1.0, 1.0], [1.0, -z_sun / z_ring]])  # of sun and ring
@@ -330,8 +330,8 @@ def test_motors_on_joints_that_cannot_move_give_nothing():
     m.add_belt("fast", "a", "b", 2.0)
     e = m.derive()
     assert (e.actuation, e.mobility.locked) == ("underactuated", ("a.rate", "b.rate"))
-    u, missing = e.compile("interpreter").inverse_dynamics(
-        [0.0, 0.0, 0.0], [0.0], [1.0], residual=True
+    u, missing = e.compile("interpreter").inverse_dynamics_with_residual(
+        [0.0, 0.0, 0.0], [0.0], [1.0]
     )
     assert (u.tolist(), missing.tolist()) == ([0.0, 0.0], [I_C])
 

@@ -98,7 +98,7 @@ def test_it_stops_unless_asked_to_pass():
 
 def test_samples_and_events_on_the_way():
     """What lies between is recorded too, but for forces, which nothing determines there."""
-    watch = ax.Watch("flat", lambda s: np.sin(s["a1"]))
+    watch = ax.Event("flat", lambda s: np.sin(s["a1"]))
     run = ax.simulate(
         model_of(2), 2.0, start=START, singular="pass", events=[watch], save_every=1e-3
     )
@@ -111,7 +111,7 @@ def test_samples_and_events_on_the_way():
         inside |= (run.time > p["time"]) & (run.time <= p["until"])
     assert inside.sum() > 5 and (np.isnan(run["c1.x.force"]) == inside).all()
     # an event that ends the run there
-    stop = ax.Watch("level", "a0", stop=True)
+    stop = ax.Event("level", "a0", stop=True)
     ended = ax.simulate(model_of(2), 2.0, start=START, singular="pass", events=[stop])
     assert ended.final["a2"] == pytest.approx(0.0, abs=1e-9)
     assert ended.time[-1] == pytest.approx(run.events[0].time, abs=1e-9)

@@ -86,7 +86,7 @@ def test_closed_form(model: ax.Model, psi: float, theta3: float, rates: tuple[fl
     A, b = closed_form(theta3, w)
     nu = S @ w
     assert_close(S.T @ model.mass_matrix(q) @ S, A)
-    assert_close(S.T @ (model.bias(q, nu) - model.gamma(q)), b)
+    assert_close(S.T @ (model.bias(q, nu) - model.potential_force(q)), b)
     M1, M2 = torque = np.array([0.1, 0.05])
     wanted = np.linalg.solve(A, np.array([M1, M2, M1 + M2]) - b)
     assert_close(model.forward_dynamics(q, nu, torque), S @ wanted)

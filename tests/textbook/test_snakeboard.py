@@ -56,7 +56,7 @@ def test_reduced_equations(model: ax.Model, phi: float, phi_dot: float, torque: 
     q = {"base.yaw": 1.0, "rotor": 0.3, "front": phi, "back": -phi}
     surge, spin = 0.7, -1.1
     nu = np.array([surge, spin, -phi_dot, phi_dot])
-    speeds = dict(zip(model.speed_names, model.speeds(q, nu), strict=True))
+    speeds = dict(zip(model.speed_names, model.joint_speeds(q, nu), strict=True))
     assert_close(speeds["base.yaw_rate"], np.tan(phi) * surge / L)
     assert_close(speeds["base.sway"], 0.0)
     wanted = reduced(phi, surge, phi_dot, torque)

@@ -133,8 +133,8 @@ def _one_state(
     given = [name for name in state if signal_name(model, name, signals) in model.coordinates]
     there = assemble(model, state, fix=given, parameters=options["parameters"])
     nu_dot = {signal_name(model, name, model.independent): x for name, x in rates.items()}
-    u, missing = model.inverse_dynamics(
-        there.q, there.nu, nu_dot, weights=options["weights"], residual=True, **values
+    u, missing = model.inverse_dynamics_with_residual(
+        there.q, there.nu, nu_dot, weights=options["weights"], **values
     )
     inputs = dict(zip(model.inputs, u.tolist(), strict=True))
     lacking = dict(zip(model.independent, missing.tolist(), strict=True))

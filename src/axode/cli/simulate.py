@@ -105,11 +105,11 @@ def _run(
 ) -> tuple[Trajectory | None, Exception | None]:
     """The run, and why it failed if it did; what was computed until then is kept."""
     from axode.errors import SimulationFailed
-    from axode.problems.simulate.events import Watch
     from axode.problems.simulate.simulate import simulate as simulate_model
+    from axode.results.event import Event
 
     events = [
-        Watch(f"{name} = {value:g}", _difference(model, name, value), stop=True)
+        Event(f"{name} = {value:g}", _difference(model, name, value), stop=True)
         for name, value in given["until"].items()
     ]
     try:

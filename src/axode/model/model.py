@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, UnderactuatedMotion
-from axode.model.function_source import AbstractLibrary, Entry
+from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion
+from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.signals import Signals
@@ -22,6 +22,7 @@ from axode.model.signals import Signals
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
     from axode.mechanism.scene.scene import Scene
+    from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -92,6 +93,30 @@ class Model:
 
         return Scene.from_json(self.facts.scene)
 
+    @property
+    def has_equations(self) -> bool:
+        """Whether it was compiled from equations; a model read from a file was not."""
+        return isinstance(self.library, SymbolicLibrary)
+
+    @property
+    def equations(self) -> Equations:
+        """The equations that it was compiled from.
+
+        Raises:
+            NotApplicable: for a model that was read from a file.
+        """
+        if isinstance(self.library, SymbolicLibrary):
+            return self.library.equations
+        raise NotApplicable(
+            f"model '{self.name}' was read from a file, which holds functions and no "
+            "equations.\n  Compile it from the mechanism: mechanism.derive().compile()"
+        )
+
+    @property
+    def is_underactuated(self) -> bool:
+        """Whether there are motions that its motors cannot produce."""
+        return self.actuation in ("underactuated", "unactuated")
+
     def __repr__(self) -> str:
         single = ", float32" if self.library.precision == "float32" else ""
         return (
@@ -124,9 +149,8 @@ class Model:
         *,
         u: Values | None = None,
         weights: Values | None = None,
-        residual: bool = False,
         **options: Unpack[Options],
-    ) -> Any:
+    ) -> Array:
         """Inputs that give the accelerations nu_dot.
 
         With more motors than needed, those of least weighted effort; with fewer, the nearest, and a
@@ -135,21 +159,36 @@ class Model:
         Args:
             q, nu, nu_dot: The motion.
             u: Known wrenches from outside, by name; entries of motors are ignored.
-            weights: Of the motors' efforts, one unless given.
-            residual: Return also the generalised force that the motors cannot give.
+            weights: Weights of the motors' efforts, one unless given.
             options: See `Options`.
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
-        if self.actuation not in ("underactuated", "unactuated"):
-            solved = self._evaluate("inverse_dynamics", values, options)
-            if not residual:
-                return solved
-            return solved, self._evaluate("inverse_residual", values, _without_out(options))
+        if not self.is_underactuated:
+            return self._evaluate("inverse_dynamics", values, options)
         solved, missing, size = self._solve_inverse(values, options)
-        if residual:
-            return solved, missing
         self._warn_if_short(missing, size)
         return solved
+
+    def inverse_dynamics_with_residual(
+        self,
+        q: Values,
+        nu: Values,
+        nu_dot: Values,
+        *,
+        u: Values | None = None,
+        weights: Values | None = None,
+        **options: Unpack[Options],
+    ) -> tuple[Array, Array]:
+        """Inputs of `inverse_dynamics`, and the generalized force that they cannot give.
+
+        The arguments are those of `inverse_dynamics`; nothing is warned of.
+        """
+        values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
+        if self.is_underactuated:
+            solved, missing, _ = self._solve_inverse(values, options)
+            return solved, missing
+        solved = self._evaluate("inverse_dynamics", values, options)
+        return solved, self._evaluate("inverse_residual", values, _without_out(options))
 
     def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
         """Inputs, what they cannot give, and the size of the forces that balance."""
@@ -157,9 +196,10 @@ class Model:
         if "inverse_solution" not in self.functions:  # of a file that holds some functions only
             solved = self._evaluate("inverse_dynamics", values, options)
             missing = self._evaluate("inverse_residual", values, rest)
-            given = self._evaluate("tau", {"q": values["q"], "u": solved}, rest) + missing
+            given = self._evaluate("input_force", {"q": values["q"], "u": solved}, rest) + missing
             state = {name: values[name] for name in ("q", "nu")}
-            parts = [given, *(self._evaluate(f, state, rest) for f in ("bias", "gamma", "delta"))]
+            terms = ("bias", "potential_force", "dissipative_force")
+            parts = [given, *(self._evaluate(term, state, rest) for term in terms)]
             return solved, missing, sum(np.abs(part).max(initial=0.0) for part in parts)
         whole = self._evaluate("inverse_solution", values, rest)
         inputs = len(self.inputs)
@@ -181,7 +221,8 @@ class Model:
             lacking = self.independent[int(np.argmax(worst))]
             warnings.warn(
                 f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
-                f"{worst.max():.3g} is missing on {lacking}; pass residual=True to get it",
+                f"{worst.max():.3g} is missing on {lacking}; inverse_dynamics_with_residual "
+                "returns it",
                 UnderactuatedMotion,
                 stacklevel=3,
             )
@@ -224,21 +265,25 @@ class Model:
         """C nu, and what explicit time adds."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
-    def gamma(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of gravity and springs."""
-        return self._evaluate("gamma", {"q": q}, options)
+    def potential_force(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Generalized force of gravity and springs (gamma of the theory)."""
+        return self._evaluate("potential_force", {"q": q}, options)
 
-    def delta(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """Generalised force of dissipation."""
-        return self._evaluate("delta", {"q": q, "nu": nu}, options)
+    def dissipative_force(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Generalized force of dampers and friction (delta of the theory)."""
+        return self._evaluate("dissipative_force", {"q": q, "nu": nu}, options)
 
-    def tau(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of the inputs."""
-        return self._evaluate("tau", {"q": q, "u": u}, options)
+    def input_force(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
+        """Generalized force of the inputs (tau of the theory)."""
+        return self._evaluate("input_force", {"q": q, "u": u}, options)
 
-    def speeds(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """All joint speeds, in the order of `speed_names`."""
-        return self._evaluate("speeds", {"q": q, "nu": nu}, options)
+    def joint_speeds(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """All joint speeds v, in the order of `speed_names`."""
+        return self._evaluate("joint_speeds", {"q": q, "nu": nu}, options)
 
     def rates(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """Rates of the coordinates."""

@@ -35,7 +35,7 @@ class Signal:
         unit: SI unit, "" for none.
         kind: One of `KINDS`.
         function: Where the number comes from: "q", "nu", "u", "w" (supplied and dissipated energy),
-            a function of the model ("speeds", "measures", "energy", "contact_forces",
+            a function of the model ("joint_speeds", "measures", "energy", "contact_forces",
             "multipliers"), "largest_residual" or "energy_balance".
         index: Its place there, counted through all axes.
     """
@@ -151,7 +151,7 @@ def _signals(facts: Facts) -> Iterator[Signal]:
         if name in facts.independent:
             yield Signal(name, unit, "independent", "nu", facts.independent.index(name))
         else:
-            yield Signal(name, unit, "speed", "speeds", k)
+            yield Signal(name, unit, "speed", "joint_speeds", k)
     yield from _vector(facts.inputs, facts.input_units, "input", "u")
     yield from _vector(ENERGIES[:2], "JJ", "energy", "energy")
     yield from _vector(ENERGIES[2:4], "JJ", "energy", "w")

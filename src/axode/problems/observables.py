@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from axode.errors import InvalidArgument, NotApplicable
-from axode.model.function_source import SymbolicLibrary
+from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.problems.assemble.assemble import signal_name
 
@@ -17,8 +16,8 @@ class Observables:
     """Coordinates, joint speeds, measures, small angles and constraint forces of a model, as
     expressions of its state and inputs."""
 
-    def __init__(self, model: Model, task: str) -> None:
-        """Of a model that has its equations.
+    def __init__(self, model: Model) -> None:
+        """Collect the observables of a model compiled from equations.
 
         Raises:
             NotApplicable: for a model read from a file.
@@ -27,12 +26,7 @@ class Observables:
 
         from axode.symbolic.analysis.small_motions import small_angles
 
-        if not isinstance(model.library, SymbolicLibrary):
-            raise NotApplicable(
-                f"{task} needs the mechanism's equations, and this model was read from a file; "
-                "compile it from the mechanism."
-            )
-        self.model, self.equations = model, model.library.equations
+        self.model, self.equations = model, model.equations
         self.small_angles = small_angles(self.equations)
         self.reference = ca.SX.sym("reference", len(model.coordinates))
 

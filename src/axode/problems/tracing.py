@@ -23,7 +23,6 @@ from axode.mechanism.values.expressions import (
     evaluate,
     parameters_in,
 )
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.problems.state_formulas import stand_in
 
@@ -54,7 +53,7 @@ def traced_tape(
     Raises:
         InvalidArgument: for symbols that are not of the model.
     """
-    if isinstance(model.library, SymbolicLibrary):
+    if model.has_equations:
         return _casadi_tape(model, name, function, speeds, bounds)
     return _formula_tape(model, name, function, bounds)
 
@@ -74,8 +73,7 @@ def _casadi_tape(
     from axode.model.function_source import shaped_tape
     from axode.symbolic.tree.measure_symbols import StateSymbols, traced
 
-    assert isinstance(model.library, SymbolicLibrary)
-    e = model.library.equations
+    e = model.equations
     own = dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
     nu = e.nu if speeds is None else ca.vertcat(*(own[speed] for speed in speeds))
 

@@ -28,6 +28,7 @@ from axode.results.column_checks import (
     read_only,
     summary,
 )
+from axode.results.event import Event
 from axode.results.interpolation import interpolated
 
 if TYPE_CHECKING:
@@ -40,29 +41,6 @@ Array = npt.NDArray[np.float64]
 MAY_JUMP = ("input", "residual", "force")
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
 ROUNDING = 1e-12  # of the largest time: nearer than this, two times are the same
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened in a run: a zero crossing, the end of a range.
-
-    Attributes:
-        name: What happened.
-        time: When [s].
-        index_of_run: In which run of a batch, counted through all its axes; None if there is one.
-        state: Values by name at that time.
-    """
-
-    name: str
-    time: float
-    index_of_run: int | None = None
-    state: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        run = None if self.index_of_run is None else int(self.index_of_run)
-        object.__setattr__(self, "time", float(self.time))
-        object.__setattr__(self, "index_of_run", run)
-        object.__setattr__(self, "state", {str(k): float(v) for k, v in self.state.items()})
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -60,10 +60,10 @@ RECIPES: dict[str, FunctionRecipe] = {
     "mass_matrix": FunctionRecipe(("q",), lambda e: e.I, _square),
     "coriolis": FunctionRecipe(("q", "nu"), lambda e: e.C, _square),
     "bias": FunctionRecipe(("q", "nu"), lambda e: e.bias, _n),
-    "gamma": FunctionRecipe(("q",), lambda e: e.gamma, _n),
-    "delta": FunctionRecipe(("q", "nu"), lambda e: e.delta, _n),
-    "tau": FunctionRecipe(("q", "u"), lambda e: e.tau, _n),
-    "speeds": FunctionRecipe(("q", "nu"), lambda e: e.v, lambda e: (len(e.speeds),)),
+    "potential_force": FunctionRecipe(("q",), lambda e: e.gamma, _n),
+    "dissipative_force": FunctionRecipe(("q", "nu"), lambda e: e.delta, _n),
+    "input_force": FunctionRecipe(("q", "u"), lambda e: e.tau, _n),
+    "joint_speeds": FunctionRecipe(("q", "nu"), lambda e: e.v, lambda e: (len(e.speeds),)),
     "rates": FunctionRecipe(("q", "nu"), lambda e: e.q_dot, lambda e: (len(e.coordinates),)),
     "accelerations": FunctionRecipe(
         ("q", "nu", "nu_dot"), lambda e: e.accelerations, lambda e: (len(e.speeds),)

@@ -19,7 +19,8 @@ from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.wheels import Rolling
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, rows_by_name
 from axode.problems.inverse.time_signals import Signal
 from axode.problems.paths.paths import Path, along

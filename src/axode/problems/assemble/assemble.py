@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, LoopNotClosed, UnknownName
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
-from axode.model.signal_values import state_values
-from axode.names import NamedValues
+from axode.model.state import State
 from axode.problems.arguments import refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
@@ -28,25 +26,6 @@ LEAST_DAMPING, MOST_DAMPING = 1e-13, 1e6  # of the mean squared row length
 CONTRADICTION = 1e-6  # [m or rad] by which rows that follow from others may stay open
 NEARBY = 1.0  # [m or rad] that others may move for the sake of coordinates that were named
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
-
-
-@dataclass(frozen=True)
-class State:
-    """A consistent state: coordinates, independent speeds, and how closed it is."""
-
-    q: Array
-    nu: Array
-    residual: float
-    model: Model
-    options: Mapping[str, Any] = field(default_factory=dict)  # time and parameters it is for
-
-    def __getitem__(self, name: str) -> float:
-        """A coordinate, any joint speed or a measure by name."""
-        return float(self.as_dict()[name])
-
-    def as_dict(self) -> NamedValues:
-        """Coordinates, all joint speeds and measures by name."""
-        return state_values(self.model, self.q, self.nu, self.options)
 
 
 def assemble(

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
@@ -39,7 +38,7 @@ def consistent_speeds(
         for name, values in wanted.items():
             rest[:, model.independent.index(name)] = values
         return rest
-    Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
+    Theta, base = model.speed_map(q, **options), model.joint_speeds(q, rest, **options)
     if not np.abs(Theta).max(initial=0.0) < UNTOLD:
         found = _speeds_elsewhere(model, q, wanted, options)
         if found is not None:
@@ -103,7 +102,7 @@ def _speeds_elsewhere(
         if tells.min(initial=1.0) < 1 / UNTOLD:
             return None  # the user's speeds, not the rows, are what is singular
         theirs = consistent_speeds(other, q[at], own, there)
-        nu[k] = other.speeds(q[at], theirs, **there)[0, chosen]
+        nu[k] = other.joint_speeds(q[at], theirs, **there)[0, chosen]
     return nu
 
 
@@ -158,13 +157,13 @@ def _order(model: Model) -> list[int]:
     """Independent speeds and those of bases, the ones that had better not move first."""
     names = list(model.speed_names)
     own = [names.index(name) for name in model.independent]
-    if not isinstance(model.library, SymbolicLibrary):
+    if not model.has_equations:
         return own[::-1]
     from axode.mechanism.elements.joints import Floating, Planar
     from axode.mechanism.topology import tree_order
     from axode.symbolic.system import preference
 
-    system = model.library.equations.system
+    system = model.equations.system
     joints = tree_order(system.mechanism)
     bases = {
         names.index(speed): speed_unit

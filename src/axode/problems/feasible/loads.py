@@ -24,7 +24,6 @@ from axode.mechanism.values.expressions import evaluate, numeric
 from axode.mechanism.values.geometry import product, rotation_matrix
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
-from axode.problems.inverse.motions import equations_of
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate
@@ -85,7 +84,7 @@ def ground_forces(
     for row, name in zip(touches, model.contacts, strict=True):
         weights[row] = stiffness[name]
     weights[touches] /= weights[touches].mean()
-    report = equations_of(model).system.report
+    report = model.equations.system.report
     nearly = set(range(len(report.rests))) - set(report.kept)
     rounding = ROUNDED * max((report.rests[r] for r in nearly), default=0.0)
     lam, null = _least_norm(A, need, np.sqrt(weights), max(RANK, rounding))
@@ -235,7 +234,7 @@ class _FreeVehicle:
     def __init__(self, model: Model) -> None:
         if not model.contacts:
             raise NotApplicable(f"'{model.name}' has no wheels: nothing of it can slip or tip")
-        equations = equations_of(model)
+        equations = model.equations
         self.model = model
         self.mechanism, self.freed = released(equations.system.mechanism)
         self._build()

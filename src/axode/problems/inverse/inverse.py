@@ -16,13 +16,7 @@ from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.problems.arguments import refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
-from axode.problems.inverse.motions import (
-    GivenMotion,
-    MotionSamples,
-    equations_of,
-    full_names,
-    rows_by_name,
-)
+from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, checked_times
 from axode.problems.parameter_arguments import check_parameters
@@ -343,8 +337,8 @@ def solved_trajectory(
         refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
     others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
-    u, missing = model.inverse_dynamics(
-        q, nu, nu_dot, u=outside, weights=others.weights, residual=True, **o
+    u, missing = model.inverse_dynamics_with_residual(
+        q, nu, nu_dot, u=outside, weights=others.weights, **o
     )
     short = _short(model, q, nu, u, missing, o)
     power = evaluate_power(model, q, nu, u, missing, o)
@@ -400,9 +394,9 @@ def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) 
     if model.actuation not in ("underactuated", "unactuated"):
         return False
     need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.gamma(q, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.delta(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.tau(q, u, **o) + missing), initial=0.0)
+    need += np.nanmax(np.abs(model.potential_force(q, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.dissipative_force(q, nu, **o)), initial=0.0)
+    need += np.nanmax(np.abs(model.input_force(q, u, **o) + missing), initial=0.0)
     worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
     if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
         return False
@@ -451,14 +445,12 @@ def _correct_forces(
 
 def driven_everywhere(model: Model) -> Model:
     """The same model with a motor more on every independent speed, input `<speed>.missing`."""
-    equations = equations_of(model)
+    equations = model.equations
     mechanism = equations.system.mechanism.copy()
     for speed in model.independent:
         mechanism.add_motor(f"{speed}.missing", speed, input=f"{speed}.missing")
     derived = mechanism.derive(equations.formulation, independent=model.independent)
-    kind = "fixed" if model.facts.fixed else "free"
-    made: Model = derived.compile(target=model.target, parameters=kind)
-    return made
+    return derived.compile(target=model.target, parameters="fixed" if model.facts.fixed else "free")
 
 
 def _beyond_limit(model: Model, u: Array) -> list[str]:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.errors import InvalidArgument, NotApplicable
-from axode.model.function_source import SymbolicLibrary, shaped_tape
+from axode.errors import InvalidArgument
+from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.assemble.assemble import signal_name
 from axode.problems.inverse.quadrature import Rates, integrated
@@ -102,7 +102,7 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
     """y(q), its derivative by q, its rate, its Jacobian on the joint speeds, its second rate."""
     import casadi as ca
 
-    e = equations_of(model)
+    e = model.equations
     tree, q, t = e.system.tree, e.q, e.t
     a = ca.SX.sym("a", tree.v.shape[0])
     y = ca.vertcat(*[row.expression for row in rows])
@@ -129,21 +129,6 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
     return found
 
 
-def equations_of(model: Model) -> Any:
-    """The equations behind a model.
-
-    Raises:
-        NotApplicable: if it was read from a file and has none.
-    """
-    if not isinstance(model.library, SymbolicLibrary):
-        raise NotApplicable(
-            f"model '{model.name}' was read from a file: give all of "
-            f"{', '.join(model.independent)} as functions of time, a Trajectory, or compile the "
-            "model from its mechanism"
-        )
-    return model.library.equations
-
-
 def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
     """Rows for coordinates, speeds and measures of position.
 
@@ -157,10 +142,10 @@ def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
         if name in model.speed_names:
             speeds.append(name)
         elif name in model.coordinates:
-            q = equations_of(model).q
+            q = model.equations.q
             positions.append(PositionRow(name, q[model.coordinates.index(name)]))
         else:
-            expression = equations_of(model).measures[name].expression
+            expression = model.equations.measures[name].expression
             positions.append(PositionRow(name, expression, is_angle=placed[name] == "rad"))
     return Rows(model, positions, speeds)
 
@@ -253,7 +238,7 @@ class GivenMotion:
         o = self._with(t)
         Theta = self.model.speed_map(q, **o)
         rest = np.zeros((*q.shape[:-1], len(self.model.independent)))
-        v0 = self.model.speeds(q, rest, **o)
+        v0 = self.model.joint_speeds(q, rest, **o)
         G = self.rows.call("jacobian", q, o) @ Theta
         return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
 
@@ -274,7 +259,7 @@ class GivenMotion:
     ) -> tuple[Array, Array]:
         o = self._with(t)
         G, _, _ = self._matrix(q, t)
-        v = self.model.speeds(q, nu, **o)
+        v = self.model.joint_speeds(q, nu, **o)
         a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **o)
         own = self.rows.call("second", q, o, v=v, a=a0)
         need = at[2] - np.concatenate([own, a0[..., self.rows.speeds]], axis=-1)

@@ -50,8 +50,8 @@ class Elsewhere:
         """Fill in inputs, missing forces on the user's speeds and powers of these samples."""
         for model, k in self.parts:
             o, q, nu = self._options(k), self.q[k], self.nu[k]
-            u[k], short = model.inverse_dynamics(
-                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, residual=True, **o
+            u[k], short = model.inverse_dynamics_with_residual(
+                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, **o
             )
             power[k] = evaluate_power(model, q, nu, u[k], short, o)
             chosen = [model.speed_names.index(name) for name in self.own.independent]

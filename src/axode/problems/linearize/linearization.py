@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, NotApplicable
-from axode.problems.assemble.assemble import State
+from axode.model.state import State
 from axode.problems.linearize.controllability import (
     Reach,
     controllable,

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
 from axode.mechanism.topology import tree_order
 from axode.model.model import Model, Options
+from axode.model.state import State
 from axode.problems.arguments import refuse_no_model
-from axode.problems.assemble.assemble import State, signal_name
+from axode.problems.assemble.assemble import signal_name
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
 from axode.problems.linearize.operating_point import inputs_there, operating_point, settled
@@ -86,7 +87,7 @@ def linearize(
     regular = choose_rows(model, point.q, options)
     if regular is not model:
         model, point = regular, operating_point(regular, at, options)
-    observables = Observables(model, "linearize")
+    observables = Observables(model)
     if settle:
         point = settled(model, point, input, lambda q: _places(observables, q, options))
     task = _Task(observables, point, inputs_there(model, input, point), options)

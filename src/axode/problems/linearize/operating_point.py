@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import InputPlan, plan_input
 
 Array = npt.NDArray[np.float64]
@@ -72,7 +73,7 @@ def inputs_there(model: Model, given: Any, point: State) -> Array:
     """All inputs at the operating point."""
     if is_hold(given):
         rest = np.zeros(len(model.independent))
-        held, _ = model.inverse_dynamics(point.q, point.nu, rest, residual=True, **point.options)
+        held, _ = model.inverse_dynamics_with_residual(point.q, point.nu, rest, **point.options)
         return np.asarray(held, dtype=float)
     plan = InputPlan() if isinstance(given, str) else plan_input(model, given)
     if plan.constant is None or plan.constant.ndim != 1:
@@ -129,7 +130,7 @@ class _Balance:
 
     def __init__(self, model: Model, point: State, given: Any) -> None:
         self.model, self.options = model, point.options
-        weight = model.gamma(point.q, **self.options)
+        weight = model.potential_force(point.q, **self.options)
         self.gravity = float(np.abs(weight).max(initial=0.0))
         rest = np.zeros(len(model.independent))
         if is_hold(given):

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from axode.errors import AxodeError
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.problems.observables import Observables
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from axode.problems.inverse.motions import (
     GivenMotion,
     PositionRow,
     Rows,
-    equations_of,
     full_names,
     rows_by_name,
 )
@@ -392,7 +391,7 @@ def _path_motion(
     if not isinstance(path, Path):
         raise InvalidArgument(f"path: expected a Path such as circle(2.0, speed=1.0), got {path!r}")
     refuse_no_model("follow", model)
-    equations = equations_of(model)
+    equations = model.equations
     body = _base(model, base)
     at = _point(model, body, point)
     pose = equations.poses[body]
@@ -442,7 +441,7 @@ def _path_signals(path: Path) -> list[Signal]:
 
 
 def _base(model: Model, name: str | None) -> str:
-    mechanism = equations_of(model).system.mechanism
+    mechanism = model.equations.system.mechanism
     bases = [c.child for c in mechanism.connections if isinstance(c.joint, Planar | Floating)]
     if name is not None:
         if name not in bases:
@@ -458,7 +457,7 @@ def _base(model: Model, name: str | None) -> str:
 
 def _point(model: Model, body: str, point: Any) -> list[float]:
     """A point of the base: coordinates, a measure's, or the mass centre."""
-    mechanism = equations_of(model).system.mechanism
+    mechanism = model.equations.system.mechanism
     if isinstance(point, str):
         if point == body:
             com = next(b.com for b in mechanism.bodies if b.name == body)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.model import Model, Options
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
-from axode.problems.simulate.events import Watch
 from axode.problems.simulate.inputs import InputPlan, callback_inputs, limited
 from axode.problems.simulate.settings import ROUNDING, Settings
 from axode.problems.singular.other_models import ROUNDED_PIVOT, is_rounded
@@ -24,6 +23,9 @@ from axode.problems.steps.compiled import dynamics_of, rollout_of
 from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.stages import FINISHED, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
+
+if TYPE_CHECKING:
+    from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
 SLICE = 0.1  # [s] of computing between looks at the clock, the keyboard and the progress bar
@@ -65,7 +67,7 @@ class Batch:
         model: Model,
         plan: InputPlan,
         settings: Settings,
-        watches: Sequence[Watch],
+        watches: Sequence[Event],
         members: npt.NDArray[np.intp],
         start: dict[str, Array],
         p: Array | None,

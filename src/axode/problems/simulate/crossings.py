@@ -14,7 +14,7 @@ from axode.problems.simulate.batch import Batch
 from axode.problems.steps.stages import EVENT, RUNNING
 
 if TYPE_CHECKING:
-    from axode.results.trajectory import Event
+    from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
 RESOLUTION = 4e-16  # of the time, and of a second: what a crossing is located to
@@ -102,8 +102,6 @@ class Probe:
 
 def locate(batch: Batch, run: int) -> list[Event]:
     """The crossings of a step before which a run has stopped; it may go on, or it has ended."""
-    from axode.results.trajectory import Event
-
     probe = Probe(batch, run)
     crossed = np.flatnonzero(batch.buffers["crossed"][run]).tolist()
     found = sorted(((probe.crossing(k), k) for k in crossed), key=lambda pair: abs(pair[0]))
@@ -113,11 +111,8 @@ def locate(batch: Batch, run: int) -> list[Event]:
     for offset, k in found:
         if abs(offset) <= last:
             probe.go_to(probe.t + offset)
-            events.append(
-                Event(
-                    batch.watches[k].name, probe.t + offset, int(batch.members[run]), probe.values()
-                )
-            )
+            member = int(batch.members[run])
+            events.append(batch.watches[k].located(probe.t + offset, member, probe.values()))
     if not stops:
         batch.buffers["seen"][run], batch.buffers["status"][run] = 1.0, RUNNING
         return events

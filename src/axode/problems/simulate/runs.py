@@ -12,7 +12,6 @@ import numpy.typing as npt
 from axode.model.model import Model
 from axode.problems.simulate.batch import Batch, Outcome
 from axode.problems.simulate.crossings import locate
-from axode.problems.simulate.events import Watch
 from axode.problems.simulate.failures import cause_of
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
@@ -25,7 +24,7 @@ from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.stages import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
 
 if TYPE_CHECKING:
-    from axode.results.trajectory import Event
+    from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
 LAST = -1  # number of the sample at which a run ended, among those on the way across
@@ -60,7 +59,7 @@ class Runs:
         given: Any,
         plan: InputPlan,
         settings: Settings,
-        watches: Sequence[Watch],
+        watches: Sequence[Event],
         q: Array,
         nu: Array,
         p: Array | None,
@@ -142,8 +141,6 @@ class Runs:
 
     def _pass(self, batch: Batch, run: int, words: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
-        from axode.results.trajectory import Event
-
         s, member = self.settings, int(batch.members[run])
         now = float(batch.buffers["t"][run, 0])
         landing = self._candidates.better(member, land_beyond(batch, run), now)
@@ -155,7 +152,7 @@ class Runs:
             end, status = s.t_end, FINISHED
         for t, k, values in find_events(landing, batch, run, self.model.independent):
             if s.way * (t - end) <= 0:
-                self.events.append(Event(batch.watches[k].name, t, member, values))
+                self.events.append(batch.watches[k].located(t, member, values))
                 if batch.watches[k].stop:
                     end, status, word = t, EVENT, batch.watches[k].name
                     break

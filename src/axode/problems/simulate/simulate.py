@@ -18,7 +18,7 @@ from axode.problems.assemble.dropped_rows import missed_rows
 from axode.problems.interrupt import Interrupt
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.progress import Progress
-from axode.problems.simulate.events import Watch, checked_watches
+from axode.problems.simulate.events import check_events
 from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import recorded
 from axode.problems.simulate.runs import Runs
@@ -31,6 +31,7 @@ from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.stages import NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
+    from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
@@ -48,7 +49,7 @@ def simulate(
     rtol: float = 1e-10,
     atol: float = 1e-12,
     save_every: float | None = None,
-    events: Sequence[Watch] = (),
+    events: Sequence[Event] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None,
     t0: float = 0.0,
     threads: int | None = None,
@@ -74,7 +75,7 @@ def simulate(
         step: Length of the steps of rk4 [s].
         rtol, atol: Error that a step may make, relative and absolute (not rk4).
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
-        events: `Watch` objects: crossings to locate, perhaps to stop at.
+        events: `Event` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
         t0: Time at the start [s].
         threads: How many threads share a batch.
@@ -106,7 +107,7 @@ def simulate(
         singular=singular,
     )
     model = model.on_cpu()  # starts and records are computed there
-    watches = checked_watches(events)
+    watches = check_events(events)
     plan = plan_input(model, input)
     q, nu, p, batch = starts(model, start, t0, checked_parameters(model, parameters), plan.batch)
     started = time.perf_counter()

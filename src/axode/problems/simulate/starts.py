@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model, Options
 from axode.model.named_arguments import as_numbers
-from axode.problems.assemble.assemble import State, assembled
+from axode.model.state import State
+from axode.problems.assemble.assemble import assembled
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -96,7 +96,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     Raises:
         SingularConfiguration: naming independent speeds that would do.
     """
-    if not isinstance(model.library, SymbolicLibrary) or "pivots" not in model.functions:
+    if not model.has_equations or "pivots" not in model.functions:
         return
     options: Options = {"t": np.full(len(q), float(t0))}
     if p is not None:
@@ -107,7 +107,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     from axode.symbolic.constraints.row_choice import rows_at
 
     run = int(np.argmin(pivots))
-    equations = model.library.equations
+    equations = model.equations
     values = equations.system.defaults if p is None else p if p.ndim == 1 else p[run]
     rows = rows_at(equations.system, q[run], t0, values)
     if rows.lost:

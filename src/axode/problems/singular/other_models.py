@@ -63,8 +63,7 @@ class Described:
 
 def is_rounded(model: Model) -> bool:
     """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
-    library = model.library
-    return isinstance(library, SymbolicLibrary) and bool(library.equations.system.report.loose)
+    return model.has_equations and bool(model.equations.system.report.loose)
 
 
 def measure_disagreement(model: Model) -> float:
@@ -74,8 +73,7 @@ def measure_disagreement(model: Model) -> float:
     """
     if not is_rounded(model):
         return 0.0
-    assert isinstance(model.library, SymbolicLibrary)
-    dropped = model.library.equations.system.report.dropped
+    dropped = model.equations.system.report.dropped
     return GROWTH * max(row.disagreement for row in dropped)
 
 
@@ -88,7 +86,7 @@ def translate_speeds(
     options: dict[str, Any] = {"t": t}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    v = model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
+    v = model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 
@@ -100,7 +98,7 @@ def keep_kinetic_energy(
     Rows that contradict each other allow slightly different motions. What the change did to the
     kinetic energy would add up from one change to the next. Prescribed motions keep their speeds.
     """
-    if not isinstance(before.library, SymbolicLibrary) or before.library.equations.system.rheonomic:
+    if not before.has_equations or before.equations.system.rheonomic:
         return new
     q, old, new = (np.ascontiguousarray(x) for x in (q, old, new))
     kept, made = (
@@ -113,10 +111,10 @@ def keep_kinetic_energy(
 
 def interpret_few_states(model: Model, count: int) -> Model:
     """Give a model whose functions need no compiling, where there is little to evaluate."""
-    if count > FEW or not isinstance(model.library, SymbolicLibrary):
+    if count > FEW or not model.has_equations:
         return model
     if model not in _INTERPRETED:
-        library = SymbolicLibrary(model.library.equations, "interpreter", fixed=model.facts.fixed)
+        library = SymbolicLibrary(model.equations, "interpreter", fixed=model.facts.fixed)
         _INTERPRETED[model] = Model(model.facts, library)
     return _INTERPRETED[model]
 
@@ -152,8 +150,7 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, options: Any) -
     """Find forces on the user's rows that do what those on other rows do; NaN where none do."""
     if not other.rows:
         return np.full((len(q), len(own.rows)), np.nan)
-    assert isinstance(own.library, SymbolicLibrary)
-    system = own.library.equations.system
+    system = own.equations.system
     p = np.broadcast_to(
         own.parameter_vector(options.get("parameters")), (len(q), len(system.parameter_names))
     )

@@ -24,7 +24,7 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import state_values
 from axode.problems.simulate.batch import Batch
-from axode.problems.simulate.events import watch_tape
+from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
@@ -69,9 +69,9 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
     Returns:
         None if the motion does not come to one, is not smooth enough, or lands on no constraints.
     """
-    if not isinstance(batch.model.library, SymbolicLibrary):
+    if not batch.model.has_equations:
         return None
-    if batch.model.library.equations.system.rheonomic:
+    if batch.model.equations.system.rheonomic:
         return None  # the clock drives it there, no momentum of its own does
     with np.errstate(all="ignore"):
         return _Approach(batch, run).landing()
@@ -193,7 +193,7 @@ class _Approach:
             return None
         q, nu, w = np.split(made.y.T, [self.n_q, self.x.size - 2], axis=1)
         options = self.batch.options(self.run)
-        v = self.model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
+        v = self.model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
         x = np.concatenate([q, v, w], axis=1)
         return (times, x) if np.isfinite(x).all() else None
 
@@ -250,7 +250,7 @@ class _Approach:
             return None
         independent = [model.speed_names.index(name) for name in model.independent]
         nu = v[independent]
-        moved = np.abs(model.speeds(q, nu, **options) - v).max()
+        moved = np.abs(model.joint_speeds(q, nu, **options) - v).max()
         if not moved < CORRECTION * (1 + np.abs(v).max()):
             return None
         before = model.energy(self.x[: self.n_q], self.x[self.n_q : -2], **options)
@@ -276,7 +276,7 @@ def find_events(
         speeds: What the watches call nu.
     """
     free = release_constraints(batch.model)
-    tape = watch_tape(free, batch.watches, speeds)
+    tape = event_tape(free, batch.watches, speeds)
     if tape is None:
         return []
     function, n_q = CompiledFunction(tape), len(free.coordinates)
@@ -327,7 +327,6 @@ def _released(model: Model) -> Model:
     from axode.symbolic.constraints.row_choice import remove_rows
     from axode.symbolic.equations import Equations
 
-    assert isinstance(model.library, SymbolicLibrary)
-    equations = Equations(remove_rows(model.library.equations.system), "recursive")
+    equations = Equations(remove_rows(model.equations.system), "recursive")
     library = SymbolicLibrary(equations, "interpreter", fixed=model.facts.fixed)
     return Model(Facts.of(equations, fixed=model.facts.fixed), library)

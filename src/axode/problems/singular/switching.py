@@ -71,8 +71,7 @@ class Choices:
         from axode.symbolic.constraints.row_choice import repartitioned, rows_at
         from axode.symbolic.equations import Equations
 
-        assert isinstance(model.library, SymbolicLibrary)
-        equations = model.library.equations
+        equations = model.equations
         system = equations.system
         rows = rows_at(system, q, t, system.defaults if p is None else p)
         names, weights, free = rows.weakest
@@ -108,8 +107,7 @@ class Choices:
             same = model.independent == own.independent
             if same and smallest_pivot(model, q, options) > GOOD_PIVOT:
                 return model
-        assert isinstance(own.library, SymbolicLibrary)
-        equations = own.library.equations
+        equations = own.equations
         rows = rows_at(equations.system, q, t, p)
         mine = equations.system.independent
         told = np.linalg.svd(rows.null_space[list(mine)], compute_uv=False).min(initial=1.0)
@@ -167,7 +165,7 @@ def near_singular(
     lying = find_flattest_wheel(model, q, batch.options(run))[1] if flat < FALLING else ""
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
-    if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
+    if not model.has_equations:  # from a file: there is no other choice
         words = (
             f"the independent speeds {', '.join(model.independent)} no longer describe the "
             "motion there; a model compiled from the mechanism changes them"
@@ -198,7 +196,7 @@ def choose_rows(own: Model, q: Array, options: Any) -> Model:
     Returns:
         The user's where it is regular, and where its speeds or all rows together are singular.
     """
-    if not isinstance(own.library, SymbolicLibrary):
+    if not own.has_equations:
         return own
     if smallest_pivot(own, q, options) > GOOD_PIVOT:
         return own
@@ -216,7 +214,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     """
     b = batch.buffers
     q, nu, options = b["q"][run].copy(), b["nu"][run].copy(), batch.options(run)
-    if not isinstance(own.library, SymbolicLibrary) or smallest_pivot(own, q, options) > UNTOLD:
+    if not own.has_equations or smallest_pivot(own, q, options) > UNTOLD:
         return None
     if find_flattest_wheel(own, q, options)[0] < LIES_FLAT:
         return None
@@ -227,7 +225,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
         return None
     mine = [own.speed_names.index(name) for name in own.independent]
     rest = np.zeros(len(other.independent))
-    need = nu - other.speeds(q, rest, **options)[mine]
+    need = nu - other.joint_speeds(q, rest, **options)[mine]
     if not np.any(need):
         return other, rest
     Theta = other.speed_map(q, **options)[mine]
@@ -251,7 +249,7 @@ def choose_models(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT)
     made_by = np.zeros(len(flat), dtype=np.intp)
     waiting = np.flatnonzero(pivots < below)
     models = [own]
-    if not isinstance(own.library, SymbolicLibrary):
+    if not own.has_equations:
         waiting = waiting[:0]
     choices = _CHOICES.setdefault(own, Choices()) if waiting.size else Choices()
     while waiting.size:

@@ -44,7 +44,7 @@ def sources(model: Model) -> dict[str, Source]:
 
     add(model.coordinates, "", "q")
     add(model.independent, "", "nu")
-    add(model.speed_names, "speeds", "speeds")
+    add(model.speed_names, "joint_speeds", "joint_speeds")
     add(model.inputs, "", "u")
     add(("kinetic", "potential"), "energy", "energy")
     add(("supplied", "dissipated"), "", "w")

@@ -30,7 +30,7 @@ def steering(motors: Motors, scene: Scene, q: Array, options: dict[str, Any]) ->
     twists = model.twists(q, np.eye(n), **options)[:, chassis] - still
     axes = pose[:3, :3]
     plane = np.stack([twists[:, 3:] @ axes[:, 0], twists[:, 3:] @ axes[:, 1], twists[:, 2]])
-    shares = model.tau(q, np.eye(motors.count, len(model.inputs)), **options)
+    shares = model.input_force(q, np.eye(motors.count, len(model.inputs)), **options)
     found: dict[str, Array] = {}
     for name, wanted in (("ahead", np.eye(3)[:2]), ("turn", np.eye(3)[2:])):
         for direction in wanted:

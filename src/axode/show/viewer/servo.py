@@ -65,7 +65,7 @@ class Motors:
 
     def _shares(self, q: Array, options: dict[str, Any]) -> Array:
         """Rates of the motors for unit independent speeds: the transpose of what torques do."""
-        return self.model.tau(q, self._units(), **options)
+        return self.model.input_force(q, self._units(), **options)
 
     def _units(self) -> Array:
         return np.eye(self.count, len(self.model.inputs))
