@@ -9,7 +9,7 @@ import pytest
 import axode as ax
 from axode.gallery import NAMES, build
 from axode.literature.twist_constraints import TwistConstraints
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.constraints.redundant_rows import rank_of
 
 LEGS = ("I", "II", "III", "IV", "V", "VI")
 SLOW = (0.03, -0.02, 0.01, 0.02, -0.03, 0.02)  # [rad/s or m/s] of the legs' joints

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.algebra.rank import complete
+from axode.symbolic.constraints.redundant_rows import complete
 from kinematics_by_hand import matrix, numbers, pose
 from laws.cases import ROUNDING, SOLVED, WELL_POSED, Case, State, agree, case_of
 from random_mechanisms import MECHANISMS, random_rotation, ring

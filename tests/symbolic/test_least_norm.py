@@ -31,7 +31,7 @@ def test_solutions_are_the_shortest(redundant):
         J = np.vstack([J, rng.normal(size=(redundant, 12)) @ J])
         r = J @ rng.normal(size=20)
         sparse = ca.sparsify(ca.DM(J))
-        x = LeastNorm(sparse.sparsity()).solve(sparse, ca.DM(r))
+        x = LeastNorm(sparse.sparsity()).solve(J, r)
         expected = np.linalg.lstsq(J, r, rcond=1e-9)[0]
         assert np.abs(x - expected).max() < DAMPED * np.linalg.cond(J[:12]) ** 2
 

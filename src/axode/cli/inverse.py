@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
-SHORT = 1e-9  # of the largest force, or of one newton: more is missing
 KINDS = ("input", "force")  # of the columns that answer the question
 
 
@@ -126,6 +125,7 @@ def _one_state(
     as_json: bool,
 ) -> None:
     from axode.cli.tables import show_table, shown
+    from axode.model.shortfall import find_shortfall, force_size
     from axode.problems.assemble.assemble import assemble, signal_name
 
     values = {"parameters": options["parameters"]} if options["parameters"] else {}
@@ -138,7 +138,8 @@ def _one_state(
     )
     inputs = dict(zip(model.inputs, u.tolist(), strict=True))
     lacking = dict(zip(model.independent, missing.tolist(), strict=True))
-    short = bool(abs(missing).max(initial=0.0) > SHORT * max(1.0, abs(u).max(initial=0.0)))
+    size = force_size(model, there.q, there.nu, u, missing, values)
+    short = find_shortfall(model, missing, size) is not None
     if as_json:
         input_units = dict(zip(model.inputs, model.facts.input_units, strict=True))
         print_json(

@@ -40,8 +40,8 @@ from axode.mechanism.elements.joints import (
 )
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import Contact, Mecanum
-from axode.symbolic.algebra.rank import rank_of
 from axode.symbolic.algebra.spatial import SX, cross, skew
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.tree.frames import placement, symbolic_scalar, symbolic_vector, unit_vector
 from axode.symbolic.wheels.contacts import contact_point
 

@@ -17,6 +17,7 @@ from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
+from axode.model.shortfall import find_shortfall, force_size
 from axode.model.signals import Signals
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
-RESIDUAL_TOLERANCE = 1e-9  # of the force asked for: more than this the motors cannot give
 
 
 class Options(TypedDict, total=False):
@@ -196,11 +196,8 @@ class Model:
         if "inverse_solution" not in self.functions:  # of a file that holds some functions only
             solved = self._evaluate("inverse_dynamics", values, options)
             missing = self._evaluate("inverse_residual", values, rest)
-            given = self._evaluate("input_force", {"q": values["q"], "u": solved}, rest) + missing
-            state = {name: values[name] for name in ("q", "nu")}
-            terms = ("bias", "potential_force", "dissipative_force")
-            parts = [given, *(self._evaluate(term, state, rest) for term in terms)]
-            return solved, missing, sum(np.abs(part).max(initial=0.0) for part in parts)
+            size = force_size(self, values["q"], values["nu"], solved, missing, rest)
+            return solved, missing, size
         whole = self._evaluate("inverse_solution", values, rest)
         inputs = len(self.inputs)
         solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
@@ -216,12 +213,11 @@ class Model:
         return solved, missing, whole[..., -1].max(initial=0.0)
 
     def _warn_if_short(self, missing: Array, size: Any) -> None:
-        worst = np.abs(missing).reshape(-1, missing.shape[-1]).max(axis=0, initial=0.0)
-        if worst.max(initial=0.0) > RESIDUAL_TOLERANCE * max(float(size), 1e-12):
-            lacking = self.independent[int(np.argmax(worst))]
+        found = find_shortfall(self, missing, size)
+        if found is not None:
             warnings.warn(
                 f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
-                f"{worst.max():.3g} is missing on {lacking}; inverse_dynamics_with_residual "
+                f"{found[0]:.3g} is missing on {found[1]}; inverse_dynamics_with_residual "
                 "returns it",
                 UnderactuatedMotion,
                 stacklevel=3,

@@ -24,7 +24,7 @@ from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, rows_by_name
 from axode.problems.inverse.time_signals import Signal
 from axode.problems.paths.paths import Path, along
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.constraints.redundant_rows import rank_of
 
 UP = np.array([0.0, 0.0, 1.0])
 LEAD = 0.1  # [s] that a path is followed beyond the last time asked about

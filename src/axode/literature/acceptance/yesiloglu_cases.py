@@ -14,7 +14,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.assemble.assemble import assemble
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.equations import Equations
 
 ARMS = (1, 2)

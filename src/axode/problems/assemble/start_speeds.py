@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
 from axode.model.model import Model
+from axode.symbolic.algebra.rank import least_norm, smallest_singular_value
 
 Array = npt.NDArray[np.float64]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 UNTOLD = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
+RANK = 1e-12  # relative singular value below which a direction is not determined
 IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
 
@@ -59,7 +61,7 @@ def consistent_speeds(
             f"'{model.name}' is where its independent speeds {', '.join(model.independent)} do not "
             "determine the others; give these speeds, or other coordinates"
         )
-    least = _solved(A, b)
+    least = least_norm(A, b, RANK)
     miss = _missed(A, b, least)
     allowed = IMPOSSIBLE * max(1.0, float(np.abs(b).max()))
     if miss.max() > allowed:
@@ -73,7 +75,7 @@ def consistent_speeds(
         return least
     A = np.concatenate([A, Theta[:, held]], axis=1)
     b = np.concatenate([b, -base[:, held]], axis=1)
-    nu = _solved(A, b)
+    nu = least_norm(A, b, RANK)
     fits = _missed(A, b, nu).max(axis=1) <= allowed  # a state may be special
     return np.where(fits[:, np.newaxis], nu, least)
 
@@ -98,16 +100,10 @@ def _speeds_elsewhere(
             for name, value in options.items()
         }
         own = {name: values[at] for name, values in wanted.items()}
-        tells = np.linalg.svd(other.speed_map(q[at], **there)[0, chosen], compute_uv=False)
-        if tells.min(initial=1.0) < 1 / UNTOLD:
+        if smallest_singular_value(other.speed_map(q[at], **there)[0, chosen]) < 1 / UNTOLD:
             return None  # the user's speeds, not the rows, are what is singular
         theirs = consistent_speeds(other, q[at], own, there)
         nu[k] = other.joint_speeds(q[at], theirs, **there)[0, chosen]
-    return nu
-
-
-def _solved(A: Array, b: Array) -> Array:
-    nu: Array = (np.linalg.pinv(A, rcond=1e-12) @ b[..., np.newaxis])[..., 0]
     return nu
 
 
@@ -124,7 +120,7 @@ def _held(
 ) -> list[int]:
     """Find the speeds that stay at zero, judged at one state; warn of others that could."""
     A, b = system
-    nu = np.linalg.pinv(A, rcond=1e-12) @ b
+    nu = least_norm(A, b, RANK)
     most = GROWTH * float(np.linalg.norm(nu))
     held: list[int] = []
     left: list[int] = []
@@ -132,7 +128,7 @@ def _held(
         if model.speed_names[j] in wanted or np.abs(Theta[j]).max() < IDLE * np.abs(Theta).max():
             continue
         rows, right = np.vstack([A, Theta[[*held, j]]]), np.append(b, np.zeros(len(held) + 1))
-        trial = np.linalg.pinv(rows, rcond=1e-12) @ right
+        trial = least_norm(rows, right, RANK)
         if np.abs(rows @ trial - right).max() > allowed:
             continue  # the wanted speeds move it
         if np.linalg.norm(trial) > most:

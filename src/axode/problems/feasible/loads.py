@@ -24,6 +24,7 @@ from axode.mechanism.values.expressions import evaluate, numeric
 from axode.mechanism.values.geometry import product, rotation_matrix
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate
@@ -176,22 +177,15 @@ def _shared(
     for t, z in enumerate(null):
         N = lam[t, touches]
         mean = N.mean()
-        Z = _range(z[touches]) if z.shape[1] else z[touches]
+        Z = column_space(z[touches], SHARED)
         least = _most_even(N, Z)
         if least >= 0 and N.min() < 0:
             wanted = _without_pull(N, Z, root)
-            change = np.linalg.lstsq(z[touches], wanted - N, rcond=None)[0]
+            change = least_norm(z[touches], wanted - N)
             lam[t] += z @ change
             redistributed = True
         evenness[t] = least / mean if mean > 0 else -1.0
     return lam, evenness, redistributed
-
-
-def _range(M: Array) -> Array:
-    """Orthonormal columns that span those of M."""
-    U, s, _ = np.linalg.svd(M, full_matrices=False)
-    found: Array = U[:, s > SHARED]
-    return found
 
 
 def _most_even(N: Array, Z: Array) -> float:
@@ -214,10 +208,9 @@ def _most_even(N: Array, Z: Array) -> float:
 
 def _without_pull(N: Array, Z: Array, root: Array) -> Array:
     """Loads of least weighted norm, none negative, that carry the same as N."""
-    from scipy.linalg import null_space
     from scipy.optimize import nnls
 
-    carry = null_space(Z.T).T  # what sharing does not change
+    carry = null_space(Z.T, RANK).T  # what sharing does not change
     size = np.abs(N).max()
     slight = 1e-6
     system = np.vstack([carry, slight * np.diag(1 / root)])
@@ -242,42 +235,25 @@ class _FreeVehicle:
     def _build(self) -> None:
         import casadi as ca
 
-        from axode.symbolic.constraints.loops import loop_rows
-        from axode.symbolic.constraints.rows import coupling_rows, matrix_of, prescribed_rows
-        from axode.symbolic.tree.generalized_forces import applied_forces
+        from axode.symbolic.constraints.rows import matrix_of
+        from axode.symbolic.system import build_open_system
         from axode.symbolic.tree.inertia import link_inertias
-        from axode.symbolic.tree.kinematics import build_tree
         from axode.symbolic.tree.recursions import newton_euler
-        from axode.symbolic.wheels.contacts import contact_rows
 
-        symbols = {name: ca.SX.sym(name) for name in self.model.parameters}
-        t = ca.SX.sym("t")
-        p = ca.vertcat(*symbols.values()) if symbols else ca.SX.zeros(0)
-        tree = build_tree(self.mechanism, {**symbols, "t": t}, t, p)
+        system = build_open_system(self.mechanism)
+        tree, forces = system.tree, system.forces
         a = ca.SX.sym("a", tree.v.shape[0])
-        forces = applied_forces(tree)
         u = ca.SX.sym("u", len(forces.input_names))
         need = newton_euler(tree, link_inertias(tree), tree.motion(tree.v, a))
         need += forces.armature * a - forces.dissipative - forces.elastic
         need -= ca.densify(forces.B @ u) if forces.input_names else 0
-        motion = tree.motion(tree.v, None, gravity=False)
-        _, velocities = tree.velocities(tree.v)
-        rows = [
-            row
-            for loop in self.mechanism.loops
-            for row in loop_rows(tree, loop, motion, velocities)
-        ]
-        rows += [
-            row
-            for contact in self.mechanism.contacts
-            for row in contact_rows(tree, contact, motion, velocities)
-        ]
-        rows += [*coupling_rows(tree), *prescribed_rows(tree)]
-        self.rows = [row.name for row in rows]
+        self.rows = [row.name for row in system.rows]
         self.speed_names, self.inputs = tree.speed_names, forces.input_names
         self.coordinates = tree.coordinate_names
-        A = ca.densify(matrix_of(rows, tree.v.shape[0]))
-        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": t, "p": p}
+        names = list(self.model.parameters)
+        self._parameters = [names.index(name) for name in system.parameter_names]
+        A = ca.densify(matrix_of(system.rows, tree.v.shape[0]))
+        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": tree.t, "p": tree.parameters}
         self._need = _compiled("need", given, need, (need.shape[0],))
         self._matrix = _compiled("rows", given, A, A.shape)
 
@@ -294,7 +270,7 @@ class _FreeVehicle:
             "a": own_a,
             "u": u[:, order],
             "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
-            "p": self.model.parameter_vector(options.get("parameters")),
+            "p": self.model.parameter_vector(options.get("parameters"))[..., self._parameters],
         }
         results = []
         for function in (self._need, self._matrix):

@@ -6,12 +6,14 @@ import math
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
 from axode.model.model import Model
+from axode.model.shortfall import find_shortfall, force_size
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.problems.arguments import refuse_no_model
@@ -31,7 +33,6 @@ Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion given by functions, unless told otherwise
 OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
 SINGULAR = 1e-9  # pivot of the speeds' solve below which nothing can be told
-SHORT = 1e-9  # of the force asked for: more than this the motors cannot give
 
 
 def inverse(
@@ -390,20 +391,15 @@ def _weights(model: Model, weights: Any) -> Any:
 
 
 def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
-    """Whether motors fall short of the motion; told as a warning."""
+    """Warn if the motors fall short of the motion, and return whether they do."""
     if model.actuation not in ("underactuated", "unactuated"):
         return False
-    need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.potential_force(q, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.dissipative_force(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.input_force(q, u, **o) + missing), initial=0.0)
-    worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
-    if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
+    found = find_shortfall(model, missing, force_size(model, q, nu, u, missing, o))
+    if found is None:
         return False
-    lacking = model.independent[int(np.argmax(worst))]
     warnings.warn(
         f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
-        f"{worst.max():.3g} is missing on {lacking}; see the columns that end in '.missing'",
+        f"{found[0]:.3g} is missing on {found[1]}; see the columns that end in '.missing'",
         UnderactuatedMotion,
         stacklevel=4,
     )
@@ -444,13 +440,23 @@ def _correct_forces(
 
 
 def driven_everywhere(model: Model) -> Model:
-    """The same model with a motor more on every independent speed, input `<speed>.missing`."""
-    equations = model.equations
-    mechanism = equations.system.mechanism.copy()
-    for speed in model.independent:
-        mechanism.add_motor(f"{speed}.missing", speed, input=f"{speed}.missing")
-    derived = mechanism.derive(equations.formulation, independent=model.independent)
-    return derived.compile(target=model.target, parameters="fixed" if model.facts.fixed else "free")
+    """The same model with a motor more on every independent speed, input `<speed>.missing`.
+
+    Rows and speeds are the model's own; it is made once per model.
+    """
+    if model not in _DRIVEN:
+        from axode.symbolic.equations import Equations
+        from axode.symbolic.system import add_motors
+
+        equations = model.equations
+        motors = {f"{speed}.missing": speed for speed in model.independent}
+        driven = Equations(add_motors(equations.system, motors), equations.formulation)
+        kind: Any = "fixed" if model.facts.fixed else "free"
+        _DRIVEN[model] = driven.compile(target=model.target, parameters=kind)
+    return _DRIVEN[model]
+
+
+_DRIVEN: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
 
 
 def _beyond_limit(model: Model, u: Array) -> list[str]:

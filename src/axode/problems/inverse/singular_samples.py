@@ -10,6 +10,7 @@ import numpy.typing as npt
 from axode.model.model import Model
 from axode.model.signal_values import update_balance
 from axode.problems.singular.other_models import Described, values_elsewhere
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 
@@ -56,7 +57,7 @@ class Elsewhere:
             power[k] = evaluate_power(model, q, nu, u[k], short, o)
             chosen = [model.speed_names.index(name) for name in self.own.independent]
             to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
-            missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
+            missing[k] = least_norm(to_own, short)
 
     def overwrite(self, values: Array, w: Array, u: Array) -> None:
         """Fill in all signals of these samples."""

@@ -18,7 +18,7 @@ from axode.problems.arguments import refuse_no_model
 from axode.problems.assemble.assemble import signal_name
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
-from axode.problems.linearize.operating_point import inputs_there, operating_point, settled
+from axode.problems.linearize.operating_point import find_equilibrium, inputs_there, operating_point
 from axode.problems.linearize.steady_motions import (
     AT_REST,
     CoMoving,
@@ -89,7 +89,7 @@ def linearize(
         model, point = regular, operating_point(regular, at, options)
     observables = Observables(model)
     if settle:
-        point = settled(model, point, input, lambda q: _places(observables, q, options))
+        point = find_equilibrium(model, point, input, lambda q: _places(observables, q, options))
     task = _Task(observables, point, inputs_there(model, input, point), options)
     chosen = task.names(states, "state") if states is not None else task.all_states
     shown = task.names(outputs, "output") if outputs is not None else chosen

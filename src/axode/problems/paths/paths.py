@@ -349,7 +349,7 @@ class _PathMotion(GivenMotion):
     left: Array
     steering: Steering
 
-    def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+    def check_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
         worst = _size(misfit)
         if what == "speeds":
             self.left = worst
@@ -398,9 +398,9 @@ def _path_motion(
     place = pose.point(ca.SX(ca.DM(at)))
     ahead = pose.R @ ca.SX(ca.DM([numeric(x) for x in as_vector(forward)]))
     rows = [
-        PositionRow("path.x", place[0]),
-        PositionRow("path.y", place[1]),
-        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), is_angle=True),
+        PositionRow("path.x", place[0], "m"),
+        PositionRow("path.y", place[1], "m"),
+        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), "rad", is_angle=True),
     ]
     names = full_names(model, tuple(others))
     further = rows_by_name(model, names)

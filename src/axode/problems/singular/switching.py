@@ -18,6 +18,7 @@ from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_round
 from axode.problems.singular.passing import NEAR_ENOUGH
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.stages import FLAT, RUNNING, SINGULAR
+from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -110,7 +111,7 @@ class Choices:
         equations = own.equations
         rows = rows_at(equations.system, q, t, p)
         mine = equations.system.independent
-        told = np.linalg.svd(rows.null_space[list(mine)], compute_uv=False).min(initial=1.0)
+        told = smallest_singular_value(rows.null_space[list(mine)])
         if rows.lost or told < GOOD_PIVOT:
             return own
         system = repartitioned(equations.system, rows, mine)
@@ -229,7 +230,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     if not np.any(need):
         return other, rest
     Theta = other.speed_map(q, **options)[mine]
-    if not np.linalg.svd(Theta, compute_uv=False).min(initial=1.0) > CONSISTENT:
+    if not smallest_singular_value(Theta) > CONSISTENT:
         return None
     return other, np.linalg.solve(Theta, need)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import GROUND, Array, Scene
 from axode.show.viewer.servo import Motors
+from axode.symbolic.algebra.rank import least_norm
 
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
 SMALL = 1e-6
@@ -34,7 +35,7 @@ def steering(motors: Motors, scene: Scene, q: Array, options: dict[str, Any]) ->
     found: dict[str, Array] = {}
     for name, wanted in (("ahead", np.eye(3)[:2]), ("turn", np.eye(3)[2:])):
         for direction in wanted:
-            nu = np.linalg.lstsq(plane, direction, rcond=1e-9)[0]
+            nu = least_norm(plane, direction, 1e-9)
             rates = shares @ nu
             if np.linalg.norm(plane @ nu - direction) < POSSIBLE and np.abs(rates).max() > SMALL:
                 found[name] = rates / np.abs(rates).max()

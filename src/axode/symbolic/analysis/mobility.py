@@ -17,9 +17,10 @@ import numpy as np
 
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.wheel_conflicts import turning_conflicts
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.system import System
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def _independent(columns: np.ndarray, terms: float) -> bool:
     least = max(BRACKET_TOLERANCE, BRACKET_NOISE * terms)
     if lengths[-1] < least or not np.isfinite(columns).all():
         return False
-    return bool(np.linalg.svd(columns / lengths, compute_uv=False)[-1] > BRACKET_TOLERANCE)
+    return bool(smallest_singular_value(columns / lengths) > BRACKET_TOLERANCE)
 
 
 def _locked(system: System) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from axode.mechanism.elements.joints import Floating, Spherical
 from axode.mechanism.topology import tree_order
+from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.equations import Equations
@@ -188,7 +189,7 @@ def independent_rows(gradients: Array, count: int) -> list[int] | None:
         chosen: list[int] = []
         for row in range(len(unit)):
             trial = [*chosen, row]
-            if len(chosen) < count and np.linalg.svd(unit[trial])[1][-1] > threshold:
+            if len(chosen) < count and smallest_singular_value(unit[trial]) > threshold:
                 chosen = trial
         if len(chosen) == count:
             return chosen

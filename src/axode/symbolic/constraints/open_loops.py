@@ -9,6 +9,7 @@ import numpy as np
 
 from axode.errors import LoopNotClosed, NotAsAsked
 from axode.mechanism.elements.joints import JOINTS
+from axode.symbolic.algebra.rank import rank
 from axode.symbolic.constraints.rows import Row
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
 
 def _rank(J: np.ndarray) -> int:
     """Count the rows, in units of their own, that do not nearly follow from others."""
-    s = np.linalg.svd(J, compute_uv=False)
-    return int((s > DEPENDENT * s.max(initial=0.0)).sum())
+    return int(rank(J, DEPENDENT))
 
 
 def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> list[str]:
@@ -126,7 +126,7 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     nearest, _ = assembly.close(asked, tolerance=DEPENDENT / NEARLY)
     residual = assembly.residual(nearest)
     worst = int(np.argmax(np.abs(residual)))
-    is_open = not assembly.exact(float(np.abs(residual[worst])))
+    is_open = not assembly.exact(assembly.error(residual))
     if is_open and assembly.distance(nearest) < assembly.distance(home):
         row = assembly.rows[worst]
         why = (
