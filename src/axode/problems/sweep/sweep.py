@@ -28,7 +28,6 @@ from axode.problems.steps.methods import rk4_program
 from axode.problems.steps.stages import FINISHED, RUNNING, SINGULAR
 from axode.problems.sweep.accumulate import Output, checked_outputs, gathering
 from axode.problems.sweep.axes import Axes
-from axode.problems.sweep.state_columns import source_of, sources
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
@@ -254,9 +253,9 @@ class _Changes:
 
     def _names_forces(self) -> bool:
         """Check whether forces of rows are asked for, which other rows do not have."""
-        known = sources(self.runs.model)
+        signals = self.runs.model.signals
         named = (output.what for output in self.runs.outputs if isinstance(output.what, str))
-        return any(source_of(known, name, "sweep").function == "multipliers" for name in named)
+        return any(signals.resolve(name).function == "multipliers" for name in named)
 
     def _moved(
         self, part: _Runs, model: Model, which: Numbers, members: Numbers, least_pivot: float
