@@ -218,6 +218,7 @@ class Mechanism(CouplingMethods):
             motor: `True` or a `Motor`: it turns the wheel and reacts on the carrier.
             ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
             coordinate, speed: Names instead of `name` and `name.rate`.
+            shape: What pictures show; left out, a wheel of its radius.
         """
         made = make_wheel(
             name,
@@ -527,7 +528,8 @@ class Mechanism(CouplingMethods):
         """Name a configuration near which loops close; it picks the branch (elbow up or down).
 
         Args:
-            coordinates: Values by name, for names with dots; plain names may be keywords.
+            coordinates: Values by name [m or rad].
+            more: The same as keywords, for names without dots.
         """
         self.home_coordinates.update(as_home(coordinates, more))
 

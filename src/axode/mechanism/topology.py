@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from axode.errors import suggest
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import Expression, Parameter, parameters_in
 
@@ -60,7 +59,7 @@ def _meanings(connection: Connection) -> Iterator[tuple[str, str]]:
     yield from zip(speeds, speeds, strict=True)
     if len(speeds) == 1:
         yield connection.name, speeds[0]
-    if is_rate(connection.joint):
+    if connection.joint.speeds_are_rates:
         yield from zip(connection.coordinates, speeds, strict=True)
 
 
@@ -112,16 +111,9 @@ def quaternion_components(mechanism: Mechanism) -> set[str]:
     return {
         name
         for connection in mechanism.connections
-        for name, usual in zip(
-            connection.coordinates, connection.joint.coordinate_names, strict=True
-        )
-        if usual in ("qw", "qx", "qy", "qz")
+        if connection.joint.has_quaternion
+        for name in connection.coordinates[:4]
     }
-
-
-def is_rate(joint: AbstractJoint) -> bool:
-    """Whether the joint's speeds are the rates of its coordinates, one for one."""
-    return len(joint.coordinate_names) == len(joint.speed_names) and joint.dof != 3
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Parameter]:

@@ -13,7 +13,6 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_of, tree_order
@@ -36,7 +35,6 @@ from axode.symbolic.tree.inertia import link_inertias, link_spreads, regrouped, 
 from axode.symbolic.tree.kinematics import Tree, build_tree
 from axode.symbolic.wheels.contacts import axis_along_normal, contact_rows
 
-FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
 LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
 
 
@@ -366,11 +364,12 @@ def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
     """
     bases: list[int] = []
     for connection in tree_order(mechanism):
-        if isinstance(connection.joint, (Planar, Floating)):
+        joint = connection.joint
+        if joint.carries_base:
             rolls = any(contact.body == connection.child for contact in mechanism.contacts)
-            carries = isinstance(connection.joint, Floating) and not rolls
-            order = FLOATING_ORDER if carries else range(connection.joint.dof)
-            bases += [tree.speed_names.index(connection.speeds[k]) for k in order]
+            names = dict(zip(joint.speed_names, connection.speeds, strict=True))
+            order = joint.speed_names if rolls else joint.base_speeds
+            bases += [tree.speed_names.index(names[name]) for name in order]
     driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
     wheels = {contact.body for contact in mechanism.contacts}
     spins = [

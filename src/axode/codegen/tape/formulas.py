@@ -93,9 +93,13 @@ class Formula:
         """`yes` where this is not zero, else `no`; the other one may be NaN."""
         return self._apply(Kind.SELECT, self, yes, no)
 
+    def apply(self, kind: Kind) -> Formula:
+        """Apply an operation of one operand."""
+        return self._apply(kind, self)
+
     def function(self, name: str) -> Formula:
         """A function of one variable by its usual name: sin, exp, sqrt, ..."""
-        return self._apply(Kind[name.upper()], self)
+        return self.apply(Kind[name.upper()])
 
     def floor(self) -> Formula:
         """Largest integer below."""

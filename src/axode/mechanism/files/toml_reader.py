@@ -25,7 +25,6 @@ from axode.mechanism.files.toml_lines import Path
 from axode.mechanism.files.toml_parts import COUPLINGS, JOINT_KEYS, WHEEL_KEYS, Builder, Origin
 from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document, Table, told
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import Parameter
 
 _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
@@ -153,10 +152,6 @@ class Findings:
     ) -> None:
         """Note names that nothing carries and the like, unless a part that was lost explains it."""
         found = relation_faults(mechanism, joints_known=self.joints_known)
-        reached = {connection.name for connection in tree_order(mechanism)}
-        for connection in mechanism.connections:
-            if connection.name not in reached:  # it has no coordinates before its parent is right
-                self.lost.update((connection.name, *connection.coordinates, *connection.speeds))
         self.note([x for x in found if not self._explained(x, origins, document)], origins)
 
     def _explained(

@@ -111,7 +111,7 @@ def _bounded(mechanism: Mechanism) -> Iterator[tuple[bool, Any]]:
     for body in mechanism.bodies:
         yield not body.inertia.ideal, body.mass
     for contact in mechanism.contacts:
-        yield type(contact.wheel).__name__ != "Skate", getattr(contact.wheel, "radius", 1.0)
+        yield contact.wheel.needs_radius, contact.wheel.radius
     for drive in mechanism.drives:
         yield False, drive.motor.rotor_inertia
     for element in (*mechanism.dampers, *mechanism.springs, *mechanism.struts):

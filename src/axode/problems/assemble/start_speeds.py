@@ -155,7 +155,6 @@ def _order(model: Model) -> list[int]:
     own = [names.index(name) for name in model.independent]
     if not model.has_equations:
         return own[::-1]
-    from axode.mechanism.elements.joints import Floating, Planar
     from axode.mechanism.topology import tree_order
     from axode.symbolic.system import preference
 
@@ -164,7 +163,7 @@ def _order(model: Model) -> list[int]:
     bases = {
         names.index(speed): speed_unit
         for c in joints
-        if isinstance(c.joint, (Planar, Floating))
+        if c.joint.carries_base
         for speed, speed_unit in zip(c.speeds, c.joint.speed_units, strict=True)
     }
     wheels = {contact.body for contact in system.mechanism.contacts}

@@ -9,7 +9,7 @@ taken, which is that of equally stiff wheels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,8 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
-from axode.mechanism.elements.wheels import Mecanum
 from axode.mechanism.mechanism import Connection, Mechanism
-from axode.mechanism.values.expressions import evaluate, numeric
-from axode.mechanism.values.geometry import product, rotation_matrix
+from axode.mechanism.values.expressions import numeric
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.symbolic.algebra.rank import column_space, least_norm, null_space
@@ -111,6 +108,8 @@ def _by_contact(
     redistributed: bool,
     options: Mapping[str, Any],
 ) -> GroundForces:
+    from axode.symbolic.wheels import symbolic_wheel
+
     loosely = (
         np.array(
             [np.abs(z).max(axis=1) if z.shape[1] else np.zeros(len(free.rows)) for z in null]
@@ -127,13 +126,10 @@ def _by_contact(
         }
         force = {row: lam[:, k] for row, k in own.items()}
         zero = np.zeros(len(lam))
-        if isinstance(contact.wheel, Mecanum):
-            angle = float(evaluate(contact.wheel.roller_angle, values))
-            force["longitudinal"] = -np.sin(angle) * force["roller"]
-            force["lateral"] = np.cos(angle) * force["roller"]
-        parts["normal"].append(force["touch"])
-        parts["longitudinal"].append(force.get("longitudinal", zero))
-        parts["lateral"].append(force.get("lateral", zero))
+        components = symbolic_wheel(contact.wheel, values).components
+        for i, part in enumerate(parts):
+            terms = (float(components[row][i]) * x for row, x in force.items())
+            parts[part].append(sum(terms, zero))
         if loosely[own["touch"]]:
             normals.append(contact.name)
         if any(loosely[k] for row, k in own.items() if row != "touch"):
@@ -311,16 +307,17 @@ def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> 
 
 
 def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
-    """A copy whose planar bases float, and the yaw of each by the joint's name.
+    """Return a copy whose planar bases float, and the yaw of each by the joint's name."""
+    from axode.symbolic.joints import symbolic_joint
 
-    Coordinates x and y and the speeds keep their names, so that what acts on them still does.
-    """
     free = mechanism.copy()
     freed: dict[str, str] = {}
     for k, connection in enumerate(free.connections):
-        if isinstance(connection.joint, Planar) and _carries(free, connection):
-            freed[connection.name] = connection.coordinates[2]
-            free.connections[k] = _floating(connection)
+        if connection.joint.carries_base and _carries(free, connection):
+            floating = symbolic_joint(connection.joint, {}).released(connection)
+            if floating is not None:
+                freed[connection.name] = connection.coordinates[2]
+                free.connections[k] = floating
     bound = [*(s.coordinate for s in free.springs), *(p.coordinate for p in free.prescribed)]
     bound += [name for coupling in free.couplings for name, _ in coupling.terms]
     for name in bound:
@@ -340,29 +337,6 @@ def _carries(mechanism: Mechanism, base: Connection) -> bool:
         if connection.parent in held:
             held.add(connection.child)
     return any(c.body in held and c.plane.on not in held for c in mechanism.contacts)
-
-
-def _floating(connection: Connection) -> Connection:
-    """A planar joint set free: z of the new joint is the old one's normal."""
-    import casadi as ca
-
-    from axode.symbolic.tree.frames import align, unit_vector
-
-    joint = connection.joint
-    assert isinstance(joint, Planar)
-    turn = np.array(ca.DM(align(unit_vector(joint.axis, {}))))
-    rows: Any = tuple(tuple(float(x) for x in row) for row in turn)
-    name = connection.name
-    x, y, _ = connection.coordinates
-    surge, sway, yaw_rate = connection.speeds
-    return replace(
-        connection,
-        joint=Floating(),
-        rotation=product(rotation_matrix(connection.rotation), rows),
-        child_rotation=product(rotation_matrix(connection.child_rotation), rows),
-        coordinate_names=(*(f"{name}.q{part}" for part in "wxyz"), x, y, f"{name}.height"),
-        speed_names=(f"{name}.wx", f"{name}.wy", yaw_rate, surge, sway, f"{name}.vz"),
-    )
 
 
 def by_contact(model: Model, what: str, given: Any, default: float) -> dict[str, float]:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.model import Model
@@ -442,7 +441,7 @@ def _path_signals(path: Path) -> list[Signal]:
 
 def _base(model: Model, name: str | None) -> str:
     mechanism = model.equations.system.mechanism
-    bases = [c.child for c in mechanism.connections if isinstance(c.joint, Planar | Floating)]
+    bases = [c.child for c in mechanism.connections if c.joint.carries_base]
     if name is not None:
         if name not in bases:
             raise UnknownName(f"mechanism '{mechanism.name}'", "base", name, bases)

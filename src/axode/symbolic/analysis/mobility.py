@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from axode.mechanism.elements.joints import Floating
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
@@ -163,9 +162,7 @@ def euler_loops(mechanism: Mechanism) -> int:
             name = component[name]
         return name
 
-    joints = [
-        c for c in (*mechanism.connections, *mechanism.loops) if not isinstance(c.joint, Floating)
-    ]
+    joints = [c for c in (*mechanism.connections, *mechanism.loops) if not c.joint.is_free]
     for connection in joints:
         component[root(connection.parent)] = root(connection.child)
     components = len({root(name) for name in names})

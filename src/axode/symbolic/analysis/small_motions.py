@@ -22,7 +22,6 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.mechanism.elements.joints import Floating, Spherical
 from axode.mechanism.topology import tree_order
 from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
@@ -58,9 +57,7 @@ def small_angle(r: Sequence[Any], x: Sequence[Any], axis: int) -> Any:
 
 def small_angles(e: Equations) -> dict[str, SmallAngle]:
     """The angles of every joint that has a quaternion: `ball.rx`, `ball.ry`, `ball.rz`."""
-    joints = [
-        c for c in tree_order(e.system.mechanism) if isinstance(c.joint, (Floating, Spherical))
-    ]
+    joints = [c for c in tree_order(e.system.mechanism) if c.joint.has_quaternion]
     taken = {*e.coordinates, *e.speeds, *e.measures}
     angles = [
         SmallAngle(f"{c.name}.r{axis}", four, k)
@@ -85,7 +82,7 @@ def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, li
         joint = connection.name
         if joint in names:
             continue
-        if not isinstance(connection.joint, (Floating, Spherical)):
+        if not connection.joint.has_quaternion:
             names[joint] = list(connection.coordinates)
             continue
         angles = [f"{joint}.{a}" for a in ("roll", "pitch", "yaw")]

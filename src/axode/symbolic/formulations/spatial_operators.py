@@ -9,8 +9,7 @@ from typing import ClassVar
 import casadi as ca
 
 from axode.errors import NotApplicable
-from axode.mechanism.elements.joints import Screw, Universal
-from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, Rotation, cross, dot
 from axode.symbolic.constraints.loops import Closure
@@ -19,9 +18,9 @@ from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.formulations.multipliers import regular_inertia
 from axode.symbolic.formulations.operators import Base, OperatorLink, Operators, Tip
 from axode.symbolic.system import System
-from axode.symbolic.tree.frames import ROOT, symbolic_scalar
+from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.wheels.contacts import cosine, rolling_geometry, sine
+from axode.symbolic.wheels.contacts import contact_geometry
 
 
 @dataclass(frozen=True)
@@ -247,37 +246,15 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
 def loop_meeting(closure: Closure) -> Meeting:
     """Where a loop's joint holds its two links, and in which directions."""
-    pose = closure.tree.pose(closure.first)
-    zero = SX.zeros(3)
-    directions: dict[str, SX] = {}
-    for axis, b in zip("xyz", closure.b, strict=True):
-        world = pose.R @ b
-        directions[axis] = ca.vertcat(zero, world)
-        directions[f"r{axis}"] = ca.vertcat(world, zero)
-    if isinstance(closure.joint, Universal):
-        directions["cross"] = ca.vertcat(pose.R @ closure.cross_axis(), zero)
-    if isinstance(closure.joint, Screw):
-        pitch, z = symbolic_scalar(closure.joint.pitch, closure.tree.values), closure.b[2]
-        directions["advance"] = ca.vertcat(-pitch * (pose.R @ z), pose.R @ z)
-    return Meeting(closure.first, closure.second, pose.point(closure.frame_1.p), directions)
+    R, pairs = closure.tree.pose(closure.first).R, closure.directions
+    turned = {id(x): R @ x for pair in pairs.values() for x in pair}  # once, though rows share some
+    directions = {name: ca.vertcat(turned[id(n)], turned[id(f)]) for name, (n, f) in pairs.items()}
+    return Meeting(closure.first, closure.second, closure.world_point, directions)
 
 
 def contact_meeting(tree: Tree, contact: Contact) -> Meeting:
     """Where a wheel touches the ground, by (C5) in world axes."""
-    g = rolling_geometry(tree, contact)
-    pose = tree.pose(g.carrier)
-    n, centre = pose.R @ g.normal, pose.point(g.centre)
-    if g.axis is None:
-        down, t1 = -n, pose.R @ g.tangent
-    else:
-        axis = pose.R @ g.axis
-        across = n - dot(n, axis) * axis
-        length = ca.sqrt(dot(across, across))
-        down, t1 = -across / length, cross(axis, n) / length
-    t2 = cross(n, t1)
-    held: dict[str, SX] = {"touch": n, "longitudinal": t1, "lateral": t2}
-    if isinstance(contact.wheel, Mecanum):
-        angle = symbolic_scalar(contact.wheel.roller_angle, tree.values)
-        held["roller"] = cosine(angle) * t2 - sine(angle) * t1
+    g = contact_geometry(tree, contact)
+    point, held = g.in_world()
     directions = {name: ca.vertcat(SX.zeros(3), t) for name, t in held.items()}
-    return Meeting(g.wheel, g.ground, centre + g.radius * down, directions)
+    return Meeting(g.wheel, g.ground, point, directions)

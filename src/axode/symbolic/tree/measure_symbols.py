@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.measures import KINDS, Measure
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.values.expressions import TIME, Scalar
@@ -104,19 +103,8 @@ class _Measures(Mapping[str, SymbolicMeasure]):
 def _usual(equations: Equations) -> Iterator[Measure]:
     """Attitude and velocity of every floating body."""
     for connection in equations.system.mechanism.connections:
-        if isinstance(connection.joint, Floating):
-            for kind in (
-                "roll",
-                "pitch",
-                "yaw",
-                "roll_rate",
-                "pitch_rate",
-                "yaw_rate",
-                "surge",
-                "sway",
-                "heave",
-            ):
-                yield Measure(f"{connection.name}.{kind}", kind, connection.child)
+        for kind in connection.joint.measures:
+            yield Measure(f"{connection.name}.{kind}", kind, connection.child)
 
 
 def _value(equations: Equations, measure: Measure) -> SX:
