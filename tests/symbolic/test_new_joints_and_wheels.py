@@ -75,7 +75,7 @@ def crank_and_table() -> ax.Mechanism:
     bot.add_joint("pin", ax.Revolute("z"), parent=crank, child=plate, at=(0.5, 0, 0))
     bot.add_loop("table", XYTable(), parent=bot.ground, child=plate)
     bot.add_motor("crank", "crank")
-    bot.home(crank=0.3, pin=-0.3)
+    bot.set_home(crank=0.3, pin=-0.3)
     return bot
 
 

@@ -125,7 +125,7 @@ class ForceMethods:
             return self._strut(owner, name, parent, child, at, child_at, strength, slack, friction)
         if friction != 0.0:
             raise InvalidArgument(
-                f"{owner}: friction of a joint is a damper of its own, add_damper"
+                f"{owner}: friction of a joint is added as a damper, with add_damper"
             )
         spring = JointSpring(name, joint_name(owner, joint, self.connections), strength, slack)
         self.springs.append(spring)

@@ -221,8 +221,8 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
         self.measures.append(measure)
         return measure
 
-    def home(self, coordinates: Mapping[str, float] | None = None, /, **more: float) -> None:
-        """Name a configuration near which loops close; it picks the branch (elbow up or down).
+    def set_home(self, coordinates: Mapping[str, float] | None = None, /, **more: float) -> None:
+        """Set home, a configuration near which loops close; it picks the branch (elbow up or down).
 
         Args:
             coordinates: Values by name [m or rad].

@@ -235,7 +235,7 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     if not report.null_bases:
         raise Immobile(
             f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
-            "one with mechanism.home(...)"
+            "one with mechanism.set_home(...)"
         )
     _check_rates(mechanism, tree, rows, report, samples, defaults)
     driven = any(row.kind == "prescribed" for row in rows)
@@ -317,7 +317,7 @@ def _check_rates(
                             "",
                             name.removesuffix(".prescribed"),
                             "contradicts the other constraints: they move it at another rate; "
-                            "prescribe one of these coordinates less",
+                            "remove one of the prescribed motions",
                         )
                     ],
                 )

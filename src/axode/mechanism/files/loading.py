@@ -57,8 +57,8 @@ def load(
         )
     if base is not None:
         raise InvalidArgument(
-            f"base={base!r} is for URDF files; in {place} a joint on the ground says how a body is "
-            "held"
+            f"base={base!r} is for URDF files; in {place} a joint on the ground holds "
+            "the first body"
         )
     return _from_toml(text, place)
 
@@ -111,8 +111,8 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     place = _as_path(path)
     if place.suffix.lower() not in ("", ".toml"):
         raise FileError(
-            f"cannot write {place}: mechanisms are written as TOML, and '{place.suffix}' says "
-            f"otherwise.\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
+            f"cannot write {place}: mechanisms are written as TOML, not as '{place.suffix}'."
+            f"\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
             "writes .c, .axm and .ptx files."
         )
     mechanism.check()

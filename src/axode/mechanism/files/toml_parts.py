@@ -113,7 +113,7 @@ class Builder:
                     self.report(kind, part, "", str(error))
         for coordinate, motion in document.prescribe.items():
             self.mechanism.prescribe(coordinate, motion)
-        self.mechanism.home(document.home)
+        self.mechanism.set_home(document.home)
         return self.mechanism
 
     # one part each -------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from axode.errors import InvalidArgument, suggest
-from axode.mechanism.values.functions import (
+from axode.mechanism.values.formula_functions import (
     COMPARISONS,
     CONDITIONS,
     FUNCTIONS,

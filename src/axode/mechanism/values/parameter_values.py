@@ -20,7 +20,7 @@ from axode.mechanism.elements.bodies import ROUNDING, TRIANGLE_TOLERANCE, Inerti
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Expression, Operation, Parameter, evaluate
-from axode.mechanism.values.functions import UFUNCS
+from axode.mechanism.values.formula_functions import UFUNCS
 from axode.mechanism.values.geometry import UNIT_TOLERANCE
 
 Array = npt.NDArray[np.float64]

@@ -71,8 +71,8 @@ class SpatialOperatorFormulation(AbstractFormulation):
         ideal = [body.name for body in system.mechanism.bodies if body.is_idealised]
         if ideal and not regular_inertia(system):
             raise NotApplicable(
-                f"formulation '{self.name}' lets the arms go before it closes the loops, and "
-                f"nothing resists some motion of them then: check {', '.join(ideal)}.\n"
+                f"formulation '{self.name}' opens the loops first, and nothing resists some "
+                f"motion of the open tree: check {', '.join(ideal)}.\n"
                 "  Give these bodies an inertia, or use another formulation."
             )
 
