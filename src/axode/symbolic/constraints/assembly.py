@@ -50,7 +50,8 @@ class Assembly:
     rows: tuple[Row, ...]  # the holonomic ones
     parameters: np.ndarray
     function: ca.Function = field(repr=False)  # of q, t and p: residuals, unit quaternions too
-    jacobian: ca.Function = field(repr=False)  # their derivative by q
+    entries: ca.Function = field(repr=False)  # of their derivative by q, where it is not zero
+    pattern: ca.Sparsity = field(repr=False)  # of the derivative
     tolerance: float = 0.0
     _rounded: list[bool] = field(default_factory=list, repr=False, compare=False)  # was seen to be
 
@@ -65,13 +66,20 @@ class Assembly:
         everything = ca.vertcat(residual, *unit)
         known = [tree.q, tree.t, tree.parameters]
         function = ca.Function("residual", known, [everything])
-        jacobian = ca.Function("jacobian", known, [ca.jacobian(everything, tree.q)])
-        return cls(tree, holonomic, parameters, function, jacobian, tolerance)
+        J = ca.jacobian(everything, tree.q)
+        entries = ca.Function("entries", known, [J.nz[:]])
+        return cls(tree, holonomic, parameters, function, entries, J.sparsity(), tolerance)
 
     def residual(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Of the holonomic rows alone."""
         values: np.ndarray = np.array(self.function(q, t, self.parameters)).ravel()
         return values[: len(self.rows)]
+
+    def jacobian(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Derivative of all residuals by the coordinates, unit quaternions last."""
+        J = np.zeros(self.pattern.shape)
+        J[self._places_of_entries] = self.entries(q, t, self.parameters).full().ravel()
+        return J
 
     def relative_residual(self, q: np.ndarray) -> np.ndarray:
         """The same in radians and in parts of the mechanism's extent."""
@@ -96,8 +104,8 @@ class Assembly:
         rows = [k for k, row in enumerate(self.rows) if row.kind == "coupling"]
         if not rows:
             return q
-        r, J = (np.array(f(q, 0.0, self.parameters)) for f in (self.function, self.jacobian))
-        q, offset = q.copy(), J[rows] @ q - r.ravel()[rows]  # linear in q
+        r, J = self.residual(q), self.jacobian(q)
+        q, offset = q.copy(), J[rows] @ q - r[rows]  # linear in q
         couplings = {f"{c.name}.coupling": c for c in self.tree.mechanism.couplings}
         for _ in rows:  # as often as one coupling may wait for another
             before = q.copy()
@@ -150,8 +158,8 @@ class Assembly:
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
         found, error = find_roots(
-            lambda x, _: np.array(self.function(x[0], t, self.parameters)).T,
-            lambda x, _: np.array(self.jacobian(x[0], t, self.parameters))[np.newaxis],
+            lambda x, _: self.function(x[0], t, self.parameters).full().T,
+            lambda x, _: self.jacobian(x[0], t)[np.newaxis],
             q[np.newaxis],
             rows=self.row_lengths,
             columns=self.coordinate_lengths,
@@ -176,7 +184,7 @@ class Assembly:
         r = np.array(self.function(q, t, self.parameters)).ravel()
         if np.abs(r / self._extents_of_rows).max() > self.tolerance:
             return False
-        J = np.array(self.jacobian(q, t, self.parameters))
+        J = self.jacobian(q, t)
         J = J * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
         r = r / self.row_lengths
         step = self._step(J[np.newaxis], r[np.newaxis], np.zeros(1), self.tolerance)
@@ -205,13 +213,17 @@ class Assembly:
 
     def scaled_jacobian(self, q: np.ndarray) -> np.ndarray:
         """Derivative of the holonomic rows by the coordinates: radians and parts of the extent."""
-        J = np.array(self.jacobian(q, 0.0, self.parameters))[: len(self.rows)]
+        J = self.jacobian(q)[: len(self.rows)]
         rows = self._extents_of_rows[: len(self.rows), np.newaxis]
         return np.asarray(J * self._extents_of_columns / rows)
 
     @cached_property
     def _sparse(self) -> LeastNorm:
-        return LeastNorm(self.jacobian.sparsity_out(0))
+        return LeastNorm(self.pattern)
+
+    @cached_property
+    def _places_of_entries(self) -> tuple[np.ndarray, ...]:
+        return tuple(np.array(places, dtype=int) for places in self.pattern.get_triplet())
 
     def find_home(self) -> np.ndarray:
         """The closed configuration next to home.
@@ -267,7 +279,7 @@ class Assembly:
         linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
         angular = np.array([unit != "m" for unit in self._units], dtype=bool)
         home = self.named_home
-        J = np.array(self.jacobian(home, 0.0, self.parameters))[: len(self.rows)]
+        J = self.jacobian(home)[: len(self.rows)]
         levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
         length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
         return length if TINY < length < np.inf else 1.0
