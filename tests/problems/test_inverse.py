@@ -294,7 +294,7 @@ def test_all_verbs_agree_where_motors_fall_short(size, balanced, tmp_path, capsy
             verb()
         verdicts.append(any(issubclass(w.category, ax.UnderactuatedMotion) for w in caught))
     bot.save(tmp_path / "cart.toml")
-    at = ["--at", f"pin={angle!r},slide.rate={size!r}"]
+    at = ["--state", f"pin={angle!r},slide.rate={size!r}"]
     assert run_cli(["inverse", str(tmp_path / "cart.toml"), *at]) == 0
     verdicts.append("pin.rate.missing" in capsys.readouterr().out)
     assert verdicts == [not balanced] * 3
@@ -335,7 +335,7 @@ def test_limits_that_are_passed_are_named():
         ({"left": "t", "right": "t"}, {"save_every": 0.0}, "save_every"),
         ({"left": "t", "right": "t"}, {"weights": [1.0]}, "expected 2 numbers"),
         ({"left": "t", "right": "t"}, {"weights": {"left.torque": -1.0}}, "> 0"),
-        ({"left": "t", "right": "t"}, {"wrenches": {"gust.fx": 1.0}}, "input from outside"),
+        ({"left": "t", "right": "t"}, {"wrenches": {"gust.fx": 1.0}}, "wrench input"),
         ({}, {}, "give signals by name"),
         ("forward", {}, "expected a Trajectory or signals"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 import axode as ax
 from axode.printing.latex import PARTS, _arguments, _tape, latex, number_tex, to_sympy
-from axode.printing.names import typeset_names
+from axode.printing.latex_names import typeset_names
 from axode.printing.polynomials import Polynomials
 
 TOLERANCE = 1e-11  # relative: both sides are rounded arithmetic on the same graph

@@ -166,7 +166,7 @@ CASES = {
     ),
     "damping of a joint's spring": (
         lambda m: m.add_spring("s", "plane.x", stiffness=1, damping=1),
-        "spring 's': friction of a joint is a damper of its own, add_damper",
+        "spring 's': friction of a joint is added as a damper, with add_damper",
     ),
     "a motor's limit": (
         lambda m: m.add_motor("m", "plane.surge", limit="4 N m"),

@@ -89,7 +89,7 @@ def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> li
     J = assembly.scaled_jacobian(q)
     lines: list[str] = []
     for loop in assembly.tree.mechanism.loops:
-        own = {row.name.rpartition(".")[2] for row in disagreeing if row.chord == loop.name}
+        own = {row.name.rpartition(".")[2] for row in disagreeing if row.owner == loop.name}
         held, found = set(loop.joint.closure_names), []
         for kind in JOINTS.values():
             left = held - set(kind.closure_names)
