@@ -214,7 +214,7 @@ def test_a_model_from_a_file_is_swept_by_names(tmp_path):
     ("options", "message"),
     [
         ({"outputs": {"a": ("most", "x")}}, r"has no kind 'most'.*max"),
-        ({"outputs": {"a": ("max", "z")}}, r"has no signal 'z'"),
+        ({"outputs": {"a": ("max", "height")}}, r"has no signal 'height'"),
         ({"outputs": {"a": "max x"}}, r"'a': expected a pair such as \('max', 'pitch'\)"),
         ({"outputs": {"a": ("max", 3)}}, r"name of a column or a function of the state"),
         ({"outputs": {}}, r"give at least one"),

@@ -135,13 +135,14 @@ def _one_state(
 ) -> None:
     from axode.cli.tables import show_table, shown
     from axode.model.shortfall import find_shortfall, force_size
-    from axode.problems.assemble.assemble import assemble, signal_name
+    from axode.model.signals import STATE_KINDS
+    from axode.problems.assemble.assemble import assemble
 
     values = {"parameters": options["parameters"]} if options["parameters"] else {}
-    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
-    given = [name for name in state if signal_name(model, name, signals) in model.coordinates]
+    signals = [model.signals.resolve(name, *STATE_KINDS) for name in state]
+    given = [signal.name for signal in signals if signal.kind == "coordinate"]
     there = assemble(model, state, fix=given, parameters=options["parameters"])
-    nu_dot = {signal_name(model, name, model.independent): x for name, x in rates.items()}
+    nu_dot = model.signals.names("independent").by_full_name(rates)
     u, missing = model.inverse_dynamics_with_residual(
         there.q, there.nu, nu_dot, weights=options["weights"], **values
     )

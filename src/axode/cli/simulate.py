@@ -136,10 +136,7 @@ def _run(
 
 
 def _difference(model: Model, name: str, value: float) -> Callable[[Any], Any]:
-    from axode.problems.assemble.assemble import signal_name
-
-    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
-    signal = signal_name(model, name, signals)
+    signal = model.signals.state_names.resolve(name)
     return lambda s: s[signal] - value
 
 

@@ -53,9 +53,9 @@ class Model:
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
     short as in `signals`. A state that is given by measures or dependent speeds is solved for, as
-    `assemble` does. A `State` or `run.at(t)` in place of q gives nu as well, a `State` also time and
-    parameters, unless these are given. Any leading axes are batch axes and broadcast. All functions
-    take the keywords of `Options`.
+    `assemble` does. A `State` or `run.at(t)` in place of q gives nu as well, a `State` also time
+    and parameters, unless these are given. Any leading axes are batch axes and broadcast. All
+    functions take the keywords of `Options`.
 
     Attributes:
         signals: Everything that has a name and a unit and can be read off a state.

@@ -17,6 +17,7 @@ from axode.model.model import Model
 from axode.model.shortfall import find_shortfall, force_size
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
+from axode.names import Names
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
@@ -297,12 +298,11 @@ def equal_times(time: Array, every: float) -> Array:
 
 def _add_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
     """Set known inputs from outside; those of the motors are solved for."""
-    names = model.inputs[model.facts.motors :]
+    wrenches = model.inputs[model.facts.motors :]
+    names = Names(f"model '{model.name}'", "input from outside", wrenches)
     u = np.array(u)
     u[..., : model.facts.motors] = 0.0
-    for name, value in given.items():
-        if name not in names:
-            raise UnknownName(f"model '{model.name}'", "wrench input", name, names)
+    for name, value in names.by_full_name(given).items():
         try:
             u[..., model.inputs.index(name)] = value
         except ValueError:

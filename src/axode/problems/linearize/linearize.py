@@ -16,7 +16,6 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model, Options
 from axode.model.state import State
 from axode.problems.arguments import require_model
-from axode.problems.assemble.assemble import signal_name
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
 from axode.problems.linearize.operating_point import (
@@ -117,7 +116,7 @@ def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
         return list(range(len(model.inputs)))
     if isinstance(names, str):
         raise InvalidArgument(f"inputs: a list of names is needed, got '{names}'")
-    return [model.inputs.index(signal_name(model, name, model.inputs)) for name in names]
+    return [model.signals.resolve(name, "input").index for name in names]
 
 
 def _tangents(observables: Observables, q: Array, options: Any) -> Array:
@@ -183,7 +182,7 @@ class _Task:
         if isinstance(given, str) or not len(given):
             raise InvalidArgument(f"{kind}s: a list of names is needed, got {given!r}")
         known = self.observables.states if kind == "state" else self.observables.outputs
-        names = tuple(self.observables.full(name, known) for name in given)
+        names = tuple(known.resolve(name) for name in given)
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise InvalidArgument(f"{kind}s: '{twice}' is named twice")
@@ -236,8 +235,7 @@ class _Task:
         self._refuse_dependence(rest, d.y_by_z @ Z, outputs, states, "output")
         m = self.model
         names = tuple(m.inputs[k] for k in inputs)
-        units = {n: self.observables.outputs[n] for n in (*states, *outputs)}
-        units |= dict(zip(m.inputs, m.facts.input_units, strict=True))
+        units = {n: self.observables.units[n] for n in (*states, *outputs, *m.inputs)}
         return Linearization(
             m.name,
             states,

@@ -27,7 +27,6 @@ from axode.problems.steps.stages import FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, checked_outputs, gathering
 from axode.problems.sweep.axes import Axes
-from axode.problems.sweep.state_columns import source_of, sources
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
@@ -230,9 +229,9 @@ class _Runs:
 
     def _names_forces(self) -> bool:
         """Check whether forces of rows are asked for, which other rows do not have."""
-        known = sources(self.task.model)
+        signals = self.task.model.signals
         named = (output.what for output in self.outputs if isinstance(output.what, str))
-        return any(source_of(known, name, "sweep").function == "multipliers" for name in named)
+        return any(signals.resolve(name).function == "multipliers" for name in named)
 
     def _moved(self, batch: _Batch, model: Model, which: Numbers, least_pivot: float) -> _Batch:
         """Move some runs to another model, from where they are."""
