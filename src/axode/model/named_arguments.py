@@ -111,7 +111,7 @@ class NamedArguments:
         Raises:
             InvalidArgument: for a state that is not given by name, or speeds given twice.
         """
-        from axode.problems.assemble.assemble import assembled
+        from axode.problems.assemble.assemble import assemble_many
         from axode.problems.assemble.start_speeds import consistent_speeds
 
         model, q, nu = self.model.on_cpu(), values.get("q"), values.get("nu")
@@ -138,7 +138,7 @@ class NamedArguments:
         t = float(options.get("t", 0.0))
         if isinstance(q, Mapping):
             p = self.vector("p", options["parameters"]) if "parameters" in options else None
-            solved, rates = assembled(model, flat, count, t, p)
+            solved, rates = assemble_many(model, flat, count, t, p)
         else:
             solved = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
             solved = solved.reshape(count, -1)
