@@ -158,7 +158,7 @@ class Trajectory:
     def columns(self, kind: str) -> tuple[str, ...]:
         """Names of one kind, all joint speeds for "speed"; `run[run.columns(kind)]` has them."""
         if kind not in KINDS:
-            raise UnknownName("a trajectory", "kind of column", kind, KINDS)
+            raise UnknownName("a trajectory", "column kind", kind, KINDS)
         wanted = ("speed", "independent") if kind == "speed" else (kind,)
         return tuple(name for name in self.names if self.kinds[name] in wanted)
 
@@ -364,7 +364,7 @@ class Trajectory:
         units, shape = units or {}, self.values.shape[:-1]
         for name in units:
             if name not in columns:
-                raise UnknownName("what is added", "column", name, tuple(columns))
+                raise UnknownName("the added columns", "column", name, tuple(columns))
         added = np.empty((*shape, len(columns)))
         for k, (name, column) in enumerate(columns.items()):
             try:

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import read_state, refuse_no_model
 from axode.problems.assemble.closure import Closure
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.assemble.start_speeds import consistent_speeds
@@ -25,7 +24,7 @@ Indices = npt.NDArray[np.intp]
 
 def assemble(
     model: Model,
-    near: Mapping[str, float] | npt.ArrayLike | None = None,
+    start: Any = None,
     *,
     fix: Sequence[str] | Mapping[str, float] = (),
     tries: int = 1,
@@ -37,9 +36,10 @@ def assemble(
 
     Args:
         model: What to assemble.
-        near: Coordinates, speeds and measures by name, or all coordinates; home elsewhere. Measures
-            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning tells
-            of one that a measure or the ground leaves another value.
+        start: State to start the search from, by name, as arrays `q` or `(q, nu)`, as a `State`, as
+            `run.at(t)`, or a `Trajectory` for its end; home at rest unless given. Measures by name
+            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning names
+            those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
         seed: Of those starts.
@@ -52,7 +52,12 @@ def assemble(
     """
     refuse_no_model("assemble", model)
     check_parameters(model, parameters)
+    given = read_state(model, start, "start")
+    given.require_one("start")
+    near = given.named if given.q is None else given.q
     guess, speeds, wanted = _split(model, near)
+    if given.nu is not None:
+        speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
     asked = _named_coordinates(model, near)
@@ -147,10 +152,7 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
     if near is None:
         return q, {}, {}
     if not isinstance(near, Mapping):
-        array = as_numbers("near", near)
-        if array.shape != q.shape:
-            raise InvalidArgument(f"near: expected {q.size} coordinates, got shape {array.shape}")
-        return array.copy(), {}, {}
+        return near.copy(), {}, {}
     speeds, wanted = {}, {}
     for name, value in model.signals.names(*STATE_KINDS).by_full_name(near).items():
         if not np.isfinite(value):

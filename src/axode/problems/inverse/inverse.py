@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.shortfall import find_shortfall, force_size
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import GivenState, read_state, refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
@@ -41,7 +42,7 @@ def inverse(
     motion: Any,
     *,
     times: npt.ArrayLike | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Any = None,
     wrenches: Mapping[str, npt.ArrayLike] | None = None,
     weights: Mapping[str, float] | npt.ArrayLike | None = None,
     save_every: float | None = None,
@@ -55,8 +56,9 @@ def inverse(
             name: numbers, formulas of t (text, `Expression`, a Python function) or samples at
             `times`. As many as there are independent speeds determine the rest.
         times: Of the samples [s]; for functions also the duration, from t = 0.
-        start: Coordinates by name at the first time, where the motion does not tell them (the
-            swivel of a caster, the place of a vehicle); home unless given.
+        start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
+            where the motion does not tell them (the swivel of a caster, the place of a vehicle);
+            coordinates by name are kept, speeds follow from the motion. Home unless given.
         wrenches: Known inputs from outside by name, numbers or samples [N, N m]; those of the
             trajectory or zero unless given.
         weights: Of the motors' efforts, by motor or all of them, where there are more motors than
@@ -87,7 +89,9 @@ def inverse(
         samples, outside, _ = motion_of_trajectory(model, motion, options, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
-        samples = _of_signals(model, motion, times, start or {}, save_every, options)
+        given = read_state(model, start, "start")
+        given.require_one("start")
+        samples = _of_signals(model, motion, times, given, save_every, options)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
@@ -97,7 +101,7 @@ def inverse(
     outside = _with_wrenches(model, outside, wrenches or {})
     solved = solved_trajectory(model, samples, outside, options, weights, lengths)
     if isinstance(motion, Trajectory) and save_every is not None:
-        solved = solved.resample(_spaced(motion.time, save_every))
+        solved = solved.resample(equal_times(motion.time, save_every))
     return solved
 
 
@@ -128,13 +132,14 @@ def motion_of_trajectory(
 
     q, nu, u = picked(model.coordinates), picked(model.independent), picked(model.inputs)
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
-    o = {**options, "t": trajectory.time}
-    _refuse_open(model, q, o)
+    o = {**options, "t": np.broadcast_to(trajectory.time, q.shape[:-1])}
+    conditions = Conditions.of(model, **o)
+    _refuse_open(model, q, conditions)
     there = ~np.isnan(q).any(axis=-1)
     change = change and not missing[there].any()
     change = change and all(name in trajectory for name in model.speed_names)
-    described = choose_models(model, q, o) if change else None
-    refuse_singular(model, q, o, described)
+    described = choose_models(model, q, conditions) if change else None
+    refuse_singular(model, q, conditions, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
         nu_dot = _differentiated(trajectory.time, nu)
@@ -146,9 +151,8 @@ def motion_of_trajectory(
     for other, k in described.others() if described is not None else ():
         theirs = picked(other.independent)
         nu[k] = theirs[k]
-        at = Described.options(o, q.shape[:-1], k)
         nu_dot[k] = (
-            other.forward_dynamics(q[k], nu[k], u[k], **at)
+            other.forward_dynamics(q[k], nu[k], u[k], **conditions.at(k).options)
             if known
             else _differentiated(trajectory.time, theirs)[k]
         )
@@ -169,7 +173,7 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 
 
 def refuse_singular(
-    model: Model, q: Array, options: dict[str, Any], described: Described | None = None
+    model: Model, q: Array, conditions: Conditions, described: Described | None = None
 ) -> None:
     """Refuse configurations where the model's independent speeds do not determine the others, and
     wheels that lie down.
@@ -177,11 +181,11 @@ def refuse_singular(
     Raises:
         SingularConfiguration: naming the time and what to do.
     """
-    solves, pairs = evaluate_pivots(model, q, options)
+    solves, pairs = evaluate_pivots(model, q, conditions)
     wheels = measure_lean_between(pairs)
     if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
         place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
-        t = float(np.broadcast_to(options["t"], wheels.shape[:-1])[place[:-1]])
+        t = float(np.broadcast_to(conditions.t, wheels.shape[:-1])[place[:-1]])
         wheel = model.facts.leaning[int(place[-1])]
         raise SingularConfiguration(
             f"'{model.name}' is at t = {t:.6g} s where the wheel '{wheel}' lies flat on the "
@@ -195,7 +199,7 @@ def refuse_singular(
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
         return
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
-    t = float(np.broadcast_to(options["t"], pivots.shape)[low])
+    t = float(np.broadcast_to(conditions.t, pivots.shape)[low])
     raise SingularConfiguration(
         f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not determine "
         "the other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), "
@@ -205,10 +209,10 @@ def refuse_singular(
     )
 
 
-def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
+def _refuse_open(model: Model, q: Array, conditions: Conditions) -> None:
     if not model.residual_rows:
         return
-    residual = np.abs(model.residual(q, **options))
+    residual = np.abs(model.residual(q, **conditions.options))
     if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
         worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
         row = int(np.argmax(worst))
@@ -242,7 +246,7 @@ def _of_signals(
     model: Model,
     motion: Mapping[str, Any],
     times: Any,
-    start: Mapping[str, float],
+    start: GivenState,
     save_every: float | None,
     options: dict[str, Any],
 ) -> MotionSamples:
@@ -262,7 +266,7 @@ def _of_signals(
         as_signal(model, name, value, given, parameters)
         for name, value in zip(names, motion.values(), strict=True)
     ]
-    wanted = _spaced(given, save_every) if is_sampled and save_every is not None else given
+    wanted = equal_times(given, save_every) if is_sampled and save_every is not None else given
     return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
 
 
@@ -277,12 +281,12 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
     duration = float(times)
     if not (np.isfinite(duration) and duration > 0):
         raise InvalidArgument(f"times: a duration must be > 0 s, got {duration}")
-    return _spaced(
+    return equal_times(
         np.array([0.0, duration]), duration / SAMPLES if save_every is None else save_every
     )
 
 
-def _spaced(time: Array, every: float) -> Array:
+def equal_times(time: Array, every: float) -> Array:
     """Equally spaced times from the first to the last, as near to `every` as that goes."""
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
@@ -332,11 +336,13 @@ def solved_trajectory(
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    refuse_singular(model, q, o, described)
+    conditions = Conditions.of(model, **o)
+    refuse_singular(model, q, conditions, described)
     if options.get("parameters"):
-        p = model.parameter_vector(options["parameters"])
-        refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
-    others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
+        flat = q.reshape(-1, q.shape[-1])
+        refuse_rows_that_no_longer_follow(model, flat, o["t"].ravel(), conditions.p)
+    motion = (q, nu, nu_dot, outside)
+    others = Elsewhere(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
     u, missing = model.inverse_dynamics_with_residual(
         q, nu, nu_dot, u=outside, weights=others.weights, **o
@@ -345,7 +351,7 @@ def solved_trajectory(
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
-    values = signal_values(model, q, nu, u, w, options=o)
+    values = signal_values(model, q, nu, u, w, options=conditions.options)
     others.overwrite(values, w, u)
     if short:
         _correct_forces(model, values, q, nu, u, missing, o)

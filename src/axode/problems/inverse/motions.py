@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
+from axode.problems.arguments import GivenState
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.quadrature import Rates, integrated
 from axode.problems.inverse.time_signals import Signal
@@ -188,7 +190,7 @@ class GivenMotion:
         self.count = len(rows.positions)
         self.exact = all(signal.exact for signal in signals)
 
-    def solve(self, times: Array, start: Mapping[str, float]) -> MotionSamples:
+    def solve(self, times: Array, start: GivenState) -> MotionSamples:
         """The motion at all times, from a start.
 
         Raises:
@@ -197,7 +199,7 @@ class GivenMotion:
         at = self.given_values(times)
         first = self._start(float(times[0]), start)
         q = self._closed(self._quadrature(times, first), times, at[0])
-        described = choose_models(self.model, q, self._with(times))
+        described = choose_models(self.model, q, Conditions.of(self.model, **self._with(times)))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
@@ -216,7 +218,7 @@ class GivenMotion:
         part.model = model
         return part
 
-    def residuals(self, times: Array, start: Mapping[str, float]) -> Array:
+    def residuals(self, times: Array, start: GivenState) -> Array:
         """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
         at = self.given_values(times)
         q = self._quadrature(times, self._start(float(times[0]), start))
@@ -310,7 +312,7 @@ class GivenMotion:
             at = self.given_values(t, quick=True)
 
             def rates(q: Array) -> Array:
-                described = choose_models(self.model, q, self._with(t))
+                described = choose_models(self.model, q, Conditions.of(self.model, **self._with(t)))
                 if not described.elsewhere.any():
                     return rates_by(self, q, slice(None))
                 own = np.flatnonzero(~described.elsewhere)
@@ -339,11 +341,11 @@ class GivenMotion:
         J = self._position_jacobian(q, np.asarray(t))
         return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
-    def _start(self, t: float, start: Mapping[str, float]) -> Array:
-        """A configuration that the motion starts from, values the user gave kept."""
-        q = self.model.home
+    def _start(self, t: float, start: GivenState) -> Array:
+        """A configuration that the motion starts from, coordinates given by name kept."""
+        q = self.model.home if start.q is None else start.q.copy()
         held = np.zeros(q.size, dtype=bool)
-        for name, value in start.items():
+        for name, value in start.named.items():
             k = self.model.signals.resolve(name, "coordinate").index
             q[k], held[k] = float(value), True
         wanted, _, _ = self.given_values(np.array([t]))

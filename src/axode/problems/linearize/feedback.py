@@ -220,7 +220,7 @@ def _refuse_unweighted(lin: Linearization, cost: Array) -> None:
     if (np.abs(growth(lin, found.poles)) > MARGIN).all():
         return
     raise InvalidArgument(
-        f"Q: nothing is paid for {'; '.join(found.missing)}, which would be left where it is "
+        f"Q: there is no weight on {'; '.join(found.missing)}, which would not be brought back "
         "(poles on the edge of stability).\n  Give these states a weight, or leave them out: "
         "lin.reduced([...])."
     )

@@ -134,7 +134,7 @@ class Linearization:
         if why:
             more = [name for name in closed if name not in names]
             raise InvalidArgument(
-                f"reduced: these states do not stand alone: {why}.\n  Add {', '.join(more)}."
+                f"reduced: these states depend on others: {why}.\n  Add {', '.join(more)}."
             )
         keep = [self.states.index(name) for name in names]
         return replace(
@@ -231,9 +231,9 @@ class Linearization:
         used = [n for n in self.carried if np.abs(law.K[:, self.states.index(n)]).max() > DEPENDS]
         if used:
             raise InvalidArgument(
-                f"a law cannot read {', '.join(used)}: they are counted in axes that turn "
-                f"({self.axes}).\n  Linearise on states that turn with nothing, such as measures "
-                "of your own: mechanism.measure(name, function)."
+                f"a law cannot read {', '.join(used)}: they are measured in rotating axes "
+                f"({self.axes}).\n  Linearise on states in fixed axes, such as your own "
+                "measures: mechanism.measure(name, function)."
             )
         return law
 
@@ -275,7 +275,7 @@ class Linearization:
         if self.axes.rates:
             moving = [n for n, x in zip(self.states, self.drift, strict=True) if abs(x) > AT_REST]
             more = f", with a steady motion of {', '.join(moving)}" if moving else ""
-            return f"a steady motion, states counted in axes that turn: {self.axes}{more}"
+            return f"a steady motion, states measured in rotating axes: {self.axes}{more}"
         if self.equilibrium:
             return "an equilibrium"
         if not self.steady:

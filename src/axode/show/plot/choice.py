@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-# A word for many columns, and their kind; "path" is a picture of its own.
+# A word for many columns, and their kind; "path" is a plot of its own.
 KIND_OF_WORD = {
     "coordinates": "coordinate",
     "speeds": "speed",
@@ -128,7 +128,9 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
                 raise InvalidArgument(f"plot: the name of a column is text, got {word!r}")
             if word == "path" and word not in trajectory:
                 if not isinstance(item, str):
-                    raise InvalidArgument("plot: 'path' is a picture of its own, not in a list")
+                    raise InvalidArgument(
+                        "plot: 'path' is a plot of its own and cannot be in a list"
+                    )
                 continue
             try:
                 columns_of(trajectory, word)

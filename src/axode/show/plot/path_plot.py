@@ -109,7 +109,7 @@ def named_tracks(
     names = [[one] if isinstance(one, str) else list(one) for one in (x, y)]
     if len(names[0]) != len(names[1]):
         raise InvalidArgument(
-            f"plot, x and y: {len(names[0])} and {len(names[1])} columns; one of each a way"
+            f"plot, x and y: {len(names[0])} and {len(names[1])} columns; give as many of both"
         )
     resolve = trajectory.column_names.resolve
     pairs = [(resolve(over), resolve(up)) for over, up in zip(*names, strict=True)]

@@ -60,7 +60,8 @@ def view(
             until it is run or driven from the panel.
         model: What made the trajectory, if it comes from a file.
         drive: Run at once; "torque" or "speed" says what the motors' sliders set.
-        start: Coordinates, speeds and measures by name, where a drive starts; home unless given.
+        start: State where a drive starts, by name or in any other form that `simulate` takes; home
+            at rest unless given.
         parameters: Values by name that a drive starts with; the defaults unless given.
         play: Whether a trajectory plays at once.
         speed: Of playing; 1 is real time.
