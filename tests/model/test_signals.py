@@ -113,6 +113,7 @@ def test_named_values_take_short_names_and_list_full_ones():
     with pytest.raises(UnknownName, match="the run has several columns that 'x' may mean"):
         values["x"]
     assert pickle.loads(pickle.dumps(values))["base"] == 1.0
+    assert NamedValues(values.items())["base"] == 1.0
 
 
 def test_models_from_files_have_the_same_catalogue(tmp_path):
