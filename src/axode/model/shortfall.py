@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from axode.errors import UnderactuatedMotion
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -46,3 +49,23 @@ def find_shortfall(model: Model, missing: Array, size: float) -> tuple[float, st
         return None
     lacking = int(np.argmax(worst))
     return float(worst[lacking]), model.independent[lacking]
+
+
+def warn_of_shortfall(
+    model: Model, missing: Array, size: float, remedy: str, stacklevel: int = 3
+) -> bool:
+    """Warn of a force that the motors cannot give; `remedy` says where to find it.
+
+    Returns:
+        Whether there is one.
+    """
+    found = find_shortfall(model, missing, size)
+    if found is None:
+        return False
+    warnings.warn(
+        f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
+        f"{found[0]:.3g} is missing on {found[1]}; {remedy}",
+        UnderactuatedMotion,
+        stacklevel=stacklevel,
+    )
+    return True
