@@ -66,8 +66,9 @@ def simulate(
         start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
             `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
             continue; home at rest unless given.
-        input: Numbers or formulas of time by name; a function of the state, traced once;
-            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
+        input: Numbers or formulas of time and state by name; a function of the state, traced once;
+            a `Trajectory`, such as `inverse` returns, interpolated; `Sampled(...)`;
+            `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
             (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
             or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
