@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import Fault as Fault
     from axode.errors import FileError as FileError
     from axode.errors import Immobile as Immobile
+    from axode.errors import Interrupted as Interrupted
     from axode.errors import InvalidArgument as InvalidArgument
     from axode.errors import InvalidIndependent as InvalidIndependent
     from axode.errors import LeftOut as LeftOut

@@ -110,6 +110,18 @@ class SimulationFailed(AxodeError):
         return f"{message}\n  The trajectory so far is in the error's .trajectory."
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while runs were computed; it carries what was computed until then.
+
+    Attributes:
+        result: The trajectory or sweep until then; runs that had not finished are NaN beyond.
+    """
+
+    def __init__(self, result: object) -> None:
+        self.result = result
+        super().__init__("interrupted; what was computed is in the error's .result")
+
+
 class SingularConfiguration(SimulationFailed):
     """A configuration at which the equations lose rank."""
 

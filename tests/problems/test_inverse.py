@@ -406,7 +406,7 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
         child_at=(0.2, 0, 0),
     )
     bot.add_motor("crank", "a")
-    bot.home(a=-1.0, b=1.0, d=-1.0)
+    bot.set_home(a=-1.0, b=1.0, d=-1.0)
     model = bot.derive().compile()
     safe = inverse(model, {"a": "-1 + 0.5 * t"}, times=1.0, save_every=0.1)
     np.testing.assert_allclose(safe["d"], safe["a"], atol=1e-9)

@@ -35,13 +35,14 @@ class Options(TypedDict, total=False):
 
     Attributes:
         t: Time [s], where it is explicit.
-        parameters: Values by name instead of the defaults, if the model's are free.
+        parameters: Values by name instead of the defaults, or all of them in order, if the
+            model's are free.
         out: An array to write to.
         threads: How many threads share a batch.
     """
 
     t: npt.ArrayLike
-    parameters: Mapping[str, npt.ArrayLike]
+    parameters: Mapping[str, npt.ArrayLike] | Array
     out: Array
     threads: int
 
@@ -444,7 +445,7 @@ class Model:
         """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
         return self._evaluate(function, arguments, options or {})
 
-    def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | None = None) -> Array:
+    def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:
         """All parameters in order, defaults where none is given."""
         vector: Array = self._vector("p", values)
         return vector

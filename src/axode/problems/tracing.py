@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replayed
 from axode.codegen.tape.tape import Tape
+from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.values.expressions import (
     TIME,
@@ -23,15 +25,26 @@ from axode.mechanism.values.expressions import (
     evaluate,
     parameters_in,
 )
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.state_formulas import stand_in
 
 Function = Callable[[Any], list[Any]]
 
+Array = npt.NDArray[np.float64]
+
 
 def is_symbolic(value: Any) -> bool:
     """Whether something is an expression of CasADi's."""
     return type(value).__module__.partition(".")[0] == "casadi"
+
+
+def call_traced(function: CompiledFunction, q: Array, nu: Array, conditions: Conditions) -> Array:
+    """Evaluate a traced function at states under conditions."""
+    known = {"t": np.asarray(conditions.t)[..., np.newaxis], "q": q, "nu": nu, "p": conditions.p}
+    arrays = (np.ascontiguousarray(known[port.name]) for port in function.tape.inputs)
+    made: Array = function(*arrays)
+    return made
 
 
 def traced_tape(

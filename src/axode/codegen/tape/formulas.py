@@ -55,7 +55,7 @@ class Formula:
     def __neg__(self) -> Formula:
         return self._apply(Kind.NEG, self)
 
-    def __pow__(self, other: float) -> Formula:
+    def __pow__(self, other: Formula | float) -> Formula:
         return self._apply(Kind.POW, self, other)
 
     def __rpow__(self, other: float) -> Formula:

@@ -59,7 +59,7 @@ def cart(r: float, l: float) -> Mechanism:
     mechanism.add_joint("base", Floating(), parent=mechanism.ground, child=load)
     for k, side in ((1, l / 2), (2, -l / 2)):
         mechanism.add_wheel(f"wheel{k}", Rolling(radius=r), on=load, at=(0, side, 0), mass=1.0)
-    mechanism.home({"base.z": r})
+    mechanism.set_home({"base.z": r})
     return mechanism
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument
 from axode.model.model import Model
+from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.problems.arguments import read_state, refuse_no_model
 from axode.problems.assemble.closure import Closure
@@ -84,16 +85,13 @@ def assembled(
         t: Time [s].
         p: Free parameters, (size,) or (count, size).
     """
-    known = (*model.coordinates, *model.speed_names, *model.measure_names)
-    needs = {name: needs for name, _, needs in model.facts.measures}
-    names = {given: signal_name(model, given, known) for given in near}
-    speeds = {
-        names[g]: v for g, v in near.items() if names[g] in model.speed_names or needs.get(names[g])
-    }
-    places = {g: v for g, v in near.items() if names[g] not in speeds}
-    q = _placed(model, {names[g]: v for g, v in places.items()}, count)
+    signals = model.signals
+    named = signals.names(*STATE_KINDS).by_full_name(near)
+    speeds = {name: value for name, value in named.items() if signals.depends_on_speeds(name)}
+    places = {name: value for name, value in named.items() if name not in speeds}
+    q = _placed(model, places, count)
     if q is None:
-        q = _solved(model, places, count, t, p)
+        q = _solved(model, places, _named_coordinates(model, near), count, t, p)
     options: dict[str, Any] = {"t": np.full(count, t)}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
@@ -114,7 +112,12 @@ def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | No
 
 
 def _solved(
-    model: Model, places: Mapping[str, Array], count: int, t: float, p: Array | None
+    model: Model,
+    places: Mapping[str, Array],
+    asked: Mapping[int, str],
+    count: int,
+    t: float,
+    p: Array | None,
 ) -> Array:
     """Find closed configurations, each different one once, all together."""
     first, which = _different([*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count)
@@ -122,9 +125,7 @@ def _solved(
     if p is not None:
         own = p if p.ndim == 1 else p[first]
         options["parameters"] = dict(zip(model.parameters, own.T, strict=True))
-    asked = _named_coordinates(model, places)
-    known = (*model.coordinates, *model.measure_names)
-    named = {signal_name(model, given, known): values[first] for given, values in places.items()}
+    named = {name: values[first] for name, values in places.items()}
     guess = np.tile(model.home, (len(first), 1))
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
@@ -145,16 +146,6 @@ def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
     return first, which.reshape(-1)
 
 
-def signal_name(model: Model, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    """The signal a name means: itself, or the only one that ends in it after a dot."""
-    if isinstance(name, str) and name in known:
-        return name
-    ending = [other for other in known if other.endswith(f".{name}")]
-    if len(ending) == 1:
-        return ending[0]
-    raise UnknownName(f"model '{model.name}'", "signal", name, ending or tuple(known))
-
-
 def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, float]]:
     """A guess of q, wanted speeds and wanted measures, from what the user gave."""
     q: Array = model.home
@@ -162,16 +153,13 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
         return q, {}, {}
     if not isinstance(near, Mapping):
         return near.copy(), {}, {}
-    measured = {name: needs for name, _, needs in model.facts.measures}
-    known = (*model.coordinates, *model.speed_names, *measured)
     speeds, wanted = {}, {}
-    for given, value in near.items():
-        name = signal_name(model, given, known)
+    for name, value in model.signals.names(*STATE_KINDS).by_full_name(near).items():
         if not np.isfinite(value):
-            raise InvalidArgument(f"near '{given}': must be finite, got {value}")
+            raise InvalidArgument(f"near '{name}': must be finite, got {value}")
         if name in model.coordinates:
             q[model.coordinates.index(name)] = float(value)
-        elif name in model.speed_names or measured[name]:
+        elif model.signals.depends_on_speeds(name):
             speeds[name] = float(value)
         else:
             wanted[name] = float(value)
@@ -181,8 +169,7 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
 def _held(model: Model, fix: Any, guess: Array) -> list[int]:
     held = []
     for given in fix:
-        name = signal_name(model, given, model.coordinates)
-        index = model.coordinates.index(name)
+        index = model.signals.resolve(given, "coordinate").index
         if isinstance(fix, Mapping):
             guess[index] = float(fix[given])
         held.append(index)
@@ -193,13 +180,8 @@ def _named_coordinates(model: Model, near: Any) -> dict[int, str]:
     """Names of coordinates that the user gave, by the coordinate's place."""
     if not isinstance(near, Mapping):
         return {}
-    known = (*model.coordinates, *model.speed_names, *model.measure_names)
-    names = {given: signal_name(model, given, known) for given in near}
-    return {
-        model.coordinates.index(name): given
-        for given, name in names.items()
-        if name in model.coordinates
-    }
+    found = {given: model.signals.resolve(given, *STATE_KINDS) for given in near}
+    return {s.index: given for given, s in found.items() if s.kind == "coordinate"}
 
 
 def _untied(model: Model, places: Iterable[int]) -> list[int]:

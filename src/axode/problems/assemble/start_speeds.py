@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.symbolic.algebra.rank import least_norm, smallest_singular_value
 
@@ -86,19 +87,15 @@ def _speeds_elsewhere(
     """Find them by another model, state by state, where the model's own rows are dependent."""
     from axode.problems.singular.switching import choose_models
 
-    described = choose_models(model, q, options)
+    conditions = Conditions.of(model, **options).spread(q.shape[:-1])
+    described = choose_models(model, q, conditions)
     if not described.elsewhere.any():
         return None
     nu = np.empty((len(q), len(model.independent)))
     chosen = [model.speed_names.index(name) for name in model.independent]
     for k, number in enumerate(described.made_by.tolist()):
         other, at = described.models[number], slice(k, k + 1)
-        there = {
-            name: {n: v if np.ndim(v) == 0 else v[at] for n, v in value.items()}
-            if name == "parameters"
-            else np.broadcast_to(value, len(q))[at]
-            for name, value in options.items()
-        }
+        there: Any = conditions.at(at).options
         own = {name: values[at] for name, values in wanted.items()}
         if smallest_singular_value(other.speed_map(q[at], **there)[0, chosen]) < 1 / UNTOLD:
             return None  # the user's speeds, not the rows, are what is singular

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, SingularConfiguration, UnknownName
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.shortfall import force_size, warn_of_shortfall
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
+from axode.names import Names
 from axode.problems.arguments import GivenState, read_state, refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
@@ -98,7 +100,7 @@ def inverse(
     outside = _with_wrenches(model, outside, wrenches or {})
     solved = solved_trajectory(model, samples, outside, options, weights, lengths)
     if isinstance(motion, Trajectory) and save_every is not None:
-        solved = solved.resample(_spaced(motion.time, save_every))
+        solved = solved.resample(equal_times(motion.time, save_every))
     return solved
 
 
@@ -129,13 +131,14 @@ def motion_of_trajectory(
 
     q, nu, u = picked(model.coordinates), picked(model.independent), picked(model.inputs)
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
-    o = {**options, "t": trajectory.time}
-    _refuse_open(model, q, o)
+    o = {**options, "t": np.broadcast_to(trajectory.time, q.shape[:-1])}
+    conditions = Conditions.of(model, **o)
+    _refuse_open(model, q, conditions)
     there = ~np.isnan(q).any(axis=-1)
     change = change and not missing[there].any()
     change = change and all(name in trajectory for name in model.speed_names)
-    described = choose_models(model, q, o) if change else None
-    refuse_singular(model, q, o, described)
+    described = choose_models(model, q, conditions) if change else None
+    refuse_singular(model, q, conditions, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
         nu_dot = _differentiated(trajectory.time, nu)
@@ -147,9 +150,8 @@ def motion_of_trajectory(
     for other, k in described.others() if described is not None else ():
         theirs = picked(other.independent)
         nu[k] = theirs[k]
-        at = Described.options(o, q.shape[:-1], k)
         nu_dot[k] = (
-            other.forward_dynamics(q[k], nu[k], u[k], **at)
+            other.forward_dynamics(q[k], nu[k], u[k], **conditions.at(k).options)
             if known
             else _differentiated(trajectory.time, theirs)[k]
         )
@@ -170,7 +172,7 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 
 
 def refuse_singular(
-    model: Model, q: Array, options: dict[str, Any], described: Described | None = None
+    model: Model, q: Array, conditions: Conditions, described: Described | None = None
 ) -> None:
     """Refuse configurations where the model's independent speeds do not determine the others, and
     wheels that lie down.
@@ -178,11 +180,11 @@ def refuse_singular(
     Raises:
         SingularConfiguration: naming the time and what to do.
     """
-    solves, pairs = evaluate_pivots(model, q, options)
+    solves, pairs = evaluate_pivots(model, q, conditions)
     wheels = measure_lean_between(pairs)
     if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
         place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
-        t = float(np.broadcast_to(options["t"], wheels.shape[:-1])[place[:-1]])
+        t = float(np.broadcast_to(conditions.t, wheels.shape[:-1])[place[:-1]])
         wheel = model.facts.leaning[int(place[-1])]
         raise SingularConfiguration(
             f"'{model.name}' is at t = {t:.6g} s where the wheel '{wheel}' lies flat on the "
@@ -196,7 +198,7 @@ def refuse_singular(
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
         return
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
-    t = float(np.broadcast_to(options["t"], pivots.shape)[low])
+    t = float(np.broadcast_to(conditions.t, pivots.shape)[low])
     raise SingularConfiguration(
         f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not determine "
         "the other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), "
@@ -206,10 +208,10 @@ def refuse_singular(
     )
 
 
-def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
+def _refuse_open(model: Model, q: Array, conditions: Conditions) -> None:
     if not model.residual_rows:
         return
-    residual = np.abs(model.residual(q, **options))
+    residual = np.abs(model.residual(q, **conditions.options))
     if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
         worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
         row = int(np.argmax(worst))
@@ -263,7 +265,7 @@ def _of_signals(
         as_signal(model, name, value, given, parameters)
         for name, value in zip(names, motion.values(), strict=True)
     ]
-    wanted = _spaced(given, save_every) if is_sampled and save_every is not None else given
+    wanted = equal_times(given, save_every) if is_sampled and save_every is not None else given
     return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
 
 
@@ -278,12 +280,12 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
     duration = float(times)
     if not (np.isfinite(duration) and duration > 0):
         raise InvalidArgument(f"times: a duration must be > 0 s, got {duration}")
-    return _spaced(
+    return equal_times(
         np.array([0.0, duration]), duration / SAMPLES if save_every is None else save_every
     )
 
 
-def _spaced(time: Array, every: float) -> Array:
+def equal_times(time: Array, every: float) -> Array:
     """Equally spaced times from the first to the last, as near to `every` as that goes."""
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
@@ -295,12 +297,11 @@ def _spaced(time: Array, every: float) -> Array:
 
 def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
     """Known inputs from outside; those of the motors are solved for."""
-    names = model.inputs[model.facts.motors :]
+    wrenches = model.inputs[model.facts.motors :]
+    names = Names(f"model '{model.name}'", "input from outside", wrenches)
     u = np.array(u)
     u[..., : model.facts.motors] = 0.0
-    for name, value in given.items():
-        if name not in names:
-            raise UnknownName(f"model '{model.name}'", "input from outside", name, names)
+    for name, value in names.by_full_name(given).items():
         try:
             u[..., model.inputs.index(name)] = value
         except ValueError:
@@ -334,11 +335,13 @@ def solved_trajectory(
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    refuse_singular(model, q, o, described)
+    conditions = Conditions.of(model, **o)
+    refuse_singular(model, q, conditions, described)
     if options.get("parameters"):
-        p = model.parameter_vector(options["parameters"])
-        refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
-    others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
+        flat = q.reshape(-1, q.shape[-1])
+        refuse_rows_that_no_longer_follow(model, flat, o["t"].ravel(), conditions.p)
+    motion = (q, nu, nu_dot, outside)
+    others = Elsewhere(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
     u, missing = model.inverse_dynamics_with_residual(
         q, nu, nu_dot, u=outside, weights=others.weights, **o
@@ -347,7 +350,7 @@ def solved_trajectory(
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
-    values = signal_values(model, q, nu, u, w, options=o)
+    values = signal_values(model, q, nu, u, w, options=conditions.options)
     others.overwrite(values, w, u)
     if short:
         _correct_forces(model, values, q, nu, u, missing, o)

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState
-from axode.problems.assemble.assemble import signal_name
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.quadrature import Rates, integrated
 from axode.problems.inverse.time_signals import Signal
@@ -158,18 +159,20 @@ def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
 
 
 def full_names(model: Model, names: Sequence[str]) -> list[str]:
-    """What the names of a motion mean; short ones will do where they are clear."""
-    placed = [n for n, _, needs_speeds in model.facts.measures if not needs_speeds]
-    known = (*model.coordinates, *model.speed_names, *placed)
-    moving = [n for n, _, needs_speeds in model.facts.measures if needs_speeds]
-    for name in names:
-        if name not in known and any(n == name or n.endswith(f".{name}") for n in moving):
+    """Full names of the signals that a motion gives.
+
+    Raises:
+        InvalidArgument: for a measure of speed.
+    """
+    signals = [model.signals.resolve(name, *STATE_KINDS) for name in names]
+    for name, signal in zip(names, signals, strict=True):
+        if signal.kind == "measure" and model.signals.depends_on_speeds(signal.name):
             raise InvalidArgument(
                 f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
                 "joint speeds and measures of position.\n"
                 f"  Joint speeds: {', '.join(model.speed_names)}"
             )
-    return [signal_name(model, name, known) for name in names]
+    return [signal.name for signal in signals]
 
 
 # the whole motion --------------------------------------------------------------------------------
@@ -196,7 +199,7 @@ class GivenMotion:
         at = self.given_values(times)
         first = self._start(float(times[0]), start)
         q = self._closed(self._quadrature(times, first), times, at[0])
-        described = choose_models(self.model, q, self._with(times))
+        described = choose_models(self.model, q, Conditions.of(self.model, **self._with(times)))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
@@ -309,7 +312,7 @@ class GivenMotion:
             at = self.given_values(t, quick=True)
 
             def rates(q: Array) -> Array:
-                described = choose_models(self.model, q, self._with(t))
+                described = choose_models(self.model, q, Conditions.of(self.model, **self._with(t)))
                 if not described.elsewhere.any():
                     return rates_by(self, q, slice(None))
                 own = np.flatnonzero(~described.elsewhere)
@@ -343,7 +346,7 @@ class GivenMotion:
         q = self.model.home if start.q is None else start.q.copy()
         held = np.zeros(q.size, dtype=bool)
         for name, value in start.named.items():
-            k = self.model.coordinates.index(signal_name(self.model, name, self.model.coordinates))
+            k = self.model.signals.resolve(name, "coordinate").index
             q[k], held[k] = float(value), True
         wanted, _, _ = self.given_values(np.array([t]))
         return self._closed(q[np.newaxis], np.array([t]), wanted, ~held)[0]

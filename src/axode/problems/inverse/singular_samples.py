@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import update_balance
 from axode.problems.singular.other_models import Described, values_elsewhere
@@ -30,10 +31,10 @@ class Elsewhere:
         own: Model,
         described: Described | None,
         motion: tuple[Array, Array, Array, Array],
-        options: Any,
+        conditions: Conditions,
         weights: Any,
     ) -> None:
-        self.own, self.options, self.weights = own, options, weights
+        self.own, self.conditions, self.weights = own, conditions, weights
         self.q, self.nu, self.nu_dot, self.outside = motion
         self.parts = [] if described is None else list(described.others())
 
@@ -44,13 +45,10 @@ class Elsewhere:
             nu[k] = nu_dot[k] = np.nan
         return nu, nu_dot
 
-    def _options(self, k: Any) -> dict[str, Any]:
-        return Described.options(self.options, self.q.shape[:-1], k)
-
     def solve(self, u: Array, missing: Array, power: Array) -> None:
         """Fill in inputs, missing forces on the user's speeds and powers of these samples."""
         for model, k in self.parts:
-            o, q, nu = self._options(k), self.q[k], self.nu[k]
+            o, q, nu = self.conditions.at(k).options, self.q[k], self.nu[k]
             u[k], short = model.inverse_dynamics_with_residual(
                 q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, **o
             )
@@ -63,7 +61,7 @@ class Elsewhere:
         """Fill in all signals of these samples."""
         for model, k in self.parts:
             values[k] = values_elsewhere(
-                model, self.own, self.q[k], self.nu[k], w[k], u[k], self._options(k)
+                model, self.own, self.q[k], self.nu[k], w[k], u[k], self.conditions.at(k)
             )
         if self.parts:
             update_balance(self.own, values)

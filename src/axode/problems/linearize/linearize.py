@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
 from axode.mechanism.topology import tree_order
+from axode.model.conditions import Conditions
 from axode.model.model import Model, Options
 from axode.model.state import State
 from axode.problems.arguments import refuse_no_model
-from axode.problems.assemble.assemble import signal_name
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
 from axode.problems.linearize.operating_point import find_equilibrium, inputs_there, operating_point
@@ -84,7 +84,7 @@ def linearize(
     check_parameters(model, parameters)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, state, options)
-    regular = choose_rows(model, point.q, options)
+    regular = choose_rows(model, point.q, Conditions.of(model, **options))
     if regular is not model:
         model, point = regular, operating_point(regular, state, options)
     observables = Observables(model)
@@ -112,7 +112,7 @@ def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
         return list(range(len(model.inputs)))
     if isinstance(names, str):
         raise InvalidArgument(f"inputs: a list of names is needed, got '{names}'")
-    return [model.inputs.index(signal_name(model, name, model.inputs)) for name in names]
+    return [model.signals.resolve(name, "input").index for name in names]
 
 
 def _tangents(observables: Observables, q: Array, options: Any) -> Array:
@@ -123,11 +123,13 @@ def _tangents(observables: Observables, q: Array, options: Any) -> Array:
     tangents = tangent_basis(observables.equations, R, q)
     if tangents is None:
         raise _singular(observables.model, "the constraints lose rank")
-    flat, words = find_flattest_wheel(observables.model, q, options)
+    conditions = Conditions.of(observables.model, **options)
+    flat, words = find_flattest_wheel(observables.model, q, conditions)
     if flat < LIES_FLAT:
         raise _singular(observables.model, words)
     fastest = np.abs(observables.model.speed_map(q, **options)).max(initial=0.0)
-    if not fastest < FASTEST or smallest_pivot(observables.model, q, options) < 1 / FASTEST**2:
+    pivot = smallest_pivot(observables.model, q, conditions)
+    if not fastest < FASTEST or pivot < 1 / FASTEST**2:
         speeds = ", ".join(observables.model.independent)
         raise _singular(
             observables.model,
@@ -176,7 +178,7 @@ class _Task:
         if isinstance(given, str) or not len(given):
             raise InvalidArgument(f"{kind}s: a list of names is needed, got {given!r}")
         known = self.observables.states if kind == "state" else self.observables.outputs
-        names = tuple(self.observables.full(name, known) for name in given)
+        names = tuple(known.resolve(name) for name in given)
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise InvalidArgument(f"{kind}s: '{twice}' is named twice")
@@ -229,8 +231,7 @@ class _Task:
         self._refuse_dependence(rest, d.y_by_z @ Z, outputs, states, "output")
         m = self.model
         names = tuple(m.inputs[k] for k in inputs)
-        units = {n: self.observables.outputs[n] for n in (*states, *outputs)}
-        units |= dict(zip(m.inputs, m.facts.input_units, strict=True))
+        units = {n: self.observables.units[n] for n in (*states, *outputs, *m.inputs)}
         return Linearization(
             m.name,
             states,

@@ -263,10 +263,10 @@ def follow(
         InvalidArgument: if the wheels do not allow the path, with time and size of what is left,
             or if it jumps, with the time.
     """
-    from axode.problems.inverse.inverse import _spaced, solved_trajectory
+    from axode.problems.inverse.inverse import equal_times, solved_trajectory
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = _spaced(
+    times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
@@ -306,10 +306,10 @@ def admissible(
     Returns:
         Largest residual at each sample [m/s or rad/s]; zero where the path can be driven.
     """
-    from axode.problems.inverse.inverse import _spaced
+    from axode.problems.inverse.inverse import equal_times
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = _spaced(
+    times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )

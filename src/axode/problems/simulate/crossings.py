@@ -71,7 +71,7 @@ class Probe:
 
     def values(self) -> NamedValues:
         """Coordinates, speeds and measures by name where it is."""
-        options = self.batch.options(self.run, float(self.now["t"][0, 0]))
+        options = self.batch.conditions(self.run, float(self.now["t"][0, 0])).options
         return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], options)
 
     def end_at(self, end: float, status: int, word: str) -> None:

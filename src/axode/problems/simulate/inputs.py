@@ -93,6 +93,14 @@ class SampleTable:
         """How many samples there are."""
         return self.table.shape[-2]
 
+    def numbers(self) -> dict[str, float]:
+        """Numbers that steps read, by the names of their buffers."""
+        return {
+            "sample_start": self.start,
+            "sample_period": self.period,
+            "sample_count": self.count,
+        }
+
     def at(self, times: Array, table: Array | None = None) -> Array:
         """Inputs at some times, of all runs or from the table of one."""
         table = self.table if table is None else table

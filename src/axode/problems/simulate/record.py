@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import RunsFailed
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import signal_values, update_balance
 from axode.problems.simulate.inputs import plan_input
@@ -36,6 +37,7 @@ from axode.problems.steps.stages import (
     SINGULAR,
     UNDERFLOW,
 )
+from axode.problems.tracing import call_traced
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -56,20 +58,20 @@ CALLED_AT = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
 
-def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
-    """What the runs saved, with speeds, inputs, energies, residuals and measures."""
+def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
+    """Make a trajectory of what the runs saved, with all columns that follow from it."""
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
     times, out, made_by = _samples(runs)
     model = runs.model
-    options = _options(runs, times)
-    elsewhere = _elsewhere(runs, out, made_by, options)
-    values = _own_values(runs, times, out, options)
+    conditions = _conditions(runs, times)
+    elsewhere = _elsewhere(runs, out, made_by, conditions)
+    values = _own_values(runs, times, out, conditions)
     for number, places in elsewhere.items():
-        values[places] = _other_values(runs, number, places, out, options)
+        values[places] = _other_values(runs, number, places, out, conditions)
     if runs.passed:
-        _overwrite_passed(runs, values, options)
+        _overwrite_passed(runs, values, conditions)
     if elsewhere or runs.passed:
         update_balance(model, values)
     signals = tuple(model.signals)
@@ -110,15 +112,17 @@ def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
     )
 
 
-def _own_values(runs: Runs, times: Array, out: Array, options: Any) -> Array:
+def _own_values(runs: Runs, times: Array, out: Array, conditions: Conditions) -> Array:
     """Evaluate all signals of states in the model's own speeds."""
     q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
-    q, nu = _closed(runs.model, q, options), np.ascontiguousarray(nu)
-    u = _inputs(runs, times, q, nu, options)
-    return signal_values(runs.model, q, nu, u, w, options=options)
+    q, nu = _closed(runs.model, q, conditions), np.ascontiguousarray(nu)
+    u = _inputs(runs, times, q, nu, conditions)
+    return signal_values(runs.model, q, nu, u, w, options=conditions.options)
 
 
-def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[int, Places]:
+def _elsewhere(
+    runs: Runs, out: Array, made_by: Numbers, conditions: Conditions
+) -> dict[int, Places]:
     """Find states that the model's own speeds do not describe, by number of the model that does.
 
     All others are translated into the model's own speeds, in `out`.
@@ -129,38 +133,36 @@ def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[i
         if not run.size:
             continue
         q, nu = out[run, row, :n], out[run, row, n:-2]
-        there = _options_at(options, run, row)
+        there = conditions.at((run, row))
         poor = find_smallest_pivots(runs.model, q, there) < GOOD_PIVOT
         if is_rounded(runs.model):  # rows that contradict each other do not describe one state
             poor |= runs.models[number].rows != runs.model.rows
-        p = None if runs.p is None else runs.p if runs.p.ndim == 1 else runs.p[run]
-        own = translate_speeds(runs.models[number], runs.model.independent, q, nu, there["t"], p)
+        own = translate_speeds(runs.models[number], runs.model.independent, q, nu, there)
         out[run[~poor], row[~poor], n:-2] = own[~poor]
         if poor.any():
             found[number] = (run[poor], row[poor])
     return found
 
 
-def _other_values(runs: Runs, number: int, places: Places, out: Array, options: Any) -> Array:
+def _other_values(
+    runs: Runs, number: int, places: Places, out: Array, conditions: Conditions
+) -> Array:
     """Evaluate all signals of some states by the model that made them."""
     run, row = places
     model = interpret_few_states(runs.models[number], len(run))
-    there = _options_at(options, run, row)
+    there = conditions.at(places)
     q, nu, w = np.split(out[run, row], [runs.n_q, out.shape[-1] - 2], axis=-1)
     q, nu = _closed(model, q, there), np.ascontiguousarray(nu)
     plan = runs.plans[number]
     u = np.zeros((len(run), len(model.inputs)))
     if plan.tape is not None:
-        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": nu}
-        if runs.p is not None:
-            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[run]
-        u[...] = CompiledFunction(plan.tape)(*(known[port.name] for port in plan.tape.inputs))
+        u[...] = call_traced(CompiledFunction(plan.tape), q, nu, there)
     else:  # the same whatever the speeds
-        u[...] = _inputs(runs, options["t"][0], out[..., : runs.n_q], out, options)[run, row]
+        u[...] = _inputs(runs, conditions.t[0], out[..., : runs.n_q], out, conditions)[run, row]
     return values_elsewhere(model, runs.model, q, nu, w, u, there)
 
 
-def _overwrite_passed(runs: Runs, values: Array, options: Any) -> None:
+def _overwrite_passed(runs: Runs, values: Array, conditions: Conditions) -> None:
     """Fill in samples where constraints lose rank: from all speeds, without constraint forces."""
     rows = values.shape[1]
     passed = {
@@ -171,47 +173,31 @@ def _overwrite_passed(runs: Runs, values: Array, options: Any) -> None:
     places = tuple(np.array(list(passed)).T)
     free = release_constraints(runs.model)
     q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
-    there = _options_at(options, *places)
+    there = conditions.at(places)
     plan = plan_input(free, runs.given, runs.model.independent)
     if plan.tape is None:
         inputs = [k for k, signal in enumerate(runs.model.signals) if signal.kind == "input"]
         u = values[places][:, inputs]
     else:
-        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": v}
-        if runs.p is not None:
-            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[places[0]]
-        arrays = (np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs)
-        u = np.broadcast_to(CompiledFunction(plan.tape)(*arrays), (len(q), len(free.inputs)))
+        made = call_traced(CompiledFunction(plan.tape), q, v, there)
+        u = np.broadcast_to(made, (len(q), len(free.inputs)))
     values[places] = values_elsewhere(free, runs.model, q, v, w, u, there)
 
 
-def _options_at(options: Any, run: Numbers, row: Numbers) -> dict[str, Any]:
-    """Select time and parameters of some states."""
-    there: dict[str, Any] = {"t": np.ascontiguousarray(options["t"][run, row])}
-    if "parameters" in options:
-        there["parameters"] = {
-            name: value if value.ndim == 0 else value[run, 0]
-            for name, value in options["parameters"].items()
-        }
-    return there
+def _conditions(runs: Runs, times: Array) -> Conditions:
+    """Time and parameters of all saved states, (runs, times)."""
+    p = runs.p if runs.p is None or runs.p.ndim == 1 else runs.p[:, np.newaxis]
+    return Conditions(np.broadcast_to(times, (runs.count, len(times))), p)
 
 
-def _options(runs: Runs, times: Array) -> dict[str, Any]:
-    options: dict[str, Any] = {"t": np.broadcast_to(times, (runs.count, len(times)))}
-    if runs.p is not None:
-        columns = runs.p.T if runs.p.ndim == 1 else runs.p.T[:, :, np.newaxis]
-        options["parameters"] = dict(zip(runs.model.parameters, columns, strict=True))
-    return options
-
-
-def _closed(model: Model, q: Array, options: Any) -> Array:
+def _closed(model: Model, q: Array, conditions: Conditions) -> Array:
     """Interpolated states brought back onto the holonomic rows."""
     if not (model.facts.residual_rows or model.facts.quaternions):
         return q
-    return model.evaluate("projection", {"q": np.ascontiguousarray(q)}, options)
+    return model.evaluate("projection", {"q": np.ascontiguousarray(q)}, conditions.options)
 
 
-def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Array:
+def _inputs(runs: Runs, times: Array, q: Array, nu: Array, conditions: Conditions) -> Array:
     """Inputs at the saved times."""
     plan, model = runs.plan, runs.model
     shape = (*q.shape[:-1], len(model.inputs))
@@ -225,11 +211,7 @@ def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Arra
     if plan.callback is not None:
         return _called(runs, times, shape)
     assert plan.tape is not None
-    known = {"t": options["t"][..., np.newaxis], "q": np.ascontiguousarray(q), "nu": nu}
-    if runs.p is not None:
-        known["p"] = runs.p if runs.p.ndim == 1 else runs.p[:, np.newaxis, :]
-    arrays = [np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs]
-    made: Array = CompiledFunction(plan.tape)(*arrays)
+    made = call_traced(CompiledFunction(plan.tape), q, nu, conditions)
     return np.array(np.broadcast_to(made, shape))
 
 
@@ -264,7 +246,7 @@ def _warn_of_failures(runs: Runs) -> None:
         kinds = ", ".join(f"{count} {word}" for word, count in failed.items())
         warnings.warn(
             f"{failed.total()} of {runs.count} runs failed ({kinds}); they are NaN beyond their "
-            "ends. The trajectory's statuses say where and why, its lengths how far each came.",
+            "ends. The trajectory's `statuses` tells why, its `lengths` how many samples each has.",
             RunsFailed,
             stacklevel=4,
         )

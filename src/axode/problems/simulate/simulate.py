@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +13,11 @@ from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.model import Model
 from axode.problems.arguments import number, read_state, refuse_no_model, seconds
 from axode.problems.assemble.dropped_rows import missed_rows
-from axode.problems.interrupt import Interrupt
 from axode.problems.parameter_arguments import checked_parameters
-from axode.problems.progress import Progress
+from axode.problems.session import Session, Task, check_on_interrupt
 from axode.problems.simulate.events import check_events
 from axode.problems.simulate.inputs import Callback, plan_input
-from axode.problems.simulate.record import recorded
+from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import refuse_singular_start, starts
@@ -57,6 +54,7 @@ def simulate(
     target: str | None = None,
     precision: str | None = None,
     singular: str = "stop",
+    on_interrupt: str = "raise",
 ) -> Trajectory:
     """Integrate the motion and record it.
 
@@ -87,14 +85,18 @@ def simulate(
             given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
+        on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
+            carries the trajectory so far, or "return" that trajectory.
 
     Raises:
+        Interrupted: after Ctrl-C.
         SimulationFailed: if a number stops being finite or steps become too short; the error
             carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
     """
     refuse_no_model("simulate", model)
+    check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
         method,
         seconds("t0", t0),
@@ -112,19 +114,16 @@ def simulate(
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
     q, nu, p, batch = starts(model, read_state(model, start, "start"), t0, p, plan.batch)
-    started = time.perf_counter()
-    with Progress(model.name, progress) as bar, Interrupt() as interrupt:
+    with Session(model.name, settings, len(q), progress) as session:
         if plan.callback is not None:
-            plan = replace(plan, callback=Callback(interrupt.users_turn(plan.callback.function)))
-        runs = Runs(model, input, plan.spread(batch), settings, watches, q, nu, p)
-
-        def look(share: float) -> None:
-            interrupt.check()
-            bar.update(share)
-
-        with suppress(KeyboardInterrupt):  # what was computed is returned
-            runs.advance(look)
-    trajectory = recorded(runs, batch, time.perf_counter() - started)
+            plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
+        task = Task(model, plan.spread(batch), settings, watches)
+        runs = Runs(task, input, q, nu, p)
+        with session.keep_results():
+            runs.advance(session)
+    trajectory = record(runs, batch, session.seconds)
+    if session.interrupted:
+        return session.deliver(trajectory, on_interrupt)
     if settings.method == EXPLICIT:
         advise(model.name, runs.stiff)
     if not batch:

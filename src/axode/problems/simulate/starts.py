@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
-from axode.model.model import Model, Options
+from axode.model.conditions import Conditions
+from axode.model.model import Model
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assembled
 from axode.problems.assemble.closure import Closure
@@ -60,18 +59,15 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
     """
     if not model.has_equations or "pivots" not in model.functions:
         return
-    options: Options = {"t": np.full(len(q), float(t0))}
-    if p is not None:
-        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    pivots = find_smallest_pivots(model, q, options)
+    conditions = Conditions(np.full(len(q), float(t0)), p)
+    pivots = find_smallest_pivots(model, q, conditions)
     if not pivots.min(initial=1.0) < SINGULAR:
         return
     from axode.symbolic.constraints.row_choice import rows_at
 
     run = int(np.argmin(pivots))
     equations = model.equations
-    values = equations.system.defaults if p is None else p if p.ndim == 1 else p[run]
-    rows = rows_at(equations.system, q[run], t0, values)
+    rows = rows_at(equations.system, q[run], t0, model.parameter_vector(conditions.at(run).p))
     if rows.lost:
         return
     better = [equations.speeds[j] for j in rows.independent]
@@ -96,15 +92,13 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
             raise InvalidArgument(f"start: the quaternion {names} must have length one")
     if not model.residual_rows:
         return q
-    more: dict[str, Any] = {}
-    if p is not None:
-        more["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    residual = np.abs(model.residual(q, t=np.full(len(q), t0), **more))
+    options = Conditions(t0, p).options
+    residual = np.abs(model.residual(q, **options))
     limit = max(OPEN, measure_disagreement(model))
     if residual.max(initial=0.0) <= limit:
         return q
     if interpolated:
-        return Closure(model, {}, [], {"t": t0, **more}).close(q)
+        return Closure(model, {}, [], options).close(q)
     worst, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import signal_values
@@ -55,11 +55,6 @@ class Described:
         """Which states another model describes."""
         return np.asarray(self.made_by > 0)
 
-    @staticmethod
-    def options(options: Any, shape: tuple[int, ...], places: Any) -> dict[str, Any]:
-        """Time and parameters at some places."""
-        return {**options, "t": np.ascontiguousarray(np.broadcast_to(options["t"], shape)[places])}
-
 
 def is_rounded(model: Model) -> bool:
     """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
@@ -78,20 +73,17 @@ def measure_disagreement(model: Model) -> float:
 
 
 def translate_speeds(
-    model: Model, names: Sequence[str], q: Array, nu: Array, t: Array, p: Array | None
+    model: Model, names: Sequence[str], q: Array, nu: Array, conditions: Conditions
 ) -> Array:
     """Evaluate some of the joint speeds of a model's states, (states, names)."""
     if not len(q):
         return np.zeros((0, len(names)))
-    options: dict[str, Any] = {"t": t}
-    if p is not None:
-        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    v = model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
+    v = model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **conditions.options)
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 
 def keep_kinetic_energy(
-    before: Model, after: Model, q: Array, old: Array, new: Array, options: Any
+    before: Model, after: Model, q: Array, old: Array, new: Array, conditions: Conditions
 ) -> Array:
     """Scale speeds of states that go from one model to another of rounded rows, (states, speeds).
 
@@ -101,9 +93,8 @@ def keep_kinetic_energy(
     if not before.has_equations or before.equations.system.rheonomic:
         return new
     q, old, new = (np.ascontiguousarray(x) for x in (q, old, new))
-    kept, made = (
-        model.energy(q, nu, **options)[..., 0] for model, nu in ((before, old), (after, new))
-    )
+    kept = before.energy(q, old, **conditions.options)[..., 0]
+    made = after.energy(q, new, **conditions.options)[..., 0]
     scale = np.sqrt(np.divide(kept, made, out=np.ones_like(kept), where=made > 0.0))
     near = np.abs(scale - 1.0) < CORRECTED  # what is larger is no rounding
     return np.asarray(np.where(near, scale, 1.0)[:, np.newaxis] * new)
@@ -120,7 +111,7 @@ def interpret_few_states(model: Model, count: int) -> Model:
 
 
 def values_elsewhere(
-    other: Model, own: Model, q: Array, nu: Array, w: Array, u: Array, options: Any
+    other: Model, own: Model, q: Array, nu: Array, w: Array, u: Array, conditions: Conditions
 ) -> Array:
     """Evaluate all signals of the user's model at states of another one, (states, signals).
 
@@ -128,8 +119,9 @@ def values_elsewhere(
         other: The model whose independent speeds `nu` are.
         own: The user's.
         q, nu, w, u: States and inputs, (states, size) each.
-        options: Time and parameters of each.
+        conditions: Time and parameters of each.
     """
+    options = conditions.options
     made = signal_values(other, q, nu, u, w, options=options)
     if [*other.signals] == [*own.signals]:
         return made
@@ -142,19 +134,17 @@ def values_elsewhere(
     if other.rows != own.rows and rows is not None:
         lam = other.multipliers(np.ascontiguousarray(q), nu, u, **options)
         columns, which = rows
-        values[:, columns] = _on_own_rows(other, own, lam, q, options)[:, which]
+        values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
     return values
 
 
-def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, options: Any) -> Array:
+def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Conditions) -> Array:
     """Find forces on the user's rows that do what those on other rows do; NaN where none do."""
     if not other.rows:
         return np.full((len(q), len(own.rows)), np.nan)
     system = own.equations.system
-    p = np.broadcast_to(
-        own.parameter_vector(options.get("parameters")), (len(q), len(system.parameter_names))
-    )
-    t = np.broadcast_to(options["t"], (len(q),))
+    p = np.broadcast_to(own.parameter_vector(conditions.p), (len(q), len(system.parameter_names)))
+    t = np.broadcast_to(conditions.t, (len(q),))
     flat = np.array(system.all_rows_function(q.T, t[np.newaxis], p.T).full())
     A = np.moveaxis(flat.reshape(len(system.rows), len(q), -1), 1, 0)
     names = [row.name for row in system.rows]

@@ -26,6 +26,7 @@ from axode.model.signal_values import state_values
 from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
+from axode.problems.tracing import call_traced
 
 Array = npt.NDArray[np.float64]
 NEAR_ENOUGH = 0.1  # pivot below which a motion may be continued across
@@ -112,7 +113,7 @@ class _Approach:
         self.pivot = self._pivot(self.x[: self.n_q])
 
     def _pivot(self, q: Array) -> float:
-        return float(find_smallest_pivots(self.model, q, self.batch.options(self.run, self.t)))
+        return float(find_smallest_pivots(self.model, q, self.batch.conditions(self.run, self.t)))
 
     def landing(self) -> Landing | None:
         """Find where it goes on."""
@@ -156,14 +157,9 @@ class _Approach:
         plan, batch, run = self.batch.plan, self.batch, self.run
         if plan.tape is not None:
             function = CompiledFunction(plan.tape)
-            p = batch.parameter_values(run)
-
-            def traced(t: float, x: Array) -> Array:
-                known = {"t": np.array([t]), "q": x[: self.n_q], "nu": x[self.n_q : -2], "p": p}
-                u: Array = function(*(known[port.name] for port in function.tape.inputs))
-                return u
-
-            return traced
+            return lambda t, x: call_traced(
+                function, x[: self.n_q], x[self.n_q : -2], batch.conditions(run, t)
+            )
         if plan.sampled is not None and plan.sampled.between == "linear":
             return lambda t, x: batch.input_at(run, t, x[: self.n_q], x[self.n_q : -2])
         inside = self.t + 0.5 * float(batch.buffers["h_s"][run, 0])
@@ -172,7 +168,7 @@ class _Approach:
 
     def _rates(self, t: float, x: Array) -> Array:
         state = {"q": x[: self.n_q], "nu": x[self.n_q : -2], "u": self._input(t, x)}
-        return self.model.evaluate("state_rate", state, self.batch.options(self.run, t))
+        return self.model.evaluate("state_rate", state, self.batch.conditions(self.run, t).options)
 
     def _before(self, length: float) -> tuple[Array, Array] | None:
         """Integrate back to Chebyshev's nodes of the interval before: times, and q, v, w."""
@@ -192,7 +188,7 @@ class _Approach:
         if made.status != 0 or made.y.shape[1] != NODES:
             return None
         q, nu, w = np.split(made.y.T, [self.n_q, self.x.size - 2], axis=1)
-        options = self.batch.options(self.run)
+        options = self.batch.conditions(self.run).options
         v = self.model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
         x = np.concatenate([q, v, w], axis=1)
         return (times, x) if np.isfinite(x).all() else None
@@ -227,7 +223,7 @@ class _Approach:
         """
         times = self.t + self.way * gap * np.linspace(0.0, 1.0, CHECKED)
         q = np.array([path(t)[: self.n_q] for t in times])
-        residual = self.model.residual(q, **self.batch.options(self.run))
+        residual = self.model.residual(q, **self.batch.conditions(self.run).options)
         return bool(np.abs(residual).max(initial=0.0) < OPEN)
 
     def _misses_samples(self, gap: float) -> bool:
@@ -242,7 +238,7 @@ class _Approach:
 
     def _on_constraints(self, x: Array, t: float) -> tuple[Array, float] | None:
         """Find a state that keeps the constraints and the energy, and how much was corrected."""
-        model, options = self.model, self.batch.options(self.run, t)
+        model, options = self.model, self.batch.conditions(self.run, t).options
         q, v, w = np.split(x, [self.n_q, x.size - 2])
         for _ in range(3):
             q = model.evaluate("projection", {"q": q}, options)
@@ -280,12 +276,10 @@ def find_events(
     if tape is None:
         return []
     function, n_q = CompiledFunction(tape), len(free.coordinates)
-    p = batch.parameter_values(run)
 
     def watched(t: float) -> Array:
         x = landing.path(t)
-        known = {"t": np.array([t]), "q": x[:n_q], "nu": x[n_q:-2], "p": p}
-        return np.atleast_1d(function(*(known[port.name] for port in tape.inputs)))
+        return np.atleast_1d(call_traced(function, x[:n_q], x[n_q:-2], batch.conditions(run, t)))
 
     times = np.linspace(landing.start, landing.time, LOOKS)
     g = np.array([watched(t) for t in times])
@@ -298,14 +292,9 @@ def find_events(
                 found.append((t, k))
     found.sort(key=lambda pair: abs(pair[0] - landing.start))
     return [
-        (
-            t,
-            k,
-            state_values(
-                free, landing.path(t)[:n_q], landing.path(t)[n_q:-2], batch.options(run, t)
-            ),
-        )
+        (t, k, state_values(free, x[:n_q], x[n_q:-2], batch.conditions(run, t).options))
         for t, k in found
+        for x in (landing.path(t),)
     ]
 
 

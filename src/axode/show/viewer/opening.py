@@ -115,8 +115,7 @@ def _played(
     where: tuple[str, int | None],
     how: dict[str, Any],
 ) -> Viewer:
-    for name in looks["signals"]:
-        run.unit(name)  # an error that lists the columns
+    looks["signals"] = tuple(map(run.column_names.resolve, looks["signals"]))
     if not how["speed"] > 0:
         raise InvalidArgument(f"speed: must be > 0, got {how['speed']}")
     motion = Motion(run.run(first), model)
@@ -145,6 +144,8 @@ def _driven(
     where: tuple[str, int | None],
 ) -> Viewer:
     model = _model(what)
+    signals = model.signals
+    looks["signals"] = tuple(signals.resolve(name).name for name in looks["signals"])
     mode = drive if isinstance(drive, str) else "speed"
     driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
     scene = scene_with(model, driven.parameters)
