@@ -197,6 +197,13 @@ def test_the_scene_is_that_of_the_model(saved, refusal):
     )
 
 
+def test_a_file_of_other_parts_is_refused(saved, refusal):
+    header, blobs = hostile.split(saved)
+    del header["scene"]
+    message = refusal(hostile.joined(header, blobs))
+    assert "its description has other entries than facts, scene and functions" in message
+
+
 def use(model: ax.Model) -> None:
     """What any user does with a model that was read."""
     with warnings.catch_warnings():
