@@ -72,7 +72,9 @@ def simulate(
             or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
             (explicit, fixed steps).
         step: Length of the steps of rk4 [s].
-        rtol, atol: Error that a step may make, relative and absolute (not rk4).
+        rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
+            (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
+            long or sensitive motions errors still grow.
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         events: `Event` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
