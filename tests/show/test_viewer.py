@@ -26,7 +26,7 @@ from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.drive import Drive
 from axode.show.viewer.drive_commands import steering
 from axode.show.viewer.playback_clock import Playback
-from axode.show.viewer.trails import checked_trails, trail_points
+from axode.show.viewer.trails import check_trails, trail_points
 
 viser = pytest.importorskip("viser", reason="pip install axode[view]")
 
@@ -135,14 +135,14 @@ def test_trails_are_mass_centres_and_contacts() -> None:
     car = run().model
     assert car is not None
     scene, poses = car.scene, car.poses(car.home)
-    names = checked_trails(scene, ["all contacts", scene.bodies[0]])
+    names = check_trails(scene, ["all contacts", scene.bodies[0]])
     assert len(names) == len(scene.touches) + 1
     points = trail_points(scene, names, poses)
     assert all(abs(points[name][2]) < 1e-9 for name in names[:-1])  # on the floor
     centre = poses[0, :3, :3] @ np.array(scene.centres[0]) + poses[0, :3, 3]
     assert points[scene.bodies[0]] == pytest.approx(centre)
     with pytest.raises(errors.UnknownName, match="Points: none"):
-        checked_trails(scene, ["nowhere"])
+        check_trails(scene, ["nowhere"])
 
 
 def test_arrows_show_known_forces_at_the_contacts() -> None:

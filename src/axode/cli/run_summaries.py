@@ -41,11 +41,11 @@ class RunSummary:
 
     def show(self, run: Trajectory) -> None:
         """Print the table, and remarks on the whole run."""
-        from axode.cli.tables import show_entries, show_table, shown
+        from axode.cli.tables import format_number, show_entries, show_table
 
         names = self._chosen(run) or self._usual(run)
         show_entries(_title(run), _remarks(run))
-        rows = [(name, run.unit(name), *map(shown, _extremes(run, name))) for name in names]
+        rows = [(name, run.unit(name), *map(format_number, _extremes(run, name))) for name in names]
         if rows:
             print()
             show_table(("name", "unit", ">start", ">end", ">least", ">most"), rows)

@@ -109,7 +109,7 @@ def _console() -> Any:
     return Console(highlight=False)
 
 
-def shown(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a number; what rounding leaves of a zero is 0, and NaN is a dash."""
     if value != value:
         return "-"

@@ -100,9 +100,9 @@ class TwistConstraints:
     @property
     def A(self) -> SX:
         """All rows: as many as the joints and contacts give, six columns a body."""
-        return self._stacked(self.blocks)
+        return self._stack(self.blocks)
 
-    def _stacked(self, blocks: tuple[TwistRows, ...]) -> SX:
+    def _stack(self, blocks: tuple[TwistRows, ...]) -> SX:
         rows = [self._matrix(block) for block in blocks]
         return ca.densify(ca.vertcat(SX(0, 6 * len(self.bodies)), *rows))
 
@@ -139,7 +139,7 @@ class TwistConstraints:
         if not contacts or not carrying:
             return all_rows
         e = self.equations
-        both = [self._stacked(all_rows), self._stacked(fewer)]
+        both = [self._stack(all_rows), self._stack(fewer)]
         found = ca.Function("ranks", [e.q, e.t, e.p], both)(
             e.system.samples[0], 0.0, e.system.defaults
         )

@@ -11,9 +11,9 @@ from axode.mechanism.mechanism import Mechanism
 from axode.oracle.body_wrenches import armature, body_loads, joint_forces, motor_map, wrench_loads
 from axode.oracle.joint_motions import moving_directions
 from axode.oracle.machine import Frames, Machine, Twists, real
-from axode.oracle.numbers import Array, cross, dot, rate, turned
+from axode.oracle.numbers import Array, cross, dot, matvec, rate
 from axode.oracle.twist_rows import (
-    applied,
+    apply,
     changed,
     constraint_rows,
     joint_rows,
@@ -109,10 +109,10 @@ class Oracle(Machine):
     def rows(self, q: Array, v: Array, t: float = 0.0) -> Rows:
         """Loops, wheels and prescribed motions at one state, on the joint speeds."""
         frames, twists = self.along(q, v)
-        moving = constraint_rows(self, frames, self.stepped(q, v), t)
+        moving = constraint_rows(self, frames, self.step(q, v), t)
         J = self.jacobian(q)
         G = matrix_of([row.form for row in moving], len(self.body_names) - 1)
-        bias = [rate(applied(row.form, twists.w, twists.u)) - row.motion.dd for row in moving]
+        bias = [rate(apply(row.form, twists.w, twists.u)) - row.motion.dd for row in moving]
         rates = np.array([row.motion.d for row in moving])
         names = tuple(row.name for row in moving)
         A_size = (_lengths(G.real) @ _lengths(J.T).T).max(axis=1, initial=0.0)
@@ -127,7 +127,7 @@ class Oracle(Machine):
         M = np.diag(self.armature)
         for body in range(1, len(self.body_names)):
             w, u = J[6 * body - 6 : 6 * body - 3], J[6 * body - 3 : 6 * body]
-            at_centre = u + cross(w.T, turned(frames.R[body], self.centre[body])).T
+            at_centre = u + cross(w.T, matvec(frames.R[body], self.centre[body])).T
             own = frames.R[body].T @ w
             M = M + own.T @ self.tensor[body] @ own
             M = M + self.mass[body] * at_centre.T @ at_centre
@@ -156,7 +156,7 @@ class Oracle(Machine):
         frames, twists = self.along(q, v)
         bodies = len(self.body_names) - 1
         rows = [row for i in range(len(self.joints)) for row in joint_rows(self, frames, i)]
-        others = constraint_rows(self, frames, self.stepped(q, v), t)
+        others = constraint_rows(self, frames, self.step(q, v), t)
         rows += [row for row in others if kept is None or row.name in kept]
         G = matrix_of([row.form for row in rows], bodies)
         V = np.concatenate([np.concatenate(pair) for pair in zip(twists.w, twists.u, strict=True)])
@@ -192,7 +192,7 @@ class Oracle(Machine):
         bodies = len(self.body_names) - 1
         M = np.zeros((6 * bodies, 6 * bodies))
         for body in range(1, bodies + 1):
-            r, m = turned(frames.R[body], self.centre[body]), self.mass[body]
+            r, m = matvec(frames.R[body], self.centre[body]), self.mass[body]
             skew = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
             own = slice(6 * body - 6, 6 * body)
             tensor = frames.R[body] @ self.tensor[body] @ frames.R[body].T
@@ -208,9 +208,9 @@ class Oracle(Machine):
         """
         needs = []
         for body, (R, w, u) in enumerate(zip(frames.R, twists.w, twists.u, strict=True)):
-            arm = turned(R, self.centre[body])
+            arm = matvec(R, self.centre[body])
             linear = self.mass[body] * (u + cross(w, arm))
-            angular = turned(R, turned(self.tensor[body], turned(np.swapaxes(R, -1, -2), w)))
+            angular = matvec(R, matvec(self.tensor[body], matvec(np.swapaxes(R, -1, -2), w)))
             f = rate(linear + 0j) - self.mass[body] * self.gravity
             n = rate(angular + 0j) + cross(arm.real, f)
             needs.append(np.concatenate([n, f], axis=-1))
@@ -221,7 +221,7 @@ class Oracle(Machine):
         found = []
         for body, (R, w, u) in enumerate(zip(frames.R, twists.w, twists.u, strict=True)):
             spin, turning = _length(w.real), _length(rate(w + 0j))
-            arm = _length(turned(R.real, self.centre[body]))
+            arm = _length(matvec(R.real, self.centre[body]))
             a = _length(rate(u + 0j)) + arm * (turning + spin**2) + _length(self.gravity)
             force = self.mass[body] * a
             moment = np.linalg.norm(self.tensor[body]) * (turning + spin**2) + arm * force

@@ -22,10 +22,10 @@ from axode.oracle.numbers import (
     cross,
     direction,
     dot,
+    matvec,
     motion_at,
     numbers,
     rate,
-    turned,
 )
 
 Form = dict[int, tuple[Array, Array]]  # by body: n and f of n . w + f . u
@@ -50,7 +50,7 @@ def between(frames: Frames, first: int, second: int, point: Array, n: Array, f: 
     return form
 
 
-def applied(form: Form, w: list[Array], u: list[Array]) -> Array:
+def apply(form: Form, w: list[Array], u: list[Array]) -> Array:
     """The value of a form on twists."""
     total = np.asarray(0.0)
     for body, (n, f) in form.items():
@@ -108,14 +108,14 @@ def constraint_rows(machine: Machine, frames: Frames, q: Array, t: float) -> lis
     related = machine.mechanism.couplings or machine.mechanism.prescribed
     speeds = speed_forms(machine, frames) if related else []
     for name, weights, motion in _relations(machine, q, t):
-        rows.append(Row(name, _combined(speeds, weights), motion))
+        rows.append(Row(name, _combine(speeds, weights), motion))
     return rows
 
 
 def _loop_rows(machine: Machine, frames: Frames, loop: Placed) -> Iterator[Row]:
     """Directions are taken on the side deeper in the tree, the child's where both are as deep."""
     sides = [
-        (body, frames.R[body] @ turn, frames.p[body] + turned(frames.R[body], at))
+        (body, frames.R[body] @ turn, frames.p[body] + matvec(frames.R[body], at))
         for body, turn, at in (
             (loop.parent, loop.rotation, loop.at),
             (loop.child, loop.child_rotation, loop.child_at),
@@ -143,15 +143,15 @@ def wheel_directions(
     """Where a wheel touches, and the directions of its rows, in the world."""
     values = machine.parameters
     body, ground = machine.number[contact.body], machine.number[contact.plane.on]
-    centre = frames.p[body] + turned(frames.R[body], numbers(contact.at, values))
+    centre = frames.p[body] + matvec(frames.R[body], numbers(contact.at, values))
     upright = direction(contact.plane.normal, values)
-    normal = turned(frames.R[ground], upright)
+    normal = matvec(frames.R[ground], upright)
     radius = machine.value(contact.wheel.radius)
     if not contact.wheel.has_axis:
-        along = turned(frames.R[ground], axes_along(contact.plane.normal, values)[:, 0])
+        along = matvec(frames.R[ground], axes_along(contact.plane.normal, values)[:, 0])
         tangents = {"longitudinal": along, "lateral": cross(normal, along)}
         return centre - radius * normal, {"touch": normal, **tangents}
-    axis = turned(frames.R[body], direction(contact.axis, values))
+    axis = matvec(frames.R[body], direction(contact.axis, values))
     along = cross(axis, normal)
     along = along / np.sqrt(dot(along, along))[..., np.newaxis]
     across = cross(normal, along)
@@ -191,7 +191,7 @@ def _rate_of(machine: Machine, q: Array, name: str) -> dict[int, Array]:
     return {j: N[..., j - joint.v.start] for j in range(joint.v.start, joint.v.stop)}
 
 
-def _combined(forms: list[Form], weights: dict[int, Array]) -> Form:
+def _combine(forms: list[Form], weights: dict[int, Array]) -> Form:
     total: Form = {}
     for j, weight in weights.items():
         scale = np.asarray(weight)[..., np.newaxis]

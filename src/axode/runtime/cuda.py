@@ -168,9 +168,9 @@ class GpuKernel:
             stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
         with device.on_stream(stream):
-            self.prepared(buffers, tables, budget=budget)()
+            self.prepare(buffers, tables, budget=budget)()
 
-    def prepared(
+    def prepare(
         self,
         buffers: Mapping[str, Any],
         tables: Mapping[str, Any] | None = None,

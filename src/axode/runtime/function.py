@@ -67,10 +67,10 @@ class GpuFunction:
                     "axis"
                 )
         batch = np.broadcast_shapes(*(a.shape[:-1] for a in given))
-        result = self._evaluated(cp, given, batch)
+        result = self._evaluate(cp, given, batch)
         return result if stays else cp.asnumpy(result)
 
-    def _evaluated(self, cp: Any, given: list[Any], batch: tuple[int, ...]) -> Any:
+    def _evaluate(self, cp: Any, given: list[Any], batch: tuple[int, ...]) -> Any:
         count, size = math.prod(batch), math.prod(self.shape)
         flat = [
             a if a.ndim == 1 else cp.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, -1)

@@ -137,20 +137,20 @@ class ThreadWriter(ProgramWriter):
     def _enter_group(self) -> None:
         for name, size in self.program.external.items():
             address, runs, elements = self._strides[name]
-            self._unrolled(self._offset(address, "%i", runs), elements, name, size, fetch=True)
+            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=True)
         self._store_bases()
         self.line(f"store i64 0, ptr {self.spent}")
 
     def _leave_group(self) -> None:
         for name, size in self.program.state.items():
             address, runs, elements = self._strides[name]
-            self._unrolled(self._offset(address, "%i", runs), elements, name, size, fetch=False)
+            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=False)
 
     def _offset(self, address: str, count: str, stride: str) -> str:
         bytes_ = self.emit(f"mul i64 {count}, {stride}")
         return self.emit(f"getelementptr i8, ptr{self.space} {address}, i64 {bytes_}")
 
-    def _unrolled(self, row: str, stride: str, buffer: str, size: int, *, fetch: bool) -> None:
+    def _unroll(self, row: str, stride: str, buffer: str, size: int, *, fetch: bool) -> None:
         """Copy element by element: only constant places can become registers."""
         kind, align = self.number, f"align {self.format.bytes}"
         for e in range(size):
@@ -167,7 +167,7 @@ class ThreadWriter(ProgramWriter):
         if isinstance(operation, ReadRow):
             row, stride = self._row_of(operation.table, operation.index)
             width = self.program.tables[operation.table]
-            self._unrolled(row, stride, operation.buffer, width, fetch=True)
+            self._unroll(row, stride, operation.buffer, width, fetch=True)
         else:
             super()._operation(operation)
 
@@ -179,4 +179,4 @@ class ThreadWriter(ProgramWriter):
     def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
         row, stride = self._row_of(operation.table, operation.index)
         width = self.program.tables[operation.table]
-        self._unrolled(row, stride, operation.buffer, width, fetch=False)
+        self._unroll(row, stride, operation.buffer, width, fetch=False)

@@ -186,7 +186,7 @@ class Program:
     def local(self) -> dict[str, int]:
         """Buffers that only the operations know, with their sizes."""
         sizes: dict[str, int] = {}
-        for operation in self.flattened():
+        for operation in self.flatten():
             if isinstance(operation, Evaluate):
                 ports = (*operation.tape.inputs, *operation.tape.outputs)
                 for name, port in zip(operation.buffers, ports, strict=True):
@@ -216,18 +216,18 @@ class Program:
         """Length of a buffer."""
         return self.external[buffer] if buffer in self.external else self.local[buffer]
 
-    def flattened(self, operations: Sequence[Operation] | None = None) -> Iterator[Operation]:
+    def flatten(self, operations: Sequence[Operation] | None = None) -> Iterator[Operation]:
         """All operations, loops opened."""
         for operation in self.operations if operations is None else operations:
             yield operation
             if isinstance(operation, While | Columns):
-                yield from self.flattened(operation.body)
+                yield from self.flatten(operation.body)
 
     @cached_property
     def tapes(self) -> list[Tape]:
         """Every tape once."""
         found: dict[str, Tape] = {}
-        for operation in self.flattened():
+        for operation in self.flatten():
             if isinstance(operation, Evaluate):
                 found.setdefault(operation.tape.digest, operation.tape)
         return list(found.values())
@@ -235,7 +235,7 @@ class Program:
     @cached_property
     def columns(self) -> list[Columns]:
         """Every Jacobian."""
-        return [operation for operation in self.flattened() if isinstance(operation, Columns)]
+        return [operation for operation in self.flatten() if isinstance(operation, Columns)]
 
     @cached_property
     def along(self) -> dict[str, Tape]:

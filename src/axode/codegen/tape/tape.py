@@ -190,7 +190,7 @@ class Tape:
                     for v in set(used):
                         if last_use[v] == number:
                             del numbers[v]
-        return self._gathered(numbers, batch)
+        return self._gather(numbers, batch)
 
     def _input_elements(self, arrays: tuple[npt.ArrayLike, ...]) -> tuple[list[Array], Shape]:
         if len(arrays) != len(self.inputs):
@@ -222,7 +222,7 @@ class Tape:
         last[self.results] = count
         return last
 
-    def _gathered(self, numbers: dict[int, Array], batch: Shape) -> tuple[Array, ...]:
+    def _gather(self, numbers: dict[int, Array], batch: Shape) -> tuple[Array, ...]:
         outputs, first = [], 0
         for port in self.outputs:
             output = np.empty((*batch, port.size))

@@ -23,10 +23,10 @@ from axode.errors import InvalidArgument
 
 # Below this many operations, a tenth of a millisecond, a second thread costs more than it saves,
 # and letting other threads of Python go on meanwhile is not worth looking at the arrays.
-OPERATIONS_WORTH_A_THREAD = 4_000_000
+OPERATIONS_PER_THREAD = 4_000_000
 
 # Operations that take as long as moving a number from or to memory.
-OPERATIONS_A_NUMBER = 8
+OPERATIONS_PER_NUMBER = 8
 
 _FLOAT64 = np.dtype(np.float64)
 _KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -91,7 +91,7 @@ class _Kernel:
         self._spare.append(work)
 
 
-def _unwrapped(results: list[Array]) -> Any:
+def _unwrap(results: list[Array]) -> Any:
     """What NumPy users expect: numbers instead of arrays without axes, no tuple of one."""
     if len(results) == 1:
         return results[0] if results[0].ndim else results[0][()]
@@ -127,8 +127,8 @@ class CompiledFunction:
         self._kernels: dict[int, _Kernel] = {}
         self._shapes = tuple(port.shape for port in tape.outputs)
         numbers = sum(port.size for port in (*tape.inputs, *tape.outputs))
-        self._effort = max(1, tape.n_operations, OPERATIONS_A_NUMBER * numbers)
-        self._fast_call = FastCall(tape, OPERATIONS_WORTH_A_THREAD // self._effort)
+        self._effort = max(1, tape.n_operations, OPERATIONS_PER_NUMBER * numbers)
+        self._fast_call = FastCall(tape, OPERATIONS_PER_THREAD // self._effort)
         self._fast: Callable[..., int] = self._fast_call.call
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class CompiledFunction:
         if out is None:
             results = [np.empty(shape) for shape in self._shapes]
             if self._fast(*arrays, *results):
-                return _unwrapped(results)
+                return _unwrap(results)
             return self._careful(arrays, None, threads)
         if isinstance(out, np.ndarray):
             handled = self._fast(*arrays, out)
@@ -219,7 +219,7 @@ class CompiledFunction:
             self._run(self._places(inputs, outputs), count, threads)
         if out is not None:
             return out
-        return _unwrapped(outputs)
+        return _unwrap(outputs)
 
     def _small_batch(self, arrays: tuple[npt.ArrayLike, ...]) -> Any:
         """Results of a small batch of plain arrays with equal batch axes, else None."""
@@ -230,7 +230,7 @@ class CompiledFunction:
         if not batch:
             return None
         results = [np.empty(batch + shape) for shape in self._shapes]
-        return _unwrapped(results) if self._fast(*arrays, *results) else None
+        return _unwrap(results) if self._fast(*arrays, *results) else None
 
     def _inputs(self, arrays: tuple[npt.ArrayLike, ...]) -> tuple[list[Array], Shape]:
         ports = self.tape.inputs
@@ -239,7 +239,7 @@ class CompiledFunction:
             raise InvalidArgument(
                 f"{self.tape.name} takes {len(ports)} arrays ({names}), got {len(arrays)}."
             )
-        inputs = [self._converted(p, a) for p, a in zip(ports, arrays, strict=True)]
+        inputs = [self._convert(p, a) for p, a in zip(ports, arrays, strict=True)]
         shapes = [a.shape[: a.ndim - len(p.shape)] for p, a in zip(ports, inputs, strict=True)]
         try:
             same = all(shape == shapes[0] for shape in shapes[1:])
@@ -251,9 +251,9 @@ class CompiledFunction:
             raise InvalidArgument(
                 f"{self.tape.name}: the batch axes do not fit together: {listed}."
             ) from None
-        return [self._expanded(p, a, batch) for p, a in zip(ports, inputs, strict=True)], batch
+        return [self._expand(p, a, batch) for p, a in zip(ports, inputs, strict=True)], batch
 
-    def _converted(self, port: Port, value: npt.ArrayLike) -> Array:
+    def _convert(self, port: Port, value: npt.ArrayLike) -> Array:
         plain = type(value) is np.ndarray and value.dtype is _FLOAT64
         if plain and value.flags.c_contiguous and value.flags.aligned:  # type: ignore[union-attr]
             array: Array = value  # type: ignore[assignment]
@@ -282,7 +282,7 @@ class CompiledFunction:
             ) from None
 
     @staticmethod
-    def _expanded(port: Port, array: Array, batch: Shape) -> Array:
+    def _expand(port: Port, array: Array, batch: Shape) -> Array:
         """A whole batch in memory, or a single sample that is read again and again."""
         if array.size == port.size or array.shape == (*batch, *port.shape):
             return array
@@ -342,7 +342,7 @@ class CompiledFunction:
     def _run(self, places: list[int], count: int, threads: int | None) -> None:
         code = self._kernel(1 if count == 1 else self.lanes)
         if threads is None:
-            threads = min(cpu_count(), 1 + count * self._effort // OPERATIONS_WORTH_A_THREAD)
+            threads = min(cpu_count(), 1 + count * self._effort // OPERATIONS_PER_THREAD)
         # Whole vectors a thread, so that only the last one meets a partial vector.
         share = -(-count // max(1, threads))
         share += -share % code.lanes

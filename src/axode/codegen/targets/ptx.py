@@ -61,7 +61,7 @@ class Kernels:
         write_atomically(text, json.dumps(self.header, indent=1).encode())
         return place, text
 
-    def assembled(self) -> Kernels:
+    def assemble(self) -> Kernels:
         """The same with registers and spills, where NVIDIA's assembler ptxas is installed.
 
         Raises:
@@ -106,10 +106,10 @@ def kernels(
     if capability not in CAPABILITIES:
         known = ", ".join(CAPABILITIES)
         raise InvalidArgument(f"capability must be one of {known}, got {capability!r}")
-    number = FORMATS[checked_precision(precision)]
+    number = FORMATS[check_precision(precision)]
     entries = {_entry(name, place): name for place, name in enumerate(programs)}
     ir = thread_module({e: programs[name] for e, name in entries.items()}, number, host=False)
-    ptx = _emitted(ir, capability)
+    ptx = _emit(ir, capability)
     version = re.search(r"\.version (\d+\.\d+)", ptx)
     header = {
         "format": FORMAT,
@@ -117,12 +117,12 @@ def kernels(
         "precision": precision,
         "ptx": version[1] if version else "",
         **(about or {}),
-        "kernels": {name: _described(programs[name], entry) for entry, name in entries.items()},
+        "kernels": {name: _describe(programs[name], entry) for entry, name in entries.items()},
     }
     return Kernels(ptx, header)
 
 
-def checked_precision(precision: str) -> str:
+def check_precision(precision: str) -> str:
     """A precision that kernels can have."""
     if precision not in FORMATS:
         raise UnknownName("axode", "precision", precision, FORMATS)
@@ -134,7 +134,7 @@ def _entry(name: str, place: int) -> str:
     return f"k{place}_{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
 
 
-def _described(program: Program, entry: str) -> dict[str, Any]:
+def _describe(program: Program, entry: str) -> dict[str, Any]:
     """What a caller must know of one kernel."""
     made: dict[str, Any] = {
         "entry": entry,
@@ -163,15 +163,15 @@ def closest_capability(own: str) -> str:
 
 def host_module(program: Program, precision: str = "float64") -> str:
     """The same kernel for the CPU: ``void rollout(ptr table, i64 count, i64 i)``."""
-    return thread_module({ENTRY: program}, FORMATS[checked_precision(precision)], host=True)
+    return thread_module({ENTRY: program}, FORMATS[check_precision(precision)], host=True)
 
 
-def _emitted(ir: str, capability: str) -> str:
+def _emit(ir: str, capability: str) -> str:
     with LOCK:
-        return _emitted_alone(ir, capability)
+        return _emit_alone(ir, capability)
 
 
-def _emitted_alone(ir: str, capability: str) -> str:
+def _emit_alone(ir: str, capability: str) -> str:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple("nvptx64-nvidia-cuda")

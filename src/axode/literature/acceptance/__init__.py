@@ -12,7 +12,7 @@ from typing import Any
 
 from axode.errors import AxodeError
 from axode.literature.acceptance.cases import OPEN_CASES, Case, Quantity, load_cases
-from axode.literature.acceptance.table import Check, Verification, compared
+from axode.literature.acceptance.table import Check, Verification, compare
 
 
 def verify(path: str | PathLike[str] | None = None) -> Verification:
@@ -52,7 +52,7 @@ def checks_of(case: Case) -> list[Check]:
 def _check(case: Case, key: str, answers: Any) -> Check:
     try:
         got = answers.of(Quantity.of(key))
-        return compared(case.id, key, case.expected[key], got, case.rel, case.abs)
+        return compare(case.id, key, case.expected[key], got, case.rel, case.abs)
     except AxodeError as error:
         return _failed(case, key, str(error))
     except Exception as error:  # one strange case must not hide the others

@@ -37,12 +37,12 @@ class Check:
     @property
     def cells(self) -> tuple[str, ...]:
         """The line of the table."""
-        got = _first_fault(self.reason) if self.reason else shown(self.got)
+        got = _first_fault(self.reason) if self.reason else format_value(self.got)
         error = f"{self.error:.1e}" if np.isfinite(self.error) else "-"
         return (
             self.id,
             self.quantity,
-            shown(self.expected),
+            format_value(self.expected),
             got,
             error,
             "yes" if self.passed else "NO",
@@ -104,7 +104,7 @@ class Verification:
         return table
 
 
-def compared(id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float) -> Check:
+def compare(id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float) -> Check:
     """Compare every number of a value with the one expected: |got - e| <= abs + rel |e|."""
     wanted, found = list(leaves(expected)), list(leaves(got))
     if [place for place, _ in wanted] != [place for place, _ in found]:
@@ -143,12 +143,12 @@ def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
         yield place, float(value)
 
 
-def shown(value: Any, width: int = 36) -> str:
+def format_value(value: Any, width: int = 36) -> str:
     """A value as the table shows it, cut to a width."""
     if isinstance(value, Mapping):
-        text = ", ".join(f"{key} {shown(item, width)}" for key, item in value.items())
+        text = ", ".join(f"{key} {format_value(item, width)}" for key, item in value.items())
     elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0):
-        text = "[" + ", ".join(shown(item, width) for item in value) + "]"
+        text = "[" + ", ".join(format_value(item, width) for item in value) + "]"
     elif isinstance(value, bool | np.bool_ | str) or value is None:
         text = str(value)
     else:

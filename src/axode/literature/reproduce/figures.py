@@ -18,7 +18,7 @@ FITS = ((8, 4), (11, 3))  # letters of the longest label, and how many such fit 
 MOST = 6  # labels in a line below all panels
 
 
-def drawn(outcome: Outcome) -> bytes:
+def draw(outcome: Outcome) -> bytes:
     """The figure of an outcome as the bytes of a PNG."""
     panels, across = list(outcome.panels), outcome.across
     rows = [panels[k : k + across] for k in range(0, len(panels), across)]

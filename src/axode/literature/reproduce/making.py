@@ -17,7 +17,7 @@ import numpy as np
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError
-from axode.literature.reproduce.figures import drawn
+from axode.literature.reproduce.figures import draw
 from axode.literature.reproduce.item import Item, Outcome
 from axode.literature.reproduce.sources import chosen
 from axode.literature.reproduce.verdict import Verdict
@@ -96,7 +96,7 @@ def reproduce(
         with _bar(len(items), progress) as show:
             for item in items:
                 show(item.id, len(made))
-                made.append(_made(item, folder))
+                made.append(_make(item, folder))
                 if tell is not None:
                     tell(made[-1])
     finally:  # an interrupted call leaves a page of what it has made
@@ -138,12 +138,12 @@ def _folder(out: str | PathLike[str]) -> Path:
         ) from error
 
 
-def _made(item: Item, folder: Path) -> Reproduction:
+def _make(item: Item, folder: Path) -> Reproduction:
     started = perf_counter()
     outcome = item.compute()
     table, figure = folder / f"{item.id}.csv", folder / f"{item.id}.png"
     write_atomically(table, comma_separated(outcome).encode())
-    write_atomically(figure, drawn(outcome))
+    write_atomically(figure, draw(outcome))
     seconds = perf_counter() - started
     return Reproduction(item, outcome.verdict, outcome.caption, table, figure, seconds)
 

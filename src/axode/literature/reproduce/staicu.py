@@ -29,7 +29,7 @@ SAME = 1e-8  # [rad, N m] between our curve and the one of the printed equations
 TIME = "t [s]"
 
 
-def _derived() -> tuple[Equations, Model]:
+def _derive() -> tuple[Equations, Model]:
     equations = build("wheeled_pendulum", **DATA).derive(
         independent=("phi1_dot", "phi2_dot", "theta3_dot")
     )
@@ -67,7 +67,7 @@ def _both(run: Trajectory, name: str, theirs: Array) -> tuple[Curve, Curve]:
 
 def straight() -> Outcome:
     """Equal torques on both wheels: Figs 2 to 5."""
-    _, model = _derived()
+    _, model = _derive()
     wave = f"{TORQUE} * sin(pi * t)"
     run = _run(model, {"M1": wave, "M2": wave})
     theirs = printed.quasimoro_driven(DATA, lambda t: (pulse(t), pulse(t)), run.time, PULSE)
@@ -123,7 +123,7 @@ def _caption(torques: str) -> str:
 
 def spin() -> Outcome:
     """Opposite torques: Figs 6 and 7."""
-    _, model = _derived()
+    _, model = _derive()
     run = _run(model, {"M1": f"{TORQUE} * sin(pi * t)", "M2": f"-{TORQUE} * sin(pi * t)"})
     theirs = printed.quasimoro_driven(DATA, lambda t: (pulse(t), -pulse(t)), run.time, PULSE)
     p = DATA
@@ -169,7 +169,7 @@ def spin() -> Outcome:
 
 def circle() -> Outcome:
     """Wheel 2 held at rest by an unknown torque: Figs 8 to 13, in both readings."""
-    equations, model = _derived()
+    equations, model = _derive()
     holding = Holding(equations, (Hold("theta2", 0.0, math.inf, "M2"),))
     wave = {"M1": parse_scalar(f"{TORQUE} * sin(pi * t)", {})}
     held = _run(model, holding.formulas(wave), holding.formulas({}))

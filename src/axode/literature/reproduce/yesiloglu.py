@@ -46,9 +46,9 @@ TIME = "t [s]"
 
 def cart() -> Outcome:
     """Accelerations along a motion by all formulations and all of the source's ways."""
-    model = _compiled(REFERENCE)
+    model = _compile(REFERENCE)
     run = _run(model)
-    operators = _run(_compiled("spatial_operators"))
+    operators = _run(_compile("spatial_operators"))
     few = run.time[::FEW]
     ours = {name: found[::FEW] for name, found in _by_formulations(model, run).items()}
     theirs = _by_the_source(run)
@@ -73,7 +73,7 @@ CAPTION = (
 )
 
 
-def _compiled(formulation: str) -> Model:
+def _compile(formulation: str) -> Model:
     equations = build("two_wheeled_cart", **DATA).derive(formulation, INDEPENDENT)
     return equations.compile("interpreter")
 

@@ -133,14 +133,14 @@ class Builder:
         self.mechanism.add_joint(
             name,
             self.joint_of("joint", name, table),
-            **_placed(table),
+            **_placement(table),
             coordinates=table.coordinates,
             speeds=table.speeds,
         )
         self.record_origin(("joint", "loop"), Origin("joint", name, {"joint": "type"}), name)
 
     def loop(self, name: str, table: LoopTable) -> None:
-        self.mechanism.add_loop(name, self.joint_of("loop", name, table), **_placed(table))
+        self.mechanism.add_loop(name, self.joint_of("loop", name, table), **_placement(table))
         self.record_origin(("loop",), Origin("loop", name, {"joint": "type"}), name)
 
     def wheel(self, name: str, table: WheelTable) -> None:
@@ -246,7 +246,7 @@ class Builder:
         self.record_origin(("wrench",), Origin("wrench", name), name)
 
     def measure(self, name: str, table: MeasureTable) -> None:
-        self.mechanism.measure(name, table.kind, **_given(table, "body", "at", "other", "other_at"))
+        self.mechanism.measure(name, table.kind, **_take(table, "body", "at", "other", "other_at"))
         self.record_origin(("measure",), Origin("measure", name), name)
 
     # pieces of tables ----------------------------------------------------------------------------
@@ -300,7 +300,7 @@ class Builder:
     def ends(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:
         """What a damper or spring acts on: a joint, or points of two bodies."""
         if table.joint is None:
-            return _given(table, "parent", "child", "at", "child_at")
+            return _take(table, "parent", "child", "at", "child_at")
         for key in ("parent", "child", "at", "child_at"):
             if key in table.model_fields_set:
                 message = f"a {kind} acts on a joint or between two bodies, not both"
@@ -308,12 +308,12 @@ class Builder:
         return {"joint": table.joint}
 
 
-def _given(table: Table, *keys: str) -> dict[str, Any]:
+def _take(table: Table, *keys: str) -> dict[str, Any]:
     return {key: getattr(table, key) for key in keys}
 
 
-def _placed(table: LoopTable) -> dict[str, Any]:
-    return _given(table, "parent", "child", "at", "rotation", "child_at", "child_rotation")
+def _placement(table: LoopTable) -> dict[str, Any]:
+    return _take(table, "parent", "child", "at", "rotation", "child_at", "child_rotation")
 
 
 def _derived(table: BodyTable | WheelTable | CasterTable) -> tuple[str, ...]:

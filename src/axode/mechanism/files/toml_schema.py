@@ -31,7 +31,7 @@ from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN, as_rotati
 # values ------------------------------------------------------------------------------------------
 
 
-def told(value: Any) -> str:
+def describe(value: Any) -> str:
     """A value of a file as messages show it."""
     if isinstance(value, dict):
         return "a table"
@@ -46,7 +46,7 @@ def _scalar(value: Any, info: ValidationInfo) -> Scalar:
         return parse_scalar(value, (info.context or {}).get("parameters", {}))
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return as_scalar(value)
-    raise ValueError(f"expected a number or a formula, got {told(value)}")
+    raise ValueError(f"expected a number or a formula, got {describe(value)}")
 
 
 def _constant(value: Any, info: ValidationInfo) -> float:
@@ -54,7 +54,7 @@ def _constant(value: Any, info: ValidationInfo) -> float:
     if not isinstance(value, str):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(as_scalar(value))
-        raise ValueError(f"expected a number, got {told(value)}")
+        raise ValueError(f"expected a number, got {describe(value)}")
     found = parse_scalar(value, (info.context or {}).get("parameters", {}))
     if isinstance(found, Expression):
         raise ValueError(f"expected a number, got the formula '{found}'")
@@ -78,7 +78,7 @@ def _all_scalars(value: Any, info: ValidationInfo) -> Any:
 
 def _vector(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, list) or any(isinstance(item, list) for item in value):
-        raise ValueError(f"expected three numbers or formulas, got {told(value)}")
+        raise ValueError(f"expected three numbers or formulas, got {describe(value)}")
     return as_vector(_all_scalars(value, info))
 
 
@@ -87,12 +87,12 @@ def _axis(value: Any, info: ValidationInfo) -> Any:
         return AXES[value]
     if not isinstance(value, list):
         named = ", ".join(f'"{name}"' for name in AXES)
-        raise ValueError(f"expected three numbers or one of {named}, got {told(value)}")
+        raise ValueError(f"expected three numbers or one of {named}, got {describe(value)}")
     return _vector(value, info)
 
 
 def _rotation(value: Any, info: ValidationInfo) -> Any:
-    return as_rotation(_all_scalars(value, info) if isinstance(value, list) else told(value))
+    return as_rotation(_all_scalars(value, info) if isinstance(value, list) else describe(value))
 
 
 _SCALAR: dict[str, Any] = {"type": ["number", "string"]}
@@ -174,7 +174,7 @@ def _inertia(value: Any, info: ValidationInfo) -> Any:
         return Inertia.of(_all_scalars(value, info))
     raise ValueError(
         "expected three principal moments, three rows of three, a table with xx, yy, zz, or "
-        f'"point", got {told(value)}'
+        f'"point", got {describe(value)}'
     )
 
 
@@ -183,7 +183,7 @@ def _ground(value: Any, info: ValidationInfo) -> Any:
         return GroundTable.model_validate(value, context=info.context)
     if isinstance(value, str):
         return value
-    raise ValueError(f"expected a body or a table with normal, point and on, got {told(value)}")
+    raise ValueError(f"expected a body or a table with normal, point and on, got {describe(value)}")
 
 
 def _motor(value: Any, info: ValidationInfo) -> Any:
@@ -191,14 +191,14 @@ def _motor(value: Any, info: ValidationInfo) -> Any:
         return MotorNumbers.model_validate(value, context=info.context)
     if isinstance(value, bool):
         return value
-    raise ValueError(f"expected true or a table such as {{ limit = 4.0 }}, got {told(value)}")
+    raise ValueError(f"expected true or a table such as {{ limit = 4.0 }}, got {describe(value)}")
 
 
 def _terms(value: Any, info: ValidationInfo) -> Any:
     """Read coefficients by joint, and report every fault in them."""
     if not isinstance(value, dict):
         example = "{ finger2 = 1.0, finger1 = -1.0 }"
-        raise ValueError(f"expected coefficients by joint such as {example}, got {told(value)}")
+        raise ValueError(f"expected coefficients by joint such as {example}, got {describe(value)}")
     found, faults = {}, []
     for joint, coefficient in _flat(value).items():
         try:

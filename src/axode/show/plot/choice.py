@@ -274,15 +274,13 @@ def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Pan
         [name for name in group if _changes(_values(trajectory, name))]
         for group in ([*places, *attitudes], trajectory.columns("independent"))
     ]
-    panels = [
-        _shortened(panel) for group in (*moving, used) for panel in _by_unit(trajectory, group)
-    ]
+    panels = [_shorten(panel) for group in (*moving, used) for panel in _by_unit(trajectory, group)]
     if trajectory.columns("energy"):
         panels += energy_panels(trajectory)[:1]
     return panels if panels or without else _by_unit(trajectory, trajectory.names[:NOTABLE])
 
 
-def _shortened(panel: Panel) -> Panel:
+def _shorten(panel: Panel) -> Panel:
     more = max(len(panel.curves) - NOTABLE, 0)
     return replace(panel, curves=panel.curves[:NOTABLE], more=more)
 

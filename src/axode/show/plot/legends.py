@@ -40,7 +40,7 @@ class Legend:
     height: float
 
 
-def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None:
+def plan_legends(entries: Sequence[Entry], size: Size, width: float) -> Legend | None:
     """A legend that fits a panel of this width [in], or none.
 
     It stands beside the panel where its words are short and the figure is wide, in as few columns
@@ -50,7 +50,7 @@ def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None
         return None
     text = 0.9 * size.text / POINTS
     room = width - AXIS - HANDLE * text
-    texts = shortened([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
+    texts = shorten([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
     entries = [Entry(label, e.style) for label, e in zip(texts, entries, strict=True)]
     column = max(width_of(e.label, 0.9 * size.text) for e in entries) + HANDLE * text
     rows_beside = max(int(size.panel * 1.1 / (ROW * text)), 1)
@@ -83,7 +83,7 @@ def readable(label: str) -> str:
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
-def shortened(labels: Sequence[str], letters: int) -> list[str]:
+def shorten(labels: Sequence[str], letters: int) -> list[str]:
     """Labels of so many letters: those that are longer lose of what they have in common first."""
     long = [label for label in labels if len(label) > letters]
     if not long:

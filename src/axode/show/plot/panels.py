@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.show.plot.choice import Curve, Panel
-from axode.show.plot.decimation import kept
+from axode.show.plot.decimation import keep_extremes
 from axode.show.plot.legends import Entry, readable, width_of
 from axode.show.style import COLOURS, DASHES, GREY, INK, Size
 
@@ -101,7 +101,7 @@ def _drawable(curve: Curve, *, logarithmic: bool) -> Curve:
 
 
 def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> None:
-    there = kept(values, BUCKETS)
+    there = keep_extremes(values, BUCKETS)
     alone = np.isfinite(values).sum() == 1  # a line of one sample would not be seen
     axes.plot(time[there], values[there], **style, marker="o" if alone else None)
 
@@ -122,7 +122,7 @@ def _draw_runs(axes: Axes, curve: Curve, runs: Runs, style: dict[str, Any], size
     lines = []
     for run in runs.drawn:
         time, values = _unwound(runs.time, curve, run)
-        there = kept(values, BUCKETS_OF_MANY)
+        there = keep_extremes(values, BUCKETS_OF_MANY)
         lines.append(np.column_stack([time[there], values[there]]))
     opacity = float(np.clip(8.0 / len(lines), 0.18, 0.7))
     axes.add_collection(
@@ -136,7 +136,7 @@ def _draw_runs(axes: Axes, curve: Curve, runs: Runs, style: dict[str, Any], size
     )
     if len(runs.drawn) < runs.count:
         low, high = np.fmin.reduce(curve.values), np.fmax.reduce(curve.values)
-        there = kept(np.stack([low, high]), BUCKETS_OF_MANY)
+        there = keep_extremes(np.stack([low, high]), BUCKETS_OF_MANY)
         axes.fill_between(
             runs.time[there], low[there], high[there], color=style["color"], alpha=0.13, linewidth=0
         )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.show.plot.choice import columns_of, owner_of
-from axode.show.plot.decimation import kept
+from axode.show.plot.decimation import keep_extremes
 from axode.show.plot.legends import AXIS, Entry, Legend
 from axode.show.plot.panels import BUCKETS, DRAWN_RUNS, LARGEST
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
@@ -222,7 +222,7 @@ def _draw_way(axes: Axes, track: Track, colour: str, width: float) -> None:
     drawn = np.unique(np.linspace(0, count - 1, min(count, DRAWN_RUNS)).astype(np.intp))
     lines = []
     for run in drawn:
-        there = kept(np.stack([track.x[run], track.y[run]]), BUCKETS)
+        there = keep_extremes(np.stack([track.x[run], track.y[run]]), BUCKETS)
         lines.append(np.column_stack([track.x[run][there], track.y[run][there]]))
     opacity = 1.0 if count == 1 else float(np.clip(8.0 / len(lines), 0.18, 0.7))
     axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, alpha=opacity))

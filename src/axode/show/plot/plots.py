@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
 from axode.show.plot.choice import Panel, chosen_panels, overview
-from axode.show.plot.legends import Legend, add_legend, planned, readable
+from axode.show.plot.legends import Legend, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
     DRAWN_RUNS,
     Runs,
@@ -145,7 +145,7 @@ def _draw(
     parts = []
     if path:
         axes = figure.add_subplot(places[0])
-        legend = planned(draw_path(axes, *ways, size), size, width)
+        legend = plan_legends(draw_path(axes, *ways, size), size, width)
         parts.append(_Part(axes, path_height(ways, width, legend), legend))
     below = places[int(path) :]
     parts += _draw_panels(figure, below, trajectory, panels, width, size, labels)
@@ -186,7 +186,7 @@ def _draw_panels(
     found[0] += mark_events(every, trajectory)
     finish_time(every, trajectory)
     return [
-        _Part(axes, size.panel, planned(entries, size, width))
+        _Part(axes, size.panel, plan_legends(entries, size, width))
         for axes, entries in zip(every, found, strict=True)
     ]
 

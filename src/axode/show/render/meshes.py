@@ -36,10 +36,10 @@ def meshes(scene: Scene) -> list[Mesh]:
     groups: dict[tuple[str, Colour], list[Solid]] = {}
     for solid in scene.solids:
         groups.setdefault((solid.body, solid.colour), []).append(solid)
-    return [_merged(body, colour, group) for (body, colour), group in groups.items()]
+    return [_merge(body, colour, group) for (body, colour), group in groups.items()]
 
 
-def _merged(body: str, colour: Colour, group: list[Solid]) -> Mesh:
+def _merge(body: str, colour: Colour, group: list[Solid]) -> Mesh:
     vertices, normals, triangles, count = [], [], [], 0
     for solid in group:
         points, directions, faces = _KINDS[solid.kind](solid)

@@ -42,7 +42,7 @@ def picture(
         width, height: In pixels.
         tracks: Points that wheels have touched so far, in the world [m]: (times, touches, 3).
     """
-    placed = [(mesh, *_placed(scene, mesh, poses)) for mesh in meshes(scene)]
+    placed = [(mesh, *_place(scene, mesh, poses)) for mesh in meshes(scene)]
     view = camera or camera_of(scene, poses, width / height)
     canvas = _Canvas(view, width * FINE, height * FINE)
     if scene.floors:
@@ -75,11 +75,11 @@ def camera_of(
 ) -> Camera:
     """One that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
     every = poses.reshape(-1, *poses.shape[-3:])
-    points = [_placed(scene, mesh, pose)[0] for mesh in meshes(scene) for pose in every]
+    points = [_place(scene, mesh, pose)[0] for mesh in meshes(scene) for pose in every]
     return Camera.around(np.concatenate(points), azimuth, elevation, aspect)
 
 
-def _placed(scene: Scene, mesh: Mesh, poses: Array) -> tuple[Array, Array]:
+def _place(scene: Scene, mesh: Mesh, poses: Array) -> tuple[Array, Array]:
     """Vertices and normals in the world, up turned to z."""
     pose = scene.stance @ scene.pose_of(mesh.body, poses)
     return mesh.vertices @ pose[:3, :3].T + pose[:3, 3], mesh.normals @ pose[:3, :3].T

@@ -36,26 +36,26 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
         "name": scene.name,
         "size": scene.size,
         "spacing": scene.spacing,
-        "time": packed(times),
+        "time": pack_arrays(times),
         "meshes": [
             {
                 "body": _index(scene, m.body),
                 "colour": list(m.colour),
-                "vertices": packed(m.vertices),
-                "normals": packed(m.normals),
-                "triangles": packed(m.triangles, "<u2"),
+                "vertices": pack_arrays(m.vertices),
+                "normals": pack_arrays(m.normals),
+                "triangles": pack_arrays(m.triangles, "<u2"),
             }
             for m in meshes(scene)
         ],
         "bodies": len(scene.bodies),
         "ground": stance.T.ravel().tolist(),
-        "poses": packed(_vectors(poses)),
+        "poses": pack_arrays(_vectors(poses)),
         "floors": [
             {"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
             for f in scene.floors
         ],
         "tracks": [
-            {"name": touch.name, "points": packed(tracks[:, k])}
+            {"name": touch.name, "points": pack_arrays(tracks[:, k])}
             for k, touch in enumerate(scene.touches)
             if frames is not None
         ],
@@ -70,7 +70,7 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
     }
 
 
-def packed(values: npt.ArrayLike, kind: str = "<f4") -> str:
+def pack_arrays(values: npt.ArrayLike, kind: str = "<f4") -> str:
     """Numbers as text, four bytes each (two for indices), lowest byte first."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
@@ -102,7 +102,7 @@ def _signals(run: Trajectory) -> list[dict[str, Any]]:
             "name": name,
             "unit": run.unit(name),
             "kind": run.kinds[name],
-            "values": packed(run[name][::onward]),
+            "values": pack_arrays(run[name][::onward]),
         }
         for name in run.names
     ]

@@ -85,7 +85,7 @@ def _is_page(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def guarded(guard: Guard) -> Iterator[None]:
+def guard_server(guard: Guard) -> Iterator[None]:
     """Let a guard judge all requests of the server that is started inside."""
     import websockets.asyncio.server as module
 

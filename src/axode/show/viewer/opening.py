@@ -22,7 +22,7 @@ from axode.show.viewer.drive import Drive
 from axode.show.viewer.driving import Driving
 from axode.show.viewer.playing import Playing
 from axode.show.viewer.server import serve
-from axode.show.viewer.trails import checked_trails
+from axode.show.viewer.trails import check_trails
 from axode.show.viewer.viewer import Viewer
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def view(
         "forces": forces,
     }
     if isinstance(what, Trajectory):
-        viewer = _played(
+        viewer = _play(
             what,
             model,
             run,
@@ -102,10 +102,10 @@ def view(
         )
     else:
         viewer = _driven(what, start, parameters or {}, drive, looks, follow, (host, port))
-    return _opened(viewer, open_browser, block)
+    return _open(viewer, open_browser, block)
 
 
-def _played(
+def _play(
     run: Trajectory,
     model: Model | None,
     first: int,
@@ -120,7 +120,7 @@ def _played(
         raise InvalidArgument(f"speed: must be > 0, got {how['speed']}")
     motion = Motion(run.run(first), model)
     scene = scene_with(motion.model, motion.run.parameters)
-    checked_trails(scene, looks["trails"])
+    check_trails(scene, looks["trails"])
     _, poses = motion.all_poses(12)
     follow = _travels(scene, poses) if follow is None else follow
     server = serve(*where, label=scene.name)
@@ -147,7 +147,7 @@ def _driven(
     mode = drive if isinstance(drive, str) else "speed"
     driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
     scene = scene_with(model, driven.parameters)
-    checked_trails(scene, looks["trails"])
+    check_trails(scene, looks["trails"])
     poses = driven.poses()
     follow = bool(scene.touches) if follow is None else follow
     server = serve(*where, label=scene.name)
@@ -192,7 +192,7 @@ def _camera(scene: Scene, poses: Array, follow: bool) -> Camera:
     return replace(camera, distance=AWAY * camera.distance)
 
 
-def _opened(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:
+def _open(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:
     interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
     waits = not interactive and "ipykernel" not in sys.modules if block is None else block
     try:

@@ -57,7 +57,7 @@ class Playing:
             max(self.playback.length, 1e-9) / 1000,
             0.0,
         )
-        self._slider.on_update(own(self._scrubbed))
+        self._slider.on_update(own(self._scrub))
         self._speeds(own, speed)
         again = gui.add_checkbox("loop", loop)
         again.on_update(own(lambda event: setattr(self.playback, "loop", again.value)))
@@ -103,7 +103,7 @@ class Playing:
         self._button.label = "Pause" if self.playback.playing else "Play"
         self._button.icon = "player-pause" if self.playback.playing else "player-play"
 
-    def _scrubbed(self, event: Any) -> None:
+    def _scrub(self, event: Any) -> None:
         if event.client is not None:  # moved by hand and not by the recording
             self.playback.seek(float(self._slider.value))
             self._since = np.inf
