@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-ROUNDING = 1e-15  # SI units: less than this is told as zero
+ROUNDING = 1e-15  # SI units: less than this is printed as zero
 
 
 def on_terminal() -> bool:
-    """Whether the output goes to a terminal."""
+    """Return whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 

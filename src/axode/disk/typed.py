@@ -103,7 +103,7 @@ def _as_plain(hint: Any, value: Any, where: str) -> Any:
 
 
 def _is_shown(text: str) -> bool:
-    """Whether text is plain to see: no control characters, halves of characters, turned lines."""
+    """Return whether text is printable: no control characters, surrogates or reversed lines."""
     return text.isprintable() or all(
         c.isprintable() or unicodedata.category(c) == "Zs" for c in text
     )

@@ -36,7 +36,7 @@ def cooperating_arms(
     The constraint forces of `grip1` and `grip2` are what the load exerts on the arms.
 
     Args:
-        joints: Of each arm, at least two.
+        joints: Number of joints of each arm, at least two.
         load: Whether there is one; without it the arms are free.
         pose: `X`, `Y`, `F` at home.
         elbow: Way each arm bends at home, +1 or -1.

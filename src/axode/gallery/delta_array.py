@@ -26,8 +26,8 @@ def delta_array(
 
     Args:
         a, r: Wheel radius, and distance of the wheels from the mass centre [m].
-        mw, I, J: Of a wheel: mass [kg], moments about and across its axis [kg m^2].
-        mp, H: Of the platform: mass [kg], yaw inertia [kg m^2].
+        mw, I, J: Wheel: mass [kg], moments about and across its axis [kg m^2].
+        mp, H: Platform: mass [kg], yaw inertia [kg m^2].
         c: Friction of each wheel [N m s/rad].
     """
     values = {"a": a, "r": r, "mw": mw, "mp": mp, "I": I, "J": J, "H": H, "c": c}

@@ -37,8 +37,8 @@ def mecanum_platform(
         wheels: For each, x and y on the platform [m], direction of e_k and roller angle alpha_k
             from e_k [rad]; at least three in general position.
         a: Wheel radius [m].
-        mw, I, J: Of a wheel: mass [kg], moments about and across its axis [kg m^2].
-        mp, H: Of the platform: mass [kg], yaw inertia [kg m^2].
+        mw, I, J: Wheel: mass [kg], moments about and across its axis [kg m^2].
+        mp, H: Platform: mass [kg], yaw inertia [kg m^2].
         c: Friction of each wheel [N m s/rad].
     """
     for number, wheel in enumerate(wheels, start=1):

@@ -54,7 +54,7 @@ class TwistRows:
     """Rows on the relative velocity of body j seen from body i, at one point.
 
     Attributes:
-        name: Of the joint or contact.
+        name: Name of the joint or contact.
         i, j: Names of the bodies; rows are about j minus i.
         point: Where velocities are taken, in the world.
         angular, linear: What multiplies the relative angular velocity, and the relative velocity
@@ -73,7 +73,7 @@ class TwistConstraints:
     """The matrix A of a mechanism on the twists of its bodies.
 
     Args:
-        equations: Of the mechanism.
+        equations: Equations of the mechanism.
 
     Raises:
         NotApplicable: for a joint that has no rows of this form, and for couplings.

@@ -269,7 +269,7 @@ class _Writer:
         return rf"{name}\left({', '.join(arguments)}\right)"
 
     def _is_bare(self, poly: Frozen) -> bool:
-        """Whether it is one symbol."""
+        """Return whether it is one symbol."""
         ((monomial, number),) = poly if len(poly) == 1 else (((), 0.0),)
         if number != 1 or len(monomial) != 1 or monomial[0][1] != 1:
             return False

@@ -174,7 +174,7 @@ def constant(number: float) -> Polynomial:
 
 
 def is_number(value: Polynomial) -> bool:
-    """Whether nothing but a number is left."""
+    """Return whether nothing but a number is left."""
     return value.keys() <= {()}
 
 

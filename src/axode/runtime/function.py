@@ -21,7 +21,7 @@ class GpuFunction:
 
     Args:
         kernel: The loaded kernel.
-        shape: Of one result.
+        shape: Shape of one result.
         arguments: Names of the arguments, in order.
     """
 
@@ -42,7 +42,7 @@ class GpuFunction:
             arrays: NumPy arrays, or arrays of CuPy, PyTorch or JAX on the GPU.
             out: An array of the result's shape to write to.
             threads: Without meaning here.
-            stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
+            stream: Stream of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
         if len(arrays) != len(self.arguments):
             raise InvalidArgument(

@@ -69,7 +69,7 @@ class Motion:
         return moved
 
     def poses(self, t: float) -> Array:
-        """Of all bodies at a time: (bodies, 4, 4)."""
+        """Poses of all bodies at a time: (bodies, 4, 4)."""
         return self.model.poses(np.ascontiguousarray(self.coordinates(t)), **self._options(t))
 
     def all_poses(self, count: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""The loop over a batch around a tape: one IR module a target and a width.
+"""The loop over a batch around a tape: one IR module per target and width.
 
 The exported function is ``void map(ptr table, i64 begin, i64 end)``. For every
 input, then every output, ``table`` holds the address of the first sample and

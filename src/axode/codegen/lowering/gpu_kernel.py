@@ -1,4 +1,4 @@
-"""Programs as kernels: one thread a run, everything it works on in registers.
+"""Programs as kernels: one thread per run, everything it works on in registers.
 
 The instructions are those of the CPU: the same tapes are lowered by the same code, inlined into one
 function, and LLVM's optimiser turns the buffers into registers. Arrays stay where the caller has
@@ -40,7 +40,7 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
 
     Args:
         programs: What one thread does, by entry.
-        number: Of all arrays and of the arithmetic.
+        number: Format of all arrays and of the arithmetic.
         host: For the CPU, where the number of the run is a third argument.
     """
     declarations = {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}

@@ -25,7 +25,7 @@ class Format:
         name: As NumPy calls it.
         real: LLVM's name of it.
         integer: LLVM's name of an integer of the same size.
-        bits: Of a number.
+        bits: Size of a number.
         digits: Binary ones, the hidden one included.
     """
 
@@ -37,7 +37,7 @@ class Format:
 
     @property
     def bytes(self) -> int:
-        """Of a number."""
+        """Size of a number in bytes."""
         return self.bits // 8
 
     @property

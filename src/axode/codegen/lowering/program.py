@@ -25,7 +25,7 @@ Slice = tuple[str, int]  # a buffer, and the place in it where a vector begins
 
 @dataclass(frozen=True)
 class Evaluate:
-    """A tape on buffers: one an input, then one an output; an output may be an input."""
+    """A tape on buffers: one per input, then one per output; an output may be an input."""
 
     tape: Tape
     buffers: tuple[str, ...]

@@ -82,7 +82,7 @@ def sin_cos(w: Writer, x: str) -> tuple[str, str]:
 
 
 def _apply_sign(w: Writer, value: str, quadrant: str) -> str:
-    """Negates the value in quadrants 2 and 3."""
+    """Negate the value in quadrants 2 and 3."""
     second = w.whole_operation("shl", quadrant, w.whole(w.format.bits - 2))
     sign = w.whole_operation("and", second, w.whole(w.format.sign_bit))
     return w.from_bits(w.whole_operation("xor", w.bits(value), sign))

@@ -34,7 +34,7 @@ LONGEST_WHOLE = 3000
 
 
 def fuse(program: Program) -> Program:
-    """The same program with neighbouring small tapes joined."""
+    """Join neighbouring small tapes of a program."""
     operations = _join(program.operations)
     wanted = _Readers(program.state, operations)
     return replace(program, operations=_lowered(operations, wanted))
@@ -121,7 +121,7 @@ class _Readers:
                     self._outside |= {flag, buffer, kept}
 
     def want(self, buffer: str) -> bool:
-        """Whether anyone reads what a group leaves in a buffer, itself in its next turn included.
+        """Return whether anything reads what a group leaves in a buffer, its next turn included.
 
         What a group reads after writing it is not among its `reads`.
         """

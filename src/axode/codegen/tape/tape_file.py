@@ -180,7 +180,7 @@ def _port_faults(side: str, ports: tuple[Port, ...]) -> Iterator[str]:
 
 
 def _operands_are_sound(tape: Tape) -> bool:
-    """Whether operands come before their instruction, and there are no more than it takes."""
+    """Return whether operands precede their instruction, and are no more than it takes."""
     number = np.arange(len(tape.kinds))
     arity = np.array([ARITY[kind] for kind in Kind], dtype=np.int64)[tape.kinds]
     leaves = np.array([2 if kind == Kind.INPUT else int(kind == Kind.CONSTANT) for kind in Kind])

@@ -67,7 +67,7 @@ class CCode:
     self_test: str
 
     def write(self, directory: str | Path) -> tuple[Path, ...]:
-        """Writes the three files and returns their paths."""
+        """Write the three files and returns their paths."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         texts = {
@@ -102,9 +102,9 @@ def c_library(
     """Several tapes as one header and one source, `stem`.h and `stem`.c.
 
     Args:
-        stem: Of both files.
-        tapes: What they hold, a function each.
-        title: What the header says it is.
+        stem: Name of both files, without ending.
+        tapes: What they hold, one function per tape.
+        title: First line of the header.
         entries: What the numbers of an array are, by the array's name, for the header.
         prefix: Before the functions' names; `stem_` unless given, so that files link together.
     """

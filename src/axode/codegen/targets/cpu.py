@@ -105,7 +105,7 @@ def _expected(port: Port) -> str:
 class CompiledFunction:
     """A tape as machine code.
 
-    Called with one array an input, of the input's shape behind any leading batch
+    Called with one array per input, of the input's shape behind any leading batch
     axes; batch axes are broadcast against each other. Returns an array, or a tuple
     of arrays if there are several outputs. NaN and infinity pass through.
 
@@ -114,11 +114,11 @@ class CompiledFunction:
     """
 
     def __init__(self, tape: Tape, *, lanes: int | None = None) -> None:
-        """Wraps a tape; compiles nothing yet.
+        """Wrap a tape; compiles nothing yet.
 
         Args:
             tape: What to compute.
-            lanes: Samples a vector in batches: 1, 2, 4, 8; None for what the CPU does best.
+            lanes: Samples per vector in batches: 1, 2, 4, 8; None for what the CPU does best.
         """
         if lanes not in (None, 1, 2, 4, 8):
             raise InvalidArgument(f"lanes is {lanes}, expected 1, 2, 4, 8 or None.")
@@ -141,7 +141,7 @@ class CompiledFunction:
 
     @property
     def from_cache(self) -> dict[int, bool]:
-        """Whether each width used so far came from the disk cache, by lanes."""
+        """Return whether each width used so far came from the disk cache, by lanes."""
         return {lanes: k.native.cached for lanes, k in self._kernels.items()}
 
     @property
@@ -150,7 +150,7 @@ class CompiledFunction:
         return {lanes: k.native.size for lanes, k in self._kernels.items()}
 
     def prepare(self, *, single: bool = True, batch: bool = True) -> CompiledFunction:
-        """Compiles now what calls would compile later."""
+        """Compile now what calls would compile later."""
         if single:
             self._kernel(1)
         if batch:
@@ -163,11 +163,11 @@ class CompiledFunction:
         out: Array | Sequence[Array] | None = None,
         threads: int | None = None,
     ) -> Any:
-        """Evaluates the function.
+        """Evaluate the function.
 
         Args:
-            *arrays: One an input; numbers, lists and other dtypes are converted.
-            out: Arrays to write to (one, or one an output): C-contiguous float64 of
+            *arrays: One per input; numbers, lists and other dtypes are converted.
+            out: Arrays to write to (one, or one per output): C-contiguous float64 of
                 the exact shape. Nothing else is allocated. May be an input as a whole; an input
                 that shares only part of its memory is copied first.
             threads: How many threads share a batch; None decides by its size.
@@ -205,7 +205,7 @@ class CompiledFunction:
         out: Array | Sequence[Array] | None,
         threads: int | None,
     ) -> Any:
-        """Checks, converts and broadcasts; then runs the batch."""
+        """Check, convert and broadcast; then run the batch."""
         if out is None and threads is None:
             results = self._small_batch(arrays)
             if results is not None:
@@ -343,7 +343,7 @@ class CompiledFunction:
         code = self._kernel(1 if count == 1 else self.lanes)
         if threads is None:
             threads = min(cpu_count(), 1 + count * self._effort // OPERATIONS_PER_THREAD)
-        # Whole vectors a thread, so that only the last one meets a partial vector.
+        # Whole vectors per thread, so that only the last one meets a partial vector.
         share = -(-count // max(1, threads))
         share += -share % code.lanes
         starts = range(0, count, share)

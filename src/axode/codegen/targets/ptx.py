@@ -23,7 +23,7 @@ from axode.errors import InvalidArgument, UnknownName
 
 FORMAT = 2
 CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
-PATIENCE = 120  # [s] for the assembler to say how many registers a kernel takes
+PATIENCE = 120  # [s] for the assembler to count the registers of a kernel
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Kernels:
         return place, text
 
     def assemble(self) -> Kernels:
-        """The same with registers and spills, where NVIDIA's assembler ptxas is installed.
+        """Add registers and spills, where NVIDIA's assembler ptxas is installed.
 
         Raises:
             InvalidArgument: if it refuses the text.
@@ -76,7 +76,7 @@ class Kernels:
 
 
 def map_program(tape: Tape) -> Program:
-    """One evaluation of a tape a run."""
+    """Return a program that evaluates a tape once per run."""
     names = [port.name for port in tape.inputs]
     outputs = {f"out.{port.name}": port.size for port in tape.outputs}
     given = {port.name: port.size for port in tape.inputs}
@@ -100,8 +100,8 @@ def kernels(
     Args:
         programs: What one thread does, by name.
         capability: Oldest compute capability it must run on.
-        precision: Of arrays and arithmetic, "float64" or "float32".
-        about: What else the header should tell.
+        precision: Format of arrays and arithmetic, "float64" or "float32".
+        about: Further entries of the header.
     """
     if capability not in CAPABILITIES:
         known = ", ".join(CAPABILITIES)
@@ -135,7 +135,7 @@ def _entry(name: str, place: int) -> str:
 
 
 def _describe(program: Program, entry: str) -> dict[str, Any]:
-    """What a caller must know of one kernel."""
+    """Describe one kernel for its caller."""
     made: dict[str, Any] = {
         "entry": entry,
         "state": program.state,
@@ -162,7 +162,7 @@ def closest_capability(own: str) -> str:
 
 
 def host_module(program: Program, precision: str = "float64") -> str:
-    """The same kernel for the CPU: ``void rollout(ptr table, i64 count, i64 i)``."""
+    """Write the kernel for the CPU: ``void rollout(ptr table, i64 count, i64 i)``."""
     return thread_module({ENTRY: program}, FORMATS[check_precision(precision)], host=True)
 
 

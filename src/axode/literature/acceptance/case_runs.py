@@ -21,11 +21,11 @@ from axode.problems.simulate.simulate import simulate
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-12, 1e-13
 SPACING = 0.01  # [s] between samples of a run, and at least
-FEWEST = 200  # samples a stretch
+FEWEST = 200  # samples per interval
 SAME_TIME = 1e-12  # [s]
 NODES = 10  # of the polynomial that refines an extreme
 CANDIDATES = 4  # extremes of the samples that are refined
-MOST_SAMPLES = 40_000  # of a stretch
+MOST_SAMPLES = 40_000  # per interval
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Run:
     """The motion of a case from its state to `t_end`.
 
     Args:
-        adapter: Of the case.
+        adapter: Adapter of the case.
         stops: Times whose states are asked for; they end stretches, so that nothing there is
             interpolated.
     """

@@ -63,7 +63,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether there was something to check and all of it holds."""
+        """Return whether there was something to check and all of it holds."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     @property

@@ -85,7 +85,7 @@ class Arm(Adapter):
 
 @adapter("E2_valencia_platform")
 class Platform(Adapter):
-    """Wheels are told in the order right, left."""
+    """Platform of the source; wheels in the order right, left."""
 
     independent = ("phi_R_dot", "phi_L_dot")
 
@@ -144,7 +144,10 @@ class Platform(Adapter):
 
     @quantity
     def multipliers_lat_R_L(self, now: Moment) -> Any:
-        """Of the source's rows: sideways as ours, along the wheels against ours, all subtracted."""
+        """Multipliers of the source's rows.
+
+        They are sideways as ours, along the wheels against ours, all subtracted.
+        """
         force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
         sideways = sum(value for row, value in force.items() if row.endswith(".lateral"))
         return [-sideways, *(force[f"wheel_{side}.longitudinal"] for side in SIDES)]

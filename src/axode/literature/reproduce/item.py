@@ -71,7 +71,7 @@ class Outcome:
 
     Attributes:
         table: Columns of its CSV file, units in the heads, all of one length.
-        panels: Of its figure, in the order of the source, row by row.
+        panels: Panels of its figure, in the order of the source, row by row.
         caption: What the figure shows and the data behind it.
         checks: Numbers compared.
         across: Panels in a row.

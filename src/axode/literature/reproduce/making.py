@@ -33,7 +33,7 @@ class Reproduction:
     Attributes:
         item: What the source shows.
         verdict: Numbers compared.
-        caption: Of its figure.
+        caption: Caption of its figure.
         table, figure: Files that were written.
         seconds: It took.
     """
@@ -58,7 +58,7 @@ class Reproductions:
 
     @property
     def holds(self) -> bool:
-        """Whether everything passes or differs for a known reason."""
+        """Return whether everything passes or differs for a known reason."""
         return all(one.verdict.word != "fails" for one in self.made)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """The sources' own equations, set down as they stand there, to be compared with.
 
 Nothing of Axode is computed with them. Where the errata correct a formula, the functions here take
-the correction as an option or follow it, and say so.
+the correction as an option or follow it, as noted.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def quasimoro_driven(
 def quasimoro_held(
     p: Mapping[str, float], M1: Callable[[float], float], times: Array, kink: float
 ) -> tuple[Array, Array]:
-    """The same while wheel 2 is held by its torque; that torque too."""
+    """Integrate with wheel 2 held by its torque; return that torque too."""
 
     def solve(t: float, x: Array) -> Array:
         """theta_1_dd, theta_3_dd and M2, for which theta_2_dd = 0."""

@@ -102,12 +102,12 @@ def _driven(path: Path) -> tuple[Model, Trajectory]:
 
 
 def _axle_radius() -> float:
-    """Of the circle that the axle's midpoint drives."""
+    """Radius of the circle that the axle's midpoint drives."""
     return math.sqrt(RADIUS**2 - DATA["a"] ** 2)
 
 
 def _radius(run: Trajectory) -> float:
-    """Of the mass centre's circle, about the path's centre."""
+    """Radius of the mass centre's circle about the path's centre."""
     return float(np.hypot(run["C.x"], run["C.y"] - _axle_radius()).mean())
 
 

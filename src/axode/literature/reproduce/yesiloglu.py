@@ -99,7 +99,7 @@ def _by_formulations(model: Model, run: Trajectory) -> dict[str, Array]:
 
 
 def _by_the_source(run: Trajectory) -> dict[str, Array]:
-    """The same at some of the samples by the source's methods."""
+    """Accelerations at some of the samples by the source's methods."""
     names = ("pitch", "wheel1_rate", "wheel2_rate", "pitch_rate", "tau1", "tau2")
     rows = [
         accelerations(DATA, pitch, (first, second), pitch_rate, torques)

@@ -65,7 +65,7 @@ class Origin:
     derived: tuple[str, ...] = ()
 
     def has_fault(self, faults: Sequence[Fault]) -> bool:
-        """Whether any fault of the table is known."""
+        """Return whether any fault of the table is known."""
         return any((fault.kind, fault.name) == (self.kind, self.name) for fault in faults)
 
 

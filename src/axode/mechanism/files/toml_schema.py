@@ -62,7 +62,7 @@ def _constant(value: Any, info: ValidationInfo) -> float:
 
 
 def _all_scalars(value: Any, info: ValidationInfo) -> Any:
-    """Lists of scalars, however deep, with every fault in them told."""
+    """Read lists of scalars, however deep, and report every fault in them."""
     if not isinstance(value, list):
         return _scalar(value, info)
     items, faults = [], []

@@ -232,7 +232,7 @@ class Reader:
         joints: list[Joint],
         source: str,
     ) -> bool:
-        """Whether the root link is the ground; if a base is asked for, it is a link like others."""
+        """Return whether the root link is the ground; with a base asked for, it is a link."""
         if root not in WORLDS or base in (None, "fixed"):
             return root in WORLDS
         moving = any(joint.parent == root and joint.type != "fixed" for joint in joints)

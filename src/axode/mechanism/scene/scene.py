@@ -74,7 +74,7 @@ class Scene:
     """All that is drawn; poses are asked of a model.
 
     Attributes:
-        name: Of the mechanism.
+        name: Name of the mechanism.
         bodies: Names in the order of the model's poses.
         solids, floors, touches, cords: What is drawn.
         size: A length that tells how large the mechanism is [m].
@@ -151,7 +151,7 @@ def touch_points(scene: Scene, poses: Array) -> Array:
 def touch_axes(scene: Scene, poses: Array) -> Array:
     """Longitudinal, lateral and normal direction of each contact: (..., touches, 3 axes, 3).
 
-    The axes that a model's contact forces are told in; those of a ball are fixed in its floor.
+    The axes that a model's contact forces are given in; those of a ball are fixed in its floor.
     """
     axes = np.empty((*poses.shape[:-3], len(scene.touches), 3, 3))
     for k, touch in enumerate(scene.touches):

@@ -64,7 +64,7 @@ def _items(value: Any, expected: str) -> list[Any]:
 
 
 def as_rotation(value: Any) -> Rotation:
-    """Roll-pitch-yaw, a quaternion or a matrix, told apart by their size.
+    """Roll-pitch-yaw, a quaternion or a matrix, distinguished by their size.
 
     SciPy's `Rotation` is understood as well.
     """

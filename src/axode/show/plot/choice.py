@@ -56,8 +56,8 @@ class Curve:
     """One line of a panel.
 
     Attributes:
-        label: Of the legend.
-        values: Of all runs, shape (runs, T).
+        label: Text of the legend.
+        values: Values of all runs, shape (runs, T).
         dashes: A place in `style.DASHES`.
         wraps: Whether it is an angle that jumps by a whole turn.
     """
@@ -90,7 +90,7 @@ class Panel:
 def chosen_panels(
     trajectory: Trajectory, what: Sequence[str | Sequence[str]]
 ) -> tuple[bool, list[Panel]]:
-    """Whether the path is asked for, and the panels, one a unit; a list has panels of its own.
+    """Return whether the path is asked for, and the panels, one per unit; a list has its own.
 
     Raises:
         UnknownName: if a name means nothing, with what does.
@@ -114,7 +114,7 @@ def chosen_panels(
 
 
 def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> None:
-    """All names that mean nothing, told at once."""
+    """Return the error that lists all unknown names at once."""
     faults: dict[str, AxodeError] = {}
     for item in what:
         if not isinstance(item, str | list | tuple):
@@ -190,7 +190,7 @@ def _by_unit(trajectory: Trajectory, names: Iterable[str]) -> list[Panel]:
 
 
 def _is_error(trajectory: Trajectory, name: str) -> bool:
-    """Whether its order of magnitude is what matters."""
+    """Return whether its order of magnitude is what matters."""
     kind = trajectory.kinds[name]
     return kind == "residual" or (kind == "energy" and _last(name) == "error")
 
@@ -286,6 +286,6 @@ def _shorten(panel: Panel) -> Panel:
 
 
 def _changes(values: Array) -> bool:
-    """Whether it moves, or differs between runs."""
+    """Return whether it moves, or differs between runs."""
     finite = values[np.abs(values) < np.inf]
     return finite.size > 0 and float(finite.max() / 2 - finite.min() / 2) > NO_CHANGE

@@ -28,7 +28,7 @@ DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them ar
 TOLD_APART = len(COLOURS)  # runs that have a colour each
 LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
 STILL = 1e-12  # a range below is a constant
-HALF_A_TURN = np.pi + 1e-9
+HALF_TURN = np.pi + 1e-9
 DECADES = 12  # of a logarithmic axis
 
 
@@ -40,7 +40,7 @@ class Runs:
         time: Times of the samples [s].
         drawn: Runs that have a line.
         count: How many runs there are.
-        labels: Of runs that have a colour each; none if colours tell curves apart.
+        labels: Labels of runs that have a colour each; none if colours tell curves apart.
     """
 
     time: Array
@@ -109,7 +109,7 @@ def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> 
 def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
     """A run of a curve, with a gap where an angle between -pi and pi jumps: nothing moved there."""
     values = curve.values[run]
-    if not curve.wraps or np.nanmax(np.abs(values), initial=0.0) > HALF_A_TURN:
+    if not curve.wraps or np.nanmax(np.abs(values), initial=0.0) > HALF_TURN:
         return time, values
     jumps = np.flatnonzero(np.abs(np.diff(values)) > np.pi) + 1
     return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)

@@ -50,10 +50,10 @@ class Track:
 
 
 def bases(trajectory: Trajectory) -> list[Track]:
-    """Bodies that are free on the ground, told by `info["bases"]` or else by their coordinates."""
-    told = trajectory.info.get("bases")
+    """Bodies that are free on the ground, found by `info["bases"]` or else by their coordinates."""
+    bases = trajectory.info.get("bases")
     found = (
-        [(str(body), list(columns)) for body, *columns in told] if told else _by_name(trajectory)
+        [(str(body), list(columns)) for body, *columns in bases] if bases else _by_name(trajectory)
     )
     return [
         _base(trajectory, body, columns)
@@ -209,7 +209,7 @@ def extent(shown: Sequence[Track]) -> list[tuple[float, float]]:
 def path_height(
     ways: tuple[list[Track], list[Track]], width: float, legend: Legend | None = None
 ) -> float:
-    """Of the axes that a figure of this width has room for [in]."""
+    """Height of the axes that a figure of this width has room for [in]."""
     (left, right), (low, high) = extent([*ways[0], *ways[1]])
     inside = width - AXIS - (legend.width if legend and legend.beside else 0.0)
     return inside * (high - low) / (right - left)

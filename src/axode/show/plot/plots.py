@@ -57,8 +57,8 @@ def plot(
         wheels = wheel_tracks(trajectory)
         free = bases(trajectory) if wheels else []
         path = bool(free)
-        told = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
-        panels = overview(trajectory, without=told if path else [])
+        named = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
+        panels = overview(trajectory, without=named if path else [])
     if (x or y) and not path:
         raise InvalidArgument("plot: x and y are for plot('path')")
     ways = tracks(trajectory, x, y) if path else ([], [])

@@ -42,7 +42,7 @@ def animate(
         path: Ends in `.gif`.
         frames_a_second: How smooth; a GIF knows hundredths of a second.
         speed: Times as fast as it was.
-        width, height: Of the picture.
+        width, height: Size of the picture.
         camera: Where it is seen from; unless given, from where all of the run is seen.
     """
     file = Path(path)

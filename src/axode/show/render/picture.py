@@ -17,7 +17,7 @@ FLOOR = np.array([231.0, 233.0, 236.0])
 LINE = np.array([205.0, 209.0, 214.0])
 SUN = np.array([-0.42, -0.40, 0.82]) / np.linalg.norm([-0.42, -0.40, 0.82])
 TRACKS = (np.array([60.0, 105.0, 220.0]), np.array([235.0, 120.0, 50.0]))
-FINE = 2  # pixels drawn a pixel shown, each way
+FINE = 2  # pixels drawn per pixel shown, in each direction
 
 Image = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.int32]
@@ -37,7 +37,7 @@ def picture(
 
     Args:
         scene: What is drawn.
-        poses: Of all bodies: (bodies, 4, 4).
+        poses: Poses of all bodies: (bodies, 4, 4).
         camera: Where from; unless given, from where the whole mechanism is seen.
         width, height: In pixels.
         tracks: Points that wheels have touched so far, in the world [m]: (times, touches, 3).
@@ -120,7 +120,7 @@ class _Canvas:
         return np.column_stack([x, y]), nearness
 
     def floor(self, point: Array, normal: Array, spacing: float) -> None:
-        """An endless plane with a grid that fades away."""
+        """Draw the floor, with a grid that fades away."""
         x = (np.arange(self.width) + 0.5 - self.width / 2) / self.focus
         y = (self.height / 2 - np.arange(self.height) - 0.5) / self.focus
         right, up, back = self.camera.axes

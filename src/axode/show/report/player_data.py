@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
-RATE = 50.0  # frames a second, unless that would be too many
+RATE = 50.0  # frames per second, unless that would be too many
 MOST = 1500
 
 
@@ -91,7 +91,7 @@ def _vectors(poses: Array) -> Array:
 
 
 def _index(scene: Scene, body: str) -> int:
-    """Of a body among the poses; -1 is the ground."""
+    """Index of a body among the poses; -1 is the ground."""
     return scene.bodies.index(body) if body in scene.bodies else -1
 
 

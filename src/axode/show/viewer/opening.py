@@ -63,7 +63,7 @@ def view(
         start: Coordinates, speeds and measures by name, where a drive starts; home unless given.
         parameters: Values by name that a drive starts with; the defaults unless given.
         play: Whether a trajectory plays at once.
-        speed: Of playing; 1 is real time.
+        speed: Playback speed; 1 is real time.
         loop: Whether it starts again at its end.
         run: Which run of a batch is first shown.
         trails: Bodies whose mass centres leave a trail, or "left contact" for a wheel's.

@@ -137,8 +137,8 @@ class Playing:
         now = self.playback.time
         self._slider.value = self.playback.elapsed
         status = self.motion.run.status
-        told = "" if status == "finished" else f" · {status}"
-        self._said.content = f"**{now:.2f} s** of {self.playback.end:.2f} s{told}"
+        ended = "" if status == "finished" else f" · {status}"
+        self._said.content = f"**{now:.2f} s** of {self.playback.end:.2f} s{ended}"
         passed = (
             self._times <= now if self.playback.end >= self.playback.begin else (self._times >= now)
         )

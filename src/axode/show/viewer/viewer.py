@@ -74,12 +74,12 @@ class Viewer:
 
     @property
     def closed(self) -> bool:
-        """Whether it is."""
+        """Return whether the viewer is closed."""
         return self._closed.is_set()
 
     @property
     def poses(self) -> Array:
-        """Of all bodies, as shown: (bodies, 4, 4)."""
+        """Poses of all bodies, as shown: (bodies, 4, 4)."""
         with self._lock:
             return self.drawing.poses
 
