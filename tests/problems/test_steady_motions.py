@@ -170,7 +170,7 @@ def test_a_wheel_out_of_round_is_periodic_and_said_so():
     bot.add_body("disk", mass=M, inertia=(0.04, ALONG, 0.05))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child="disk")
     bot.add_contact("rim", ax.Rolling(radius=R), body="disk")
-    bot.home({"base.z": R})
+    bot.set_home({"base.z": R})
     model = bot.derive(independent=["base.wx", "base.wy", "base.wz"]).compile("interpreter")
     with pytest.warns(NotAnEquilibrium, match="how the rates depend on the states"):
         lin = ax.linearize(model, {"base.wy": 5.0})

@@ -13,7 +13,8 @@ from PIL import Image
 
 import axode as ax
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
-from axode.results.trajectory import Event, Trajectory
+from axode.results.event import Event
+from axode.results.trajectory import Trajectory
 from axode.show.plot.choice import columns_of
 from axode.show.plot.decimation import keep_extremes
 from axode.show.plot.legends import shorten
@@ -270,7 +271,7 @@ def test_runs_of_one_sample_or_of_none_are_drawn_too():
 
 
 def test_events_are_marked_in_all_panels_and_named_in_the_legend():
-    events = (Event("touch", 0.4), Event("fallen", 1.5), Event("touch", 0.9))
+    events = (Event("touch", time=0.4), Event("fallen", time=1.5), Event("touch", time=0.9))
     figure = one(events=events).plot("pitch", "left.torque")
     for axes in figure.axes:
         marks = [line.get_xdata()[0] for line in axes.get_lines()[1:]]

@@ -166,7 +166,7 @@ def _simulation(model: Model, runs: int, steps: int) -> Callable[[], Any]:
 
 
 def _machine() -> dict[str, Any]:
-    from axode.cli.machine import processor
+    from axode.cli.installation import processor
     from axode.codegen.targets.cpu import cpu_count
     from axode.codegen.targets.jit import host
 

@@ -55,19 +55,19 @@ def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
 
 
 def _facts() -> dict[str, Any]:
-    from axode.cli import machine
+    from axode.cli import installation
     from axode.codegen.targets.cpu import cpu_count
     from axode.codegen.targets.jit import host
 
     return {
-        "processor": machine.processor(),
+        "processor": installation.processor(),
         "target": host().cpu,
         "lanes": host().lanes,
         "threads": cpu_count(),
-        "gpu": machine.gpu(),
-        "cache": machine.cache(),
-        "versions": machine.versions(),
-        "extras": machine.extras(),
+        "gpu": installation.gpu(),
+        "cache": installation.cache(),
+        "versions": installation.versions(),
+        "extras": installation.extras(),
     }
 
 
@@ -220,7 +220,7 @@ def _case(known: dict[str, Any]) -> tuple[bool, str]:
 def _gpu(known: dict[str, Any]) -> tuple[bool, str]:
     import numpy as np
 
-    from axode.cli.machine import gpu
+    from axode.cli.installation import gpu
 
     if not gpu()["name"]:
         return True, ""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
-SHORT = 1e-9  # of the largest force, or of one newton: more is missing
 KINDS = ("input", "force")  # of the columns that answer the question
 
 
@@ -56,7 +55,7 @@ def inverse(
         list[str] | None,
         typer.Option(help="NAME=VALUE of coordinates that the motion does not determine."),
     ] = None,
-    at: Annotated[
+    state: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE of one state, instead of a motion.")
     ] = None,
     acceleration: Annotated[
@@ -75,14 +74,14 @@ def inverse(
 ) -> None:
     """Compute the motor torques and forces along a motion, along a path, or at one state.
 
-    axode inverse five_axis_arm --at theta2=0.5 --acceleration theta1_dot=1
+    axode inverse five_axis_arm --state theta2=0.5 --acceleration theta1_dot=1
 
     axode inverse differential_drive --path circle:radius=2,speed=0.5
     """
     from axode.cli.run_summaries import RunSummary
     from axode.cli.time_tables import ENDINGS
 
-    for alone in ({"--at": at}, {"--acceleration": acceleration}):
+    for alone in ({"--state": state}, {"--acceleration": acceleration}):
         _check_one_of({"--motion": motion, "--path": path} | alone)
     check_writable(out, ENDINGS)
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
@@ -90,13 +89,13 @@ def inverse(
         "parameters": numbers("--parameter", parameter) or None,
         "weights": numbers("--weight", weight) or None,
     }
-    begin, state = numbers("--start", start), numbers("--at", at)
+    begin, where = numbers("--start", start), numbers("--state", state)
     rates = numbers("--acceleration", acceleration)
     if not motion and not path:
         _check_needed(
             {"--out": out, "--plot": plot, "--time": time, "--every": every, "--start": start}
         )
-        _one_state(model_from(source, option), state, rates, options, as_json=as_json)
+        _one_state(model_from(source, option), where, rates, options, as_json=as_json)
         return
     model, options = model_from(source, option), options | {"save_every": every}
     if path:
@@ -135,19 +134,22 @@ def _one_state(
     as_json: bool,
 ) -> None:
     from axode.cli.tables import format_number, show_table
-    from axode.problems.assemble.assemble import assemble, signal_name
+    from axode.model.shortfall import find_shortfall, force_size
+    from axode.model.signals import STATE_KINDS
+    from axode.problems.assemble.assemble import assemble
 
     values = {"parameters": options["parameters"]} if options["parameters"] else {}
-    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
-    given = [name for name in state if signal_name(model, name, signals) in model.coordinates]
+    signals = [model.signals.resolve(name, *STATE_KINDS) for name in state]
+    given = [signal.name for signal in signals if signal.kind == "coordinate"]
     there = assemble(model, state, fix=given, parameters=options["parameters"])
-    nu_dot = {signal_name(model, name, model.independent): x for name, x in rates.items()}
-    u, missing = model.inverse_dynamics(
-        there.q, there.nu, nu_dot, weights=options["weights"], residual=True, **values
+    nu_dot = model.signals.names("independent").by_full_name(rates)
+    u, missing = model.inverse_dynamics_with_residual(
+        there.q, there.nu, nu_dot, weights=options["weights"], **values
     )
     inputs = dict(zip(model.inputs, u.tolist(), strict=True))
     lacking = dict(zip(model.independent, missing.tolist(), strict=True))
-    short = bool(abs(missing).max(initial=0.0) > SHORT * max(1.0, abs(u).max(initial=0.0)))
+    size = force_size(model, there.q, there.nu, u, missing, values)
+    short = find_shortfall(model, missing, size) is not None
     if as_json:
         input_units = dict(zip(model.inputs, model.facts.input_units, strict=True))
         print_json(

@@ -16,7 +16,7 @@ Names = list[str] | None
 def linearize(
     source: Source,
     option: Options = None,
-    at: Annotated[
+    state: Annotated[
         list[str] | None,
         typer.Option(
             help="NAME=VALUE of coordinates, speeds or measures; home at rest by default."
@@ -63,7 +63,7 @@ def linearize(
     check_writable(out, (".npz", ".json"))
     made = linearize_model(
         model_from(source, option),
-        numbers("--at", at),
+        numbers("--state", state),
         states=words(states) or None,
         inputs=words(inputs) or None,
         outputs=words(outputs) or None,

@@ -110,13 +110,12 @@ def _run(
     model: Model, time: float, texts: dict[str, str], given: dict[str, Any], **options: Any
 ) -> tuple[Trajectory | None, Exception | None]:
     """Return the run, and why it failed if it did; what was computed until then is kept."""
-    from axode.cli.state_formulas import inputs_from
     from axode.errors import SimulationFailed
-    from axode.problems.simulate.events import Watch
     from axode.problems.simulate.simulate import simulate as simulate_model
+    from axode.results.event import Event
 
     events = [
-        Watch(f"{name} = {value:g}", _difference(model, name, value), stop=True)
+        Event(f"{name} = {value:g}", _difference(model, name, value), stop=True)
         for name, value in given["until"].items()
     ]
     try:
@@ -124,9 +123,10 @@ def _run(
             model,
             time,
             start=given["start"] or None,
-            input=inputs_from(model, texts),
+            input=texts or None,
             parameters=given["parameters"] or None,
             events=events,
+            on_interrupt="return",
             **options,
         )
     except SimulationFailed as error:
@@ -136,10 +136,7 @@ def _run(
 
 
 def _difference(model: Model, name: str, value: float) -> Callable[[Any], Any]:
-    from axode.problems.assemble.assemble import signal_name
-
-    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
-    signal = signal_name(model, name, signals)
+    signal = model.signals.state_names.resolve(name)
     return lambda s: s[signal] - value
 
 

@@ -99,17 +99,12 @@ def _check_compatible(run: Path | None, time: float | None, drive: bool, input: 
 
 def simulate_run(model: Any, time: float, start: Any, texts: Any, values: Any) -> Any:
     """Simulate; a run that failed is shown up to its end."""
-    from axode.cli.state_formulas import inputs_from
     from axode.errors import SimulationFailed
     from axode.problems.simulate.simulate import simulate
 
     try:
         return simulate(
-            model,
-            time,
-            start=start or None,
-            input=inputs_from(model, texts),
-            parameters=values or None,
+            model, time, start=start or None, input=texts or None, parameters=values or None
         )
     except SimulationFailed as error:
         if error.trajectory is None:

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
+from axode.model.signals import KINDS
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-
-KINDS = ("coordinate", "speed", "independent", "input", "energy", "residual", "measure", "force")
 
 WHEN = re.compile(r" at t = \S+ s\b")  # in the status of a run that failed
 

@@ -67,7 +67,7 @@ def _from_toml(text: str, place: Path) -> Mechanism:
     # pydantic takes a moment to import: only those who read files wait for it
     from axode.mechanism.files.toml_reader import mechanism_from
 
-    _refuse_long_keys(text, place)
+    _check_key_lengths(text, place)
     try:
         data = tomllib.loads(text)
         lines = key_lines(text)
@@ -87,8 +87,8 @@ _DOTTED = re.compile(
 )
 
 
-def _refuse_long_keys(text: str, place: Path) -> None:
-    """Stop at keys of very many parts: the reader keeps each beginning of one, word for word."""
+def _check_key_lengths(text: str, place: Path) -> None:
+    """Raise an error for keys of very many parts: the reader keeps each beginning of one."""
     for found in _DOTTED.finditer(text):
         if found[1]:
             line = text.count("\n", 0, found.start()) + 1

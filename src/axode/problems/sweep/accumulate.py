@@ -10,7 +10,7 @@ from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.errors import InvalidArgument, UnknownName
 from axode.model.model import Model
-from axode.problems.steps.methods import Gathering
+from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
 from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
 
