@@ -163,48 +163,61 @@ SWIVEL = 1.0  # [rad] psi at the start
 SAME = 1e-7  # [rad, m] between our curves and the closed form's
 
 
+CASTER_NAMES = ("theta1_dot", "theta2_dot", "psi", "phi", "C.x", "C.y")
+CASTER_CAPTION = (
+    "tau_1 = 0.3 cos 2t and tau_2 = 0.2 sin 3t N m from rest, the caster at psi = 1; the pose "
+    "follows by quadrature. The book has no numbers; the data are the gallery's. Grey: the "
+    "closed form of section 12.5.1 with the term its C lacks; dashed: without, as printed."
+)
+
+
 def caster_robot() -> Outcome:
     """Motion of the robot with a caster under torques, its pose by quadrature."""
     equations = build("caster_robot", **CASTER).derive(independent=("theta1_dot", "theta2_dot"))
     model = equations.compile("interpreter")
     run = simulate(model, 4.0, start={"psi": SWIVEL}, input=HISTORY, save_every=0.01, **EXACT)
-    names = ("theta1_dot", "theta2_dot", "psi", "phi", "C.x", "C.y")
 
     def torques(t: float) -> Array:
         return np.array([0.3 * math.cos(2 * t), 0.2 * math.sin(3 * t)])
 
     right = printed.caster_driven(CASTER, torques, SWIVEL, run.time)
     wrong = printed.caster_driven(CASTER, torques, SWIVEL, run.time, complete=False)
-    far = largest(right - wrong)
     checks = [
         Check(
             "our motion and that of the printed C apart by",
-            max(apart(run[name], row) for name, row in zip(names, wrong, strict=True)),
+            _farthest(run, CASTER_NAMES, wrong),
             0.0,
             SAME,
             "rad/s, rad or m",
             why="the book takes the platform's Coriolis forces for zero; with "
             "m_p r² (a/l) omega [0 -1; 1 0] added (erratum A-7) the two agree",
-            explained=far + SAME,
+            explained=largest(right - wrong) + SAME,
         ),
         Check(
             "with C completed apart by",
-            max(apart(run[name], row) for name, row in zip(names, right, strict=True)),
+            _farthest(run, CASTER_NAMES, right),
             0.0,
             SAME,
             "rad/s, rad or m",
         ),
         Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
     ]
+    table = _table(run, (*CASTER_NAMES, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
+    table |= _labelled(run, CASTER_NAMES, "C completed", right)
+    table |= _labelled(run, CASTER_NAMES, "C as printed", wrong)
+    return Outcome(table, _caster_panels(run, right, wrong), CASTER_CAPTION, checks)
+
+
+def _caster_panels(run: Trajectory, right: Array, wrong: Array) -> list[Panel]:
     t = run.time
 
     def curves(pairs: Mapping[str, int]) -> tuple[Curve, ...]:
-        ours = [Curve(t, run[names[k]], label) for label, k in pairs.items()]
+        ours = [Curve(t, run[CASTER_NAMES[k]], label) for label, k in pairs.items()]
         grey = [Curve(t, right[k], role="printed") for k in pairs.values()]
         dashed = [Curve(t, wrong[k], role="misprint") for k in pairs.values()]
         return (*ours, *grey, *dashed)
 
-    panels = [
+    return [
         _torques(run, ("tau1", "tau2")),
         Panel(
             "rates of the driven wheels",
@@ -225,17 +238,17 @@ def caster_robot() -> Outcome:
             equal=True,
         ),
     ]
-    table = _table(run, (*names, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
-    for words, rows in (("C completed", right), ("C as printed", wrong)):
-        table |= {
-            f"{name} {words} [{run.unit(name)}]": row for name, row in zip(names, rows, strict=True)
-        }
-    caption = (
-        "tau_1 = 0.3 cos 2t and tau_2 = 0.2 sin 3t N m from rest, the caster at psi = 1; the pose "
-        "follows by quadrature. The book has no numbers; the data are the gallery's. Grey: the "
-        "closed form of section 12.5.1 with the term its C lacks; dashed: without, as printed."
-    )
-    return Outcome(table, panels, caption, checks)
+
+
+def _farthest(run: Trajectory, names: tuple[str, ...], rows: Array) -> float:
+    """Largest distance between columns of a run and the rows of a closed form."""
+    return max(apart(run[name], row) for name, row in zip(names, rows, strict=True))
+
+
+def _labelled(run: Trajectory, names: tuple[str, ...], label: str, rows: Array) -> dict[str, Array]:
+    """Rows of a closed form as columns of a table."""
+    pairs = zip(names, rows, strict=True)
+    return {f"{name} {label} [{run.unit(name)}]": row for name, row in pairs}
 
 
 def _torques(run: Trajectory, names: tuple[str, ...]) -> Panel:
@@ -249,13 +262,20 @@ DELTA = {"a": 0.05, "r": 0.2, "mw": 0.4, "mp": 6.0, "I": 0.0005, "J": 0.0003, "H
 DELTA_HISTORY = {"tau1": 0.1, "tau2": "0.05 * sin(2 * t)", "tau3": -0.08}
 
 
+DELTA_NAMES = ("theta1_dot", "theta2_dot", "theta3_dot", "sigma", "x", "y")
+DELTA_CAPTION = (
+    "tau = (0.1, 0.05 sin 2t, -0.08) N m, the second wheel turning at 1 rad/s at first; joint "
+    "rates by (12.78), heading and place by quadrature of (12.61) and (12.62), which are the "
+    "grey lines. The book has no numbers; the data are the gallery's."
+)
+
+
 def delta_array() -> Outcome:
     """Motion of three omni wheels under torques, the pose by (12.61) and (12.62)."""
     model = build("delta_array", **DELTA).derive().compile("interpreter")
     run = simulate(
         model, 6.0, start={"theta2_dot": 1.0}, input=DELTA_HISTORY, save_every=0.01, **EXACT
     )
-    names = ("theta1_dot", "theta2_dot", "theta3_dot", "sigma", "x", "y")
 
     def torques(t: float) -> Array:
         return np.array([0.1, 0.05 * math.sin(2 * t), -0.08])
@@ -267,7 +287,7 @@ def delta_array() -> Outcome:
     checks = [
         Check(
             "our motion and that of (12.78), (12.61), (12.62) apart by",
-            max(apart(run[name], row) for name, row in zip(names, theirs, strict=True)),
+            _farthest(run, DELTA_NAMES, theirs),
             0.0,
             SAME,
             "rad/s, rad or m",
@@ -281,8 +301,14 @@ def delta_array() -> Outcome:
             "m",
         ),
     ]
+    table = _table(run, (*DELTA_NAMES, "omega", "tau1", "tau2", "tau3"))
+    table |= _labelled(run, DELTA_NAMES, "closed form", theirs)
+    return Outcome(table, _delta_panels(run, theirs, omega), DELTA_CAPTION, checks)
+
+
+def _delta_panels(run: Trajectory, theirs: Array, omega: Array) -> list[Panel]:
     t = run.time
-    panels = [
+    return [
         _torques(run, ("tau1", "tau2", "tau3")),
         Panel(
             "rates of the wheels",
@@ -312,17 +338,6 @@ def delta_array() -> Outcome:
             equal=True,
         ),
     ]
-    table = _table(run, (*names, "omega", "tau1", "tau2", "tau3"))
-    table |= {
-        f"{name} closed form [{run.unit(name)}]": row
-        for name, row in zip(names, theirs, strict=True)
-    }
-    caption = (
-        "tau = (0.1, 0.05 sin 2t, -0.08) N m, the second wheel turning at 1 rad/s at first; joint "
-        "rates by (12.78), heading and place by quadrature of (12.61) and (12.62), which are the "
-        "grey lines. The book has no numbers; the data are the gallery's."
-    )
-    return Outcome(table, panels, caption, checks)
 
 
 ITEMS = (

@@ -166,13 +166,26 @@ def platform() -> Outcome:
         Check("steady speed", float(v[-1]), steady, 1e-6, "m/s", "torque over friction"),
         Check("heading at the start", float(theta[0]), HEADING, 1e-12, "rad"),
     ]
+    table = _table(
+        run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
+    )
+    table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
+    panels = _platform_panels(run, radius, rates, theirs)
+    return Outcome(table, panels, PLATFORM_CAPTION, checks)
+
+
+def _platform_panels(
+    run: Trajectory, radius: Array, rates: dict[str, Array], theirs: Array
+) -> list[Panel]:
+    first = run.time <= STAGE
+    v, w = run["v"], run["w"]
     shown = np.where(np.abs(radius) <= RADIUS_SHOWN, radius, np.nan)
-    panels = [
+    return [
         Panel(
             "Fig. 7: angular trajectory",
             TIME,
             r"$\theta$ [rad]",
-            (Curve(run.time, theta),),
+            (Curve(run.time, run["theta"]),),
             (Level(HEADING, "printed start 0.7854"),),
         ),
         Panel(
@@ -206,17 +219,12 @@ def platform() -> Outcome:
             ),
         ),
     ]
-    table = _table(
-        run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
-    )
-    table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
-    return Outcome(table, panels, PLATFORM_CAPTION, checks)
 
 
 PLATFORM_CAPTION = (
     "10 N m on one side and 8 N m on the other, exchanged every 2 s, from rest at the printed "
     "heading. Only the 10 N m and the heading are printed; the rest is chosen: m = 24 kg, I = 1.1 "
-    "kg m², I1 = 0.03 kg m², r = 0.11 m, l = 0.24 m and a friction of 2 N m s/rad a side, without "
+    "kg m², I1 = 0.03 kg m², r = 0.11 m, l = 0.24 m and a friction of 2 N m s/rad per side, without "
     "which no speed is constant. The radius has no value where the platform goes straight on. "
     "Grey: equations (66) and (67) with the wheels' inertia and friction, and with the sign and "
     "the name that (67) lacks (erratum E-15)."
