@@ -10,7 +10,7 @@ import numpy as np
 from axode.mechanism.mechanism import Mechanism
 from axode.oracle.body_wrenches import armature, body_loads, joint_forces, motor_map, wrench_loads
 from axode.oracle.joint_motions import moving_directions
-from axode.oracle.machine import Frames, Machine, Twists, real
+from axode.oracle.machine import BodyFrames, Machine, Twists, real
 from axode.oracle.numbers import Array, cross, dot, matvec, rate
 from axode.oracle.twist_rows import (
     apply,
@@ -25,7 +25,7 @@ SPREAD = 1e-4  # what the scaling of unknowns leaves of the spread of their iner
 
 
 @dataclass(frozen=True)
-class Rows:
+class ConstraintRows:
     """Rows on the joint speeds at one state: A v = b and A v_dot + bias = 0.
 
     Sizes are those of the terms that entries and biases are sums of, row by row.
@@ -106,7 +106,7 @@ class Oracle(Machine):
                 sizes.append(_lengths(own.T) @ np.array([_length(n), _length(f)])[:, np.newaxis])
         return TreeForces(np.concatenate(columns, axis=1), np.concatenate(sizes, axis=1))
 
-    def rows(self, q: Array, v: Array, t: float = 0.0) -> Rows:
+    def rows(self, q: Array, v: Array, t: float = 0.0) -> ConstraintRows:
         """Loops, wheels and prescribed motions at one state, on the joint speeds."""
         frames, twists = self.along(q, v)
         moving = constraint_rows(self, frames, self.step(q, v), t)
@@ -117,7 +117,7 @@ class Oracle(Machine):
         names = tuple(row.name for row in moving)
         A_size = (_lengths(G.real) @ _lengths(J.T).T).max(axis=1, initial=0.0)
         bias_size = [changed(row.form, twists.w, twists.u) + abs(row.motion.dd) for row in moving]
-        return Rows(
+        return ConstraintRows(
             names, G.real @ J, rates, np.array(bias, dtype=float), A_size, np.array(bias_size)
         )
 
@@ -171,7 +171,7 @@ class Oracle(Machine):
         V_dot, condition = _solve_bodies(M, G.real, F, -g)
         return Solution(S @ V_dot + drift, condition)
 
-    def _loads(self, q: Array, v: Array, u: Array, frames: Frames, twists: Twists) -> Array:
+    def _loads(self, q: Array, v: Array, u: Array, frames: BodyFrames, twists: Twists) -> Array:
         """Wrenches on all bodies from struts and from outside."""
         total = np.zeros(6 * len(self.body_names))
         loads = [load for strut in body_loads(self, frames, twists) for load in strut]
@@ -182,12 +182,12 @@ class Oracle(Machine):
             total[6 * body : 6 * body + 6] += np.concatenate([n, f])
         return total[6:]
 
-    def _velocity_terms(self, frames: Frames, twists: Twists) -> Array:
+    def _velocity_terms(self, frames: BodyFrames, twists: Twists) -> Array:
         """What Newton and Euler ask for while twists do not change, gravity taken off."""
         still = Twists([x.real for x in twists.w], [x.real for x in twists.u])
         return np.concatenate(self._inertial(frames, still)[1:])
 
-    def _mass(self, frames: Frames) -> Array:
+    def _mass(self, frames: BodyFrames) -> Array:
         """M of all bodies on their twists at the frames' origins."""
         bodies = len(self.body_names) - 1
         M = np.zeros((6 * bodies, 6 * bodies))
@@ -201,7 +201,7 @@ class Oracle(Machine):
             )
         return M
 
-    def _inertial(self, frames: Frames, twists: Twists) -> list[Array]:
+    def _inertial(self, frames: BodyFrames, twists: Twists) -> list[Array]:
         """Rate of momentum minus weight of every body, moment about its frame's origin first.
 
         Momenta are complex steps: their imaginary parts are what Newton and Euler ask for.
@@ -216,7 +216,7 @@ class Oracle(Machine):
             needs.append(np.concatenate([n, f], axis=-1))
         return needs
 
-    def _inertial_sizes(self, frames: Frames, twists: Twists) -> list[Array]:
+    def _inertial_sizes(self, frames: BodyFrames, twists: Twists) -> list[Array]:
         """How large the terms of `_inertial` are, of moments and of forces."""
         found = []
         for body, (R, w, u) in enumerate(zip(frames.R, twists.w, twists.u, strict=True)):
@@ -228,7 +228,7 @@ class Oracle(Machine):
             found.append(np.stack([moment, force], axis=-1))
         return found
 
-    def _power(self, frames: Frames, loads: list[Array], sizes: list[Array]) -> TreeForces:
+    def _power(self, frames: BodyFrames, loads: list[Array], sizes: list[Array]) -> TreeForces:
         """Power of loads on all bodies for unit joint speeds, with the size of its terms."""
         leading = loads[0].shape[:-1]
         value = np.zeros((*leading, len(self.speeds)))

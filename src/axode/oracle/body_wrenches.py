@@ -9,7 +9,7 @@ import numpy as np
 from axode.mechanism.elements.forces import Strut
 from axode.mechanism.topology import coordinate_of, speed_of
 from axode.oracle.joint_motions import rate_matrix
-from axode.oracle.machine import Frames, Machine, Twists
+from axode.oracle.machine import BodyFrames, Machine, Twists
 from axode.oracle.numbers import Array, cross, dot, matvec, numbers
 
 Loads = list[tuple[int, Array, Array]]  # body, moment about its frame's origin, force
@@ -56,13 +56,13 @@ def joint_forces(machine: Machine, q: Array, v: Array) -> Array:
     return force
 
 
-def body_loads(machine: Machine, frames: Frames, twists: Twists) -> Iterator[Loads]:
+def body_loads(machine: Machine, frames: BodyFrames, twists: Twists) -> Iterator[Loads]:
     """Struts, each as the wrenches at its two ends."""
     for strut in machine.mechanism.struts:
         yield _strut_loads(machine, frames, twists, strut)
 
 
-def _strut_loads(machine: Machine, frames: Frames, twists: Twists, strut: Strut) -> Loads:
+def _strut_loads(machine: Machine, frames: BodyFrames, twists: Twists, strut: Strut) -> Loads:
     ends: list[tuple[int, Array]] = []
     points: list[Array] = []
     velocities: list[Array] = []
@@ -88,7 +88,7 @@ def _strut_loads(machine: Machine, frames: Frames, twists: Twists, strut: Strut)
     return [(first, cross(arm_1, pull), pull), (second, -cross(arm_2, pull), -pull)]
 
 
-def wrench_loads(machine: Machine, frames: Frames) -> list[list[Loads]]:
+def wrench_loads(machine: Machine, frames: BodyFrames) -> list[list[Loads]]:
     """Return the loads of the six unit inputs of every external wrench."""
     found = []
     for wrench in machine.mechanism.wrenches:

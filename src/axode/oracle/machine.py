@@ -25,7 +25,7 @@ from axode.oracle.numbers import STEP, Array, cross, matvec, numbers
 
 
 @dataclass(frozen=True)
-class Frames:
+class BodyFrames:
     """Where everything is: axes and origins of bodies, and of the joints' frames on both sides.
 
     Bodies are numbered along the first axis of the lists, the ground is 0.
@@ -112,7 +112,7 @@ class Machine:
             q_dot[..., joint.q] = matvec(rate_matrix(joint, q[..., joint.q]), v[..., joint.v])
         return q_dot
 
-    def frames(self, q: Array) -> Frames:
+    def frames(self, q: Array) -> BodyFrames:
         """Where everything is at coordinates q."""
         count, leading = len(self.body_names), q.shape[:-1]
         R = [np.broadcast_to(np.eye(3), (*leading, 3, 3))] * count
@@ -128,9 +128,9 @@ class Machine:
             parent_axes.append(outer)
             child_axes.append(inner)
             child_origin.append(origin)
-        return Frames(R, p, parent_axes, child_axes, child_origin)
+        return BodyFrames(R, p, parent_axes, child_axes, child_origin)
 
-    def twists(self, frames: Frames, v: Array) -> Twists:
+    def twists(self, frames: BodyFrames, v: Array) -> Twists:
         """How every body moves, outward from the ground."""
         zero = np.zeros((*v.shape[:-1], 3))
         w, u = [zero] * len(self.body_names), [zero] * len(self.body_names)
@@ -151,7 +151,7 @@ class Machine:
         pairs = zip(twists.w[1:], twists.u[1:], strict=True)
         return np.concatenate([x for pair in pairs for x in pair], axis=-1).T
 
-    def along(self, q: Array, v: Array, v_dot: Array | None = None) -> tuple[Frames, Twists]:
+    def along(self, q: Array, v: Array, v_dot: Array | None = None) -> tuple[BodyFrames, Twists]:
         """Frames and twists whose imaginary parts are their rates along the motion."""
         v_h = v if v_dot is None else v + 1j * STEP * v_dot
         frames = self.frames(self.step(q, v))
@@ -162,7 +162,7 @@ class Machine:
         return np.asarray(q + 1j * STEP * self.rates(q, v))
 
 
-def real(frames: Frames) -> Frames:
+def real(frames: BodyFrames) -> BodyFrames:
     """Frames without the rates that they carry."""
     parts = (getattr(frames, field.name) for field in fields(frames))
-    return Frames(*([x.real for x in part] for part in parts))
+    return BodyFrames(*([x.real for x in part] for part in parts))

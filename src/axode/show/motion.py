@@ -23,7 +23,7 @@ def scene_with(model: Model, parameters: Mapping[str, float]) -> Scene:
     return scene_of(model.equations.system.mechanism, parameters)
 
 
-class Motion:
+class RunPoses:
     """One run and the model that made it.
 
     Between samples coordinates go straight, which at the density of a recording nobody sees.

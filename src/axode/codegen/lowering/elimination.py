@@ -60,7 +60,7 @@ class Loops:
     @contextmanager
     def loop(
         self, first: str, end: str, step: int | str = 1, carry: tuple[str, str] | None = None
-    ) -> Iterator[Turn]:
+    ) -> Iterator[LoopTurn]:
         """Repeat for a counter from `first` up to `end`, with a value carried from turn to turn.
 
         Args:
@@ -69,7 +69,7 @@ class Loops:
         """
         self._count += 1
         mark, before = self._count, self._block
-        turn = Turn(f"%i{mark}", f"%c{mark}")
+        turn = LoopTurn(f"%i{mark}", f"%c{mark}")
         self.line(f"br label %head{mark}")
         self.label(f"head{mark}")
         self.line(f"{turn.index} = phi i64 [ {first}, %{before} ], [ %n{mark}, %next{mark} ]")
@@ -166,7 +166,7 @@ class Loops:
         return self.emit(f"shufflevector {self.element} {one}, {self.element} poison, {mask}")
 
 
-class Turn:
+class LoopTurn:
     """One turn of a loop: its counter, what is carried into it, and what it hands on."""
 
     def __init__(self, index: str, value: str) -> None:

@@ -60,7 +60,7 @@ class While:
 
 
 @dataclass(frozen=True)
-class Columns:
+class JacobianColumns:
     """A Jacobian: column j of a matrix is the result of evaluations along unit vector j.
 
     What the evaluations make is not kept.
@@ -85,7 +85,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Factor:
+class FactorMatrix:
     """Eliminate scale 1 - J for one scale, or for a complex one of two numbers.
 
     J has `size` rows and `columns` columns; further ones are zero, and rows beyond that number are
@@ -155,7 +155,16 @@ class Keep:
 
 
 Operation = (
-    Evaluate | ReadRow | WriteRow | While | Columns | Factor | Solve | Combine | Largest | Keep
+    Evaluate
+    | ReadRow
+    | WriteRow
+    | While
+    | JacobianColumns
+    | FactorMatrix
+    | Solve
+    | Combine
+    | Largest
+    | Keep
 )
 
 
@@ -197,7 +206,7 @@ class Program:
                         sizes[name] = port.size
             elif isinstance(operation, ReadRow) and operation.buffer not in self.external:
                 sizes.setdefault(operation.buffer, self.tables[operation.table])
-            elif isinstance(operation, Factor):
+            elif isinstance(operation, FactorMatrix):
                 n, m = operation.size, operation.order
                 sizes |= {
                     operation.jacobian: n * stride(n),
@@ -220,7 +229,7 @@ class Program:
         """All operations, loops opened."""
         for operation in self.operations if operations is None else operations:
             yield operation
-            if isinstance(operation, While | Columns):
+            if isinstance(operation, While | JacobianColumns):
                 yield from self.flatten(operation.body)
 
     @cached_property
@@ -233,9 +242,9 @@ class Program:
         return list(found.values())
 
     @cached_property
-    def columns(self) -> list[Columns]:
+    def columns(self) -> list[JacobianColumns]:
         """Every Jacobian."""
-        return [operation for operation in self.flatten() if isinstance(operation, Columns)]
+        return [operation for operation in self.flatten() if isinstance(operation, JacobianColumns)]
 
     @cached_property
     def along(self) -> dict[str, Tape]:
@@ -272,7 +281,7 @@ def _shape(operations: Sequence[Operation]) -> list[object]:
                 described.append((tape.digest, buffers))
             case While(flag, body, counted):
                 described.append((flag, counted, _shape(body)))
-            case Columns(body, direction, result, matrix, places):
+            case JacobianColumns(body, direction, result, matrix, places):
                 described.append((direction, result, matrix, places, _shape(body)))
             case _:
                 described.append(repr(operation))

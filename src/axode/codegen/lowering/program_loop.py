@@ -15,10 +15,10 @@ from axode.codegen.lowering.ir import DOUBLE, Format
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.program import (
     ENTRY,
-    Columns,
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
+    JacobianColumns,
     Keep,
     Largest,
     Operation,
@@ -275,9 +275,9 @@ class ProgramWriter:
                 self._write_row(operation)
             case While():
                 self._while(operation)
-            case Columns():
+            case JacobianColumns():
                 write_columns(self, operation)
-            case Factor(jacobian, scale, matrix, work, size, columns):
+            case FactorMatrix(jacobian, scale, matrix, work, size, columns):
                 buffers = ", ".join(
                     f"ptr {self.places[b]}" for b in (jacobian, scale, matrix, work)
                 )

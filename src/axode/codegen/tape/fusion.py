@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from axode.codegen.lowering.program import (
-    Columns,
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
+    JacobianColumns,
     Keep,
     Largest,
     Operation,
@@ -107,9 +107,9 @@ class _Readers:
                 case While(flag, body, _):
                     self._outside.add(flag)
                     self._collect(body)
-                case Columns():
+                case JacobianColumns():
                     self._outside |= set(operation.outside)
-                case Factor(jacobian, scale):
+                case FactorMatrix(jacobian, scale):
                     self._outside |= {jacobian, scale}
                 case Solve(_, _, vector):
                     self._outside.add(vector)

@@ -15,7 +15,7 @@ TITLES = ("id", "quantity", "expected", "got", "error", "pass")
 
 
 @dataclass(frozen=True)
-class Check:
+class CaseCheck:
     """One quantity of one case.
 
     Attributes:
@@ -58,7 +58,7 @@ class Verification:
         source: The file's name.
     """
 
-    checks: tuple[Check, ...]
+    checks: tuple[CaseCheck, ...]
     source: str = ""
 
     @property
@@ -67,7 +67,7 @@ class Verification:
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     @property
-    def failures(self) -> tuple[Check, ...]:
+    def failures(self) -> tuple[CaseCheck, ...]:
         """Those that do not hold."""
         return tuple(check for check in self.checks if not check.passed)
 
@@ -78,7 +78,7 @@ class Verification:
         good = len(self.checks) - len(self.failures)
         return f"{good} of {len(self.checks)} quantities of {cases} cases agree"
 
-    def __iter__(self) -> Iterator[Check]:
+    def __iter__(self) -> Iterator[CaseCheck]:
         return iter(self.checks)
 
     def __len__(self) -> int:
@@ -104,11 +104,13 @@ class Verification:
         return table
 
 
-def compare(id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float) -> Check:
+def compare(
+    id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float
+) -> CaseCheck:
     """Compare every number of a value with the one expected: |got - e| <= abs + rel |e|."""
     wanted, found = list(leaves(expected)), list(leaves(got))
     if [place for place, _ in wanted] != [place for place, _ in found]:
-        return Check(id, quantity, expected, got, np.inf, False)
+        return CaseCheck(id, quantity, expected, got, np.inf, False)
     error, passed = 0.0, True
     for (_, e), (_, g) in zip(wanted, found, strict=True):
         if isinstance(e, bool | str) or isinstance(g, bool | str):
@@ -118,7 +120,7 @@ def compare(id: str, quantity: str, expected: Any, got: Any, rel: float, absolut
         difference = abs(g - e)
         error = max(error, difference) if np.isfinite(difference) else np.inf
         passed = passed and bool(difference <= absolute + rel * abs(e))
-    return Check(id, quantity, expected, got, float(error), passed)
+    return CaseCheck(id, quantity, expected, got, float(error), passed)
 
 
 def _first_fault(reason: str) -> str:

@@ -15,7 +15,7 @@ SIDES = ("R", "L")
 
 
 @adapter("E1_valencia_arm")
-class Arm(Adapter):
+class ArmCase(Adapter):
     """The source's model has four axes; the gripper's, the fifth, is at rest."""
 
     independent = (*(f"theta{k}_dot" for k in AXES), "theta5_dot")
@@ -84,7 +84,7 @@ class Arm(Adapter):
 
 
 @adapter("E2_valencia_platform")
-class Platform(Adapter):
+class PlatformCase(Adapter):
     """Platform of the source; wheels in the order right, left."""
 
     independent = ("phi_R_dot", "phi_L_dot")

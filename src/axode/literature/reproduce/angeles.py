@@ -10,7 +10,7 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.reproduce.item import Array, Curve, Item, Outcome, Panel
+from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -44,17 +44,17 @@ MOTION = {
 RETURN = 5e-4  # [m, rad] that an unstable platform may stray in 1 s under torques joined by lines
 
 
-def six_legs() -> Outcome:
+def six_legs() -> ItemResult:
     """Legs of six revolutes, elbows driven."""
     return _there_and_back("six_legged_platform", "elbow torques", "N m")
 
 
-def flight_simulator() -> Outcome:
+def flight_simulator() -> ItemResult:
     """Legs that change their length."""
     return _there_and_back("flight_simulator", "leg forces", "N")
 
 
-def _there_and_back(name: str, words: str, unit: str) -> Outcome:
+def _there_and_back(name: str, words: str, unit: str) -> ItemResult:
     """Forces for a motion, then the motion for these forces."""
     equations = build(name).derive()
     model = equations.compile("interpreter")
@@ -87,27 +87,29 @@ def _there_and_back(name: str, words: str, unit: str) -> Outcome:
     ]
     t = asked.time
     panels = [
-        Panel("place of the platform", TIME, "from the start [m]", _motion(found, asked, PLACES)),
-        Panel("turning of the platform", TIME, "angle [rad]", _motion(found, asked, TURNS)),
-        Panel(
+        FigurePanel(
+            "place of the platform", TIME, "from the start [m]", _motion(found, asked, PLACES)
+        ),
+        FigurePanel("turning of the platform", TIME, "angle [rad]", _motion(found, asked, TURNS)),
+        FigurePanel(
             words,
             TIME,
             f"[{unit}]",
             tuple(
-                Curve(t, asked[force], f"leg {leg}")
+                FigureCurve(t, asked[force], f"leg {leg}")
                 for force, leg in zip(forces, LEGS, strict=True)
             ),
         ),
-        Panel(
+        FigurePanel(
             "direct less given motion",
             TIME,
             "[µm, µrad]",
-            tuple(Curve(t, 1e6 * value, name) for name, value in strayed.items()),
+            tuple(FigureCurve(t, 1e6 * value, name) for name, value in strayed.items()),
         ),
     ]
     table = _table(asked, (*MOTION, *forces))
     table |= {f"{name} by direct dynamics [{found.unit(name)}]": found[name] for name in MOTION}
-    return Outcome(table, panels, PLATFORM_CAPTION, checks)
+    return ItemResult(table, panels, PLATFORM_CAPTION, checks)
 
 
 PLATFORM_CAPTION = (
@@ -132,10 +134,14 @@ def _by_legs(by_legs: Model, model: Model, run: Trajectory, few: slice) -> Array
     return np.asarray(found)[:, : len(LEGS)].T
 
 
-def _motion(found: Trajectory, asked: Trajectory, names: tuple[str, ...]) -> tuple[Curve, ...]:
-    ours = [Curve(found.time, found[name] - asked[name][0], name) for name in names]
+def _motion(
+    found: Trajectory, asked: Trajectory, names: tuple[str, ...]
+) -> tuple[FigureCurve, ...]:
+    ours = [FigureCurve(found.time, found[name] - asked[name][0], name) for name in names]
     grey = [
-        Curve(asked.time, asked[name] - asked[name][0], "asked for" * (name == names[0]), "printed")
+        FigureCurve(
+            asked.time, asked[name] - asked[name][0], "asked for" * (name == names[0]), "printed"
+        )
         for name in names
     ]
     return (*ours, *grey)
@@ -171,7 +177,7 @@ CASTER_CAPTION = (
 )
 
 
-def caster_robot() -> Outcome:
+def caster_robot() -> ItemResult:
     """Motion of the robot with a caster under torques, its pose by quadrature."""
     equations = build("caster_robot", **CASTER).derive(independent=("theta1_dot", "theta2_dot"))
     model = equations.compile("interpreter")
@@ -205,35 +211,37 @@ def caster_robot() -> Outcome:
     table = _table(run, (*CASTER_NAMES, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
     table |= _labelled(run, CASTER_NAMES, "C completed", right)
     table |= _labelled(run, CASTER_NAMES, "C as printed", wrong)
-    return Outcome(table, _caster_panels(run, right, wrong), CASTER_CAPTION, checks)
+    return ItemResult(table, _caster_panels(run, right, wrong), CASTER_CAPTION, checks)
 
 
-def _caster_panels(run: Trajectory, right: Array, wrong: Array) -> list[Panel]:
+def _caster_panels(run: Trajectory, right: Array, wrong: Array) -> list[FigurePanel]:
     t = run.time
 
-    def curves(pairs: Mapping[str, int]) -> tuple[Curve, ...]:
-        ours = [Curve(t, run[CASTER_NAMES[k]], label) for label, k in pairs.items()]
-        grey = [Curve(t, right[k], role="printed") for k in pairs.values()]
-        dashed = [Curve(t, wrong[k], role="misprint") for k in pairs.values()]
+    def curves(pairs: Mapping[str, int]) -> tuple[FigureCurve, ...]:
+        ours = [FigureCurve(t, run[CASTER_NAMES[k]], label) for label, k in pairs.items()]
+        grey = [FigureCurve(t, right[k], role="printed") for k in pairs.values()]
+        dashed = [FigureCurve(t, wrong[k], role="misprint") for k in pairs.values()]
         return (*ours, *grey, *dashed)
 
     return [
         _torques(run, ("tau1", "tau2")),
-        Panel(
+        FigurePanel(
             "rates of the driven wheels",
             TIME,
             "rate [rad/s]",
             curves({r"$\dot\theta_1$": 0, r"$\dot\theta_2$": 1}),
         ),
-        Panel("caster and heading", TIME, "angle [rad]", curves({r"$\psi$": 2, r"$\phi$": 3})),
-        Panel(
+        FigurePanel(
+            "caster and heading", TIME, "angle [rad]", curves({r"$\psi$": 2, r"$\phi$": 3})
+        ),
+        FigurePanel(
             "path of the mass centre",
             "x [m]",
             "y [m]",
             (
-                Curve(run["C.x"], run["C.y"], "Axode"),
-                Curve(right[4], right[5], "book, C completed", "printed"),
-                Curve(wrong[4], wrong[5], "book, C as printed", "misprint"),
+                FigureCurve(run["C.x"], run["C.y"], "Axode"),
+                FigureCurve(right[4], right[5], "book, C completed", "printed"),
+                FigureCurve(wrong[4], wrong[5], "book, C as printed", "misprint"),
             ),
             equal=True,
         ),
@@ -251,9 +259,9 @@ def _labelled(run: Trajectory, names: tuple[str, ...], label: str, rows: Array) 
     return {f"{name} {label} [{run.unit(name)}]": row for name, row in pairs}
 
 
-def _torques(run: Trajectory, names: tuple[str, ...]) -> Panel:
-    ours = (Curve(run.time, run[name], rf"$\tau_{name[-1]}$") for name in names)
-    return Panel("torques", TIME, "torque [N m]", tuple(ours))
+def _torques(run: Trajectory, names: tuple[str, ...]) -> FigurePanel:
+    ours = (FigureCurve(run.time, run[name], rf"$\tau_{name[-1]}$") for name in names)
+    return FigurePanel("torques", TIME, "torque [N m]", tuple(ours))
 
 
 # Delta array, section 12.5.2 ----------------------------------------------------------------------
@@ -270,7 +278,7 @@ DELTA_CAPTION = (
 )
 
 
-def delta_array() -> Outcome:
+def delta_array() -> ItemResult:
     """Motion of three omni wheels under torques, the pose by (12.61) and (12.62)."""
     model = build("delta_array", **DELTA).derive().compile("interpreter")
     run = simulate(
@@ -303,38 +311,41 @@ def delta_array() -> Outcome:
     ]
     table = _table(run, (*DELTA_NAMES, "omega", "tau1", "tau2", "tau3"))
     table |= _labelled(run, DELTA_NAMES, "closed form", theirs)
-    return Outcome(table, _delta_panels(run, theirs, omega), DELTA_CAPTION, checks)
+    return ItemResult(table, _delta_panels(run, theirs, omega), DELTA_CAPTION, checks)
 
 
-def _delta_panels(run: Trajectory, theirs: Array, omega: Array) -> list[Panel]:
+def _delta_panels(run: Trajectory, theirs: Array, omega: Array) -> list[FigurePanel]:
     t = run.time
     return [
         _torques(run, ("tau1", "tau2", "tau3")),
-        Panel(
+        FigurePanel(
             "rates of the wheels",
             TIME,
             "rate [rad/s]",
             (
-                *(Curve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3)),
-                *(Curve(t, row, role="printed") for row in theirs[:3]),
+                *(FigureCurve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3)),
+                *(FigureCurve(t, row, role="printed") for row in theirs[:3]),
             ),
         ),
-        Panel(
+        FigurePanel(
             "heading and turning rate",
             TIME,
             "[rad, rad/s]",
             (
-                Curve(t, run["sigma"], r"$\sigma$"),
-                Curve(t, run["omega"], r"$\omega$"),
-                Curve(t, theirs[3], role="printed"),
-                Curve(t, omega, role="printed"),
+                FigureCurve(t, run["sigma"], r"$\sigma$"),
+                FigureCurve(t, run["omega"], r"$\omega$"),
+                FigureCurve(t, theirs[3], role="printed"),
+                FigureCurve(t, omega, role="printed"),
             ),
         ),
-        Panel(
+        FigurePanel(
             "path of the mass centre",
             "x [m]",
             "y [m]",
-            (Curve(run["x"], run["y"], "Axode"), Curve(theirs[4], theirs[5], "book", "printed")),
+            (
+                FigureCurve(run["x"], run["y"], "Axode"),
+                FigureCurve(theirs[4], theirs[5], "book", "printed"),
+            ),
             equal=True,
         ),
     ]

@@ -16,7 +16,7 @@ import numpy as np
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError
 from axode.literature.reproduce.figures import draw
-from axode.literature.reproduce.item import Item, Outcome
+from axode.literature.reproduce.item import Item, ItemResult
 from axode.literature.reproduce.sources import chosen
 from axode.literature.reproduce.verdict import Verdict
 from axode.problems.progress import Progress
@@ -128,7 +128,7 @@ def _make(item: Item, folder: Path) -> Reproduction:
     return Reproduction(item, outcome.verdict, outcome.caption, table, figure, seconds)
 
 
-def comma_separated(outcome: Outcome) -> str:
+def comma_separated(outcome: ItemResult) -> str:
     """The table of an outcome as CSV text, its heads first."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.show.plot.decimation import keep_extremes
-from axode.show.plot.legends import AXIS, Entry, Legend
+from axode.show.plot.legends import AXIS, Legend, LegendEntry
 from axode.show.plot.panels import BUCKETS, DRAWN_RUNS, LARGEST
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
@@ -156,7 +156,7 @@ def _values(trajectory: Trajectory, name: str) -> Array:
 
 def draw_path(
     axes: Axes, bodies: Sequence[Track], wheels: Sequence[Track], size: Size
-) -> list[Entry]:
+) -> list[LegendEntry]:
     """Ways, start and end, headings and footprints; the entries of the legend."""
     entries = []
     first = len(bodies)
@@ -164,7 +164,7 @@ def draw_path(
         colour = COLOURS[k % len(COLOURS)]
         width = size.line * (1.0 if k < first else 0.6)
         _draw_way(axes, track, colour, width)
-        entries.append(Entry(track.label, {"color": colour, "linewidth": width}))
+        entries.append(LegendEntry(track.label, {"color": colour, "linewidth": width}))
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
     axes.set_aspect("equal", adjustable="box", anchor="C")
@@ -179,8 +179,8 @@ def draw_path(
         _draw_ends(axes, track, size)
     dot = {"marker": "o", "linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     entries += [
-        Entry("start", {**dot, "markerfacecolor": "white"}),
-        Entry("end", {**dot, "markerfacecolor": INK}),
+        LegendEntry("start", {**dot, "markerfacecolor": "white"}),
+        LegendEntry("end", {**dot, "markerfacecolor": INK}),
     ]
     return entries
 

@@ -16,7 +16,7 @@ from axode.show.plot.choice import Panel, chosen_panels, overview
 from axode.show.plot.legends import Legend, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
     DRAWN_RUNS,
-    Runs,
+    DrawnRuns,
     draw_panel,
     finish_time,
     mark_events,
@@ -175,7 +175,7 @@ def _draw_panels(
     """All panels, a place each."""
     if not panels:
         return []
-    runs = Runs.of(trajectory, panels, labels)
+    runs = DrawnRuns.of(trajectory, panels, labels)
     every: list[Axes] = []
     found = []
     for place, panel in zip(places, panels, strict=True):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axode.mechanism.scene.scene import Array, Scene, floor_normal
 from axode.show.render.camera import Camera
-from axode.show.render.meshes import Mesh, meshes
+from axode.show.render.meshes import TriangleMesh, meshes
 
 SKY = np.array([247.0, 248.0, 250.0])
 FLOOR = np.array([231.0, 233.0, 236.0])
@@ -79,7 +79,7 @@ def camera_of(
     return Camera.around(np.concatenate(points), azimuth, elevation, aspect)
 
 
-def _place(scene: Scene, mesh: Mesh, poses: Array) -> tuple[Array, Array]:
+def _place(scene: Scene, mesh: TriangleMesh, poses: Array) -> tuple[Array, Array]:
     """Vertices and normals in the world, up turned to z."""
     pose = scene.stance @ scene.pose_of(mesh.body, poses)
     return mesh.vertices @ pose[:3, :3].T + pose[:3, 3], mesh.normals @ pose[:3, :3].T

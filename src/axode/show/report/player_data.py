@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.scene.scene import Array, Scene, touch_points
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.meshes import meshes
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
     else:
         frames = run.resample(_times(run))
         scene = scene_with(model, run.parameters)
-        times, poses = Motion(frames, model).all_poses(len(frames))
+        times, poses = RunPoses(frames, model).all_poses(len(frames))
     tracks = touch_points(scene, poses)
     stance = scene.stance  # anything but one only where there are no floors
     poses = stance @ poses

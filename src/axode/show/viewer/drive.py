@@ -24,7 +24,7 @@ WINDOW = 60  # frames over which the real-time factor is taken
 MODES = ("speed", "torque")
 
 
-class Drive:
+class RealTimeRun:
     """A state that goes on.
 
     Attributes:

@@ -14,11 +14,11 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
 from axode.results.trajectory import Trajectory
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
 from axode.show.render.picture import camera_of
 from axode.show.viewer.drawing import Drawing
-from axode.show.viewer.drive import Drive
+from axode.show.viewer.drive import RealTimeRun
 from axode.show.viewer.driving import Driving
 from axode.show.viewer.playing import Playing
 from axode.show.viewer.server import serve
@@ -118,7 +118,7 @@ def _play(
     looks["signals"] = tuple(map(run.column_names.resolve, looks["signals"]))
     if not how["speed"] > 0:
         raise InvalidArgument(f"speed: must be > 0, got {how['speed']}")
-    motion = Motion(run.run(first), model)
+    motion = RunPoses(run.run(first), model)
     scene = scene_with(motion.model, motion.run.parameters)
     check_trails(scene, looks["trails"])
     _, poses = motion.all_poses(12)
@@ -147,7 +147,7 @@ def _driven(
     signals = model.signals
     looks["signals"] = tuple(signals.resolve(name).name for name in looks["signals"])
     mode = drive if isinstance(drive, str) else "speed"
-    driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
+    driven = RealTimeRun(model, model.scene.size, start=start, mode=mode, parameters=parameters)
     scene = scene_with(model, driven.parameters)
     check_trails(scene, looks["trails"])
     poses = driven.poses()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
@@ -87,7 +87,7 @@ class Playing:
     def choose(self, run: int) -> None:
         """Another run of a batch."""
         chosen = self._runs.run(run)
-        self.motion = Motion(chosen, self._model)
+        self.motion = RunPoses(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
         self._usual = self.motion.usual_force()
         scene = scene_with(self._model, chosen.parameters)
