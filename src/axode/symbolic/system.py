@@ -20,7 +20,7 @@ from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
-from axode.symbolic.constraints.complement import Complement, Leg
+from axode.symbolic.constraints.complement import Complement, HeldLoop
 from axode.symbolic.constraints.loops import loop_rows
 from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
@@ -120,7 +120,7 @@ class System:
         independent = list(self.independent)
         return Complement.of(self.A, self.b, bias, self.report, independent, self._legs())
 
-    def _legs(self) -> tuple[Leg, ...]:
+    def _legs(self) -> tuple[HeldLoop, ...]:
         """Loops that are held at a point, all of whose rows were kept."""
         ports = {id(row.port): row.port for row in self.kept if row.port is not None}
         legs = []
@@ -134,7 +134,7 @@ class System:
             for i, velocity in enumerate(port.velocity):
                 for speed, value in velocity.items():
                     J[i, speed] = value
-            legs.append(Leg(rows, F, J))
+            legs.append(HeldLoop(rows, F, J))
         return tuple(legs)
 
     @cached_property

@@ -67,7 +67,7 @@ class Plan:
 def plan(
     tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK, stores: int = MOST_STORES
 ) -> Plan:
-    """Cuts a tape into chunks and gives slots to the values that cross."""
+    """Cut a tape into chunks and gives slots to the values that cross."""
     order = _order(tape)
     count = 1 if len(order) <= longest else -(-len(order) // chunk)
     size = max(1, -(-len(order) // count))
