@@ -14,7 +14,9 @@ from laws.cases import agree
 
 OPEN = {
     c["id"]: c
-    for c in json.loads((files("axode") / "verification" / "cases_open.json").read_text())
+    for c in json.loads(
+        (files("axode") / "literature" / "acceptance" / "cases_open.json").read_text()
+    )
 }
 CARTS = [OPEN[key] for key in ("D5-1", "D5-2", "D5-5")]
 TOLERANCE = 1e-9  # relative: a matrix of condition 1e4 is inverted twice

@@ -19,7 +19,9 @@ from random_mechanisms import MECHANISMS, platform
 
 OPEN = {
     c["id"]: c
-    for c in json.loads((files("axode") / "verification" / "cases_open.json").read_text())
+    for c in json.loads(
+        (files("axode") / "literature" / "acceptance" / "cases_open.json").read_text()
+    )
 }
 
 

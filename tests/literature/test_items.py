@@ -13,6 +13,7 @@ import pytest
 from axode.literature.reproduce import (
     angeles,
     arms_with_load,
+    catalogue,
     printed,
     saha_angeles,
     staicu,
@@ -21,7 +22,6 @@ from axode.literature.reproduce import (
 )
 from axode.literature.reproduce.item import Item, Outcome
 from axode.literature.reproduce.making import comma_separated
-from axode.reproduce import catalogue
 
 # The same computations over less time or with fewer samples.
 SHORTER = {

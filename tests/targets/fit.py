@@ -146,8 +146,11 @@ def source() -> str:
         g, low, high, _, meaning = made[name]
         made[f"{name}_SINGLE"] = (g, low, high, terms, f"{meaning}, single precision")
     for name, (g, low, high, terms, meaning) in made.items():
-        numbers = "".join(f"    {c!r},\n" for c in fitted(g, low, high, terms))
-        blocks.append(f"# {meaning}\n{name} = (\n{numbers})\n")
+        numbers = [repr(c) for c in fitted(g, low, high, terms)]
+        line = f"{name} = ({', '.join(numbers)})\n"
+        if len(line) > 100:  # laid out as the formatter does
+            line = f"{name} = (\n" + "".join(f"    {c},\n" for c in numbers) + ")\n"
+        blocks.append(f"# {meaning}\n{line}")
     return HEADER + "\n".join(blocks)
 
 

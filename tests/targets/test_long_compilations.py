@@ -96,7 +96,7 @@ def test_ctrl_c_ends_a_compilation_at_once(monkeypatch, endless, held_back):
 FORK = """
 import os, sys, threading, time
 import numpy as np
-from axode.codegen import jit
+from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.tape.tape import Tape
 from tests.targets import functions
