@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import axode as ax
+from axode.codegen.tape.formulas import TAPE_FUNCTIONS, formula_tape
 from axode.mechanism.values.expressions import (
-    FUNCTIONS,
     Operation,
     Time,
     depends_on_time,
@@ -20,6 +20,10 @@ from axode.mechanism.values.expressions import (
     parse_scalar,
     shown,
 )
+from axode.mechanism.values.functions import FUNCTIONS, NAMES, takes
+from axode.mechanism.values.parameter_values import _ON_ARRAYS
+from axode.oracle.numbers import _JET_FUNCTIONS, motion_at
+from axode.symbolic.algebra.formula_symbols import SYMBOLIC, symbolic_value
 
 L, K = ax.Parameter("l", 0.4), ax.Parameter("k", -3.0)
 NAMED = {"l": L, "k": K}
@@ -28,9 +32,12 @@ NAMED = {"l": L, "k": K}
 def grown(inner):
     either = st.one_of(inner, st.floats(allow_nan=False))
     pairs = st.one_of(st.tuples(inner, either), st.tuples(either, inner))
-    binary = st.builds(Operation, st.sampled_from(["+", "-", "*", "/", "**"]), pairs)
-    kinds = st.sampled_from(["neg", *FUNCTIONS])
-    return st.one_of(binary, st.builds(lambda kind, x: Operation(kind, (x,)), kinds, inner))
+    infix = ["+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "and", "or"]
+    binary = st.builds(Operation, st.sampled_from([*infix, "atan2", "min", "hypot"]), pairs)
+    kinds = st.sampled_from(["neg", "not", *(name for name in NAMES if takes(name, 1))])
+    unary = st.builds(lambda kind, x: Operation(kind, (x,)), kinds, inner)
+    three = st.sampled_from(["where", "clip", "max"])
+    return st.one_of(binary, unary, st.builds(Operation, three, st.tuples(inner, either, inner)))
 
 
 formulas = st.recursive(st.sampled_from([L, K, Time()]), grown, max_leaves=12)
@@ -70,6 +77,18 @@ def test_numbers_keep_every_bit(number):
         ("pi / 2", math.pi / 2),
         ("  l\n  / 2 ", 0.2),
         ("k ** 3", -27.0),
+        ("abs(k) + sign(k)", 2.0),
+        ("min(l, k, 7) + max(l, 1)", -2.0),
+        ("atan2(l, k)", math.atan2(0.4, -3.0)),
+        ("hypot(3, 10 * l)", 5.0),
+        ("step(k) + step(0) + 2 * step(l)", 3.0),
+        ("clip(k, -1, 1)", -1.0),
+        ("where(l > 0.3, 5, 6)", 5.0),
+        ("0 < l < 0.3", 0.0),
+        ("0 < l <= 0.4 and not k > 0 or l > 9", 1.0),
+        ("(l > 0) & (k < 0) | ~(l > 0)", 1.0),
+        ("7.5 % 2 + floor(-0.5)", 0.5),
+        ("-7.5 % 2", 0.5),
     ],
 )
 def test_formulas_mean_what_python_means(text, value):
@@ -92,13 +111,86 @@ def test_operators_build_what_the_text_says():
     assert repr(L / 2) == "Expression('l / 2.0')"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+NUMPY = {
+    **{name: getattr(np, name) for name in ("sin", "cos", "tan", "sqrt", "exp", "log", "tanh")},
+    **{name: getattr(np, name) for name in ("sinh", "cosh", "floor", "sign", "abs")},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan")},
+}
+
+
+@pytest.mark.parametrize("name", NUMPY)
 def test_numpy_functions_build_formulas(name):
-    ufunc = getattr(np, {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}.get(name, name))
-    formula = ufunc(L)
+    formula = NUMPY[name](L)
     assert str(formula) == f"{name}(l)"
-    assert numeric(formula) == pytest.approx(float(ufunc(0.4)), rel=1e-15)
-    assert evaluate(formula, {"l": 0.7}) == pytest.approx(float(ufunc(0.7)), rel=1e-15)
+    assert numeric(formula) == pytest.approx(float(NUMPY[name](0.4)), rel=1e-15)
+    assert evaluate(formula, {"l": 0.7}) == pytest.approx(float(NUMPY[name](0.7)), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda t, l: np.clip(t, 0, 1) ** 2, "clip(t, 0.0, 1.0) ** 2.0"),
+        (lambda t, l: np.clip(t, None, l), "min(t, l)"),
+        (lambda t, l: np.minimum(1, t) + np.fmax(t, l), "min(1.0, t) + max(t, l)"),
+        (lambda t, l: np.where((t > 1) & (t < 2), t, 0), "where(t > 1.0 and t < 2.0, t, 0.0)"),
+        (
+            lambda t, l: np.where(~(t <= 1) | (t < 0), 1, l),
+            "where(not t <= 1.0 or t < 0.0, 1.0, l)",
+        ),
+        (
+            lambda t, l: np.select([t < 1, t < 2], [1, t], l),
+            "where(t < 1.0, 1.0, where(t < 2.0, t, l))",
+        ),
+        (
+            lambda t, l: np.heaviside(t - 1, 0.5),
+            "where(t - 1.0 > 0.0, 1.0, where(t - 1.0 < 0.0, 0.0, 0.5))",
+        ),
+        (lambda t, l: abs(t % 2) + np.mod(t, l), "abs(t % 2.0) + t % l"),
+        (lambda t, l: np.arctan2(l, t) + np.hypot(t, 1), "atan2(l, t) + hypot(t, 1.0)"),
+        (
+            lambda t, l: np.ceil(t) + np.square(t) + np.radians(180) * t,
+            "-floor(-t) + t * t + 3.141592653589793 * t",
+        ),
+    ],
+)
+def test_functions_with_corners_build_formulas(build, text):
+    formula = build(Time(), L)
+    assert str(formula) == text
+    for t in (-0.7, 0.3, 1.5, 2.2):
+        assert evaluate(formula, {"l": 0.4, "t": t}) == pytest.approx(
+            float(build(np.float64(t), 0.4))
+        )
+
+
+def test_every_kind_of_value_knows_every_function():
+    import casadi as ca
+
+    for table in (SYMBOLIC, TAPE_FUNCTIONS, _JET_FUNCTIONS, _ON_ARRAYS):
+        assert set(table) >= set(FUNCTIONS)
+    counts = {name: next(n for n in (1, 2, 3) if takes(name, n)) for name in NAMES}
+    for name, count in (counts | {"and": 2, "or": 2, "not": 1}).items():
+        t = ca.SX.sym("t")
+        for operands in ((0.3 * Time(), 0.2, 0.7), (0.2, 0.7 * Time(), 0.9), (0.1, 0.2, Time()))[
+            :count
+        ]:
+            formula = Operation(name, operands[:count])
+            x = ca.SX(symbolic_value(formula, {"t": t}))
+            first = ca.jacobian(x, t)
+            rates = ca.Function("f", [t], [x, first, ca.jacobian(first, t)])
+            expected = [float(value) for value in rates(0.9)]
+            jet = motion_at(formula, {}, 0.9)
+            assert [jet.x, jet.d, jet.dd] == pytest.approx(expected, abs=1e-12), name
+            tape = formula_tape(
+                "f",
+                {"t": 1},
+                lambda t, formula=formula: {
+                    "f": [0.0 * t[0] + evaluate(formula, {"t": t[0]}, TAPE_FUNCTIONS)]
+                },
+            )
+            assert float(tape.evaluate(np.array([0.9]))[0][0]) == pytest.approx(expected[0])
+            on_array = evaluate(formula, {"t": np.array([0.9, 2.0])}, _ON_ARRAYS)
+            assert np.broadcast_to(on_array, 2)[0] == pytest.approx(expected[0]), name
+            assert evaluate(formula, {"t": 0.9}) == pytest.approx(expected[0]), name
 
 
 def test_numpy_scalars_and_arrays_mix_with_formulas():
@@ -118,9 +210,12 @@ def test_functions_of_math_are_refused_with_a_remedy():
 
 
 def test_functions_that_formulas_lack_are_named():
-    expected = "numpy.arctan2 cannot act on the formula 'l'; available are .*atan, sqrt"
-    with pytest.raises(TypeError, match=expected):
-        np.arctan2(L, K)
+    for name, arguments in (("cbrt", (L,)), ("interp", (L, [0, 1], [0, 2]))):
+        expected = rf"numpy\.{name} cannot act on the formula 'l'; available are .*where.*sin, cos"
+        with pytest.raises(TypeError, match=expected):
+            getattr(np, name)(*arguments)
+    with pytest.raises(TypeError, match=r"the condition 't < 1.0' is not decided yet.*numpy.where"):
+        min(1.0, Time())
     with pytest.raises(TypeError, match=r"numpy\.add cannot act"):
         np.add(L, 1.0, where=True)
 
@@ -135,6 +230,8 @@ def test_functions_that_formulas_lack_are_named():
         ("l ^ 2", "'l \\^ 2' is not understood .*; write \\*\\* for powers"),
         ("sinus(l)", "'sinus\\(l\\)' is not understood \\(numbers, .*sin, cos"),
         ("sin(l, k)", "'sin\\(l, k\\)' is not understood"),
+        ("max(l)", "'max\\(l\\)' is not understood"),
+        ("l == 2", "'l == 2' is not understood"),
         ("1 / 0", "'1 / 0' has no value"),
         ("sqrt(-1) + l", "'sqrt\\(-1\\)' has no value"),
         ("(-8) ** 0.5", "'\\(-8\\) \\*\\* 0.5' has no value"),

@@ -394,6 +394,27 @@ def test_all_faults_are_told_at_once(file):
     assert lines == [5, 5, 7, 15, 18, 20, 23]
 
 
+def test_faults_of_names_do_not_hide_each_other(file):
+    """Whatever else is wrong, a fault is in the first list: no second round after correcting."""
+    more = """
+  <link name="table"/><link name="tool"/><link name="tip"/><link name="pen"/>
+  <joint type="fixed"><parent link="base"/><child link="tip"/></joint>
+  <joint name="slide" type="planar"><parent link="base"/><child link="table"/></joint>
+  <joint name="slide.x" type="revolute"><parent link="bse"/><child link="tool"/></joint>
+  <joint name="slide.x" type="revolt"><parent link="base"/><child link="tool"/></joint>
+  <joint name="slide.y" type="revolute"><parent link="table"/><child link="pen"/></joint>
+</robot>"""
+    text = SOUND.replace('mass value="2"', 'mass value="-2"').replace("</robot>", more)
+    assert [line.split(". ")[0] for line in refused(file(text), ax.MechanismError).split("\n")] == [
+        "arm.urdf has 5 problems.",
+        "  line   6  [link.upper] mass: must be > 0 kg, got -2",
+        '  line  30  [robot] a joint has no name="..."',
+        "  line  32  [joint.\"slide.x\"] parent: unknown link 'bse'",
+        '  line  33  [joint."slide.x"] line 32 has this name already; names are unique',
+        '  line  34  [joint."slide.y"] 2 coordinates or speeds have this name',
+    ]
+
+
 def test_a_ring_is_told(file):
     text = SOUND.replace('<parent link="base"/>', '<parent link="fore"/>')
     ring = (

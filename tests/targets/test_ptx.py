@@ -56,6 +56,17 @@ def assert_assembles(made, entries=1):
         assert "bytes spilled" in repr(known)
 
 
+def test_a_gpu_gets_the_newest_code_that_it_runs():
+    """Code for one capability runs on all later ones."""
+    for capability in ptx.CAPABILITIES:
+        assert ptx.closest_capability(capability) == capability
+    between = {"7.9": "7.5", "8.7": "8.6", "9.1": "9.0", "10.3": "10.0", "11.0": "10.0"}
+    for own, closest in (between | {"12.1": "12.0", "99.0": ptx.CAPABILITIES[-1]}).items():
+        assert ptx.closest_capability(own) == closest
+    with pytest.raises(ax.InvalidArgument, match=r"compute capability 7\.0 is older than 7\.5"):
+        ptx.closest_capability("7.0")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_of_direct_dynamics_stay_in_registers(name):
     made = ptx.kernel(ptx.map_program(model(name).tape("forward_dynamics")), "9.0")

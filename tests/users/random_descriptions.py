@@ -11,7 +11,8 @@ import numpy as np
 import axode as ax
 from axode.mechanism.elements.bodies import Mesh
 from axode.mechanism.elements.measures import KINDS
-from axode.mechanism.values.expressions import FUNCTIONS, Expression, Operation, Time, numeric
+from axode.mechanism.values import functions
+from axode.mechanism.values.expressions import Expression, Operation, Time, numeric
 
 NAMES = [
     "arm",
@@ -78,10 +79,11 @@ class Dice:
             return self.among([*PARAMETERS, *leaves])
         inner = self.formula(depth - 1, leaves)
         if self.random.random() < 0.3:
-            return Operation(self.among(["neg", *FUNCTIONS]), (inner,))
+            unary = [name for name in functions.NAMES if functions.takes(name, 1)]
+            return Operation(self.among(["neg", *unary]), (inner,))
         pair = [inner, self.among([self.number(), self.formula(depth - 1, leaves)])]
         self.random.shuffle(pair)
-        return Operation(self.among(["+", "-", "*", "/", "**"]), tuple(pair))
+        return Operation(self.among(["+", "-", "*", "/", "%", "**", "min", "atan2"]), tuple(pair))
 
     def scalar(self):
         """A number or a formula with a finite value."""

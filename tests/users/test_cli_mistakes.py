@@ -63,6 +63,7 @@ MISTAKES = [
     ("derive unicycle --formulation newton", 1, "has no formulation 'newton'"),
     ("derive unicycle --independent wheel", 1, "2 independent speeds, 1 were named"),
     ("derive unicycle --latex --part Z", 1, "has no part 'Z'"),
+    ("derive unicycle --part Q", 1, "has no part 'Q'"),
     ("derive unicycle --out x.pdf", 2, "should end in .tex"),
     ("derive unicycle --latex --json", 2, "choose one"),
     ("compare unicycle --formulation newton", 1, "has no formulation 'newton'"),

@@ -154,6 +154,15 @@ def test_printed_equations_have_the_models_values(mechanism):
         assert found[word] == pytest.approx(array, rel=1e-5, abs=1e-12), word
 
 
+def test_derive_prints_the_parts_that_are_named(capsys):
+    assert run(["derive", "chaplygin_sleigh", "--part", "q_dot,energy", "--part", "Theta"]) == 0
+    lines = capsys.readouterr().out.split("\n\n")[-1].splitlines()
+    e = ax.gallery.build("chaplygin_sleigh").derive()
+    expected = [f"q_dot[{name}]" for name in e.coordinates]
+    expected += ["energy[kinetic]", f"Theta[{e.speeds[0]}, {e.independent[0]}]"]
+    assert [line.split(" = ")[0] for line in lines][: len(expected)] == expected
+
+
 def test_derive_writes_a_document(tmp_path, capsys):
     file = tmp_path / "x.tex"
     assert run(["derive", "unicycle", "--part", "I", "--latex", "--out", str(file)]) == 0
@@ -165,6 +174,18 @@ def test_derive_writes_a_document(tmp_path, capsys):
 
 
 # simulate ----------------------------------------------------------------------------------------
+
+
+def test_formulas_with_commas_and_conditions(tmp_path, capsys):
+    file = tmp_path / "run.csv"
+    inputs = "tau_drive=clip(2*t, 0, 1) - step(w), tau_steer=where(0.2 < t < 0.4, 0.01, 0)"
+    flags = ["--time", "1", "--every", "0.1", "--input", inputs, "--out", str(file)]
+    assert run(["simulate", "unicycle", *flags]) == 0
+    columns = np.genfromtxt(file, delimiter=",", names=True)
+    t = columns["time"]
+    drive = np.clip(2 * t, 0, 1) - (columns["w"] >= 0)
+    assert columns["tau_drive"] == pytest.approx(drive, abs=1e-12)
+    assert columns["tau_steer"] == pytest.approx(np.where((t > 0.2) & (t < 0.4), 0.01, 0.0))
 
 
 def test_simulate_ends_where_python_ends(tmp_path, capsys):

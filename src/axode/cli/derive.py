@@ -27,7 +27,9 @@ def derive(
     ] = None,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Of the LaTeX: I, C, bias, tau, gamma, delta, Theta, A, q_dot, energy."),
+        typer.Option(
+            help="Parts to print: I, C, bias, tau, gamma, delta, Theta, A, q_dot, energy."
+        ),
     ] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX and nothing else.")] = False,
     out: Annotated[
@@ -35,7 +37,7 @@ def derive(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Derive the equations of motion; say their names, sizes and costs, and print short ones.
+    """Derive the equations of motion; print names, sizes and costs, and the equations if short.
 
     axode derive chaplygin_sleigh
 
@@ -53,7 +55,7 @@ def derive(
     elif as_json:
         print_json(_facts(equations) | {"latex": equations.latex(parts)})
     else:
-        _show(equations, out)
+        _show(equations, parts, out)
 
 
 def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:
@@ -106,7 +108,7 @@ def _operations(equations: Equations) -> dict[str, int]:
     return {name: model.tape(name).n_operations for name in asked}
 
 
-def _show(equations: Equations, out: Path | None) -> None:
+def _show(equations: Equations, parts: tuple[str, ...] | None, out: Path | None) -> None:
     from axode.cli.tables import show_entries, show_table
     from axode.printing.text import readable
 
@@ -124,7 +126,7 @@ def _show(equations: Equations, out: Path | None) -> None:
     )
     print()
     show_table(("function", ">operations"), [(n, str(c)) for n, c in facts["operations"].items()])
-    lines = readable(equations)
+    lines = readable(equations, parts)
     print("\n" + ("\n".join(lines) if lines else "The equations are long: --latex prints them."))
     if out is not None:
         print(f"wrote {out}")

@@ -48,19 +48,31 @@ Plot = Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .
 # NAME=VALUE --------------------------------------------------------------------------------------
 
 
+def split_at_commas(given: Iterable[str] | None) -> list[str]:
+    """Split what was given at commas, except at those between brackets, as in min(t, 1)."""
+    parts = []
+    for item in given or ():
+        depth, start = 0, 0
+        for place, letter in enumerate(f"{item},"):
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
+            if letter == "," and (depth <= 0 or place == len(item)):
+                parts.append(item[start:place].strip())
+                start = place + 1
+    return parts
+
+
 def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
-    """What was given as NAME=VALUE, several at once between commas.
+    """Read NAME=VALUE, several at once between commas.
 
     Raises:
         typer.BadParameter: for anything else, and for a name given twice.
     """
     found: dict[str, str] = {}
-    for part in (part for item in given or () for part in item.split(",")):
+    for part in split_at_commas(given):
         name, _, value = (text.strip() for text in part.partition("="))
         if not name or not value:
             raise typer.BadParameter(
-                f"'{part.strip()}' is not NAME=VALUE, as in {option} pitch=0.2,yaw=pi/6",
-                param_hint=option,
+                f"'{part}' is not NAME=VALUE, as in {option} pitch=0.2,yaw=pi/6", param_hint=option
             )
         if name in found:
             raise typer.BadParameter(f"'{name}' is given twice", param_hint=option)
@@ -89,9 +101,8 @@ def _number(option: str, name: str, text: str) -> float:
 
 
 def words(given: Iterable[str] | None) -> tuple[str, ...]:
-    """Names, given one by one or between commas."""
-    parts = (part.strip() for item in given or () for part in item.split(","))
-    return tuple(part for part in parts if part)
+    """Read names, given one by one or between commas."""
+    return tuple(part for part in split_at_commas(given) if part)
 
 
 # how a result is told ----------------------------------------------------------------------------

@@ -11,15 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import InvalidArgument, UnknownName, suggest
-from axode.mechanism.values.expressions import (
-    CONSTANTS,
-    FUNCTIONS,
-    TIME,
-    Expression,
-    Parameter,
-    evaluate,
-    parse_scalar,
-)
+from axode.mechanism.values.expressions import CONSTANTS, TIME, Expression, Parameter, parse_scalar
+from axode.mechanism.values.functions import NAMES
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -40,7 +33,7 @@ def inputs_from(model: Model, texts: Mapping[str, str]) -> dict[str, Any] | None
 
 def signals_in(model: Model, text: str) -> list[str]:
     """Names in a formula that are neither functions, constants, parameters nor time."""
-    known = {*FUNCTIONS, *CONSTANTS, *model.parameters, TIME}
+    known = {*NAMES, *CONSTANTS, *model.parameters, TIME}
     return list(dict.fromkeys(name for name in NAME.findall(text) if name not in known))
 
 
@@ -54,18 +47,19 @@ def _input(model: Model, name: str, text: str) -> Any:
 def formula_of_state(model: Model, text: str, what: str) -> Callable[[Any], Any]:
     """A function of the state's symbols from text."""
     from axode.problems.assemble.assemble import signal_name
+    from axode.symbolic.algebra.formula_symbols import symbolic_value
 
     known = (*model.coordinates, *model.speed_names, *model.measure_names)
     try:
         own = {name: signal_name(model, name, known) for name in signals_in(model, text)}
     except UnknownName as error:
-        names = (*known, *model.parameters, TIME, *CONSTANTS, *FUNCTIONS)
+        names = (*known, *model.parameters, TIME, *CONSTANTS, *NAMES)
         raise InvalidArgument(
             f"{what}: '{error.name}' in '{text}' is not known.\n  "
             f"{suggest('name', error.name, names)}"
         ) from None
     stand_ins = {name: f"signal_{number}" for number, name in enumerate(own)}
-    while set(stand_ins.values()) & {*model.parameters, *FUNCTIONS}:
+    while set(stand_ins.values()) & {*model.parameters, *NAMES}:
         stand_ins = {name: f"{word}_" for name, word in stand_ins.items()}
     plain = NAME.sub(lambda found: stand_ins.get(found[0], found[0]), text)
     symbols = {word: Parameter(word, 0.0) for word in stand_ins.values()}
@@ -74,7 +68,7 @@ def formula_of_state(model: Model, text: str, what: str) -> Callable[[Any], Any]
     def of_state(s: Any) -> Any:
         values = {name: s[name] for name in model.parameters}
         values |= {stand_ins[name]: s[signal] for name, signal in own.items()}
-        return evaluate(formula, values | {TIME: s.t})
+        return symbolic_value(formula, values | {TIME: s.t})
 
     return of_state
 

@@ -57,11 +57,16 @@ def value_faults(mechanism: Mechanism) -> list[Fault]:
     return list(dict.fromkeys(found))
 
 
-def relation_faults(mechanism: Mechanism) -> list[Fault]:
-    """Names used twice, names that nothing carries, bodies that nothing holds."""
+def relation_faults(mechanism: Mechanism, *, joints_known: bool = True) -> list[Fault]:
+    """List names used twice, names that nothing carries, bodies that nothing holds.
+
+    Args:
+        mechanism: The description.
+        joints_known: Whether it has all its joints; without some, bodies may seem to hang free.
+    """
     found = [
         *_duplicates(mechanism),
-        *_unheld_bodies(mechanism),
+        *(_unheld_bodies(mechanism) if joints_known else ()),
         *_joint_relations(mechanism),
         *_contact_relations(mechanism),
         *coupling_relations(mechanism),
@@ -398,13 +403,14 @@ def _known_speed(mechanism: Mechanism, kind: str, name: str, joint: str) -> Iter
 
 def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
     known = coordinate_names(mechanism)
+    own = {name for connection in mechanism.connections for name in connection.coordinates}
     named = [("prescribe", p.coordinate) for p in mechanism.prescribed]
     for (kind, name), count in Counter(named).items():
         if count > 1:
             yield Fault(kind, "", name, f"prescribed {count} times; once is enough")
     named += [("home", name) for name in mechanism.home_coordinates]
     for kind, name in named:
-        if name not in known:
+        if name not in own:
             message = f"unknown coordinate '{name}'. {suggest('coordinate', name, known)}"
             yield Fault(kind, "", name, message)
         elif kind == "prescribe" and name in quaternion_components(mechanism):

@@ -7,8 +7,8 @@ imaginary part of size `STEP` carries a derivative along, exact to rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -181,6 +181,24 @@ class Jet:
     __radd__ = __add__
     __rmul__ = __mul__
 
+    def __lt__(self, other: Any) -> bool:
+        return self.x < _jet(other).x
+
+    def __le__(self, other: Any) -> bool:
+        return self.x <= _jet(other).x
+
+    def __gt__(self, other: Any) -> bool:
+        return self.x > _jet(other).x
+
+    def __ge__(self, other: Any) -> bool:
+        return self.x >= _jet(other).x
+
+    def __bool__(self) -> bool:
+        return self.x != 0.0
+
+    def __abs__(self) -> Jet:
+        return self * float(np.sign(self.x))
+
     # the functions of formulas, under NumPy's names -----------------------------------------------
 
     def sin(self) -> Jet:
@@ -222,6 +240,14 @@ class Jet:
         """Natural logarithm."""
         return self._through(math.log(self.x), 1 / self.x, -1 / self.x**2)
 
+    def sinh(self) -> Jet:
+        """Hyperbolic sine."""
+        return (self.exp() - (-self).exp()) / 2
+
+    def cosh(self) -> Jet:
+        """Hyperbolic cosine."""
+        return (self.exp() + (-self).exp()) / 2
+
     def tanh(self) -> Jet:
         """Hyperbolic tangent."""
         f = math.tanh(self.x)
@@ -232,6 +258,44 @@ def _jet(x: Any) -> Jet:
     return x if isinstance(x, Jet) else Jet(float(x))
 
 
+def _middle(a: Any, b: Any) -> Jet:
+    """Return the mean of two that meet, for the rate at a corner."""
+    return (_jet(a) + b) / 2
+
+
+def _atan2(y: Any, x: Any) -> Jet:
+    y, x = _jet(y), _jet(x)
+    slope = y / x if abs(x.x) >= abs(y.x) else -(x / y)  # differs by a constant
+    return replace(slope.arctan(), x=math.atan2(y.x, x.x))
+
+
+_JET_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sin": Jet.sin,
+    "cos": Jet.cos,
+    "tan": Jet.tan,
+    "asin": Jet.arcsin,
+    "acos": Jet.arccos,
+    "atan": Jet.arctan,
+    "sqrt": Jet.sqrt,
+    "exp": Jet.exp,
+    "log": Jet.log,
+    "sinh": Jet.sinh,
+    "cosh": Jet.cosh,
+    "tanh": Jet.tanh,
+    "abs": abs,
+    "sign": lambda x: float(np.sign(x.x)),
+    "floor": lambda x: float(np.floor(x.x)),
+    "atan2": _atan2,
+    "hypot": lambda x, y: (_jet(x) ** 2 + _jet(y) ** 2).sqrt(),
+    "min": lambda a, b: a if a < b else b if b < a else _middle(a, b),
+    "max": lambda a, b: a if a > b else b if b > a else _middle(a, b),
+    "where": lambda condition, a, b: a if condition else b,
+    "and": lambda a, b: float(bool(a and b)),
+    "or": lambda a, b: float(bool(a or b)),
+    "not": lambda a: float(not a),
+}
+
+
 def motion_at(motion: Expression | float, parameters: Mapping[str, Any], t: float) -> Jet:
     """A function of time and its two derivatives at one instant."""
-    return _jet(evaluate(motion, {**parameters, "t": Jet(t, 1.0)}))
+    return _jet(evaluate(motion, {**parameters, "t": Jet(t, 1.0)}, _JET_FUNCTIONS))

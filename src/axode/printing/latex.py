@@ -116,6 +116,13 @@ FUNCTION_TEX = {
     "acos": r"\arccos",
     "atan": r"\arctan",
 }
+# written before their arguments and never raised to a power there, as \sin is
+OPERATOR_TEX = {
+    "fmin": r"\min",
+    "fmax": r"\max",
+    "not": r"\lnot",
+    "select": r"\operatorname{where}",
+}
 RELATIONS = {"lt": "<", "le": r"\le", "eq": "=", "ne": r"\ne", "and": r"\land", "or": r"\lor"}
 
 
@@ -256,7 +263,8 @@ class _Writer:
                 return rf"\left({arguments[0]}\right)^{{{arguments[1]}}}"
             case label if label in RELATIONS:
                 return rf"\left[{arguments[0]} {RELATIONS[label]} {arguments[1]}\right]"
-        name = FUNCTION_TEX.get(atom.label, rf"\operatorname{{{atom.label}}}")
+        names = FUNCTION_TEX | OPERATOR_TEX
+        name = names.get(atom.label, rf"\operatorname{{{atom.label}}}")
         if len(arguments) == 1 and self._is_bare(atom.arguments[0]):
             return f"{name} {arguments[0]}"
         return rf"{name}\left({', '.join(arguments)}\right)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,29 +20,36 @@ _PLAIN = {
     r"\arcsin": "asin",
     r"\arccos": "acos",
     r"\arctan": "atan",
+    r"\lnot": "not",
+    r"\land": "and",
+    r"\lor": "or",
     r"\le": "<=",
     r"\ne": "!=",
 }
 
 
-def readable(equations: Equations) -> list[str]:
-    """Entries of I, C nu, tau, gamma and delta that are not zero; nothing if they are long."""
+def readable(equations: Equations, parts: Sequence[str] | None = None) -> list[str]:
+    """Write the entries of a model that are not zero; return nothing if they are long.
+
+    Args:
+        equations: What to write.
+        parts: Some of those that `Equations.latex` takes; I, C nu, tau, gamma, delta unless given.
+    """
+    from axode.printing.latex import PARTS
     from axode.printing.names import typeset_names
 
-    latex = equations.latex(["I", "bias", "tau", "gamma", "delta"])
+    parts = ("I", "bias", "tau", "gamma", "delta") if parts is None else parts
+    latex = equations.latex(parts)
     if r"\text{where}" in latex:
         return []
     names = _names(equations, typeset_names(equations))
     lines = []
-    for label, word in (
-        ("I", "I"),
-        (r"(?:C\\nu|\(C\\nu\))", "C nu"),
-        (r"\\tau", "tau"),
-        (r"\\gamma", "gamma"),
-        (r"\\delta", "delta"),
-    ):
-        found = re.search(rf"^{label} &= (.*?)(?: \\\\)?$", latex, re.MULTILINE)
-        lines += _entries(equations, word, found[1], names) if found else []
+    for part in parts:
+        label = re.escape(PARTS[part][0].strip("()"))
+        found = re.search(rf"^\(?{label}\)? &= (.*?)(?: \\\\)?$", latex, re.MULTILINE)
+        if found is None:
+            return []
+        lines += _entries(equations, part, found[1], names)
     short = len(lines) <= MOST_LINES and all(len(line) <= WIDEST for line in lines)
     return lines if short and not any("\\" in line for line in lines) else []
 
@@ -62,17 +70,32 @@ def _names(equations: Equations, typeset: object) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 
 
-def _entries(equations: Equations, word: str, latex: str, names: dict[str, str]) -> list[str]:
+def _places(equations: Equations, part: str) -> tuple[Sequence[str], ...]:
+    """Return the names of the rows of a part, and of its columns where it is a matrix."""
+    e = equations
+    return {
+        "I": (e.independent, e.independent),
+        "C": (e.independent, e.independent),
+        "Theta": (e.speeds, e.independent),
+        "A": (e.rows, e.speeds),
+        "q_dot": (e.coordinates,),
+        "energy": (("kinetic", "potential"),),
+    }.get(part, (e.independent,))
+
+
+def _entries(equations: Equations, part: str, latex: str, names: dict[str, str]) -> list[str]:
+    word = "C nu" if part == "bias" else part
+    places = _places(equations, part)
     body = re.fullmatch(r"\\begin\{bmatrix\} (.*) \\end\{bmatrix\}", latex)
     rows = [row.split(" & ") for row in (body[1] if body else latex).split(r" \\ ")]
-    speeds, found = equations.independent, []
+    found = []
     if latex == "0":
         return [f"{word} = 0"]
     for i, row in enumerate(rows):
         for j, entry in enumerate(row):
             if entry == "0" or (word == "I" and j < i):  # I is symmetric
                 continue
-            place = f"{speeds[i]}, {speeds[j]}" if word == "I" else speeds[i]
+            place = ", ".join(group[k] for group, k in zip(places, (i, j), strict=False))
             found.append(f"{word}[{place}] = {_text(entry, names)}")
     return found
 
@@ -85,7 +108,8 @@ def _text(latex: str, names: dict[str, str]) -> str:
     latex = _fractions(latex)
     for tex, plain in _PLAIN.items():
         latex = latex.replace(tex, plain)
-    latex = re.sub(r"\\(sin|cos|tan|exp|log|asin|acos|atan|tanh)", r"\1", latex)
+    latex = re.sub(r"\\operatorname\{(\w+)\}", r"\1", latex)
+    latex = re.sub(r"\\(sin|cos|tan|exp|log|asin|acos|atan|tanh|min|max)", r"\1", latex)
     latex = re.sub(r"(sin|cos|tan)\^\{(\d+)\} ([-\ue000-\uf8ff])", r"\1(\3)^\2", latex)
     latex = re.sub(r"(sin|cos|tan|exp|log) ([\ue000-\uf8ff])", r"\1(\2)", latex)
     latex = re.sub(r"\^\{(\w+)\}", r"^\1", latex)

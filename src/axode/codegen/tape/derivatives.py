@@ -21,8 +21,8 @@ Rule = Callable[..., Formula]
 SLOPES: dict[Kind, Callable[[Formula, Formula], Formula | float]] = {
     Kind.NEG: lambda x, r: -1.0,
     Kind.SQRT: lambda x, r: r.equals(0.0).then(0.0, 0.5 / r),
-    Kind.SIN: lambda x, r: x.function("cos"),
-    Kind.COS: lambda x, r: -x.function("sin"),
+    Kind.SIN: lambda x, r: x.apply(Kind.COS),
+    Kind.COS: lambda x, r: -x.apply(Kind.SIN),
     Kind.TAN: lambda x, r: 1.0 + r * r,
     Kind.ASIN: lambda x, r: 1.0 / (1.0 - x * x).sqrt(),
     Kind.ACOS: lambda x, r: -1.0 / (1.0 - x * x).sqrt(),
@@ -31,14 +31,14 @@ SLOPES: dict[Kind, Callable[[Formula, Formula], Formula | float]] = {
     Kind.EXPM1: lambda x, r: 1.0 + r,
     Kind.LOG: lambda x, r: 1.0 / x,
     Kind.LOG1P: lambda x, r: 1.0 / (1.0 + x),
-    Kind.SINH: lambda x, r: x.function("cosh"),
-    Kind.COSH: lambda x, r: x.function("sinh"),
+    Kind.SINH: lambda x, r: x.apply(Kind.COSH),
+    Kind.COSH: lambda x, r: x.apply(Kind.SINH),
     Kind.TANH: lambda x, r: 1.0 - r * r,
     Kind.ASINH: lambda x, r: 1.0 / (1.0 + x * x).sqrt(),
     Kind.ACOSH: lambda x, r: 1.0 / (x * x - 1.0).sqrt(),
     Kind.ATANH: lambda x, r: 1.0 / (1.0 - x * x),
-    Kind.ERF: lambda x, r: (2.0 / math.sqrt(math.pi)) * (-(x * x)).function("exp"),
-    Kind.FABS: lambda x, r: x.function("sign"),
+    Kind.ERF: lambda x, r: (2.0 / math.sqrt(math.pi)) * (-(x * x)).apply(Kind.EXP),
+    Kind.FABS: lambda x, r: x.apply(Kind.SIGN),
 }
 
 # Derivatives of functions of two variables by each of them, from the arguments and the value.
@@ -160,7 +160,7 @@ def _change(kind: Kind, x: list[Formula], dx: list[Formula | None], r: Formula) 
         case Kind.FMAX:
             return (x[0] >= x[1]).then(full[0], full[1])
         case Kind.COPYSIGN:
-            return full[0] * x[0].function("sign") * r.function("sign")
+            return full[0] * x[0].apply(Kind.SIGN) * r.apply(Kind.SIGN)
         case Kind.FMOD | Kind.REMAINDER:  # a whole number of y less than x
             return full[0] - full[1] * ((x[0] - r) / x[1])
     raise NotImplementedError(f"no derivative of {kind.label}")

@@ -58,6 +58,9 @@ class Formula:
     def __pow__(self, other: float) -> Formula:
         return self._apply(Kind.POW, self, other)
 
+    def __rpow__(self, other: float) -> Formula:
+        return self._apply(Kind.POW, other, self)
+
     def __abs__(self) -> Formula:
         return self._apply(Kind.FABS, self)
 
@@ -90,9 +93,9 @@ class Formula:
         """`yes` where this is not zero, else `no`; the other one may be NaN."""
         return self._apply(Kind.SELECT, self, yes, no)
 
-    def function(self, name: str) -> Formula:
-        """A function of one variable by its usual name: sin, exp, sqrt, ..."""
-        return self._apply(Kind[name.upper()], self)
+    def apply(self, kind: Kind) -> Formula:
+        """Apply an operation of one operand."""
+        return self._apply(kind, self)
 
     def floor(self) -> Formula:
         """Largest integer below."""
@@ -112,6 +115,31 @@ class Formula:
 
 
 Vector = list[Formula]
+
+
+def _function(kind: Kind) -> Callable[..., Formula]:
+    """Return the function that adds an instruction; an operand of it is a formula."""
+
+    def build(*operands: Formula | float) -> Formula:
+        first = next(x for x in operands if isinstance(x, Formula))
+        return first._apply(kind, *operands)
+
+    return build
+
+
+# The functions of formulas of a description, on values of a tape.
+TAPE_FUNCTIONS = {
+    name: _function(Kind[name.upper()])
+    for name in (
+        *("sin", "cos", "tan", "asin", "acos", "atan", "sqrt", "exp", "log", "sinh", "cosh"),
+        *("tanh", "sign", "floor", "atan2", "hypot", "and", "or", "not"),
+    )
+} | {
+    "abs": _function(Kind.FABS),
+    "min": _function(Kind.FMIN),
+    "max": _function(Kind.FMAX),
+    "where": _function(Kind.SELECT),
+}
 
 
 def formula_tape(

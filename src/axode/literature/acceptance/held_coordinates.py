@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.values.expressions import Scalar, evaluate
+from axode.mechanism.values.expressions import Scalar
+from axode.symbolic.algebra.formula_symbols import symbolic_value
 from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -54,7 +55,7 @@ class Holding:
     def formulas(self, others: Mapping[str, Scalar]) -> dict[str, Any]:
         """All inputs, those that hold in terms of the state."""
         e = self.equations
-        known = [evaluate(others.get(name, 0.0), {"t": e.t}) for name in e.inputs]
+        known = [symbolic_value(others.get(name, 0.0), {"t": e.t}) for name in e.inputs]
         efforts = ca.substitute(self.efforts, e.u, ca.vertcat(*known))
         return dict(others) | {hold.input: efforts[k] for k, hold in enumerate(self.holds)}
 

@@ -34,7 +34,7 @@ from axode.mechanism.files.toml_schema import (
 )
 from axode.mechanism.mechanism import Mechanism
 
-Tell = Callable[[str, str, str, str], None]  # kind, name, key, message
+Report = Callable[[str, str, str, str], None]  # kind, name, key, message
 
 # of each kind of coupling, the keys that name its joints and the one that gives its coefficients
 COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -46,6 +46,8 @@ COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "rack": (("pinion", "slide"), "radius"),
     "screw": (("turning", "slide"), "pitch"),
 }
+JOINT_KEYS = ("axis", "second", "pitch")  # that some joints have
+WHEEL_KEYS = ("radius", "longitudinal", "lateral", "roller_angle")  # that some wheels have
 _MOTOR_KEYS = {key: f"motor.{key}" for key in ("limit", "gear", "rotor_inertia")}
 
 
@@ -68,16 +70,16 @@ class Origin:
 
 
 class Builder:
-    """Adds one part after the other; what cannot be built is told and left out.
+    """Adds one part after the other; what cannot be built is reported and left out.
 
     Bodies come first, then joints, loops, wheels, casters and contacts, each in the order of the
     file: the order of coordinates does not depend on where in the file a table stands.
     """
 
-    def __init__(self, stem: str, tell: Tell) -> None:
+    def __init__(self, stem: str, report: Report) -> None:
         self.stem = stem
-        self.tell = tell
-        self.complete = True
+        self.report = report
+        self.left_out: list[tuple[str, str]] = []
         self.origins: dict[tuple[str, str], Origin] = {}
 
     def build(self, document: Document) -> Mechanism:
@@ -103,8 +105,8 @@ class Builder:
                 try:
                     step(part, table)
                 except InvalidArgument as error:
-                    self.complete = False
-                    self.tell(kind, part, "", str(error))
+                    self.left_out.append((kind, part))
+                    self.report(kind, part, "", str(error))
         for coordinate, motion in document.prescribe.items():
             self.mechanism.prescribe(coordinate, motion)
         self.mechanism.home(document.home)
@@ -116,7 +118,7 @@ class Builder:
         shape = self.shape("body", name, table.shape)
         inertia = table.inertia
         if inertia is None and shape is None:
-            self.tell(
+            self.report(
                 "body",
                 name,
                 "inertia",
@@ -125,7 +127,7 @@ class Builder:
             )
             inertia = Inertia(1.0, 1.0, 1.0)
         self.mechanism.add_body(name, mass=table.mass, com=table.com, inertia=inertia, shape=shape)
-        self.came(("body",), Origin("body", name, derived=_derived(table)), name)
+        self.record_origin(("body",), Origin("body", name, derived=_derived(table)), name)
 
     def joint(self, name: str, table: JointTable) -> None:
         self.mechanism.add_joint(
@@ -135,11 +137,11 @@ class Builder:
             coordinates=table.coordinates,
             speeds=table.speeds,
         )
-        self.came(("joint", "loop"), Origin("joint", name, {"joint": "type"}), name)
+        self.record_origin(("joint", "loop"), Origin("joint", name, {"joint": "type"}), name)
 
     def loop(self, name: str, table: LoopTable) -> None:
         self.mechanism.add_loop(name, self.joint_of("loop", name, table), **_placed(table))
-        self.came(("loop",), Origin("loop", name, {"joint": "type"}), name)
+        self.record_origin(("loop",), Origin("loop", name, {"joint": "type"}), name)
 
     def wheel(self, name: str, table: WheelTable) -> None:
         motor = table.motor
@@ -161,8 +163,10 @@ class Builder:
         )
         keys = {"parent": "on", "joint": "type", "body": ""}
         origin = Origin("wheel", name, keys, _derived(table))
-        self.came(("body", "joint", "loop", "wheel", "contact"), origin, name)
-        self.came(("motor",), Origin("wheel", name, {**_MOTOR_KEYS, "joint": "motor"}), name)
+        self.record_origin(("body", "joint", "loop", "wheel", "contact"), origin, name)
+        self.record_origin(
+            ("motor",), Origin("wheel", name, {**_MOTOR_KEYS, "joint": "motor"}), name
+        )
 
     def caster(self, name: str, table: CasterTable) -> None:
         self.mechanism.add_caster(
@@ -181,7 +185,7 @@ class Builder:
             ground=_ground(table),
         )
         origin = Origin("caster", name, {"at": "trail"}, _derived(table))
-        self.came(("body", "joint", "loop", "wheel", "contact"), origin, name)
+        self.record_origin(("body", "joint", "loop", "wheel", "contact"), origin, name)
         bracket = {
             "mass": "bracket_mass",
             "com": "bracket_com",
@@ -190,7 +194,7 @@ class Builder:
             "axis": "pivot_axis",
         }
         origin = Origin("caster", name, bracket, ("com",) if table.bracket_com is None else ())
-        self.came(("body", "joint", "loop"), origin, f"{name}_bracket")
+        self.record_origin(("body", "joint", "loop"), origin, f"{name}_bracket")
 
     def contact(self, name: str, table: ContactTable) -> None:
         self.mechanism.add_contact(
@@ -201,7 +205,7 @@ class Builder:
             axis=table.axis,
             ground=_ground(table),
         )
-        self.came(("contact", "wheel"), Origin("contact", name), name)
+        self.record_origin(("contact", "wheel"), Origin("contact", name), name)
 
     def coupling(self, kind: str, name: str, table: Table) -> None:
         joints, coefficient = COUPLINGS[kind]
@@ -212,19 +216,19 @@ class Builder:
         else:
             keys = {f"terms.{given[key]}": key for key in joints}
             keys |= {f"coefficients.{given[key]}": coefficient for key in joints}
-        self.came(("coupling",), Origin(kind, name, keys), name)
+        self.record_origin(("coupling",), Origin(kind, name, keys), name)
 
     def motor(self, name: str, table: MotorTable) -> None:
         numbers = Motor(table.limit, table.gear, table.rotor_inertia)
         self.mechanism.add_motor(name, table.joint, motor=numbers, input=table.input)
-        self.came(("motor",), Origin("motor", name), name)
+        self.record_origin(("motor",), Origin("motor", name), name)
 
     def damper(self, name: str, table: DamperTable) -> None:
         self.mechanism.add_damper(
             name, coefficient=table.coefficient, **self.ends("damper", name, table)
         )
         origin = Origin("damper", name, {"damping": "coefficient"})
-        self.came(("damper", "spring"), origin, name)
+        self.record_origin(("damper", "spring"), origin, name)
 
     def spring(self, name: str, table: SpringTable) -> None:
         self.mechanism.add_spring(
@@ -235,19 +239,19 @@ class Builder:
             **self.ends("spring", name, table),
         )
         origin = Origin("spring", name, {"coefficient": "damping"})
-        self.came(("spring", "damper"), origin, name)
+        self.record_origin(("spring", "damper"), origin, name)
 
     def wrench(self, name: str, table: WrenchTable) -> None:
         self.mechanism.add_wrench(name, table.body, at=table.at, frame=table.frame)
-        self.came(("wrench",), Origin("wrench", name), name)
+        self.record_origin(("wrench",), Origin("wrench", name), name)
 
     def measure(self, name: str, table: MeasureTable) -> None:
         self.mechanism.measure(name, table.kind, **_given(table, "body", "at", "other", "other_at"))
-        self.came(("measure",), Origin("measure", name), name)
+        self.record_origin(("measure",), Origin("measure", name), name)
 
     # pieces of tables ----------------------------------------------------------------------------
 
-    def came(self, kinds: Sequence[str], origin: Origin, name: str) -> None:
+    def record_origin(self, kinds: Sequence[str], origin: Origin, name: str) -> None:
         """Remember the table of a part; the first kind is its own, the others if still free."""
         for kind in kinds:
             if kind == kinds[0]:
@@ -256,11 +260,10 @@ class Builder:
                 self.origins.setdefault((kind, name), origin)
 
     def joint_of(self, kind: str, name: str, table: LoopTable) -> Any:
-        return self.variant(kind, name, table, JOINTS[table.type], ("axis", "second", "pitch"))
+        return self.variant(kind, name, table, JOINTS[table.type], JOINT_KEYS)
 
     def wheel_of(self, kind: str, name: str, table: RollTable) -> Any:
-        keys = ("radius", "longitudinal", "lateral", "roller_angle")
-        return self.variant(kind, name, table, WHEELS[table.type], keys)
+        return self.variant(kind, name, table, WHEELS[table.type], WHEEL_KEYS)
 
     def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
         if table is None:
@@ -286,11 +289,11 @@ class Builder:
         for key in [key for key in given if key not in suitable]:
             others = ", ".join(key for key in keys if key in suitable)
             rest = f"; it has {others}" if others else ""
-            self.tell(kind, name, prefix + key, f"{what} has no {key}{rest}")
+            self.report(kind, name, prefix + key, f"{what} has no {key}{rest}")
             del given[key]
         for key, entry in suitable.items():
             if entry.default is MISSING and key not in given:
-                self.tell(kind, name, prefix + key, f"is missing; {what} needs it")
+                self.report(kind, name, prefix + key, f"is missing; {what} needs it")
                 given[key] = {"size": (1.0, 1.0, 1.0), "file": "-"}.get(key, 1.0)
         return made(**given)
 
@@ -301,7 +304,7 @@ class Builder:
         for key in ("parent", "child", "at", "child_at"):
             if key in table.model_fields_set:
                 message = f"a {kind} acts on a joint or between two bodies, not both"
-                self.tell(kind, name, key, message)
+                self.report(kind, name, key, message)
         return {"joint": table.joint}
 
 

@@ -9,6 +9,7 @@ mechanism made that way is thrown away.
 from __future__ import annotations
 
 import copy
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,30 +19,19 @@ from pydantic import ValidationError
 
 from axode.errors import Fault, InvalidArgument, MechanismError, suggest
 from axode.mechanism.checks import relation_faults, value_faults
+from axode.mechanism.elements.joints import JOINTS
+from axode.mechanism.elements.wheels import WHEELS
 from axode.mechanism.files.toml_lines import Path
-from axode.mechanism.files.toml_parts import COUPLINGS, Builder, Origin
+from axode.mechanism.files.toml_parts import COUPLINGS, JOINT_KEYS, WHEEL_KEYS, Builder, Origin
 from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document, Table, told
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import Parameter
 
 _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
 _FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names
-# Keys that say how parts hang together: without one of them, relations are not judged.
-_STRUCTURE = {
-    "type",
-    "parent",
-    "child",
-    "on",
-    "body",
-    "joint",
-    "coordinates",
-    "speeds",
-    "coordinate",
-    "speed",
-    "input",
-    "terms",
-    *(key for keys, _ in COUPLINGS.values() for key in keys),
-}
+# Keys by which a part names coordinates and speeds of its own.
+_OWN_NAMES = ("coordinates", "speeds", "coordinate", "speed")
+_HOLDING = ("joint", "wheel", "caster")  # tables that hold a body
 # What stands in for a required key that is missing or wrong while other faults are looked for.
 _STAND_INS: dict[str, Any] = {
     "mass": 1.0,
@@ -85,12 +75,13 @@ def mechanism_from(
     """
     findings = Findings(lines)
     document = findings.document(data)
-    builder = Builder(stem, findings.tell)
+    builder = Builder(stem, findings.add)
     mechanism = builder.build(document)
-    found = value_faults(mechanism)
-    if findings.structure_known and builder.complete:
-        found += relation_faults(mechanism)
-    findings.judge(found, builder.origins)
+    findings.note(value_faults(mechanism), builder.origins)
+    for kind, name in builder.left_out:
+        findings.lose(kind, name, data[kind][name])
+    if findings.tables_known:
+        findings.note_relations(mechanism, builder.origins, document)
     if findings.faults:
         unique = dict.fromkeys(findings.faults)
         raise MechanismError(source, sorted(unique, key=lambda fault: fault.line or 0))
@@ -104,30 +95,33 @@ class Findings:
     lines: Mapping[Path, int]
     faults: list[Fault] = field(default_factory=list)
     broken: set[tuple[str, str, str]] = field(default_factory=set)  # kind, name, key
-    structure_known: bool = True
+    lost: set[str] = field(default_factory=set)  # parts that could not be read, and their names
+    joints_known: bool = True  # whether the bodies that every joint connects are
+    names_known: bool = True  # whether the coordinates and speeds of every joint are
+    tables_known: bool = True
 
     def document(self, data: dict[str, Any]) -> Document:
-        """The tables with all formulas read; what is wrong is told and left out."""
+        """Read all formulas of the tables; note what is wrong and leave it out."""
         data = copy.deepcopy(data)
         for kind in _FLAT:
             self._flatten_lines(kind)
         context = {"parameters": self._parameters(data)}
-        for _ in range(3):
+        for _ in range(5):
             try:
                 return Document.model_validate(data, context=context)
             except ValidationError as error:
                 for item in error.errors(include_url=False):
                     self._schema_fault(item, data)
-        self.structure_known = False
+        self.tables_known = False
         return Document.model_validate({})
 
-    def tell(self, kind: str, name: str, key: str, message: str) -> None:
-        """Note a fault, unless its key is known to be broken already."""
+    def add(self, kind: str, name: str, key: str, message: str) -> None:
+        """Note a fault, unless one of the same key is noted already."""
         if not self.broken.intersection({(kind, name, key), (kind, name, key.split(".")[0])}):
             line = self._line(kind, name, key)
             self.faults.append(Fault(kind, name, key, message, line))
 
-    def judge(self, found: list[Fault], origins: Mapping[tuple[str, str], Origin]) -> None:
+    def note(self, found: list[Fault], origins: Mapping[tuple[str, str], Origin]) -> None:
         """Note faults of the description under the tables of the file that they come from."""
         derived = []
         for fault in found:
@@ -136,17 +130,49 @@ class Findings:
                 derived.append((fault, origin))
             elif origin is not None:
                 key = origin.keys.get(fault.field, fault.field)
-                self.tell(origin.kind, origin.name, key, fault.message)
+                self.add(origin.kind, origin.name, key, fault.message)
             else:
                 kind = "" if fault.kind == "mechanism" else fault.kind
-                self.tell(kind, fault.name, fault.field, fault.message)
+                self.add(kind, fault.name, fault.field, fault.message)
         for fault, origin in derived:  # what was made from a wrong number is wrong too
             if not origin.has_fault(self.faults):
                 key = origin.keys.get(fault.field, fault.field)
-                self.tell(origin.kind, origin.name, key, fault.message)
+                self.add(origin.kind, origin.name, key, fault.message)
+
+    def lose(self, kind: str, name: str, table: Any) -> None:
+        """Remember a part that could not be read, and the names that it would have had."""
+        self.lost.add(name)
+        self.joints_known &= kind not in _HOLDING
+        for key in _OWN_NAMES if isinstance(table, dict) else ():
+            own = table.get(key, ())
+            self.lost.update(map(str, own if isinstance(own, list) else [own]))
+
+    def note_relations(
+        self, mechanism: Mechanism, origins: Mapping[tuple[str, str], Origin], document: Document
+    ) -> None:
+        """Note names that nothing carries and the like, unless a part that was lost explains it."""
+        found = relation_faults(mechanism, joints_known=self.joints_known)
+        self.note([x for x in found if not self._explained(x, origins, document)], origins)
+
+    def _explained(
+        self, fault: Fault, origins: Mapping[tuple[str, str], Origin], document: Document
+    ) -> bool:
+        origin = origins.get((fault.kind, fault.name), Origin(fault.kind, fault.name))
+        key, _, rest = origin.keys.get(fault.field, fault.field).partition(".")
+        named: Any = fault.field
+        if origin.kind in TABLES:
+            table = getattr(document, origin.kind).get(origin.name)
+            value = getattr(table, key, None)
+            named = rest or getattr(value, "on", value)  # of a term, of a ground, or the value
+        if not isinstance(named, str):
+            return False
+        of_joint = fault.kind in (*_FLAT, "motor", "damper", "spring", "coupling")
+        return (of_joint and not self.names_known) or any(
+            named == name or named.startswith((f"{name}.", f"{name}_bracket")) for name in self.lost
+        )
 
     def _line(self, kind: str, name: str, key: str) -> int:
-        """Of the key, or of the nearest table around it."""
+        """Return the line of the key, or of the nearest table around it."""
         path: Path = tuple(part for part in (kind, name) if part)
         first, _, rest = key.partition(".")
         if (*path, first, rest) in self.lines:  # a term's joint may have dots in its name
@@ -184,7 +210,7 @@ class Findings:
             try:
                 parameter = Parameter(name, default)
             except InvalidArgument as error:
-                self.tell("parameters", "", name, str(error))
+                self.add("parameters", "", name, str(error))
                 continue
             found[parameter.name] = parameter
         return found
@@ -192,7 +218,7 @@ class Findings:
     # faults of the schema ------------------------------------------------------------------------
 
     def _schema_fault(self, item: Any, data: dict[str, Any]) -> None:
-        """Tell one fault that pydantic found, and take the faulty key away."""
+        """Note one fault that pydantic found, and remove or replace the faulty key."""
         place = [str(part) for part in item["loc"]]
         message = _message(item, place)
         if place[0] in TABLES and len(place) > 1:
@@ -201,36 +227,54 @@ class Findings:
             kind, name, keys = place[0], "", [".".join(place[1:])]
         else:
             kind, name, keys = "", "", place
-            self.structure_known &= place[0] in (*_TOP, *_FLAT)
-        self.tell(kind, name, ".".join(keys), message)
+            self.tables_known &= place[0] not in TABLES
+            if item["type"] == "extra_forbidden" and isinstance(item["input"], dict):
+                for part, table in item["input"].items():  # of a table with a misspelt name
+                    self.lose("joint", part, table)
+        self.add(kind, name, ".".join(keys), message)
         # a superfluous key in a table within a table leaves the rest of that table readable
         depth = len(keys) if item["type"] == "extra_forbidden" else 1
         self.broken.add((kind, name, ".".join(keys[:depth])))
-        top = keys[0] if keys else ""
-        if kind in TABLES and (not top or top in _STRUCTURE):
-            self.structure_known = False
         if kind in _FLAT:
             _pop_flat(data[kind], place[1])
         elif kind in TABLES:
-            _take_away(data[kind], kind, name, keys[:depth])
+            self._repair(data[kind], kind, name, keys[:depth])
         else:
             data.pop(place[0], None)
 
+    def _repair(self, tables: dict[str, Any], kind: str, name: str, keys: list[str]) -> None:
+        """Leave out what is wrong; a required key gets a stand-in."""
+        table = tables.get(name)
+        if not isinstance(table, dict) or not keys:
+            tables.pop(name, None)
+            self.lose(kind, name, table)
+            return
+        top = keys[0]
+        if len(keys) > 1 and keys[1] != "type" and isinstance(table.get(top), dict):
+            table[top].pop(keys[1], None)
+            return
+        self.joints_known &= kind not in _HOLDING or top not in ("parent", "child", "on")
+        self.names_known &= kind not in _HOLDING or top not in _OWN_NAMES
+        wrong = table.pop(top, None)
+        model_field = TABLES[kind].model_fields.get(top)
+        if top == "type":
+            self._repair_type(kind, name, table, wrong)
+        elif model_field is not None and model_field.is_required():
+            table[top] = _STAND_INS[top]
 
-def _take_away(tables: dict[str, Any], kind: str, name: str, keys: list[str]) -> None:
-    """Leave out what is wrong; a required key gets a stand-in."""
-    table = tables.get(name)
-    if not isinstance(table, dict) or not keys or keys[0] == "type":
-        tables.pop(name, None)
-        return
-    top = keys[0]
-    if len(keys) > 1 and isinstance(table.get(top), dict):
-        table[top].pop(keys[1], None)
-        return
-    table.pop(top, None)
-    model_field = TABLES[kind].model_fields.get(top)
-    if model_field is not None and model_field.is_required():
-        table[top] = _STAND_INS[top]
+    def _repair_type(self, kind: str, name: str, table: dict[str, Any], wrong: Any) -> None:
+        """Read on as the type that was probably meant, else as one that few keys suit."""
+        known, keys = (JOINTS, JOINT_KEYS) if kind in ("joint", "loop") else (WHEELS, WHEEL_KEYS)
+        meant = difflib.get_close_matches(str(wrong), known, n=1)
+        if meant:
+            table["type"] = meant[0]
+            return
+        self.lose(kind, name, table)
+        self.joints_known &= {"parent", "child", "on"} & set(table) != set()
+        for key in (*keys, *_OWN_NAMES):
+            table.pop(key, None)
+            self.broken.add((kind, name, key))
+        table["type"] = next(reversed(known))
 
 
 def _pop_flat(table: dict[str, Any], name: str) -> None:

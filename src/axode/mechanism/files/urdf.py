@@ -168,18 +168,17 @@ class Reader:
     def build(self, base: Base | None, source: str) -> Mechanism:
         """The mechanism; `findings` says whether it is worth anything."""
         self.owner.look_for_slips(self.robot, ("link", "joint", "transmission"))
-        elements, named = self._named("link"), self._named("joint")
-        complete = not self.findings.faults
+        elements = self._named("link")
+        links_named = not self.findings.faults
+        named = self._named("joint")
+        joints_named = links_named and not self.findings.faults
         joints = [JointReader(Owner("joint", n, self.findings)).read(e) for n, e in named.items()]
         if not elements:
-            self.owner.tell(self.robot, "", "has no <link>")
+            self.owner.report(self.robot, "", "has no <link>")
             return self.mechanism
         self._declare_world(elements, joints)
         links = {name: Owner("link", name, self.findings) for name in elements}
-        known = len(self.findings.faults)
-        root = root_of(links, elements, joints)
-        if not complete:  # what seems to hang loose may hang on what could not be read
-            del self.findings.faults[known:]
+        root = root_of(links, elements, joints, links_named=links_named, joints_named=joints_named)
         is_world = self._is_world(root, base, elements, joints, source)
         self._rename(elements, named, root if is_world else "")
         for name, owner in links.items():
@@ -190,9 +189,11 @@ class Reader:
         for joint in by_name.values():
             self._add_joint(joint, root if is_world else "")
         self._add_motors(by_name)
-        self._judge(value_faults(self.mechanism))
-        if not self.findings.faults:
-            self._judge(relation_faults(self.mechanism))
+        self._keep(value_faults(self.mechanism))
+        sound = not self.findings.faults
+        found = relation_faults(self.mechanism, joints_known=sound)
+        tree = ("parent", "child")  # reported by root_of where something is wrong
+        self._keep([x for x in found if sound or (x.kind != "loop" and x.field not in tree)])
         return self.mechanism
 
     # reading -------------------------------------------------------------------------------------
@@ -204,10 +205,10 @@ class Reader:
             name = element.attributes.get("name", "")
             owner = Owner(kind, name, self.findings)
             if not name:
-                self.owner.tell(element, "", f'a {kind} has no name="..."')
+                self.owner.report(element, "", f'a {kind} has no name="..."')
             elif name in found:
                 first = found[name].line
-                owner.tell(element, "", f"line {first} has this name already; names are unique")
+                owner.report(element, "", f"line {first} has this name already; names are unique")
             else:
                 found[name] = element
                 owner.look_for_slips(element, _LINK if kind == "link" else _JOINT)
@@ -343,7 +344,7 @@ class Reader:
             )
             owner.note(joint, "joint", message, "ignored")
 
-    def _judge(self, found: list[Fault]) -> None:
+    def _keep(self, found: list[Fault]) -> None:
         """Keep what every description is checked for, in the words and lines of the file."""
         for fault in found:
             kind = _KINDS.get(fault.kind, fault.kind)

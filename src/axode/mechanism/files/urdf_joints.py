@@ -59,13 +59,13 @@ class JointReader:
     def _type(self, element: Element) -> str:
         kind = element.attributes.get("type", "")
         if not kind:
-            self.owner.tell(element, "type", f"is missing. {suggest('type', '', TYPES)}")
+            self.owner.report(element, "type", f"is missing. {suggest('type', '', TYPES)}")
         elif kind == EXTENSION:
             message = f"'{kind}' is no type of URDF. {suggest('type', '', TYPES)}"
             self.owner.note(element, "type", message, "a ball joint, as its name says")
         elif kind not in TYPES:
             hint = suggest("type", kind, TYPES)
-            self.owner.tell(element, "type", f"unknown type '{kind}'. {hint}")
+            self.owner.report(element, "type", f"unknown type '{kind}'. {hint}")
         return kind
 
     def _axis(self, element: Element, kind: str) -> tuple[str, Numbers]:
@@ -76,7 +76,7 @@ class JointReader:
         told = element.first("axis") or element
         message = "points nowhere; give a direction such as '0 0 1'"
         if kind == "planar":
-            self.owner.tell(told, "axis xyz", message)
+            self.owner.report(told, "axis xyz", message)
         else:
             self.owner.note(told, "axis xyz", message, "the joint is fixed")
         return "fixed", X
@@ -105,26 +105,26 @@ def _follow(joint: Joint, joints: dict[str, Joint]) -> Joint:
     if mimic is None:
         return joint
     alone = replace(joint, mimic=None)
-    tell = joint.owner.note
+    note = joint.owner.note
     if joint.type not in DRIVEN:
         message = f"a joint of type {joint.type} cannot follow another"
-        tell(mimic.element, "mimic", message, "ignored")
+        note(mimic.element, "mimic", message, "ignored")
         return alone
     leader, start = joints.get(mimic.leader), joint.name
     if leader is None or mimic.leader == start:
         others = [name for name, other in joints.items() if name != start and other.type in DRIVEN]
         message = f"cannot follow joint '{mimic.leader}'. {suggest('joint', mimic.leader, others)}"
-        tell(mimic.element, "mimic", message, BY_ITSELF)
+        note(mimic.element, "mimic", message, BY_ITSELF)
         return alone
     if leader.type == "fixed" or mimic.multiplier == 0.0:
         why = f"follows joint '{mimic.leader}', which is fixed"
         if leader.type != "fixed":
             why = f"follows joint '{mimic.leader}' with multiplier 0"
-        tell(mimic.element, "mimic", why, f"held at {mimic.offset:g}")
+        note(mimic.element, "mimic", why, f"held at {mimic.offset:g}")
         return _hold(alone, mimic.offset)
     if leader.type not in DRIVEN:
         message = f"joint '{mimic.leader}' is {leader.type}, and has no single position to follow"
-        tell(mimic.element, "mimic", message, BY_ITSELF)
+        note(mimic.element, "mimic", message, BY_ITSELF)
         return alone
     return joint
 

@@ -42,15 +42,32 @@ class Joint:
         return self.owner.name
 
 
-def root_of(links: dict[str, Owner], elements: dict[str, Element], joints: list[Joint]) -> str:
-    """The link that no joint holds; everything that keeps the file from being a tree is told."""
-    known = [_knows_its_links(joint, links) for joint in joints]
+def root_of(
+    links: dict[str, Owner],
+    elements: dict[str, Element],
+    joints: list[Joint],
+    *,
+    links_named: bool = True,
+    joints_named: bool = True,
+) -> str:
+    """Find the link that no joint holds; report all that keeps the file from being a tree.
+
+    Args:
+        links: By name.
+        elements: Of the links, by name.
+        joints: All of them.
+        links_named: Whether every link has a name of its own; else names may seem unknown.
+        joints_named: Whether every joint has one; else links may seem to hang free.
+    """
+    known = [_knows_its_links(joint, links, links_named) for joint in joints]
     holding = _holding_joints(joints)
     roots = [name for name in links if name not in holding]
-    if all(known):  # else what seems loose may hang on a joint whose links are not known
-        _tell_rings(roots, holding)
+    if (
+        all(known) and links_named and joints_named
+    ):  # else what seems loose may hang on what could not be read
+        _report_rings(roots, holding)
         for name in roots[1:]:
-            links[name].tell(
+            links[name].report(
                 elements[name],
                 "",
                 f"no joint holds it, and none holds '{roots[0]}'; "
@@ -60,30 +77,30 @@ def root_of(links: dict[str, Owner], elements: dict[str, Element], joints: list[
     return roots[0] if roots else ""
 
 
-def _knows_its_links(joint: Joint, links: dict[str, Owner]) -> bool:
-    """Whether a joint has two links; if not, why not is told."""
-    tell, element = joint.owner.tell, joint.element
+def _knows_its_links(joint: Joint, links: dict[str, Owner], links_named: bool) -> bool:
+    """Whether a joint has two links; report why not."""
+    report, element = joint.owner.report, joint.element
     for field, name in (("parent", joint.parent), ("child", joint.child)):
         if not name:
-            tell(element, field, f'is missing; name a link: <{field} link="..."/>')
-        elif name not in links:
-            tell(
+            report(element, field, f'is missing; name a link: <{field} link="..."/>')
+        elif name not in links and links_named:
+            report(
                 element.first(field) or element,
                 field,
                 f"unknown link '{name}'. {suggest('link', name, list(links))}",
             )
     if joint.parent and joint.parent == joint.child:
-        tell(element, "child", "a joint needs two different links")
+        report(element, "child", "a joint needs two different links")
     return joint.parent in links and joint.child in links and joint.parent != joint.child
 
 
 def _holding_joints(joints: list[Joint]) -> dict[str, Joint]:
-    """The joint that holds each link; a second one is told."""
+    """The joint that holds each link; report a second one."""
     holding: dict[str, Joint] = {}
     for joint in joints:
         first = holding.setdefault(joint.child, joint)
         if first is not joint and joint.child:
-            joint.owner.tell(
+            joint.owner.report(
                 joint.element,
                 "child",
                 f"joint '{first.name}' holds link "
@@ -94,8 +111,8 @@ def _holding_joints(joints: list[Joint]) -> dict[str, Joint]:
     return holding
 
 
-def _tell_rings(roots: list[str], holding: dict[str, Joint]) -> None:
-    """Tell of joints that no root leads to."""
+def _report_rings(roots: list[str], holding: dict[str, Joint]) -> None:
+    """Report joints that no root leads to."""
     children: dict[str, list[str]] = {}
     for child, joint in holding.items():
         children.setdefault(joint.parent, []).append(child)
@@ -106,7 +123,7 @@ def _tell_rings(roots: list[str], holding: dict[str, Joint]) -> None:
         waiting.extend(found)
     for child, joint in holding.items():
         if child not in reached:
-            joint.owner.tell(
+            joint.owner.report(
                 joint.element,
                 "",
                 "its links hold each other in a ring and reach no "

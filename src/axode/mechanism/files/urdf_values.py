@@ -71,7 +71,7 @@ class Owner:
     findings: Findings
     otherwise: str = ""
 
-    def tell(self, element: Element, field: str, message: str) -> None:
+    def report(self, element: Element, field: str, message: str) -> None:
         """Note a fault at the line of an element."""
         if self.otherwise:
             self.note(element, field, message, self.otherwise)
@@ -105,15 +105,15 @@ class Owner:
         text = element.attributes.get(attribute)
         if text is None:
             if required:
-                self.tell(element, field, "is missing")
+                self.report(element, field, "is missing")
             return usual
         words = self.words(element, attribute)
         if len(words) != len(usual) or not all(map(_NUMBER.fullmatch, words)):
-            self.tell(element, field, f"expected {_COUNTED[len(usual)]}, got '{text}'")
+            self.report(element, field, f"expected {_COUNTED[len(usual)]}, got '{text}'")
             return usual
         values = tuple(map(float, words))
         if not all(map(math.isfinite, values)):
-            self.tell(element, field, f"must be finite, got '{text}'")
+            self.report(element, field, f"must be finite, got '{text}'")
             return usual
         return values
 
@@ -128,7 +128,7 @@ class Owner:
         reader = replace(self, otherwise="left out")
         value = reader.number(element, attribute, 0.0, required=False)
         if value < 0:
-            reader.tell(element, f"{element.tag} {attribute}", f"must be >= 0, got {value:g}")
+            reader.report(element, f"{element.tag} {attribute}", f"must be >= 0, got {value:g}")
         return max(value, 0.0)
 
     # words that nobody reads ---------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Owner:
         if length == 0.0:
             return None
         if not length < math.inf:
-            self.tell(element, "axis xyz", "points nowhere; give a direction such as '0 0 1'")
+            self.report(element, "axis xyz", "points nowhere; give a direction such as '0 0 1'")
             return (1.0, 0.0, 0.0)
         return _no_minus(tuple(part / length for part in axis))
 
@@ -207,7 +207,7 @@ class Owner:
         point = replace(self, otherwise="the link is a point mass")
         for moment in ("ixx", "iyy", "izz"):
             if moment not in tensor.attributes:
-                point.tell(tensor, f"inertia {moment}", "is missing")
+                point.report(tensor, f"inertia {moment}", "is missing")
         names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
         xx, yy, zz, xy, xz, yz = (self.number(tensor, n, 0.0, required=False) for n in names)
         if self.count() > known:

@@ -12,75 +12,85 @@ import keyword
 import math
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from axode.errors import InvalidArgument, suggest
+from axode.mechanism.values.functions import (
+    COMPARISONS,
+    CONDITIONS,
+    FUNCTIONS,
+    NAMES,
+    UFUNCS,
+    takes,
+)
 
-FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "log": math.log,
-    "tanh": math.tanh,
+# levels of brackets, as Python has them
+_PRECEDENCE = {"or": 1, "and": 2, "not": 3, **dict.fromkeys(COMPARISONS, 4)}
+_PRECEDENCE |= {"+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "neg": 7, "**": 8}
+_AST_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.And: "and",
+    ast.Or: "or",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
 }
-# The names NumPy gives the same things when it meets an object.
-_UFUNC_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
-_METHOD_NAMES = {name: method for method, name in _UFUNC_NAMES.items()}
-_UFUNC_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**"}
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "**": 4}
-_AST_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 TIME = "t"
 CONSTANTS = {"pi": math.pi}
 LONGEST_FORMULA = 10_000  # characters; more than this is not a formula but an accident
 
 
+def _operator(kind: str, *, reflected: bool = False) -> Callable[[Any, Any], Expression]:
+    """Return the method of `Expression` that builds an operation with another value."""
+
+    def build(self: Expression, other: Any) -> Expression:
+        try:
+            x = self, as_scalar(other)
+        except TypeError:
+            return NotImplemented
+        return Operation(kind, x[::-1] if reflected else x)
+
+    return build
+
+
 class Expression:
-    """A formula of parameters and time; supports `+ - * / **` and the usual functions."""
+    """A formula of parameters and time; operators and functions of NumPy build larger ones."""
 
     __slots__ = ()
     __array_priority__: ClassVar[float] = 1000.0
 
-    def __add__(self, other: Any) -> Expression:
-        return _binary("+", self, other)
+    __add__, __radd__ = _operator("+"), _operator("+", reflected=True)
+    __sub__, __rsub__ = _operator("-"), _operator("-", reflected=True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", reflected=True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", reflected=True)
+    __mod__, __rmod__ = _operator("%"), _operator("%", reflected=True)
+    __pow__, __rpow__ = _operator("**"), _operator("**", reflected=True)
+    __and__, __rand__ = _operator("and"), _operator("and", reflected=True)
+    __or__, __ror__ = _operator("or"), _operator("or", reflected=True)
+    __lt__, __le__ = _operator("<"), _operator("<=")
+    __gt__, __ge__ = _operator(">"), _operator(">=")
 
-    def __radd__(self, other: Any) -> Expression:
-        return _binary("+", other, self)
-
-    def __sub__(self, other: Any) -> Expression:
-        return _binary("-", self, other)
-
-    def __rsub__(self, other: Any) -> Expression:
-        return _binary("-", other, self)
-
-    def __mul__(self, other: Any) -> Expression:
-        return _binary("*", self, other)
-
-    def __rmul__(self, other: Any) -> Expression:
-        return _binary("*", other, self)
-
-    def __truediv__(self, other: Any) -> Expression:
-        return _binary("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Expression:
-        return _binary("/", other, self)
-
-    def __pow__(self, other: Any) -> Expression:
-        return _binary("**", self, other)
-
-    def __rpow__(self, other: Any) -> Expression:
-        return _binary("**", other, self)
+    def __invert__(self) -> Expression:
+        return Operation("not", (self,))
 
     def __neg__(self) -> Expression:
         return Operation("neg", (self,))
+
+    def __abs__(self) -> Expression:
+        return Operation("abs", (self,))
 
     def __pos__(self) -> Expression:
         return self
@@ -93,17 +103,34 @@ class Expression:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Let `numpy.sin(expression)` and `numpy.array(...) * expression` build formulas."""
-        name = _UFUNC_NAMES.get(ufunc.__name__, ufunc.__name__)
-        known = name in _UFUNC_OPERATORS or name in FUNCTIONS or name in ("negative", "positive")
-        if method != "__call__" or kwargs or not known:
-            raise TypeError(
-                f"numpy.{ufunc.__name__} cannot act on the formula '{self}'; available are "
-                f"+ - * / ** and {', '.join(FUNCTIONS)}"
-            )
+        build = _NUMPY.get(ufunc.__name__)
+        if method != "__call__" or kwargs or build is None:
+            raise TypeError(self._no_function(ufunc))
         if any(isinstance(item, np.ndarray) and item.ndim for item in inputs):
             boxed = [np.array(item, dtype=object) for item in inputs]
-            return np.frompyfunc(lambda *items: _of_ufunc(name, *items), len(boxed), 1)(*boxed)
-        return _of_ufunc(name, *inputs)
+            return np.frompyfunc(build, len(boxed), 1)(*boxed)
+        return build(*inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let `numpy.where`, `numpy.select` and `numpy.clip` build formulas."""
+        builders: dict[str, Callable[..., Any]] = {
+            "where": _where,
+            "select": _select,
+            "clip": _clip,
+        }
+        build = builders.get(func.__name__)
+        if build is not None:
+            return build(*args, **kwargs)
+        try:
+            return func._implementation(*args, **kwargs)
+        except (AttributeError, TypeError):
+            raise TypeError(self._no_function(func)) from None
+
+    def _no_function(self, func: Any) -> str:
+        return (
+            f"numpy.{func.__name__} cannot act on the formula '{self}'; available are "
+            f"{OPERATORS}, numpy.where, numpy.select, numpy.clip and {', '.join(_NUMPY)}"
+        )
 
 
 @dataclass(frozen=True, eq=True, repr=False, slots=True)
@@ -118,6 +145,14 @@ class Operation(Expression):
 
     def __str__(self) -> str:
         return format_scalar(self)
+
+    def __bool__(self) -> bool:
+        if self.kind in CONDITIONS:
+            raise TypeError(
+                f"the condition '{self}' is not decided yet, so `if`, `and`, `min` and `max` "
+                "cannot act on it; use numpy.where, numpy.minimum, numpy.maximum, & and |"
+            )
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +172,11 @@ class Parameter(Expression):
             raise InvalidArgument(f"a Parameter's name is text, got {self.name!r}")
         # formulas are read the way Python reads names, which takes the micro sign for a mu
         name = unicodedata.normalize("NFKC", self.name)
-        reserved = name in FUNCTIONS or name in CONSTANTS or name == TIME
+        reserved = name in NAMES or name in CONSTANTS or name == TIME
         if reserved or not name.isidentifier() or keyword.iskeyword(name):
             raise InvalidArgument(
                 f"'{self.name}' cannot name a Parameter: use letters, digits and underscores, and "
-                f"none of {', '.join([TIME, *CONSTANTS, *FUNCTIONS])} or of Python's own words"
+                f"none of {', '.join([TIME, *CONSTANTS, *NAMES])} or of Python's own words"
             )
         object.__setattr__(self, "name", name)
         if isinstance(self.default, Expression):
@@ -163,23 +198,64 @@ class Time(Expression):
 Scalar: TypeAlias = "float | Expression"
 
 
-def _binary(kind: str, left: Any, right: Any) -> Expression:
-    try:
-        return Operation(kind, (as_scalar(left), as_scalar(right)))
-    except TypeError:
-        return NotImplemented
+def _function(name: str) -> Callable[..., Scalar]:
+    """Return what builds the formula of a function or of an operator."""
+
+    def build(*inputs: Any) -> Scalar:
+        return _folded(Operation(name, tuple(map(as_scalar, inputs))))
+
+    return build
 
 
-def _of_ufunc(name: str, *inputs: Any) -> Any:
-    """What a NumPy function makes of numbers and formulas."""
-    x = [as_scalar(item) for item in inputs]
-    if name in _UFUNC_OPERATORS:
-        mixed = any(isinstance(item, Expression) for item in x)
-        operation = Operation(_UFUNC_OPERATORS[name], tuple(x))
-        return operation if mixed else evaluate(operation, {})
-    if name in FUNCTIONS:
-        return apply(name, x[0])
-    return -x[0] if name == "negative" else x[0]
+def _folded(operation: Operation) -> Scalar:
+    """Return the number that an operation on numbers gives; else the operation."""
+    if any(isinstance(x, Expression) for x in operation.operands):
+        return operation
+    return float(evaluate(operation, {}))
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    if any(np.ndim(item) for item in (condition, a, b)):
+        boxed = (np.array(item, dtype=object) for item in (condition, a, b))
+        return np.frompyfunc(_where, 3, 1)(*boxed)
+    if not isinstance(condition, Expression):
+        return a if condition else b
+    return Operation("where", (condition, as_scalar(a), as_scalar(b)))
+
+
+def _select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
+    for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
+        default = _where(condition, choice, default)
+    return default
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, **limits: Any) -> Any:
+    low, high = limits.get("min", a_min), limits.get("max", a_max)
+    if np.ndim(a):
+        return np.array([_clip(item, low, high) for item in a], dtype=object)
+    if low is not None and high is not None:
+        return _function("clip")(a, low, high)
+    a = a if low is None else _function("max")(a, low)
+    return a if high is None else _function("min")(a, high)
+
+
+def _heaviside(x: Any, at_zero: Any) -> Scalar:
+    return as_scalar(_select([x > 0, x < 0], [1.0, 0.0], at_zero))
+
+
+# NumPy's names of functions and operators, and what each makes of formulas.
+_NUMPY: dict[str, Callable[..., Any]] = {
+    **{name: _function(kind) for name, kind in UFUNCS.items()},
+    **{name: lambda x: x * (math.pi / 180) for name in ("deg2rad", "radians")},
+    **{name: lambda x: x * (180 / math.pi) for name in ("rad2deg", "degrees")},
+    "negative": lambda x: -x,
+    "positive": lambda x: x,
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1.0 / x,
+    "ceil": lambda x: -np.floor(-x),
+    "heaviside": _heaviside,
+}
+OPERATORS = "+ - * / % **, < <= > >=, & | ~"
 
 
 def as_scalar(value: Any) -> Scalar:
@@ -201,19 +277,24 @@ def as_scalar(value: Any) -> Scalar:
     raise InvalidArgument(f"expected a number or a Parameter, got {value!r}{hint}")
 
 
-def apply(name: str, value: Any) -> Any:
-    """A named function of a float, of a formula, or of a foreign symbol."""
-    if isinstance(value, Expression):
-        return Operation(name, (value,))
-    if isinstance(value, (int, float)):
-        return FUNCTIONS[name](value)
-    if hasattr(value, "function"):
-        return value.function(name)
-    return getattr(value, _METHOD_NAMES.get(name, name))()
+def apply(name: str, value: Scalar) -> Scalar:
+    """Apply a named function to a number or a formula."""
+    return _folded(Operation(name, (value,)))
 
 
-def evaluate(scalar: Scalar, values: Mapping[str, Any]) -> Any:
-    """The value of a formula, each parameter (and "t") taken from `values`."""
+def evaluate(
+    scalar: Scalar,
+    values: Mapping[str, Any],
+    functions: Mapping[str, Callable[..., Any]] = FUNCTIONS,
+) -> Any:
+    """Return the value of a formula.
+
+    Args:
+        scalar: The formula, or a number.
+        values: Of every parameter by name, and of time as "t": numbers, or symbols of any kind
+            that have the operators of Python.
+        functions: What the names of `FUNCTIONS` do to such symbols.
+    """
     if not isinstance(scalar, Expression):
         return scalar
     if isinstance(scalar, Parameter):
@@ -221,7 +302,12 @@ def evaluate(scalar: Scalar, values: Mapping[str, Any]) -> Any:
     if isinstance(scalar, Time):
         return values[TIME]
     assert isinstance(scalar, Operation)
-    x = [evaluate(operand, values) for operand in scalar.operands]
+    x = [evaluate(operand, values, functions) for operand in scalar.operands]
+
+    def call(name: str, *operands: Any) -> Any:
+        on_numbers = all(isinstance(item, int | float) for item in operands)
+        return (FUNCTIONS if on_numbers else functions)[name](*operands)
+
     match scalar.kind:
         case "+":
             return x[0] + x[1]
@@ -231,13 +317,25 @@ def evaluate(scalar: Scalar, values: Mapping[str, Any]) -> Any:
             return x[0] * x[1]
         case "/":
             return x[0] / x[1]
+        case "%":
+            return x[0] - x[1] * call("floor", x[0] / x[1])
         case "**":
             power = x[0] ** x[1]
             return math.nan if isinstance(power, complex) else power
         case "neg":
             return -x[0]
+        case "step":
+            return 1.0 * (x[0] >= 0)
+        case kind if kind in COMPARISONS:
+            return 1.0 * COMPARISONS[kind](*x)
+        case "where" if isinstance(x[0], int | float):
+            return x[1] if x[0] else x[2]
+        case "clip":
+            return call("min", call("max", x[0], x[1]), x[2])
+        case "min" | "max":
+            return reduce(partial(call, scalar.kind), x)
         case name:
-            return apply(name, x[0])
+            return call(name, *x)
 
 
 def numeric(scalar: Scalar) -> float:
@@ -279,17 +377,18 @@ def format_scalar(scalar: Scalar, outer: int = 0) -> str:
     if not isinstance(scalar, Operation):
         text = str(scalar) if isinstance(scalar, Expression) else repr(float(scalar))
         text = text.replace("inf", "1e999") if isinstance(scalar, float) else text
-        return f"({text})" if text.startswith("-") and outer > 1 else text
+        return f"({text})" if text.startswith("-") and outer > _PRECEDENCE["+"] else text
     if scalar.kind not in _PRECEDENCE:
-        return f"{scalar.kind}({format_scalar(scalar.operands[0])})"
+        return f"{scalar.kind}({', '.join(map(format_scalar, scalar.operands))})"
     level = _PRECEDENCE[scalar.kind]
-    if scalar.kind == "neg":
-        text = "-" + format_scalar(scalar.operands[0], level + 1)
+    if len(scalar.operands) == 1:
+        word, inner = ("-", level + 1) if scalar.kind == "neg" else ("not ", level)
+        text = word + format_scalar(scalar.operands[0], inner)
     else:
-        # ** binds to the right, the others to the left
-        right_associative = scalar.kind == "**"
-        left = format_scalar(scalar.operands[0], level + right_associative)
-        right = format_scalar(scalar.operands[1], level + (not right_associative))
+        # ** binds to the right, comparisons to neither side, the others to the left
+        left_too = scalar.kind == "**" or scalar.kind in COMPARISONS
+        left = format_scalar(scalar.operands[0], level + left_too)
+        right = format_scalar(scalar.operands[1], level + (scalar.kind != "**"))
         text = f"{left} {scalar.kind} {right}"
     return f"({text})" if level < outer else text
 
@@ -332,26 +431,45 @@ def _parse_node(node: ast.expr, text: str, parameters: Mapping[str, Parameter]) 
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             value = _parse_node(operand, text, parameters)
             return -value if isinstance(node.op, ast.USub) else value
+        case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+            return _parsed("not", [operand], node, text, parameters)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _AST_OPERATORS:
-            a, b = (_parse_node(side, text, parameters) for side in (left, right))
-            operation = Operation(_AST_OPERATORS[type(op)], (a, b))
-            constant = isinstance(a, float) and isinstance(b, float)
-            return _constant(operation, node) if constant else operation
-        case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in FUNCTIONS:
-            operation = Operation(name, (_parse_node(argument, text, parameters),))
-            constant = isinstance(operation.operands[0], float)
-            return _constant(operation, node) if constant else operation
+            return _parsed(_AST_OPERATORS[type(op)], [left, right], node, text, parameters)
+        case ast.BoolOp(op=op, values=[*first, last]):
+            left = first[0] if len(first) == 1 else ast.BoolOp(op, first)
+            return _parsed(_AST_OPERATORS[type(op)], [left, last], node, text, parameters)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _AST_OPERATORS:
+            return _parsed(_AST_OPERATORS[type(op)], [left, right], node, text, parameters)
+        case ast.Compare(left=left, ops=[op, *ops], comparators=[middle, *rest]) if ops:
+            pairs: list[ast.expr] = [
+                ast.Compare(left, [op], [middle]),
+                ast.Compare(middle, ops, rest),
+            ]
+            return _parse_node(ast.BoolOp(ast.And(), pairs), text, parameters)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if (
+            name in NAMES and takes(name, len(arguments))
+        ):
+            return _parsed(name, arguments, node, text, parameters)
         case _:
             part = ast.unparse(node)
             power = (
                 "; write ** for powers" if isinstance(getattr(node, "op", 0), ast.BitXor) else ""
             )
-            available = f"numbers, + - * / **, {', '.join(FUNCTIONS)}"
+            available = f"numbers, {OPERATORS}, {', '.join(NAMES)}"
             raise ValueError(f"'{part}' is not understood ({available}){power}")
 
 
-def _constant(operation: Operation, node: ast.expr) -> float:
-    """The value of an operation on numbers alone, which is a fault where there is none."""
+def _parsed(
+    kind: str,
+    operands: Sequence[ast.expr],
+    node: ast.expr,
+    text: str,
+    parameters: Mapping[str, Parameter],
+) -> Scalar:
+    """Return an operation that was read; on numbers alone, its value, which has to exist."""
+    operation = Operation(kind, tuple(_parse_node(x, text, parameters) for x in operands))
+    if any(isinstance(x, Expression) for x in operation.operands):
+        return operation
     value = numeric(operation)
     if math.isnan(value):
         raise ValueError(f"'{ast.unparse(node)}' has no value")

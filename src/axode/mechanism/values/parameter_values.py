@@ -7,7 +7,7 @@ the words that its description would have got.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from axode.mechanism.elements.bodies import ROUNDING, TRIANGLE_TOLERANCE, Inerti
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Expression, Operation, Parameter, evaluate
+from axode.mechanism.values.functions import UFUNCS
 from axode.mechanism.values.geometry import UNIT_TOLERANCE
 
 Array = npt.NDArray[np.float64]
@@ -27,12 +28,9 @@ LOOKED_AT = 20  # runs that are suspected and looked at closely; if they pass, a
 Runs = npt.NDArray[np.bool_]
 
 
-class _Values(np.ndarray):  # type: ignore[type-arg]
-    """Values of one parameter in many runs, in formulas."""
-
-    def function(self, name: str) -> Any:
-        names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
-        return getattr(np, names.get(name, name))(self)
+# the functions of formulas on arrays, one value per run
+_ON_ARRAYS: dict[str, Callable[..., Any]] = {kind: getattr(np, n) for n, kind in UFUNCS.items()}
+_ON_ARRAYS["where"] = np.where
 
 
 def faults_of_values(
@@ -85,11 +83,13 @@ def _replaced(part: Any, values: Mapping[str, float]) -> Any:
 def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Runs:
     """Runs that may have a fault, looked at more closely afterwards."""
     columns: dict[str, Any] = {TIME: 0.0}
-    columns |= {name: np.asarray(v, dtype=float).view(_Values) for name, v in values.items()}
+    columns |= {name: np.asarray(v, dtype=float) for name, v in values.items()}
     bad = np.zeros(count, dtype=bool)
 
     def numbers(scalar: Any) -> Array:
-        return np.broadcast_to(np.asarray(evaluate(scalar, columns), dtype=float), (count,))
+        return np.broadcast_to(
+            np.asarray(evaluate(scalar, columns, _ON_ARRAYS), dtype=float), (count,)
+        )
 
     with np.errstate(all="ignore"):
         for strict, scalar in _bounded(mechanism):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable
-from axode.mechanism.values.expressions import Expression, Parameter, Time, evaluate, parse_scalar
+from axode.mechanism.values.expressions import Expression, Parameter, Time, parse_scalar
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 
@@ -76,6 +76,8 @@ def formula_signal(model: Model, name: str, given: Any, parameters: Mapping[str,
 
 
 def _as_symbol(model: Model, name: str, given: Any, t: Any, parameters: Mapping[str, float]) -> Any:
+    from axode.symbolic.algebra.formula_symbols import numpy_on_symbols, symbolic_value
+
     known = dict(model.parameters) | dict(parameters)
     if isinstance(given, str):
         symbols = {n: Parameter(n, float(x)) for n, x in known.items()}
@@ -84,15 +86,17 @@ def _as_symbol(model: Model, name: str, given: Any, t: Any, parameters: Mapping[
         except ValueError as error:
             raise InvalidArgument(f"motion, '{name}': {error}") from None
     if isinstance(given, Expression):
-        return evaluate(given, {**known, "t": t})
+        return symbolic_value(given, {**known, "t": t})
     if not callable(given):
         return given
     for symbol in (Time(), t):  # a formula of its own, else one of CasADi's
         try:
-            made = given(symbol)
+            with numpy_on_symbols():
+                made = given(symbol)
         except (TypeError, AttributeError, ValueError, NotImplementedError, RuntimeError):
             continue
-        return evaluate(made, {**known, "t": t}) if isinstance(made, Expression) else made
+        is_formula = isinstance(made, Expression)
+        return symbolic_value(made, {**known, "t": t}) if is_formula else made
     raise NotApplicable(f"motion, '{name}': the function cannot be written as a formula")
 
 

@@ -124,7 +124,8 @@ def formula(name: str, given: Any, order: int = 2) -> Callable[[Array], Array]:
     """A formula of time and its derivatives: (order + 1, T)."""
     import casadi as ca
 
-    from axode.mechanism.values.expressions import Expression, Time, evaluate, parse_scalar
+    from axode.mechanism.values.expressions import Expression, Time, parse_scalar
+    from axode.symbolic.algebra.formula_symbols import symbolic_value
 
     t = ca.SX.sym("t")
     try:
@@ -132,7 +133,7 @@ def formula(name: str, given: Any, order: int = 2) -> Callable[[Array], Array]:
         made = made(Time()) if callable(made) and not isinstance(made, Expression) else made
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"path, {name}: {error}") from None
-    x = [ca.SX(evaluate(made, {"t": t}))]
+    x = [ca.SX(symbolic_value(made, {"t": t}))]
     for _ in range(order):
         x.append(ca.jacobian(x[-1], t))
     function = ca.Function("path", [t], [ca.densify(ca.vertcat(*x))])

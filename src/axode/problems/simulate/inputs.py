@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.values.expressions import Expression, Parameter, evaluate, parse_scalar
@@ -263,9 +263,11 @@ def _by_name(model: Model, given: Mapping[str, Any], speeds: Sequence[str] | Non
 
 def _called(value: Any, state: Any, model: Model) -> Any:
     if isinstance(value, str | Expression):
+        from axode.symbolic.algebra.formula_symbols import symbolic_value
+
         formula = _formula(model, value)
         known = {name: state[name] for name in model.parameters}
-        return evaluate(formula, known | {"t": state.t})
+        return symbolic_value(formula, known | {"t": state.t})
     return value(state) if callable(value) and not is_symbolic(value) else value
 
 
@@ -291,7 +293,7 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
         for name, bound in zip(model.inputs, _limits(model).tolist(), strict=True):
             item = given.get(name, 0.0)
             if isinstance(item, str | Expression):
-                item = evaluate(_formula(model, item), values)
+                item = evaluate(_formula(model, item), values, TAPE_FUNCTIONS)
             elif np.ndim(item):
                 raise InvalidArgument(f"input '{name}': one number, where others are formulas")
             made.append(saturated(zero + item, bound))

@@ -26,8 +26,9 @@ from axode.mechanism.elements.joints import (
 )
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import tree_order
-from axode.mechanism.values.expressions import Scalar, evaluate, numeric
+from axode.mechanism.values.expressions import Scalar, numeric
 from axode.mechanism.values.geometry import UNIT_ROUNDING, Vector, rotation_matrix
+from axode.symbolic.algebra.formula_symbols import symbolic_value
 from axode.symbolic.algebra.rounding import place, snap_rotation
 from axode.symbolic.algebra.spatial import SX, is_constant, vector
 
@@ -92,12 +93,12 @@ class Frames:
 
 def symbolic_scalar(scalar: Scalar, values: Values) -> SX:
     """A number or formula as a symbol."""
-    return SX(evaluate(scalar, values))
+    return SX(symbolic_value(scalar, values))
 
 
 def symbolic_vector(v: Vector, values: Values) -> SX:
     """Three numbers or formulas as a column."""
-    return vector(evaluate(x, values) for x in v)
+    return vector(symbolic_value(x, values) for x in v)
 
 
 def unit_vector(v: Vector, values: Values) -> SX:

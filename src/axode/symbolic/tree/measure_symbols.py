@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import casadi as ca
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.measures import KINDS, Measure
+from axode.symbolic.algebra.formula_symbols import numpy_on_symbols
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose, symbolic_vector
 from axode.symbolic.wheels.contacts import contact_point
@@ -137,8 +137,7 @@ def traced(owner: str, function: Callable[[Any], Any], state: StateSymbols) -> A
             than the state.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=FutureWarning, message="(?s).*casadi value")
+        with numpy_on_symbols():
             return function(state)
     except RuntimeError as error:
         if "truth value" not in str(error):
