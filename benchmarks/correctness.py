@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 import axode as ax
-from axode.model.function_source import SymbolicLibrary
 from benchmarks.peers.kane_disk import kane_disk
 from benchmarks.peers.pinocchio_model import pinocchio_peer
 from benchmarks.states import States, random_states
@@ -49,8 +48,7 @@ def check_with_pinocchio(mechanism: ax.Mechanism, model: ax.Model) -> float:
 
 def check_batch(model: ax.Model, states: States) -> float:
     """Machine code, one sample at a time and in batches, against CasADi's interpreter."""
-    assert isinstance(model.library, SymbolicLibrary)
-    interpreter = model.library.equations.compile("interpreter")
+    interpreter = model.equations.compile("interpreter")
     few = states.first(STATES + 7)  # whole vectors of lanes, and a part of one
     errors = []
     for name in ("forward_dynamics", "inverse_dynamics"):

@@ -75,7 +75,7 @@ def _times(found: dict[str, Any], folder: Path) -> list[Path]:
                 fontsize=9,
             )
         _logarithmic(axis, rows, label, title, room=0.7)
-    axes[0].set_ylabel("direct dynamics, one core [ns a sample]")
+    axes[0].set_ylabel("direct dynamics, one core [ns per sample]")
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}".replace(",", " ")))
     return _save(figure, folder / "benchmark-growth")
 

@@ -184,7 +184,7 @@ def _contest_table(found: dict) -> Table:
         f"{found['operations']} operations"
     )
     shown.add_column("who", no_wrap=True)
-    for column in ("ns a sample", "least..most", "to scalar", "to SIMD", "error"):
+    for column in ("ns per sample", "least..most", "to scalar", "to SIMD", "error"):
         shown.add_column(column, justify="right", no_wrap=True)
     shown.add_column("remark")
     scalar, simd = times_of(found, SCALAR), times_of(found, SIMD)

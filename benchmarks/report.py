@@ -213,7 +213,7 @@ def simulation(found: dict[str, Any]) -> str:
         for name, t in times.items()
     ]
     speed = table(
-        ("who", "steps a second", "median ns a step", "least", "× one run", "× batch"), rows
+        ("who", "steps per second", "median ns per step", "least", "× one run", "× batch"), rows
     )
     checks = found["checks"]
     rows = [

@@ -1,4 +1,4 @@
-"""Section `simulate`: steps a second of a wheeled pendulum, one core, against MuJoCo and SciPy."""
+"""Section `simulate`: steps of a wheeled pendulum per second, one core, beside MuJoCo and SciPy."""
 
 from __future__ import annotations
 
@@ -239,8 +239,8 @@ def _table(times: dict[str, Times], skipped: dict[str, str]) -> Table:
     shown = Table(title="Wheeled pendulum, one core: steps of 1 ms")
     shown.add_column("who", no_wrap=True)
     for column in (
-        "steps a second",
-        "ns a step",
+        "steps per second",
+        "ns per step",
         "least..most",
         "ratio to one run",
         "ratio to batch",

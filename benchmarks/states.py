@@ -53,7 +53,7 @@ def random_states(mechanism: ax.Mechanism, model: ax.Model, count: int, seed: in
         q = rng.uniform(-2, 2, (count, len(model.coordinates)))
     nu, nu_dot = rng.uniform(-1, 1, (2, count, n))
     u = rng.uniform(-FORCE, FORCE, (count, motors))
-    v = model.speeds(q, nu)
+    v = model.joint_speeds(q, nu)
     force = np.zeros_like(v)
     driven = [model.speed_names.index(f"{drive.coordinate}.rate") for drive in mechanism.drives]
     force[:, driven] = u

@@ -49,7 +49,7 @@ def kernels(found: dict[str, Any], table: Table) -> str:
         (
             "kernel",
             "precision",
-            "a second",
+            "per second",
             "batch",
             "of the FLOP ceiling",
             "registers",
@@ -72,7 +72,7 @@ def fastest(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def rate(row: dict[str, Any]) -> float:
-    """Evaluations or steps a second."""
+    """Evaluations or steps per second."""
     return float(row.get("evaluations/s", row.get("steps/s", 0.0)))
 
 
@@ -93,4 +93,4 @@ def peers(found: dict[str, Any], peers: dict[str, Any], table: Table) -> str:
         rows.append(
             (f"{peer}, {what}", precision, f"{row['rate']:.3g}", batch, f"{mine / row['rate']:.3g}")
         )
-    return table(("peer", "precision", "a second", "batch", "Axode, float64, times faster"), rows)
+    return table(("peer", "precision", "per second", "batch", "Axode, float64, times faster"), rows)

@@ -99,7 +99,7 @@ def main() -> None:
     print(f"pitch after {EARLY} s: Axode {ours:.6f}, Exudyn {theirs:.6f} rad")
     turns = [(axode_run(model, 90.0)[0], exudyn_run(SECONDS)[0]) for _ in range(REPEATS)]
     fast, slow = np.median(np.array(turns), axis=0)
-    print(f"steps a second: Axode {fast:.3g}, Exudyn {slow:.3g}, ratio {fast / slow:.0f}")
+    print(f"steps per second: Axode {fast:.3g}, Exudyn {slow:.3g}, ratio {fast / slow:.0f}")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,24 @@
 """Pages of the gallery, made by running each mechanism when the manual is built."""
 
+import ast
 import inspect
 import io
+import re
+from dataclasses import dataclass
 from importlib import import_module
+from textwrap import dedent
 
 from matplotlib.image import imsave
 from mkdocs.structure.files import File
 
 from axode import gallery
+from axode.mechanism.topology import parameters_of
 from axode.show.render.picture import picture
 
-PLACE = "gallery"  # what the navigation says where these pages belong
-READABLE = 7000  # characters of TeX that are still worth a look
-LONGEST = 40  # rows of a table of parameters
+PLACE = "gallery"  # the entry of the navigation that these pages belong to
+READABLE = 7000  # characters of TeX; longer equations are not printed on a page
+SECTION = re.compile(r"^(?:Keyword )?Args:\n((?: .*\n?|\n)*)", re.MULTILINE)
+ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*?)(?: \[([^\]]*)\])?\.?$")
 
 
 def on_config(config):
@@ -44,7 +50,8 @@ def _index() -> str:
         "# Gallery",
         "",
         "Mechanisms that come with Axode, those of the five sources first. Each page was made by "
-        "running it: the picture, what the mobility analysis says, and the equations.",
+        "running it: its picture, its parameters, the source that builds it, the result of the "
+        "mobility analysis, and the equations.",
         "",
         f'<div class="cards">{"".join(cells)}</div>',
         "",
@@ -54,15 +61,15 @@ def _index() -> str:
 
 def _page(name: str) -> tuple[str, bytes]:
     function = getattr(import_module(f"axode.gallery.{name}"), name)
-    mechanism = function()
-    equations = mechanism.derive()
+    equations = function().derive()
     model = equations.compile()
     lines = [
+        *("---", "hide:", "  - toc", "---", ""),  # leaves the width to the source and equations
         f"# {name}",
         "",
         f"![{gallery.NAMES[name]}]({name}.png)",
         "",
-        *_described(inspect.getdoc(function) or ""),
+        SECTION.sub("", inspect.getdoc(function) or "").strip(),
         "",
         "```sh",
         f"axode view {name} --drive",
@@ -76,6 +83,18 @@ def _page(name: str) -> tuple[str, bytes]:
         f'model = ax.gallery.build("{name}").derive().compile()',
         "```",
         "",
+        "## Parameters",
+        "",
+        f'Keyword arguments of `ax.gallery.build("{name}", ...)`, in SI units.',
+        "",
+        "| name | unit | default | meaning |",
+        "|---|---|---|---|",
+        *(row.line() for row in parameters(name)),
+        "",
+        "## Source",
+        "",
+        *_source(name),
+        "",
         "## Mobility",
         "",
         "```text",
@@ -86,7 +105,6 @@ def _page(name: str) -> tuple[str, bytes]:
         "",
         *_equations(equations),
         "",
-        *_parameters(equations),
     ]
     stream = io.BytesIO()
     imsave(
@@ -95,17 +113,106 @@ def _page(name: str) -> tuple[str, bytes]:
     return "\n".join(lines), stream.getvalue()
 
 
-def _described(text: str) -> list[str]:
-    """A docstring as Markdown: its arguments become a list."""
-    head, _, arguments = text.partition("\nArgs:\n")
-    items = []
-    for line in inspect.cleandoc(arguments).splitlines() if arguments else []:
-        if line.startswith(" "):
-            items[-1] += " " + line.strip()
-        elif ":" in line:
-            names, _, words = line.partition(":")
-            items.append(f"- `{names}`: {words.strip()}")
-    return [head, *(["", *items] if items else [])]
+@dataclass(frozen=True)
+class Row:
+    """One entry of a docstring's arguments: names that share a unit and a meaning."""
+
+    names: tuple[str, ...]
+    unit: str
+    defaults: tuple[object, ...]
+    meaning: str
+
+    def line(self) -> str:
+        """The row of a Markdown table."""
+        names = ", ".join(f"`{name}`" for name in self.names)
+        defaults = ", ".join(map(_default, self.defaults))
+        unit = re.sub(r"\^(\d)", r"<sup>\1</sup>", self.unit).replace(" ", "&nbsp;")
+        return f"| {names} | {unit} | {defaults} | {self.meaning} |"
+
+
+def parameters(name: str) -> list[Row]:
+    """What the function of a mechanism takes, read from its signature and its docstring.
+
+    Entries are `name: Meaning [unit].` in the sections `Args` and `Keyword Args`; defaults of the
+    latter are those of the mechanism. Parameters that another mechanism of the gallery documents
+    are taken from there.
+    """
+    function = getattr(import_module(f"axode.gallery.{name}"), name)
+    defaults = _defaults(function)
+    rows: list[Row] = []
+    for names, unit, meaning in _entries(inspect.getdoc(function) or ""):
+        if all(each in defaults for each in names):
+            rows.append(Row(names, unit, tuple(defaults[each] for each in names), meaning))
+        else:  # **values: what other mechanisms document
+            rows += [
+                row
+                for other in re.findall(r"`(\w+)`", meaning)
+                for row in parameters(other)
+                if set(row.names) <= defaults.keys() - {each for row in rows for each in row.names}
+            ]
+    return rows
+
+
+def _defaults(function) -> dict[str, object]:
+    """Values that a mechanism has unless others are given, with each of its switches on as well."""
+    options = {
+        item.name: item.default
+        for item in inspect.signature(function).parameters.values()
+        if item.kind is not item.VAR_KEYWORD
+    }
+    switches = [{name: True} for name, value in options.items() if value is False]
+    built = [parameters_of(function(**switch)) for switch in ({}, *switches)]
+    values = {name: value.default for one in reversed(built) for name, value in one.items()}
+    return {**values, **options}
+
+
+def _entries(text: str) -> list[tuple[tuple[str, ...], str, str]]:
+    """Names, unit and meaning of the entries of a docstring."""
+    found = []
+    for section in SECTION.findall(text):
+        joined = re.sub(r"\n\s{2,}", " ", dedent(section).strip())
+        for line in joined.splitlines():
+            names, meaning, unit = ENTRY.match(line).groups()
+            found.append((tuple(names.split(", ")), unit or "", meaning))
+    return found
+
+
+def _default(value: object) -> str:
+    if isinstance(value, bool):
+        return f"`{value}`"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_default, value))})"
+    return f"{value:.4g}"
+
+
+def _source(name: str) -> list[str]:
+    """The file of a mechanism: its function without the docstring, then the functions it calls."""
+    module = import_module(f"axode.gallery.{name}")
+    text = inspect.getsource(module)
+    lines, shown, rest, end = text.splitlines(), [], [], 0
+    for node in ast.parse(text).body:
+        piece = lines[end : node.end_lineno]
+        end = node.end_lineno
+        if isinstance(node, ast.Expr) or getattr(node, "module", "") == "__future__":
+            continue
+        if not isinstance(node, ast.FunctionDef):
+            shown += piece
+        elif node.name == name:
+            document = node.body[0]
+            cut = len(piece) - (node.end_lineno - document.lineno + 1)
+            shown += piece[:cut] + piece[len(piece) - (node.end_lineno - document.end_lineno) :]
+        else:
+            rest += piece
+    page = ["```python", *"\n".join(shown).strip().splitlines(), "```"]
+    if rest:
+        hidden = ["```python", *"\n".join(rest).strip().splitlines(), "```"]
+        page += ["", '??? example "The functions that it calls"', ""]
+        page += [f"    {line}".rstrip() for line in hidden]
+    borrowed = r"gallery(?:\.{0} import| import .*\b{0}\b)"
+    others = [one for one in gallery.NAMES if re.search(borrowed.format(one), text)]
+    if others:
+        page += ["", f"See also {' and '.join(f'[{one}]({one}.md)' for one in others)}."]
+    return page
 
 
 def _equations(equations) -> list[str]:
@@ -116,11 +223,3 @@ def _equations(equations) -> list[str]:
             f"`axode derive {equations.name} --latex` prints them."
         ]
     return [rf"\[{tex}\]"]
-
-
-def _parameters(equations) -> list[str]:
-    rows = list(equations.parameters.items())[:LONGEST]
-    if not rows:
-        return []
-    table = [f"| `{name}` | {value:.6g} |" for name, value in rows]
-    return ["## Parameters", "", "| name | default |", "|---|---:|", *table]

@@ -21,12 +21,21 @@ class AxodeError(Exception):
 
 
 class UnknownName(AxodeError, KeyError):
-    """A name that nothing carries, with the names that exist."""
+    """A name that means nothing, or one of several things, with the names that exist.
 
-    def __init__(self, owner: str, kind: str, name: str, known: Iterable[str]) -> None:
+    Attributes:
+        name: As it was given.
+        known: What it may mean if it is ambiguous, else all names.
+    """
+
+    def __init__(
+        self, owner: str, kind: str, name: str, known: Iterable[str], problem: str = ""
+    ) -> None:
         self.name = name
         self.known = tuple(known)
-        super().__init__(f"{owner} has no {kind} '{name}'.\n  {suggest(kind, name, self.known)}")
+        like = "" if problem else name
+        problem = problem or f"{owner} has no {kind} '{name}'."
+        super().__init__(f"{problem}\n  {suggest(kind, like, self.known)}")
 
     def __str__(self) -> str:  # KeyError would print the quoted repr
         return visible(str(self.args[0]))
@@ -99,6 +108,18 @@ class SimulationFailed(AxodeError):
         if self.trajectory is None:
             return message
         return f"{message}\n  The trajectory so far is in the error's .trajectory."
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while runs were computed; it carries what was computed until then.
+
+    Attributes:
+        result: The trajectory or sweep until then; runs that had not finished are NaN beyond.
+    """
+
+    def __init__(self, result: object) -> None:
+        self.result = result
+        super().__init__("interrupted; what was computed is in the error's .result")
 
 
 class SingularConfiguration(SimulationFailed):
@@ -199,8 +220,17 @@ def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = 
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
     close = _nearest(name, [*known, *others])
     hint = f"   Did you mean '{close}'?" if close else ""
-    plural = kind[:-1] + "ies" if re.search("[^aeiou]y$", kind) else kind + "s"
-    return f"{plural.capitalize()}: {shown}.{hint}"
+    return f"{plural(kind).capitalize()}: {shown}.{hint}"
+
+
+def plural(noun: str) -> str:
+    """Plural of a regular noun."""
+    return noun[:-1] + "ies" if re.search("[^aeiou]y$", noun) else noun + "s"
+
+
+def with_article(noun: str) -> str:
+    """Noun with "a" or "an"."""
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _nearest(name: str, names: Sequence[str]) -> str | None:

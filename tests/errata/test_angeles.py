@@ -36,14 +36,16 @@ def test_A1_gravity_is_missing_from_12_4a():
     closed, tree = bars(closed=True), bars(closed=False)
     q, nu, u = bar_angles(0.7), np.array([8.0]), np.array([0.5])
     nu_dot = closed.forward_dynamics(q, nu, u)
-    rates = closed.speeds(q, nu)
+    rates = closed.joint_speeds(q, nu)
     rates_dot = closed.accelerations(q, nu, nu_dot)
     inertial = tree.mass_matrix(q) @ rates_dot + tree.bias(q, rates)
-    applied = tree.tau(q, u)
+    applied = tree.input_force(q, u)
     # the part that multipliers cannot supply, whatever they are: A Theta = 0
     Theta = closed.speed_map(q)
     judge(
-        Theta.T @ inertial, printed=Theta.T @ applied, correct=Theta.T @ (applied + tree.gamma(q))
+        Theta.T @ inertial,
+        printed=Theta.T @ applied,
+        correct=Theta.T @ (applied + tree.potential_force(q)),
     )
 
 
@@ -87,7 +89,7 @@ def platform_parts() -> dict[str, np.ndarray]:
         inertia[j, :5, :5] = leg.mass_matrix(rest)
         inertia_dot[j, :5, :5] = slope(lambda q, _, m=leg: m.mass_matrix(q), leg, rest, rates)
         bias[j, :5] = leg.bias(rest, rates)
-        gravity[j, :5] = leg.gamma(rest)
+        gravity[j, :5] = leg.potential_force(rest)
     return {
         "L": L,
         "L_dot": L_dot,
@@ -177,7 +179,7 @@ def test_A2_the_legs_torques_come_by_the_transpose():
     torque = np.array([3.0, -1.0, 2.0, 0.5, -2.5, 1.5])
     along = np.eye(6)[K]
     judge(
-        model.tau(model.home, torque),
+        model.input_force(model.home, torque),
         printed=sum(L[j] @ along * torque[j] for j in range(6)),
         correct=sum(L[j].T @ along * torque[j] for j in range(6)),
     )
@@ -185,7 +187,7 @@ def test_A2_the_legs_torques_come_by_the_transpose():
 
 def test_A3_the_actuators_matrix_is_the_identity():
     model, L = six_legs(), platform_parts()["L"]
-    found = model.jacobian("tau", "u", model.home, np.zeros(6))
+    found = model.jacobian("input_force", "u", model.home, np.zeros(6))
     judge(
         found,
         printed=np.array([L[j] @ np.eye(6)[K] for j in range(6)]).T,

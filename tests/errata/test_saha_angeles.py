@@ -41,7 +41,7 @@ def test_30_32_and_34_are_right(disk: Disk):
     holds(disk.T(disk.q), np.vstack([np.eye(3), skew(disk.s)]))
     turn, model = disk.turn, disk.model
     holds(turn @ model.mass_matrix(disk.q) @ turn.T, inertia_about_contact(disk))
-    holds(turn @ model.gamma(disk.q), gravity(disk))
+    holds(turn @ model.potential_force(disk.q), gravity(disk))
 
 
 def test_B1_the_contact_point_moves_too(disk: Disk):
@@ -138,7 +138,7 @@ def test_B5_inverse_dynamics_at_rest_gives_minus_C():
     M, W = masses_and_turning(state)
     C_SA = -T.T @ (M @ T_dot + W @ M @ T)
     keeping = model.inverse_dynamics(state.q, nu, np.zeros(2))
-    keeping = keeping + model.gamma(state.q) + model.delta(state.q, nu)
+    keeping = keeping + model.potential_force(state.q) + model.dissipative_force(state.q, nu)
     judge(C_SA @ nu, printed=keeping, correct=-keeping, within=SLOPE)
 
 
@@ -170,7 +170,9 @@ def test_B6_the_two_conventions_have_opposite_signs():
     model, q, nu = state.model, state.q, state.nu
     torque = np.array([0.1, 0.05])
     inertial = model.mass_matrix(q) @ model.forward_dynamics(q, nu, torque)
-    others = model.tau(q, torque) + model.gamma(q) + model.delta(q, nu)
+    others = (
+        model.input_force(q, torque) + model.potential_force(q) + model.dissipative_force(q, nu)
+    )
     C = model.coriolis(q, nu)
     judge(inertial, printed=C @ nu + others, correct=-C @ nu + others)
 

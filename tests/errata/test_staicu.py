@@ -47,8 +47,8 @@ def test_24_26_28_29_and_34_are_right(robot: Pendulum):
     inertia = k.inertia()
     holds(inertia[:2], [[a11, a12, a13], [a12, a11, a13]])
     model = k.model
-    holds(k.S.T @ (model.bias(k.q, k.nu) - model.gamma(k.q)), bias(k))
-    holds(k.S.T @ model.tau(k.q, TORQUE), [*TORQUE, TORQUE.sum()])
+    holds(k.S.T @ (model.bias(k.q, k.nu) - model.potential_force(k.q)), bias(k))
+    holds(k.S.T @ model.input_force(k.q, TORQUE), [*TORQUE, TORQUE.sum()])
     x_dot, y_dot = model.rates(k.q, k.nu)[4:6]
     psi_dot = twist_of(k, "body")[2]
     c, s = np.cos(k.psi), np.sin(k.psi)
@@ -157,7 +157,9 @@ def test_C6_the_wheels_are_linked_by_the_y_axis():
     tandem = mechanism.derive()
     assert tandem.mobility.mobility == 1 and len(beside.independent) == 3
     q = {"base.yaw": 0.0}
-    speeds = dict(zip(tandem.speeds, tandem.compile("interpreter").speeds(q, [w1]), strict=True))
+    speeds = dict(
+        zip(tandem.speeds, tandem.compile("interpreter").joint_speeds(q, [w1]), strict=True)
+    )
     judge(twist_of(k, "body")[2], printed=speeds["base.yaw_rate"], correct=k.rho * (w2 - w1))
 
 

@@ -164,7 +164,7 @@ def letters(p: Posture) -> tuple[np.ndarray, dict[str, float]]:
     names = "ABCDEFGHIJKLMNOP"
     found = dict(zip(names, p.model.mass_matrix(p.q).ravel(), strict=True))
     torque = np.array([2.0, -1.0, 0.5, 0.8])
-    Z = torque - p.model.bias(p.q, p.nu) + p.model.gamma(p.q)
+    Z = torque - p.model.bias(p.q, p.nu) + p.model.potential_force(p.q)
     found |= dict(zip(("Z1", "Z2", "Z3", "Z4"), Z, strict=True))
     return p.model.forward_dynamics(p.q, p.nu, torque), found
 
@@ -198,7 +198,7 @@ def test_45_and_48_are_right(posture: Posture):
 def test_E8_equation_36_has_accelerations(posture: Posture):
     model, q, nu = posture.model, posture.q, posture.nu
     wanted = np.array([1.0, -2.0, 0.5, 3.0])
-    rest, M = model.bias(q, nu) - model.gamma(q), model.mass_matrix(q)
+    rest, M = model.bias(q, nu) - model.potential_force(q), model.mass_matrix(q)
     judge(model.inverse_dynamics(q, nu, wanted), printed=M @ nu + rest, correct=M @ wanted + rest)
 
 

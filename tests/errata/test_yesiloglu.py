@@ -126,7 +126,7 @@ class Problem:
         self.q = np.zeros(7)
         self.torque = np.array([2.0, -1.0, 0.5, -1.5, 0.8, 1.2])
         nu = np.array(speeds)
-        self.rates = self._all(self.closed.speeds(self.q, nu))
+        self.rates = self._all(self.closed.joint_speeds(self.q, nu))
         nu_dot = self.closed.forward_dynamics(self.q, nu, self.torque)
         if not table:
             nu_dot = held_table(self.closed, self.q, nu, self.torque)
@@ -135,7 +135,7 @@ class Problem:
         self.A, self.J, self.J_b = tips.annihilator, tips.jacobian[:, 1:], tips.jacobian[:, :1]
         M = self.tree.mass_matrix(self.q)
         self.M, self.L = M[1:, 1:], M[1:, :1]
-        self.C = (self.tree.bias(self.q, self.rates) - self.tree.gamma(self.q))[1:]
+        self.C = (self.tree.bias(self.q, self.rates) - self.tree.potential_force(self.q))[1:]
         self.bias = slope(
             lambda q, rates: Tips(q).annihilator @ Tips(q).twists(rates),
             self.tree,
@@ -159,7 +159,12 @@ class Problem:
 def held_table(model: ax.Model, q: np.ndarray, nu: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Accelerations when the table is held: its own row says what holds it, the others move."""
     M = model.mass_matrix(q)
-    force = model.tau(q, u) + model.gamma(q) + model.delta(q, nu) - model.bias(q, nu)
+    force = (
+        model.input_force(q, u)
+        + model.potential_force(q)
+        + model.dissipative_force(q, nu)
+        - model.bias(q, nu)
+    )
     return np.array([0.0, *np.linalg.solve(M[1:, 1:], force[1:])])
 
 
@@ -300,7 +305,7 @@ def rolling_cart() -> ax.Model:
             motor=True,
             inertia=ax.Inertia.axial(*CART_WHEEL[1:], "y"),
         )
-    mechanism.home({"base.z": CART_R})
+    mechanism.set_home({"base.z": CART_R})
     return mechanism.derive(independent=["l", "r", "base.wy"]).compile("interpreter")
 
 

@@ -9,7 +9,7 @@ import pytest
 import axode as ax
 from axode.gallery import NAMES, build
 from axode.literature.twist_constraints import TwistConstraints
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.constraints.redundant_rows import rank_of
 
 LEGS = ("I", "II", "III", "IV", "V", "VI")
 SLOW = (0.03, -0.02, 0.01, 0.02, -0.03, 0.02)  # [rad/s or m/s] of the legs' joints
@@ -256,10 +256,10 @@ def test_unlike_wheels():
 def test_signs_of_the_caster_robot():
     """Equal rates drive along +y; a faster wheel 1 turns to the left; the caster trails behind."""
     model = build("caster_robot").derive().compile("interpreter")
-    speeds = dict(zip(model.speed_names, model.speeds(None, [2.0, 2.0]), strict=True))
+    speeds = dict(zip(model.speed_names, model.joint_speeds(None, [2.0, 2.0]), strict=True))
     assert speeds["v_j"] == pytest.approx(0.2) and speeds["omega"] == pytest.approx(0.0)
     assert speeds["theta3_dot"] == pytest.approx(2.0) and speeds["psi_dot"] == pytest.approx(0.0)
-    turning = dict(zip(model.speed_names, model.speeds(None, [2.0, 1.0]), strict=True))
+    turning = dict(zip(model.speed_names, model.joint_speeds(None, [2.0, 1.0]), strict=True))
     assert turning["omega"] == pytest.approx(0.1 / 0.5)
     places = dict(zip(model.bodies, model.poses(model.home)[:, :3, 3], strict=True))
     assert places["caster"] == pytest.approx([0.0, -0.36, 0.1])

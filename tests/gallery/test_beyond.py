@@ -128,7 +128,7 @@ def test_snakeboard_drives_itself():
         ("phi_b", lambda t: -0.5 * np.sin(t)),
     ):
         bot.prescribe(name, motion)
-    bot.home(phi_f=0.0, phi_b=0.0)
+    bot.set_home(phi_f=0.0, phi_b=0.0)
     model = bot.derive().compile()
     run = ax.simulate(model, 40.0, progress=False)
     assert np.hypot(run.final["x"], run.final["y"]) > 0.5
@@ -167,7 +167,7 @@ def test_rover_moves_sideways():
 def test_tricycle_turns_about_the_point_where_its_axles_meet():
     model = build("tricycle").derive().compile("interpreter")
     q, delta = {"delta": 0.5}, 0.5
-    speeds = model.speeds(q, {"phi_F_dot": 2.0})
+    speeds = model.joint_speeds(q, {"phi_F_dot": 2.0})
     named = dict(zip(model.speed_names, speeds, strict=True))
     assert named["v"] == pytest.approx(0.15 * 2.0 * np.cos(delta))
     assert named["theta_dot"] == pytest.approx(named["v"] * np.tan(delta) / 1.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
     "errors",
+    "names",
     "disk",
     "runtime",
     "mechanism",
@@ -28,12 +29,14 @@ STEPS_WHEN_CALLED = {
     ("axode.symbolic.equations", "printing"),  # Equations.latex, text and sympy
     ("axode.symbolic.equations", "model"),  # Equations.compile
     ("axode.model.export", "problems"),  # Model.export writes whole runs too
+    ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
     ("axode.results.trajectory", "show"),  # Trajectory.plot, report and view
 }
 
 # Packages that a folder knows nothing of, not even inside a function.
 STRANGERS = {
     "errors": {"numpy", "casadi", "llvmlite"},
+    "names": {"numpy", "casadi", "llvmlite"},
     "runtime": {"casadi", "llvmlite"},
     "mechanism": {"casadi", "llvmlite"},
     "oracle": {"casadi", "llvmlite"},

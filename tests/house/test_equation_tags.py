@@ -1,7 +1,7 @@
 """The code line and the paper line carry the same tag, in both directions.
 
-A tag is a letter of the theory page and a number: ``# (N3)`` or a docstring's ``\\tag{N3}`` in
-src/axode/symbolic, ``(N3)`` or ``\\tag{N3}`` in docs/theory.
+A tag is a letter of the theory page and a number. ``\\tag{N3}`` in docs/theory numbers an equation;
+``# (N3)`` or a docstring's ``\\tag{N3}`` in src/axode and ``(N3)`` in docs refer to it.
 """
 
 import io
@@ -9,7 +9,7 @@ import re
 import tokenize
 from pathlib import Path
 
-from house.tree import PACKAGE, ROOT, relative
+from house.tree import ROOT, relative, sources
 
 TAG = re.compile(r"(?:\\tag\{|\()([SKCNDF][1-9][0-9]*)[)}]")
 HOMES = {
@@ -20,7 +20,7 @@ HOMES = {
     "D": "dynamics",
     "F": "formulations",
 }
-CODE = (PACKAGE / "symbolic", PACKAGE / "literature")
+NUMBER = re.compile(r"\\tag\{(\w+)\}")
 THEORY = ROOT / "docs" / "theory"
 
 
@@ -60,14 +60,20 @@ def missing(here: dict[str, str], there: dict[str, str], remedy: str) -> list[st
 
 
 def code_tags() -> dict[str, str]:
-    tags = collect([p for folder in CODE for p in sorted(folder.rglob("*.py"))], tags_in_code)
-    assert tags, "no line of src/axode/symbolic carries an equation tag such as `# (N1)`"
+    tags = collect(sources(), tags_in_code)
+    assert tags, "no line of src/axode carries an equation tag such as `# (N1)`"
     return tags
 
 
+def numbered(text: str) -> dict[str, int]:
+    """Numbers of equations on a page, and the line of each."""
+    lines = enumerate(text.splitlines(), start=1)
+    return {tag: number for number, line in lines for tag in NUMBER.findall(line)}
+
+
 def theory_tags() -> dict[str, str]:
-    tags = collect(sorted(THEORY.glob("*.md")), tags_in_page)
-    assert tags, "no page of docs/theory carries an equation tag such as `(N1)` or `\\tag{N1}`"
+    tags = collect(sorted(THEORY.glob("*.md")), numbered)
+    assert tags, "no page of docs/theory has an equation with a number such as `\\tag{N1}`"
     return tags
 
 
@@ -77,9 +83,20 @@ def test_every_tag_in_the_code_has_its_theory():
 
 
 def test_every_tag_in_the_theory_has_its_code():
-    remedy = "tag the line that computes it, in src/axode/symbolic/{}"
+    remedy = "tag the line that computes it; its theory is in docs/theory/{}.md"
     faults = missing(theory_tags(), code_tags(), remedy)
     assert not faults, "equations without a code line:\n  " + "\n  ".join(faults)
+
+
+def test_references_in_the_manual_lead_to_an_equation():
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    faults = missing(collect(pages, tags_in_page), theory_tags(), "no such equation in {}.md")
+    assert not faults, "references to equations that are not there:\n  " + "\n  ".join(faults)
+
+
+def test_an_equation_stands_on_the_page_of_its_letter():
+    away = {tag: at for tag, at in theory_tags().items() if HOMES[tag[0]] not in at}
+    assert not away, f"move them, or give them another letter: {away}"
 
 
 def repeated(pages: list[tuple[str, str]]) -> list[str]:
@@ -87,7 +104,7 @@ def repeated(pages: list[tuple[str, str]]) -> list[str]:
     found: dict[str, list[str]] = {}
     for name, text in pages:
         for number, line in enumerate(text.splitlines(), start=1):
-            for tag in re.findall(r"\\tag\{(\w+)\}", line):
+            for tag in NUMBER.findall(line):
                 found.setdefault(tag, []).append(f"{name}:{number}")
     return [f"({tag}) stands at {', '.join(at)}" for tag, at in found.items() if len(at) > 1]
 

@@ -43,11 +43,15 @@ class Case:
     """One mechanism and what the laws ask about it."""
 
     def __init__(
-        self, mechanism: ax.Mechanism, seed: int = 0, independent: Sequence[str] | None = None
+        self,
+        mechanism: ax.Mechanism,
+        seed: int = 0,
+        independent: Sequence[str] | None = None,
+        self_check: bool = True,
     ) -> None:
         self.mechanism = mechanism
         self.seed = seed
-        self.equations = mechanism.derive(independent=independent)
+        self.equations = mechanism.derive(independent=independent, self_check=self_check)
         self.system = self.equations.system
         self.tree = self.system.tree
         self._last: tuple[Any, ...] = ()
@@ -111,7 +115,7 @@ class Case:
         """Feasible, generic, well-posed states."""
         rng = np.random.default_rng([self.seed, 2026])
         e, assembly = self.equations, self.system.assembly
-        home = assembly.closed_home()
+        home = assembly.find_home()
         found: list[State] = []
         measure = ca.Function("m", [e.q, e.t, e.p], [e.Theta, e.I])
         speeds = ca.Function("v", [e.q, e.nu, e.t, e.p], [e.v])

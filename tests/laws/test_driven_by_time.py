@@ -30,7 +30,7 @@ def test_the_leading_force_is_the_one_of_the_moving_arm(formulation):
     # about the pin: inertia m c^2 + I, weight at the lever c cos(angle), pitch turns it down
     expected = (0.1 + 0.25) * acceleration - 9.81 * 0.5 * np.cos(angle)
     assert force == pytest.approx(expected, rel=ROUNDING)
-    np.testing.assert_allclose(model.speeds(q, np.zeros(0), t=T), [rate], rtol=ROUNDING)
+    np.testing.assert_allclose(model.joint_speeds(q, np.zeros(0), t=T), [rate], rtol=ROUNDING)
     assert model.forward_dynamics(q, np.zeros(0), t=T).shape == (0,)
 
 

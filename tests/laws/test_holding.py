@@ -74,8 +74,8 @@ def test_motors_that_repeat_each_other_on_a_floating_base_share_their_effort():
     rng = np.random.default_rng(1)
     nu, nu_dot = rng.normal(size=(2, len(model.independent)))
     weights = {"second.torque": 0.0625}
-    even, _ = model.inverse_dynamics(model.home, nu, nu_dot, residual=True)
-    lighter, _ = model.inverse_dynamics(model.home, nu, nu_dot, weights=weights, residual=True)
+    even, _ = model.inverse_dynamics_with_residual(model.home, nu, nu_dot)
+    lighter, _ = model.inverse_dynamics_with_residual(model.home, nu, nu_dot, weights=weights)
     first, second = (model.inputs.index(f"{m}.torque") for m in ("elbow0", "second"))
     gear = float(bot.drives[[d.name for d in bot.drives].index("elbow0")].motor.gear)
     assert lighter[second] / lighter[first] == pytest.approx(16 * even[second] / even[first])
@@ -89,7 +89,7 @@ def test_results_go_where_they_are_wanted():
     rng = np.random.default_rng(2)
     q = np.tile(model.home, (3, 1))
     nu, nu_dot = rng.normal(size=(2, 3, len(model.independent)))
-    expected, missing = model.inverse_dynamics(q, nu, nu_dot, residual=True)
+    expected, missing = model.inverse_dynamics_with_residual(q, nu, nu_dot)
     np.testing.assert_array_equal(
         missing, model.evaluate("inverse_residual", {"q": q, "nu": nu, "nu_dot": nu_dot})
     )

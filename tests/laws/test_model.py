@@ -30,10 +30,10 @@ STATE_FUNCTIONS = {
     "mass_matrix": ("q",),
     "coriolis": ("q", "nu"),
     "bias": ("q", "nu"),
-    "gamma": ("q",),
-    "delta": ("q", "nu"),
-    "tau": ("q", "u"),
-    "speeds": ("q", "nu"),
+    "potential_force": ("q",),
+    "dissipative_force": ("q", "nu"),
+    "input_force": ("q", "u"),
+    "joint_speeds": ("q", "nu"),
     "rates": ("q", "nu"),
     "accelerations": ("q", "nu", "nu_dot"),
     "multipliers": ("q", "nu", "u"),
@@ -104,7 +104,7 @@ def test_model_evaluates_the_equations(name):
         mine = getattr(model, function)(s.q, s.nu, s.u, t=s.t)
         np.testing.assert_array_equal(mine, case.vector(s, expression))
     np.testing.assert_array_equal(model.mass_matrix(s.q, t=s.t), case.at(s, e.I)[0])
-    np.testing.assert_array_equal(model.speeds(s.q, s.nu, t=s.t), s.v)
+    np.testing.assert_array_equal(model.joint_speeds(s.q, s.nu, t=s.t), s.v)
     agree(model.residual(s.q, t=s.t), np.zeros(len(model.residual_rows)), 1e-11, "residual")
 
 
@@ -189,7 +189,7 @@ def test_speeds_are_named_as_independent_ones_are():
         parent = body
     model = bot.derive(independent=["shoulder", "elbow"]).compile("interpreter")
     q, by_joint = model.home, {"elbow": 2.0}
-    np.testing.assert_array_equal(model.speeds(q, by_joint), [0.0, 2.0])
+    np.testing.assert_array_equal(model.joint_speeds(q, by_joint), [0.0, 2.0])
     known = {"u": {"elbow.torque": 0.1}}
     full = model.hybrid_dynamics(q, {"elbow.rate": 2.0}, nu_dot={"shoulder.rate": 0.3}, **known)
     short = model.hybrid_dynamics(q, by_joint, nu_dot={"shoulder": 0.3}, **known)
@@ -204,8 +204,8 @@ def test_speeds_are_named_as_independent_ones_are():
             (9, 9),
         )
     )
-    with pytest.raises(ax.InvalidArgument, match=r"'elbow' is the speed elbow\.rate, .* twice"):
-        model.speeds(q, {"elbow.rate": 1.0, "elbow": 2.0})
+    with pytest.raises(ax.InvalidArgument, match=r"'elbow' means elbow\.rate, .* twice"):
+        model.joint_speeds(q, {"elbow.rate": 1.0, "elbow": 2.0})
     with pytest.raises(ax.UnknownName, match="no independent speed 'wrist'"):
         model.hybrid_dynamics(q, by_joint, nu_dot={"wrist": 0.3}, **known)
 

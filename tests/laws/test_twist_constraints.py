@@ -5,7 +5,7 @@ import pytest
 
 import axode as ax
 from axode.literature.twist_constraints import TwistConstraints
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.constraints.redundant_rows import rank_of
 from laws.cases import ROUNDING, case_of
 from random_mechanisms import MECHANISMS
 

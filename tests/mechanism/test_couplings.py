@@ -339,7 +339,7 @@ def test_small_pitches_are_no_rounding(pitch):
 
     assert equations.system.report.dropped == ()
     model = equations.compile()
-    speeds = dict(zip(model.speed_names, model.speeds(model.home, [0.1]), strict=True))
+    speeds = dict(zip(model.speed_names, model.joint_speeds(model.home, [0.1]), strict=True))
     assert speeds["s0.rate"] == pytest.approx(speeds["s1.rate"], rel=1e-12)
 
 

@@ -131,7 +131,7 @@ class Robot:
         names = list(self.model.speed_names)
         rows = [names.index(speed) for speed, _ in sorted(self.slots.items(), key=lambda s: s[1])]
         units = np.eye(len(self.model.independent))
-        return np.column_stack([self.model.speeds(self.q, unit)[rows] for unit in units])
+        return np.column_stack([self.model.joint_speeds(self.q, unit)[rows] for unit in units])
 
     def inputs(self, their_forces):
         """Motor inputs that are these forces on Pinocchio's speeds."""

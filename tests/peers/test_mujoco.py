@@ -183,7 +183,7 @@ def test_mass_matrix(case: Case):
 
 def test_bias_and_gravity(case: Case):
     wanted = case.N.T @ (case.data.qfrc_bias + case.mass_matrix() @ case.N_dot_v)
-    found = case.axode.bias(case.q, case.v) - case.axode.gamma(case.q)
+    found = case.axode.bias(case.q, case.v) - case.axode.potential_force(case.q)
     assert relative_error(found, wanted) < TOLERANCE
 
 

@@ -72,7 +72,7 @@ def test_mass_matrix(case: Case):
 
 def test_bias_and_gravity(case: Case):
     wanted = pin.nonLinearEffects(*case.theirs, case.their_q, case.their_v)
-    found = case.model.bias(case.q, case.v) - case.model.gamma(case.q)
+    found = case.model.bias(case.q, case.v) - case.model.potential_force(case.q)
     assert relative_error(found, wanted[case.pinocchio.order]) < TOLERANCE
 
 
@@ -152,7 +152,7 @@ def test_platform_states_close_the_loops(platform_case: PlatformCase):
 def test_platform_direct_dynamics(platform_case: PlatformCase):
     model = platform_case.model
     for q, nu, u in platform_case.states:
-        v = model.speeds(q, nu)
+        v = model.joint_speeds(q, nu)
         wanted, _ = platform_case.peer.direct_dynamics(q, v, platform_case.forces(u))
         found = model.accelerations(q, nu, model.forward_dynamics(q, nu, u))
         assert relative_error(found, wanted) < TOLERANCE
@@ -161,7 +161,7 @@ def test_platform_direct_dynamics(platform_case: PlatformCase):
 def test_platform_constraint_forces(platform_case: PlatformCase):
     model = platform_case.model
     for q, nu, u in platform_case.states:
-        v = model.speeds(q, nu)
+        v = model.joint_speeds(q, nu)
         _, wanted = platform_case.peer.direct_dynamics(q, v, platform_case.forces(u))
         found = model.multipliers(q, nu, u).reshape(LEGS, 3)  # in the rods' axes, as theirs
         assert relative_error(found, wanted) < TOLERANCE
@@ -174,7 +174,7 @@ def test_platform_inverse_dynamics(platform_case: PlatformCase):
         nu_dot = 0.05 * wanted
         u = model.inverse_dynamics(q, nu, nu_dot)
         v_dot, _ = platform_case.peer.direct_dynamics(
-            q, model.speeds(q, nu), platform_case.forces(u)
+            q, model.joint_speeds(q, nu), platform_case.forces(u)
         )
         independent = [model.speed_names.index(name) for name in model.independent]
         assert relative_error(v_dot[independent], nu_dot) < TOLERANCE

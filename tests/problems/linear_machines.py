@@ -31,7 +31,7 @@ def pendulum() -> ax.Model:
 
 
 def interpreted(model):
-    return model.library.equations.compile("interpreter")
+    return model.equations.compile("interpreter")
 
 
 @functools.cache

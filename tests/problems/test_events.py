@@ -19,10 +19,10 @@ METHODS = [
 each_method = pytest.mark.parametrize("options", METHODS, ids=["rk4", "auto", "rodas5p", "radau9"])
 
 
-def ramp(*watches: ax.Watch, duration: float = 2.0, **options) -> ax.Trajectory:
+def ramp(*events: ax.Event, duration: float = 2.0, **options) -> ax.Trajectory:
     """x = t^2 / 2 from rest."""
     return ax.simulate(
-        machines.slider(), duration, input={"rail.force": 1.0}, events=watches, **options
+        machines.slider(), duration, input={"rail.force": 1.0}, events=events, **options
     )
 
 
@@ -30,7 +30,7 @@ def ramp(*watches: ax.Watch, duration: float = 2.0, **options) -> ax.Trajectory:
 def test_times_in_closed_form(options: dict):
     """x = a at sqrt(2 a), several in one step too."""
     places = [0.3, 0.30001, 0.30002, 1.1, 1.9999]
-    watches = [ax.Watch(f"at {a}", lambda s, a=a: s["rail"] - a) for a in places]
+    watches = [ax.Event(f"at {a}", lambda s, a=a: s["rail"] - a) for a in places]
     run = ramp(*watches, **options)
     assert [e.name for e in run.events] == [w.name for w in watches]
     for event, place in zip(run.events, places, strict=True):
@@ -45,9 +45,9 @@ def test_every_half_period_of_a_pendulum(options: dict):
     """It hangs down at T/4, 3T/4, ...: a watch by name, both directions or one."""
     half = 2 * np.sqrt(1 / G) * ellipk(np.sin(0.5) ** 2)
     watches = [
-        ax.Watch("down", "pin"),
-        ax.Watch("forth", "pin", direction=1),
-        ax.Watch("back", "pin", direction=-1),
+        ax.Event("down", "pin"),
+        ax.Event("forth", "pin", direction=1),
+        ax.Event("back", "pin", direction=-1),
     ]
     run = ax.simulate(machines.pendulum(), 6.0, start={"pin": 1.0}, events=watches, **options)
     times = {w.name: [e.time for e in run.events if e.name == w.name] for w in watches}
@@ -60,9 +60,9 @@ def test_every_half_period_of_a_pendulum(options: dict):
 def test_stop(options: dict):
     """The run ends where the first stop is; the last row is the state there."""
     run = ramp(
-        ax.Watch("later", lambda s: s["rail"] - 0.7, stop=True),
-        ax.Watch("first", lambda s: s["rail"] - 0.5, stop=True),
-        ax.Watch("before", lambda s: s["rail"] - 0.499999),
+        ax.Event("later", lambda s: s["rail"] - 0.7, stop=True),
+        ax.Event("first", lambda s: s["rail"] - 0.5, stop=True),
+        ax.Event("before", lambda s: s["rail"] - 0.499999),
         **options,
     )
     assert run.status == "stopped by event 'first'"
@@ -78,10 +78,10 @@ def test_zero_at_the_start_is_no_crossing(options: dict):
     """Thrown up from zero it comes back at 2 v / g, and only that counts."""
     thrown = {"start": {"rail.rate": 1.0}, "input": {"rail.force": -2.0}}
     run = ax.simulate(
-        machines.slider(), 1.5, events=[ax.Watch("floor", "rail")], **thrown, **options
+        machines.slider(), 1.5, events=[ax.Event("floor", "rail")], **thrown, **options
     )
     assert [e.time for e in run.events] == pytest.approx([1.0], abs=LOCATED)
-    stays = ax.simulate(machines.slider(), 1.0, events=[ax.Watch("floor", "rail")], **options)
+    stays = ax.simulate(machines.slider(), 1.0, events=[ax.Event("floor", "rail")], **options)
     assert stays.events == ()
 
 
@@ -89,18 +89,18 @@ def test_zero_at_the_start_is_no_crossing(options: dict):
 def test_at_the_very_ends(options: dict):
     """A crossing within a millionth of a second of the start, and one of the end."""
     run = ramp(
-        ax.Watch("start", lambda s: s.t - 1e-6),
-        ax.Watch("end", lambda s: s.t - 1.999999),
+        ax.Event("start", lambda s: s.t - 1e-6),
+        ax.Event("end", lambda s: s.t - 1.999999),
         **options,
     )
     assert [e.time for e in run.events] == pytest.approx([1e-6, 1.999999], abs=LOCATED)
-    beyond = ramp(ax.Watch("beyond", lambda s: s.t - 2.000001), **options)
+    beyond = ramp(ax.Event("beyond", lambda s: s.t - 2.000001), **options)
     assert beyond.events == () and beyond.status == "finished"
 
 
 @each_method
 def test_backwards(options: dict):
-    half = ax.Watch("half", lambda s: s["rail"] - 0.125, stop=True)
+    half = ax.Event("half", lambda s: s["rail"] - 0.125, stop=True)
     run = ax.simulate(
         machines.slider(),
         -1.0,
@@ -118,7 +118,7 @@ def test_in_batches(options: dict):
     """Each run has its own crossing; those that stopped do not hold up the others."""
     amplitudes = np.array([0.2, 0.9, 1.6, 2.2, 2.9])
     quarter = np.sqrt(1 / G) * ellipk(np.sin(amplitudes / 2) ** 2)
-    watches = [ax.Watch("down", "pin", stop=True), ax.Watch("fast", lambda s: s["pin.rate"] + 5.0)]
+    watches = [ax.Event("down", "pin", stop=True), ax.Event("fast", lambda s: s["pin.rate"] + 5.0)]
     run = ax.simulate(
         machines.pendulum(), 0.8, start={"pin": amplitudes}, events=watches, **options
     )
@@ -138,13 +138,13 @@ def test_in_batches(options: dict):
     assert stopped == (quarter < 0.8).tolist()
 
 
-def test_measures_and_parameters_in_watches():
+def test_measures_and_parameters_in_events():
     run = ax.simulate(
         machines.slider(),
         3.0,
         start={"rail.rate": 1.0},
         parameters={"mass": 1.5},
-        events=[ax.Watch("mass", lambda s: s["rail"] - s["mass"])],
+        events=[ax.Event("mass", lambda s: s["rail"] - s["mass"])],
     )
     assert run.events[0].time == pytest.approx(1.5, abs=LOCATED)
     swing = ax.simulate(
@@ -152,7 +152,7 @@ def test_measures_and_parameters_in_watches():
         1.0,
         start={"pin": 0.5},
         rtol=1e-11,
-        events=[ax.Watch("below", "tip.x")],
+        events=[ax.Event("below", "tip.x")],
     )
     assert abs(swing.events[0].state["pin"]) < 1e-9
 
@@ -165,7 +165,7 @@ def test_many_crossings_cost_little():
         start={"rail.rate": np.pi},
         method="rk4",
         step=0.01,
-        events=[ax.Watch("half turn", lambda s: np.sin(s["rail"] + 0.5))],
+        events=[ax.Event("half turn", lambda s: np.sin(s["rail"] + 0.5))],
     )
     times = np.array([e.time for e in run.events])
     assert len(times) == 2000
@@ -173,8 +173,8 @@ def test_many_crossings_cost_little():
     assert run.info["seconds"] < 30
 
 
-def test_watches_must_be_numbers():
-    with pytest.raises(ax.InvalidArgument, match=r"watch 'all'.*one number"):
-        ax.simulate(machines.pendulum(), 1.0, events=[ax.Watch("all", lambda s: s.position("rod"))])
+def test_events_must_be_numbers():
+    with pytest.raises(ax.InvalidArgument, match=r"event 'all'.*one number"):
+        ax.simulate(machines.pendulum(), 1.0, events=[ax.Event("all", lambda s: s.position("rod"))])
     with pytest.raises(ax.UnknownName, match="no signal 'pins'"):
-        ax.simulate(machines.pendulum(), 1.0, events=[ax.Watch("all", "pins")])
+        ax.simulate(machines.pendulum(), 1.0, events=[ax.Event("all", "pins")])

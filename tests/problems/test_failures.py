@@ -65,7 +65,7 @@ def test_ended_runs_are_nan_beyond_their_ends_in_every_column(options: dict):
             input=lambda s: [(0.9 - s["rail"]) ** 0.5],
             **options,
         )
-    far = ax.Watch("far", lambda s: s["rail"] - 1.0, stop=True)
+    far = ax.Event("far", lambda s: s["rail"] - 1.0, stop=True)
     stopped = ax.simulate(
         machines.slider(), 2.0, start=begin, input={"rail.force": 0.2}, events=[far], **options
     )

@@ -63,13 +63,27 @@ def test_simulation_without_casadi(tmp_path: Path):
             assert float(value) == pytest.approx(exact[name].final["crank"], abs=1e-7)
 
 
+def test_functions_of_the_state_are_traced_without_the_mechanism(tmp_path: Path):
+    """Inputs and events of a model from a file, with signals by name and NumPy's functions."""
+    path = tmp_path / "four_bar.axm"
+    machines.four_bar().save(path)
+    feedback = lambda s: {"crank.torque": -0.3 * np.sin(s["crank"]) - 0.1 * s.nu[0]}  # noqa: E731
+    options = {"start": {"crank.rate": 5.0}, "input": feedback}
+    options |= {"events": [ax.Event("turned", lambda s: s["crank"] - 1.3, stop=True)]}
+    here, there = (
+        ax.simulate(model, 1.0, **options) for model in (machines.four_bar(), ax.load_model(path))
+    )
+    assert there.status == "stopped by event 'turned'"
+    np.testing.assert_allclose(there.values, here.values, rtol=1e-9, atol=1e-9)
+
+
 def test_what_needs_the_mechanism(tmp_path: Path):
-    """Functions of the state cannot be traced; a dead point cannot be passed by other speeds."""
+    """Points of bodies are not in files; a dead point cannot be passed by other speeds."""
     path = tmp_path / "four_bar.axm"
     machines.four_bar("rocker").save(path)
     model = ax.load_model(path)
-    with pytest.raises(ax.NotApplicable, match=r"read from a file.*Callback"):
-        ax.simulate(model, 1.0, input=lambda s: [s["crank"]])
+    with pytest.raises(ax.NotApplicable, match=r"'crank' needs the mechanism"):
+        ax.simulate(model, 1.0, input=lambda s: [s.position("crank")[0]])
     with pytest.raises(
         ax.SingularConfiguration, match=r"independent speeds rocker\.rate"
     ) as caught:

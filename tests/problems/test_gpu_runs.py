@@ -109,7 +109,7 @@ def test_parameters_and_formulas_of_time(gpu):
 
 
 def test_events_stop_runs_there_too(gpu):
-    far = ax.Watch("far", lambda s: s["y"] - 0.01, stop=True)
+    far = ax.Event("far", lambda s: s["y"] - 0.01, stop=True)
     options = {
         "start": {"theta1_dot": [-1.0, -2.0], "theta2_dot": [1.0, -2.0]},
         "events": [far],

@@ -1,4 +1,4 @@
-"""Ctrl-C returns what was computed; a progress bar shows only in front of somebody who waits."""
+"""Ctrl-C keeps what was computed; a progress bar shows only in front of somebody who waits."""
 
 import io
 import os
@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems import interrupt, progress
+from axode.problems import interrupt, progress, session
 from axode.problems.simulate import simulate
 from tests.problems import machines
 
 LONG = {"method": "rk4", "step": 1e-6, "save_every": 5e-4}  # [s]
+RETURN = {"on_interrupt": "return"}
 SOON = 1.0  # [s] after Ctrl-C; slices take a tenth of it, other programs the rest
 
 
@@ -43,8 +44,11 @@ def test_a_real_signal(runs: int, threads: int):
     ax.simulate(model, 1e-3, start=start, **LONG, threads=threads)  # compiled before the clock runs
     press_after(0.5)
     started = time.perf_counter()
-    run = ax.simulate(model, 5.0, start=start, **LONG, threads=threads)
+    with pytest.raises(ax.Interrupted) as caught:
+        ax.simulate(model, 5.0, start=start, **LONG, threads=threads)
     assert time.perf_counter() - started < 0.5 + SOON
+    run = caught.value.result
+    assert isinstance(caught.value, KeyboardInterrupt) and isinstance(run, ax.Trajectory)
     assert set(run.statuses) == {"interrupted"} and 0 < run.time[-1] < 5.0
     assert np.nanmax(np.abs(run["error"])) < 1e-9
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -82,7 +86,7 @@ def test_from_a_callback(options: dict):
             raise KeyboardInterrupt
         return [1.0]
 
-    run = ax.simulate(machines.slider(), 1.0, input=ax.Callback(pressed), **options)
+    run = ax.simulate(machines.slider(), 1.0, input=ax.Callback(pressed), **options, **RETURN)
     assert run.status == "interrupted" and 0.5 <= run.time[-1] < 0.52
     assert run["rail"] == pytest.approx(run.time**2 / 2, abs=1e-9)
 
@@ -90,9 +94,8 @@ def test_from_a_callback(options: dict):
 def test_while_it_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch):
     """The state where it stopped is the last row, between samples too."""
     monkeypatch.setattr(progress.Progress, "update", _interrupting)
-    run = ax.simulate(
-        machines.slider(), 1e6, start={"rail.rate": 1.0}, method="rk4", step=0.3, save_every=30.0
-    )
+    options = {"method": "rk4", "step": 0.3, "save_every": 30.0}
+    run = ax.simulate(machines.slider(), 1e6, start={"rail.rate": 1.0}, **options, **RETURN)
     assert run.status == "interrupted" and 30 < run.time[-1] < 1e6
     assert run["rail"] == pytest.approx(run.time, rel=1e-9)
 
@@ -112,7 +115,11 @@ bot.add_joint("rail", ax.Prismatic("x"), parent=bot.ground, child=cart)
 model = bot.derive().compile()
 ax.simulate(model, 1.0, method="rk4", step=0.1)
 print("go", flush=True)
-run = ax.simulate(model, 1e9, start={"rail.rate": 1.0}, method="rk4", step=1e-3, save_every=1e6)
+options = dict(method="rk4", step=1e-3, save_every=1e6)
+try:
+    ax.simulate(model, 1e9, start={"rail.rate": 1.0}, **options)
+except KeyboardInterrupt as error:
+    run = error.result
 print(run.status, abs(run.final["rail"] - run.time[-1]) < 1e-6 * run.time[-1], len(run) >= 2)
 """
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + script
@@ -125,6 +132,67 @@ print(run.status, abs(run.final["rail"] - run.time[-1]) < 1e-6 * run.time[-1], l
         assert child.returncode == 0
     finally:
         child.kill()  # one that did not hear must not run on
+
+
+def test_a_press_during_the_last_slice_is_not_lost(monkeypatch: pytest.MonkeyPatch):
+    """A script that calls `simulate` in a loop can be stopped; the whole run is in the error."""
+    before = progress.Progress.update
+    monkeypatch.setattr(progress.Progress, "update", _pressing)
+    with pytest.raises(
+        ax.Interrupted, match=r"what was computed is in the error's \.result"
+    ) as caught:
+        ax.simulate(machines.slider(), 0.1, start={"rail.rate": 1.0})
+    assert caught.value.result.status == "finished"
+    monkeypatch.setattr(progress.Progress, "update", before)
+    assert ax.simulate(machines.slider(), 0.1).status == "finished"
+
+
+def _pressing(self: progress.Progress, share: float) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, slices: int) -> None:
+    """Press Ctrl-C after so many slices of steps, each of a few steps."""
+    seen: list[float] = []
+
+    def update(self: progress.Progress, share: float) -> None:
+        seen.append(share)
+        if len(seen) >= slices:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Progress, "update", update)
+    monkeypatch.setattr(session, "FIRST_SLICE", 1.0)
+    monkeypatch.setattr(session, "MAX_BUDGET", 1)
+
+
+def test_an_interrupted_sweep_keeps_the_runs_that_had_ended(monkeypatch: pytest.MonkeyPatch):
+    """Runs that were still on their way are NaN and counted as interrupted.
+
+    The first one ends on the user's choice of rows; the second, which starts where that is nearly
+    singular, is computed in a batch of its own after all others.
+    """
+    angles = np.array([1.0, np.pi - 0.03])
+    start = {"crank": angles, "coupler": -angles, "rocker": angles, "crank.rate": [1.0, -9.0]}
+    options = {"start": start, "combine": "zip", "step": 1e-3, "outputs": {"at": ("last", "crank")}}
+    model = machines.parallelogram()
+    whole = ax.sweep(model, 0.02, **options)
+    assert whole.finished.all()
+    interrupt_after(monkeypatch, 25)
+    with pytest.raises(ax.Interrupted) as caught:
+        ax.sweep(model, 0.02, **options)
+    made = caught.value.result
+    assert made.finished.tolist() == [True, False] and np.isnan(made["at"][1])
+    assert made["at"][0] == whole["at"][0]
+    assert made.statuses == {"finished": 1, "interrupted": 1}
+    interrupt_after(monkeypatch, 20)  # the second one waits
+    made = ax.sweep(model, 0.02, **options, **RETURN)
+    assert made.statuses == {"finished": 1, "interrupted": 1}
+
+
+@pytest.mark.parametrize("verb", [ax.simulate, ax.sweep])
+def test_the_answer_to_an_interrupt_is_checked(verb):
+    with pytest.raises(ax.UnknownName, match="raise, return"):
+        verb(machines.slider(), 1.0, on_interrupt="ignore")
 
 
 class Terminal(io.StringIO):

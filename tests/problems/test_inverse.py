@@ -1,5 +1,6 @@
 """Forces along motions: round trips through simulation, loops, rolling, too many or few motors."""
 
+import math
 import warnings
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import axode as ax
 import random_mechanisms as rm
+from axode.cli import run as run_cli
 from axode.problems.inverse.inverse import inverse
 from tests.problems.test_feasible import balancer
 
@@ -241,9 +243,61 @@ def test_too_few_motors_are_told():
     nu_dot = np.zeros_like(nu)
     nu_dot[:, model.independent.index("base.wy")] = -1.6 * np.sin(2 * found.time)
     force = (model.mass_matrix(q) @ nu_dot[..., np.newaxis])[..., 0] + model.bias(q, nu)
-    force -= model.gamma(q) + model.tau(q, inputs_of(model, found))
+    force -= model.potential_force(q) + model.input_force(q, inputs_of(model, found))
     np.testing.assert_allclose(short, force, atol=1e-8)
     assert np.abs(found["error"]).max() < 1e-5  # its power is in the balance
+
+
+def test_missing_forces_derive_no_other_mechanism(monkeypatch):
+    """Motors are added to the rows and speeds that are there, once per model."""
+    model, compiled = balancer().derive().compile(), []
+    compile_equations = ax.Equations.compile
+
+    def count(equations, **options):
+        compiled.append(equations)
+        return compile_equations(equations, **options)
+
+    monkeypatch.setattr(ax.Equations, "compile", count)
+    monkeypatch.setattr(ax.Mechanism, "derive", lambda *_, **__: pytest.fail("derived again"))
+    for pace in ("0", "0.1"):
+        with pytest.warns(ax.UnderactuatedMotion):
+            inverse(model, {"pitch": SWING, "base.vx": pace, "base.wz": "0"}, times=0.1)
+    assert len(compiled) == 1
+
+
+def small_cart_pole(size: float) -> ax.Mechanism:
+    """A damped pendulum on a driven cart, masses and lengths a multiple of a unit."""
+    bot = ax.Mechanism("cart-pole", gravity=(0, -9.81, 0))
+    bot.add_body("cart", mass=size**3, inertia=(size**5,) * 3)
+    bot.add_body("rod", mass=size**3, com=(size, 0, 0), inertia=(0.1 * size**5,) * 3)
+    bot.add_joint("slide", ax.Prismatic("x"), parent=bot.ground, child="cart")
+    bot.add_joint("pin", ax.Revolute("z"), parent="cart", child="rod")
+    bot.add_motor("drive", "slide")
+    bot.add_damper("friction", "slide", coefficient=50.0 * size**3)
+    return bot
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-4])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_all_verbs_agree_where_motors_fall_short(size, balanced, tmp_path, capsys):
+    """Also of forces far below one newton, and beside large dissipation."""
+    bot = small_cart_pole(size)
+    model, angle = bot.derive().compile(), -math.pi / 2 if balanced else 0.3
+    motion = {"slide": f"{size:g} * t", "pin": repr(angle)}
+    verdicts = []
+    for verb in (
+        lambda: inverse(model, motion, times=1.0, save_every=0.5),
+        lambda: model.inverse_dynamics({"pin": angle}, {"slide.rate": size}, {}),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            verb()
+        verdicts.append(any(issubclass(w.category, ax.UnderactuatedMotion) for w in caught))
+    bot.save(tmp_path / "cart.toml")
+    at = ["--state", f"pin={angle!r},slide.rate={size!r}"]
+    assert run_cli(["inverse", str(tmp_path / "cart.toml"), *at]) == 0
+    verdicts.append("pin.rate.missing" in capsys.readouterr().out)
+    assert verdicts == [not balanced] * 3
 
 
 def test_limits_that_are_passed_are_named():
@@ -352,7 +406,7 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
         child_at=(0.2, 0, 0),
     )
     bot.add_motor("crank", "a")
-    bot.home(a=-1.0, b=1.0, d=-1.0)
+    bot.set_home(a=-1.0, b=1.0, d=-1.0)
     model = bot.derive().compile()
     safe = inverse(model, {"a": "-1 + 0.5 * t"}, times=1.0, save_every=0.1)
     np.testing.assert_allclose(safe["d"], safe["a"], atol=1e-9)

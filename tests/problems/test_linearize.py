@@ -55,7 +55,7 @@ def value(model, name, q, nu, q0):
     if name in model.coordinates:
         return q[:, model.coordinates.index(name)]
     if name in model.speed_names:
-        return model.speeds(q, nu)[:, model.speed_names.index(name)]
+        return model.joint_speeds(q, nu)[:, model.speed_names.index(name)]
     if name in model.measure_names:
         return model.measures(q, nu)[:, model.measure_names.index(name)]
     joint, axis = name.rsplit(".", 1)
@@ -178,8 +178,8 @@ def test_rates_differentiate_to_A_in_any_motion(name):
     rng = np.random.default_rng(3)
     q = (
         model.home
-        if model.library.equations.system.rheonomic
-        else np.array(model.library.equations.system.samples[1])
+        if model.equations.system.rheonomic
+        else np.array(model.equations.system.samples[1])
     )
     nu, u = (rng.normal(size=len(names)) for names in (model.independent, model.inputs))
     with warnings.catch_warnings():
@@ -376,7 +376,7 @@ def test_places_and_speeds_are_counted_apart():
     """Posture dimension and mobility differ where wheels roll."""
     for name in ("caster_robot", "unicycle", "four_bar", "flight_simulator", "wheeled_pendulum"):
         model = built(name)
-        report = model.library.equations.mobility
+        report = model.equations.mobility
         lin = ax.linearize(model, input="hold")
         assert len(lin.states) == report.configuration_dof + report.mobility
         assert lin.states[report.configuration_dof :] == model.independent
@@ -488,11 +488,14 @@ def test_points_are_given_in_every_way_that_a_start_is():
         (lambda: ax.linearize(balancer(), input="held"), 'by name are needed, or "hold"'),
         (
             lambda: ax.linearize(balancer(), {"pitch": [0.1, 0.2]}),
-            "at: one number is needed for each",
+            "state: one number is needed for each",
         ),
         (lambda: ax.linearize(ax.gallery.build("unicycle")), "a model is needed, got Mechanism"),
         (lambda: ax.linearize(balancer(), states=["pitsch"]), "has no signal 'pitsch'"),
-        (lambda: ax.linearize(balancer(), inputs=["torque"]), "has no signal 'torque'"),
+        (
+            lambda: ax.linearize(balancer(), inputs=["torque"]),
+            "several inputs that 'torque' may mean",
+        ),
         (
             lambda: ax.linearize(balancer(), states=["pitch", "pitch_rate"], outputs=["base.x"]),
             "outputs: base.x depends on more than the states base.pitch, base.pitch_rate.\n"
@@ -506,11 +509,11 @@ def test_points_are_given_in_every_way_that_a_start_is():
             lambda: ax.linearize(balancer(), input={"left.torque": "sin(t)"}),
             "constant inputs by name",
         ),
-        (lambda: ax.linearize(balancer(), 3.0), "at: expected coordinates, speeds and measures"),
+        (lambda: ax.linearize(balancer(), 3.0), "state: expected coordinates, speeds and measures"),
         (lambda: ax.linearize(built("four_bar"), (np.zeros(3), np.zeros(1))), "this q is open by"),
         (
             lambda: ax.linearize(balancer(), (np.zeros(3), np.zeros(1))),
-            r"one (q, nu) of sizes 9 and 3",
+            r"q, or (q, nu), of sizes 9 and 3",
         ),
         (
             lambda: ax.linearize(balancer()).lqr(),
@@ -525,7 +528,7 @@ def test_points_are_given_in_every_way_that_a_start_is():
         ),
         (
             lambda: ax.linearize(cart_pole()).lqr({"lean": 1.0}),
-            "Q: nothing is paid for rail; rail.rate",
+            "Q: there is no weight on rail; rail.rate",
         ),
         (lambda: ax.linearize(cart_pole()).lqr({"leen": 1.0}), "has no state 'leen'"),
         (lambda: ax.linearize(cart_pole()).lqr(R=0.0), "R: every input must cost something"),
@@ -573,8 +576,8 @@ def test_speeds_that_cannot_describe_the_motion_are_refused():
 
 
 def test_a_model_from_a_file_is_refused(tmp_path):
-    cart_pole().library.equations.compile().save(tmp_path / "cart.axm", ["residual"])
-    with pytest.raises(ax.errors.NotApplicable, match="compile it from the mechanism"):
+    cart_pole().equations.compile().save(tmp_path / "cart.axm", ["residual"])
+    with pytest.raises(ax.errors.NotApplicable, match="Compile it from the mechanism"):
         ax.linearize(ax.load_model(tmp_path / "cart.axm"))
 
 
@@ -583,7 +586,7 @@ def test_the_command_line_says_the_same(capsys, tmp_path):
     words = [
         "linearize",
         "wheeled_pendulum",
-        "--at",
+        "--state",
         "theta3=pi",
         "--states",
         "theta3,theta3_dot,surge",

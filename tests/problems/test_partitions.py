@@ -10,6 +10,7 @@ import pytest
 
 import axode as ax
 import random_mechanisms
+from axode.model.conditions import Conditions
 from axode.problems.singular.switching import smallest_pivot
 from tests.problems import machines
 
@@ -49,12 +50,12 @@ def test_input_and_events_after_a_change(by_the_crank: ax.Trajectory):
         return [-0.02 * s["rocker.rate"]]
 
     model = machines.four_bar("rocker")
-    watch = ax.Watch("turn", lambda s: np.sin(s["crank"] / 2))
+    watch = ax.Event("turn", lambda s: np.sin(s["crank"] / 2))
     start = {"crank.rate": 20.0}
     wanted = ax.simulate(
         machines.four_bar(), 3.0, start=start, input=by_name, events=[watch], **TIGHT
     )
-    e = model.library.equations
+    e = model.equations
     for given in (by_name, lambda s: -0.02 * s.nu, {"crank.torque": -0.02 * e.nu[0]}):
         run = ax.simulate(model, 3.0, start=start, input=given, events=[watch], **TIGHT)
         assert run.info["switches"] >= 1
@@ -123,6 +124,19 @@ def test_parallelograms_in_a_batch():
     assert not np.isnan(run["crank"][1]).any() and run.ended[0] < 0.11
 
 
+def test_parallelograms_in_a_sweep():
+    """Steps would cross the change point without noticing; runs end before it.
+
+    The last one starts where a pivot is small and no other choice is better: it goes on.
+    """
+    angles, rates = np.array([1.0, 1.0, 1.0, math.pi - 0.03]), [20.0, 1.0, 30.0, -9.0]
+    start = {"crank": angles, "coupler": -angles, "rocker": angles, "crank.rate": rates}
+    made = ax.sweep(machines.parallelogram(), 0.2, start=start, combine="zip", step=1e-3)
+    assert made.finished.tolist() == [False, True, False, True]
+    assert made.statuses == {"finished": 2, "failed: singular configuration": 2}
+    assert np.isnan(made["crank"][0]) and made["energy_error"][3] < 1e-8
+
+
 def test_parameters_of_the_run_decide():
     """Where a solve is singular depends on the parameters: those of the run count."""
     bot = random_mechanisms.caster_robot()
@@ -156,5 +170,5 @@ def test_a_platform_that_lies_flat_is_seen_to():
         for pose in ({}, {"c_M": (0.0, 0.0, 0.05)})
     )
     assert np.abs(model.speed_map(flat.home)).max() > 1e6
-    assert smallest_pivot(model, model.home, {}) > 0.2
-    assert smallest_pivot(model, flat.home, {}) < 1e-6
+    assert smallest_pivot(model, model.home, Conditions()) > 0.2
+    assert smallest_pivot(model, flat.home, Conditions()) < 1e-6

@@ -136,17 +136,17 @@ def test_long_tapes_are_left_alone():
     """A platform's rates are compiled once, not once a stage."""
     from axode.problems.simulate.batch import dynamics_of
     from axode.problems.simulate.inputs import plan_input
-    from axode.problems.steps.methods import rk4_program
+    from axode.problems.steps.methods import METHODS
 
     model = machines.platform()
-    program = rk4_program(dynamics_of(model, plan_input(model, None), ()))
+    program = METHODS["rk4"](dynamics_of(model, plan_input(model, None), ()))
     rate = model.tape("state_rate").digest
     uses = [
         o for o in fused(program).flattened() if isinstance(o, Evaluate) and o.tape.digest == rate
     ]
     assert len(uses) == 4
     small = machines.wheeled_pendulum()
-    program = rk4_program(dynamics_of(small, plan_input(small, None), ()))
+    program = METHODS["rk4"](dynamics_of(small, plan_input(small, None), ()))
     (loop,) = (o for o in fused(program).operations if isinstance(o, While))
     assert sum(isinstance(o, Evaluate) for o in loop.body) <= 2
 

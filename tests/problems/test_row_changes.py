@@ -40,7 +40,7 @@ def bennett(alpha: float, beta: float, formulation: str = "recursive") -> ax.Mod
         child_rotation=(-beta, 0, 0),
     )
     bot.add_motor("drive", "j0")
-    bot.home(j0=1.0, j1=second_angle(alpha, beta, 1.0), j2=-1.0)
+    bot.set_home(j0=1.0, j1=second_angle(alpha, beta, 1.0), j2=-1.0)
     return bot.derive(formulation).compile()
 
 
@@ -76,7 +76,7 @@ def test_bennett_linkages_turn(twists: tuple[float, float]):
 def test_rank_is_lost_by_the_kept_rows_only():
     """The second singular value of all rows stays large where that of the kept pair vanishes."""
     model = bennett(*SHIPPED)
-    system = model.library.equations.system
+    system = model.equations.system
     kept, whole = [], []
     for first in np.linspace(0.1, 2 * math.pi - 0.1, 101):
         q = np.array([first, second_angle(*SHIPPED, first), -first])
@@ -135,7 +135,7 @@ def test_a_turn_driven_by_the_clock():
 
 
 def model_mechanism() -> ax.Mechanism:
-    return bennett(*SHIPPED).library.equations.system.mechanism.copy()
+    return bennett(*SHIPPED).equations.system.mechanism.copy()
 
 
 def test_inverse_dynamics_along_a_turn():
@@ -202,7 +202,7 @@ def test_a_plate_on_three_cranks():
             at=pivots[k],
             child_at=(0.5, 0, 0),
         )
-    bot.home(t0=0.8, t1=0.8, t2=0.8, p=-0.8)
+    bot.set_home(t0=0.8, t1=0.8, t2=0.8, p=-0.8)
     run = ax.simulate(bot.derive().compile(), 2.0, start={"t0.rate": 9.0})
     assert run.final["t0"] > 4 * math.pi and run.energy_error < ENERGY
     assert np.abs(run["t2"] - run["t0"]).max() < 1e-9 and run["residual"].max() < CLOSED

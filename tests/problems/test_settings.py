@@ -64,9 +64,11 @@ def test_backwards(options: dict):
         ({"threads": 0}, "threads: must be a whole number > 0"),
         ({"threads": -1}, "threads: must"),
         ({"threads": 1.5}, "threads: must"),
-        ({"events": [3]}, "expected Watch"),
-        ({"events": [ax.Watch("a", "rail", direction=2)]}, "-1"),
-        ({"events": [ax.Watch("a", "rail"), ax.Watch("a", "rail")]}, "called 'a'"),
+        ({"events": [3]}, "expected Event"),
+        ({"events": 3}, "expected Event"),
+        ({"events": [ax.Event("a", time=1.0)]}, "'a' has no function to look at"),
+        ({"events": [ax.Event("a", "rail", direction=2)]}, "-1"),
+        ({"events": [ax.Event("a", "rail"), ax.Event("a", "rail")]}, "called 'a'"),
     ],
 )
 def test_what_makes_no_sense(options: dict, words: str):

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import axode as ax
@@ -29,7 +30,7 @@ def cart(length: float) -> ax.Mechanism:
         trail=0.06 * s,
         mass=0.4 * mass,
     )
-    bot.home({"caster_bracket": 0.4})
+    bot.set_home({"caster_bracket": 0.4})
     return bot
 
 
@@ -63,7 +64,7 @@ def four_bar(length: float) -> ax.Mechanism:
     bot.add_joint("rocker", ax.Revolute("z"), parent=bot.ground, child="rocker", at=(frame, 0, 0))
     hinge = {"parent": "coupler", "child": "rocker", "at": (b, 0, 0), "child_at": (c, 0, 0)}
     bot.add_loop("hinge", ax.Revolute("z"), **hinge)
-    bot.home(four_bar_angles(1.2))
+    bot.set_home(four_bar_angles(1.2))
     return bot
 
 
@@ -73,3 +74,23 @@ def test_loops_of_micrometres_close_to_their_own_size():
     expected = large.forward_dynamics(large.home, [3.0])  # gravity 1e6 times as strong, time 1e3
     found = small.forward_dynamics(small.home, [3.0e3])
     assert found / 1e6 == pytest.approx(expected, rel=1e-9)
+
+
+RELATIVE = 1e-12  # of the length: what both closers leave open
+
+
+@pytest.mark.parametrize("length", [1e-6, 1e3])
+def test_both_closers_close_to_the_same_relative_accuracy(length):
+    """Loops of micrometres and of kilometres, at derivation and by assembling."""
+    equations = four_bar(length).derive()
+    model, system = equations.compile(), equations.system
+    guess = model.home + np.array([1e-4, 2e-4, -1e-4])
+    derived, error = system.assembly.close(guess)
+    state = ax.assemble(model, guess)
+
+    assert system.assembly.exact(error)
+    for q in (derived, state.q):
+        assert np.abs(model.residual(q)).max() < RELATIVE * length
+    assert state.q == pytest.approx(derived, abs=1e-9)
+    with pytest.raises(ax.LoopNotClosed):  # beyond reach by much less than the old tolerance
+        ax.assemble(model, fix={"crank": 0.0, "rocker": four_bar_angles(0.0)["rocker"] + 1e-5})

@@ -1,6 +1,5 @@
 """Stiff systems: coefficients, closed forms, agreement with explicit steps, and who takes over."""
 
-import itertools
 import warnings
 from functools import cache
 
@@ -14,6 +13,7 @@ from axode.problems.steps import rosenbrock
 from axode.problems.steps.collocation import Radau
 from axode.problems.steps.radau import METHOD
 from tests.problems import machines
+from tests.problems.rooted_trees import density, trees
 
 CONDITION = 1e-13  # of coefficients that are given to sixteen digits
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
@@ -24,33 +24,6 @@ each_implicit = pytest.mark.parametrize("method", IMPLICIT)
 
 
 # coefficients ---------------------------------------------------------------------------------
-
-
-def trees(size: int) -> list[tuple]:
-    """Rooted trees of so many nodes, each a tuple of its branches."""
-    if size == 1:
-        return [()]
-    found = set()
-    for parts in partitions(size - 1, size - 1):
-        for branches in itertools.product(*(trees(part) for part in parts)):
-            found.add(tuple(sorted(branches)))
-    return sorted(found)
-
-
-def partitions(total: int, largest: int):
-    if total == 0:
-        yield ()
-    for first in range(min(total, largest), 0, -1):
-        for rest in partitions(total - first, first):
-            yield (first, *rest)
-
-
-def nodes_of(tree: tuple) -> int:
-    return 1 + sum(map(nodes_of, tree))
-
-
-def density(tree: tuple) -> float:
-    return nodes_of(tree) * float(np.prod([density(branch) for branch in tree]))
 
 
 def elementary(tree: tuple, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
@@ -354,7 +327,7 @@ def test_runs_of_a_batch_are_asked_one_by_one():
     bot.add_damper("drag", "rail", coefficient=drag)
     bot.add_spring("coil", "rail", stiffness=drag)
     model = bot.derive().compile(parameters="free")
-    watch = ax.Watch("half", lambda s: s["rail"] - 0.5)
+    watch = ax.Event("half", lambda s: s["rail"] - 0.5)
     run = ax.simulate(model, 2.0, start={"rail": 1.0}, parameters={"drag": gains}, events=[watch])
     assert run.info["took_over"]["runs"] == 2 and run.statuses == ("finished",) * 3
     times = {e.index_of_run: e.time for e in run.events}

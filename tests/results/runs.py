@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from axode.results.column_checks import KINDS
-from axode.results.trajectory import Event, Trajectory
+from axode.results.event import Event
+from axode.results.trajectory import Trajectory
 
 COLUMNS = {
     "pitch": ("rad", "coordinate"),
@@ -108,7 +109,11 @@ def trajectories(draw) -> Trajectory:
     size = (*shape, len(time), len(names))
     values = draw(arrays.arrays(np.uint64, size, elements=_doubles)).view(np.float64)
     event = st.builds(
-        Event, _words, _finite, st.none() | st.integers(0, 3), st.dictionaries(_words, _finite)
+        Event,
+        _words,
+        time=_finite,
+        index_of_run=st.none() | st.integers(0, 3),
+        state=st.dictionaries(_words, _finite),
     )
     return Trajectory(
         time=time[:: draw(st.sampled_from([1, -1]))],

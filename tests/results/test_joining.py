@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from axode.errors import InvalidArgument
-from axode.results.trajectory import Event, Trajectory
+from axode.results.event import Event
+from axode.results.trajectory import Trajectory
 from tests.results import runs
 
 
@@ -39,10 +40,10 @@ def test_three_pieces_in_any_order_of_columns():
 
 
 def test_shifted_in_time_only_if_asked():
-    run = runs.one(events=(Event("hit", 0.5, None, {"pitch": 0.1}),))
+    run = runs.one(events=(Event("hit", time=0.5, state={"pitch": 0.1}),))
     joined = Trajectory.concatenate(run, run, shift=True)
     assert len(joined) == 81 and joined.time[-1] == 4.0
-    assert joined.events == (run.events[0], Event("hit", 2.5, None, {"pitch": 0.1}))
+    assert joined.events == (run.events[0], Event("hit", time=2.5, state={"pitch": 0.1}))
     np.testing.assert_array_equal(joined["pitch"][41:], run["pitch"][1:])
     with pytest.raises(InvalidArgument) as caught:
         run + run

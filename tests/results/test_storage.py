@@ -15,7 +15,8 @@ from hypothesis import given, settings
 
 from axode.errors import FileError, NotApplicable
 from axode.results import storage
-from axode.results.trajectory import Event, Trajectory
+from axode.results.event import Event
+from axode.results.trajectory import Trajectory
 from tests.results import runs
 
 ENDINGS = (".npz", ".parquet")
@@ -27,7 +28,7 @@ def full() -> Trajectory:
         (2, 3),
         lengths=[[41, 11, 0], [41, 41, 1]],
         statuses=list("abcdef"),
-        events=[Event("fall", 0.5, 1, {"pitch": 0.1})],
+        events=[Event("fall", time=0.5, index_of_run=1, state={"pitch": 0.1})],
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.results.trajectory import Event, Trajectory
+from axode.results.event import Event
+from axode.results.trajectory import Trajectory
 from tests.results import runs
 
-FALL = Event("fall", 1.2, None, {"pitch": 0.9})
+FALL = Event("fall", time=1.2, state={"pitch": 0.9})
 
 
 # what it holds -----------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ def test_columns_of_a_kind():
     assert run.columns("force") == ()
     with pytest.raises(UnknownName, match="Did you mean 'energy'") as caught:
         run.columns("energie")
-    assert str(caught.value).startswith("a trajectory has no kind of column 'energie'.")
+    assert str(caught.value).startswith("a trajectory has no column kind 'energie'.")
 
 
 def test_several_columns_make_a_trajectory():
@@ -142,7 +143,7 @@ def test_numbers_of_numpy_become_plain():
     run = runs.one(info=info)
     assert run.info == {"steps": 3, "p": {"k": [0.0, 1.0]}, "on": True, "t": [1, 2]}
     assert type(run.info["steps"]) is int and type(run.info["on"]) is bool
-    event = Event("hit", np.float32(0.5), np.int64(2), {"q": np.float64(1)})
+    event = Event("hit", time=np.float32(0.5), index_of_run=np.int64(2), state={"q": np.float64(1)})
     assert type(event.time) is float and type(event.index_of_run) is int
     assert type(event.state["q"]) is float
 
@@ -193,7 +194,7 @@ def test_what_does_not_fit_is_refused(text):
 
 
 def test_unknown_kinds_and_parts_of_quaternions_are_told():
-    with pytest.raises(UnknownName, match=r"no kind of column 'sped'.*\n.*Did you mean 'speed'"):
+    with pytest.raises(UnknownName, match=r"no column kind 'sped'.*\n.*Did you mean 'speed'"):
         runs.one(kinds=dict.fromkeys(runs.COLUMNS, "sped"))
     with pytest.raises(UnknownName, match="a quaternion has no column 'w'"):
         runs.one(quaternions=(("w", "x", "y", "z"),))
@@ -236,13 +237,17 @@ def test_runs_that_fail_alike_at_different_times_count_together():
 
 def test_one_run_of_a_batch():
     statuses = ["finished", "stopped by event 'fall'", "finished"]
-    events = [Event("fall", 0.5, 1), Event("all", 0.7), Event("hit", 0.1, 2)]
+    events = [
+        Event("fall", time=0.5, index_of_run=1),
+        Event("all", time=0.7),
+        Event("hit", time=0.1, index_of_run=2),
+    ]
     many = runs.batch((3,), lengths=[41, 11, 41], statuses=statuses, events=events)
     assert many.status == "2 finished, 1 stopped by event 'fall'"
     second = many.run(1)
     assert second.batch == () and len(second) == 11 and second.time[-1] == 0.5
     assert second.status == "stopped by event 'fall'"
-    assert second.events == (Event("fall", 0.5), Event("all", 0.7))
+    assert second.events == (Event("fall", time=0.5), Event("all", time=0.7))
     np.testing.assert_array_equal(second["pitch"], 2 * np.sin(second.time))
     assert many.run(-1).final["pitch"] == 3 * np.sin(2.0)
     assert many.run(0).status == "finished"
@@ -274,7 +279,11 @@ def test_a_run_without_samples_shows_one_of_nan():
 
 
 def test_between_two_times():
-    many = runs.batch((2,), lengths=[41, 21], events=[Event("a", 0.4, 0), Event("b", 0.6, 0)])
+    many = runs.batch(
+        (2,),
+        lengths=[41, 21],
+        events=[Event("a", time=0.4, index_of_run=0), Event("b", time=0.6, index_of_run=0)],
+    )
     part = many.between(0.5, 1.5)
     np.testing.assert_array_equal(part.time, many.time[10:31])
     np.testing.assert_array_equal(part.values, many.values[:, 10:31])
@@ -333,5 +342,5 @@ def test_columns_that_do_not_fit():
         run.with_columns({"pitch": 0.0})
     with pytest.raises(UnknownName, match="has no column 'tap'"):
         run.with_columns({"tip": 0.0}, units={"tap": "m"})
-    with pytest.raises(UnknownName, match="kind of column 'mesure'"):
+    with pytest.raises(UnknownName, match="column kind 'mesure'"):
         run.with_columns({"tip": 0.0}, kind="mesure")

@@ -13,7 +13,8 @@ from PIL import Image
 
 import axode as ax
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
-from axode.results.trajectory import Event, Trajectory
+from axode.results.event import Event
+from axode.results.trajectory import Trajectory
 from axode.show.plot.choice import columns_of
 from axode.show.plot.decimation import kept
 from axode.show.plot.legends import shortened
@@ -124,7 +125,7 @@ def test_what_means_nothing_is_told_with_what_is_near():
     for wrong, told in (
         (3, "names of columns or lists"),
         (["pitch", 4], "text, got 4"),
-        (["path"], "picture of its own"),
+        (["path"], "plot of its own"),
     ):
         with pytest.raises(InvalidArgument, match=told):
             one().plot(wrong)
@@ -229,7 +230,9 @@ def test_few_runs_have_a_colour_and_a_name_each():
         assert len({line.get_color() for line in axes.get_lines()}) == 3
     with pytest.raises(InvalidArgument, match="a list of 3, one per run"):
         batch((3,)).plot("pitch", labels=["soft"])
-    with pytest.raises(InvalidArgument, match="2 to 8 runs of one signal a panel, here are 3 runs"):
+    with pytest.raises(
+        InvalidArgument, match="2 to 8 runs of one signal per panel, here are 3 runs"
+    ):
         batch((3,)).plot("speeds", labels=["soft", "middle", "hard"])
 
 
@@ -268,7 +271,7 @@ def test_runs_of_one_sample_or_of_none_are_drawn_too():
 
 
 def test_events_are_marked_in_all_panels_and_named_in_the_legend():
-    events = (Event("touch", 0.4), Event("fallen", 1.5), Event("touch", 0.9))
+    events = (Event("touch", time=0.4), Event("fallen", time=1.5), Event("touch", time=0.9))
     figure = one(events=events).plot("pitch", "left.torque")
     for axes in figure.axes:
         marks = [line.get_xdata()[0] for line in axes.get_lines()[1:]]

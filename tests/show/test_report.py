@@ -200,3 +200,10 @@ def test_formulas_of_all_the_gallery_are_known_to_the_converter():
         assert "<mtable" in to_mathml(gallery.build(name).derive().latex())
     with pytest.raises(ValueError, match=r"does not know \\nonsense"):
         to_mathml(r"\nonsense{x}")
+
+
+def test_script_letters_are_letters():
+    # browsers ignore mathvariant="script": the letter itself has to be the script one
+    for tex in (r"\mathcal M x", r"\mathcal{M} x", r"\bar{\mathcal M}"):
+        mathml = to_mathml(tex)
+        assert "&#x02133;" in mathml and "mathvariant" not in mathml

@@ -72,7 +72,7 @@ def test_a_platform_closes_in_any_units(unit):
         machine.add_loop(
             f"ball{k}", ax.Spherical(), parent=piston, child=plate, child_at=tuple(0.6 * way)
         )
-    machine.home({"base.z": unit})
+    machine.set_home({"base.z": unit})
     equations = machine.derive()
     assert equations.mobility.mobility == 6
     legs = [equations.system.home[equations.coordinates.index(f"leg{k}")] for k in range(3)]
@@ -88,7 +88,7 @@ def test_rows_that_vanish_leave_their_forces_undecided():
     machine.add_joint("wrist", ax.Revolute("y"), parent=crank, child=rod, at=(0.1, 0, 0))
     machine.add_joint("slide", ax.Prismatic("x"), parent=machine.ground, child=piston)
     machine.add_loop("pin", ax.Revolute("y"), parent=rod, child=piston, at=(0.4, 0, 0))
-    machine.home(crank=0.5, wrist=-0.6, slide=0.45)
+    machine.set_home(crank=0.5, wrist=-0.6, slide=0.45)
     mobility = machine.derive().mobility
     assert mobility.rank == 2
     assert len(mobility.indeterminate) == 3
@@ -106,3 +106,18 @@ def test_a_joint_driven_by_the_clock_alone_tells_the_force_it_takes():
     assert model.forward_dynamics([0.0], np.zeros(0)).shape == (0,)
     force = model.multipliers([0.1 * np.sin(1.5)], np.zeros(0), t=0.5)
     assert np.allclose(force, -2.0 * 0.9 * np.sin(1.5), rtol=1e-12)
+
+
+def test_redundant_rows_that_ask_for_other_rates_are_named():
+    """Both coordinates of a pair of gears prescribed: consistent at t = 0, not a moment later."""
+    bot = ax.Mechanism("gears")
+    for name in ("a", "b"):
+        bot.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        bot.add_joint(name, ax.Revolute("z"), parent=bot.ground, child=name)
+    bot.add_body("tool", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("tool", ax.Revolute("z"), parent="b", child="tool")
+    bot.add_coupling("mesh", {"a": 1.0, "b": 1.0})
+    bot.prescribe("a", lambda t: 0.5 * t)
+    bot.prescribe("b", lambda t: -0.4 * t)
+    with pytest.raises(ax.MechanismError, match="contradicts the other constraints: they move it"):
+        bot.derive()

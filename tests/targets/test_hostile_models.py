@@ -28,7 +28,7 @@ FUNCTIONS = [
     "energy",
     "state_rate",
     "rates",
-    "speeds",
+    "joint_speeds",
     "projection",
     "measures",
 ]

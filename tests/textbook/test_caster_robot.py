@@ -132,13 +132,13 @@ def test_mobility(equations: ax.Equations):
 @pytest.mark.parametrize("state", STATES, ids=lambda s: f"psi{s.psi}")
 def test_closed_form(model: ax.Model, state: ClosedForm):
     q, nu = swivel(state.psi), state.rates
-    speeds = dict(zip(model.speed_names, model.speeds(q, nu), strict=True))
+    speeds = dict(zip(model.speed_names, model.joint_speeds(q, nu), strict=True))
     found = [speeds["caster.rate"], speeds["caster_bracket.rate"]]
     assert_close(found, state.Theta @ nu)
     assert_close(speeds["base.yaw_rate"], state.omega)
     assert_close(model.mass_matrix(q), state.I)
     assert_close(model.coriolis(q, nu), state.C)
-    assert_close(model.delta(q, nu), -state.D @ nu)
+    assert_close(model.dissipative_force(q, nu), -state.D @ nu)
     torque = np.array([0.3, 0.1])
     wanted = np.linalg.solve(state.I, torque - (state.C + state.D) @ nu)
     assert_close(model.forward_dynamics(q, nu, torque), wanted)

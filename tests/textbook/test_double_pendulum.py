@@ -41,7 +41,7 @@ def test_closed_form(formulation: str):
     gravity = np.array([(M1 * C1 + M2 * L1) * G * np.cos(q[0]) + reach, reach])
     assert_close(model.mass_matrix(q), D)
     assert_close(model.coriolis(q, nu) @ nu, C @ nu)
-    assert_close(model.gamma(q), -gravity)
+    assert_close(model.potential_force(q), -gravity)
     assert_close(model.forward_dynamics(q, nu, u), np.linalg.solve(D, u - C @ nu - gravity))
 
 

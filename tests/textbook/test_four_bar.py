@@ -41,7 +41,7 @@ def equations() -> ax.Equations:
     )
     mechanism.add_motor("crank", "crank")
     home = dict(zip(LENGTHS, angles(1.2), strict=True))
-    mechanism.home(home)
+    mechanism.set_home(home)
     return mechanism.derive()
 
 
@@ -113,10 +113,10 @@ def test_mobility(equations: ax.Equations):
 def test_the_table(model: ax.Model, row: Row):
     q, nu = angles(row.crank), [row.rate]
     assert np.abs(model.residual(q)).max() < 1e-15
-    assert_close(model.speeds(q, [1.0]), row.Theta, TABLE_TOLERANCE)
+    assert_close(model.joint_speeds(q, [1.0]), row.Theta, TABLE_TOLERANCE)
     assert_close(model.mass_matrix(q), [[row.inertia]], TABLE_TOLERANCE)
     assert_close(model.bias(q, nu), [row.bias], TABLE_TOLERANCE)
-    assert_close(model.gamma(q), [row.gamma], TABLE_TOLERANCE)
+    assert_close(model.potential_force(q), [row.gamma], TABLE_TOLERANCE)
     found = model.inverse_dynamics(q, nu, [row.acceleration])
     assert_close(found, [row.torque], TABLE_TOLERANCE)
 

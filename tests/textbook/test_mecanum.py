@@ -118,7 +118,7 @@ def test_closed_form(name: str):
     assert_close(model.mass_matrix(q), form.M)
     assert_close(model.bias(q, u), form.bias(u))
     rates = form.G @ u
-    assert_close(model.speeds(q, u)[3:], rates)
+    assert_close(model.joint_speeds(q, u)[3:], rates)
     applied = torque - DAMPING * rates
     u_dot = np.linalg.solve(form.M, form.G.T @ applied - form.bias(u))
     assert_close(model.forward_dynamics(q, u, torque), u_dot)

@@ -44,7 +44,7 @@ def windows(n: int, longer: float = 0.0, cart: bool = False) -> ax.Mechanism:
             child_at=(1, 0, 0),
         )
     upright = {f"a{i}": math.pi / 2 for i in range(n + 1)}
-    bot.home(upright | {f"b{i}": -math.pi / 2 for i in range(n)})
+    bot.set_home(upright | {f"b{i}": -math.pi / 2 for i in range(n)})
     return bot
 
 
@@ -98,7 +98,7 @@ def test_it_stops_unless_asked_to_pass():
 
 def test_samples_and_events_on_the_way():
     """What lies between is recorded too, but for forces, which nothing determines there."""
-    watch = ax.Watch("flat", lambda s: np.sin(s["a1"]))
+    watch = ax.Event("flat", lambda s: np.sin(s["a1"]))
     run = ax.simulate(
         model_of(2), 2.0, start=START, singular="pass", events=[watch], save_every=1e-3
     )
@@ -111,7 +111,7 @@ def test_samples_and_events_on_the_way():
         inside |= (run.time > p["time"]) & (run.time <= p["until"])
     assert inside.sum() > 5 and (np.isnan(run["c1.x.force"]) == inside).all()
     # an event that ends the run there
-    stop = ax.Watch("level", "a0", stop=True)
+    stop = ax.Event("level", "a0", stop=True)
     ended = ax.simulate(model_of(2), 2.0, start=START, singular="pass", events=[stop])
     assert ended.final["a2"] == pytest.approx(0.0, abs=1e-9)
     assert ended.time[-1] == pytest.approx(run.events[0].time, abs=1e-9)
@@ -179,7 +179,7 @@ def test_an_isosceles_slider_crank_passes_its_pivot():
     bot.add_joint("s", ax.Prismatic("x"), parent=bot.ground, child=slide)
     bot.add_loop("pin", ax.Revolute("z"), parent=rod, child=slide, at=(0.3, 0, 0))
     bot.add_motor("drive", "a")
-    bot.home(a=0.5, b=-1.0, s=0.6 * math.cos(0.5))
+    bot.set_home(a=0.5, b=-1.0, s=0.6 * math.cos(0.5))
     model = bot.derive().compile()
     pulses = ax.Sampled({"drive.torque": [0.2, -0.1, 0.3]}, period=0.7)
     for given in (None, pulses, ax.Callback(lambda t, state: {"drive.torque": -0.05})):

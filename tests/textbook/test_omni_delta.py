@@ -82,7 +82,7 @@ def test_one_constraint_integrates(equations: ax.Equations, model: ax.Model):
     assert mobility.integrable == 1
     assert equations.actuation == "fully actuated"
     nu = np.array([3.0, -1.0, 5.0])
-    speeds = dict(zip(model.speed_names, model.speeds({"base.yaw": 0.7}, nu), strict=True))
+    speeds = dict(zip(model.speed_names, model.joint_speeds({"base.yaw": 0.7}, nu), strict=True))
     assert_close(3 * R * speeds["base.yaw_rate"], -A * nu.sum())
 
 

@@ -32,7 +32,7 @@ def equations() -> ax.Equations:
         mechanism.add_wheel(
             name, ax.Rolling(radius=R), on=body, at=(0, side, 0), mass=MW, motor=True
         )
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     return mechanism.derive(independent=SPEEDS)
 
 
@@ -86,7 +86,7 @@ def test_closed_form(model: ax.Model, psi: float, theta3: float, rates: tuple[fl
     A, b = closed_form(theta3, w)
     nu = S @ w
     assert_close(S.T @ model.mass_matrix(q) @ S, A)
-    assert_close(S.T @ (model.bias(q, nu) - model.gamma(q)), b)
+    assert_close(S.T @ (model.bias(q, nu) - model.potential_force(q)), b)
     M1, M2 = torque = np.array([0.1, 0.05])
     wanted = np.linalg.solve(A, np.array([M1, M2, M1 + M2]) - b)
     assert_close(model.forward_dynamics(q, nu, torque), S @ wanted)
@@ -112,7 +112,7 @@ def test_printed_a33_is_wrong_when_moments_differ():
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=body)
     for name, side in (("left", TRACK / 2), ("right", -TRACK / 2)):
         mechanism.add_wheel(name, ax.Rolling(radius=R), on=body, at=(0, side, 0), mass=MW)
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     model = mechanism.derive(independent=SPEEDS).compile("interpreter")
     A = S.T @ model.mass_matrix(posture(0.0, 0.6)) @ S
     assert_close(A[2, 2], J3 / 2 + MB * D**2)

@@ -21,7 +21,7 @@ def equations() -> ax.Equations:
     disk = mechanism.add_body("disk", mass=M, inertia=ax.Inertia.axial(ALONG, ACROSS, "y"))
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("rim", ax.Rolling(radius=R), body=disk, axis="y")
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     return mechanism.derive(independent=["base.wx", "base.wy", "base.wz"])
 
 
@@ -82,7 +82,7 @@ def test_inertia_coriolis_and_gravity(model: ax.Model, disk: Disk):
     wanted = disk.R.T @ (disk.C @ disk.R + disk.I_Q @ R_dot)
     assert_close(model.coriolis(disk.q, disk.nu), wanted)
     gamma = M * np.cross(-disk.s, [0, 0, -G])
-    assert_close(model.gamma(disk.q), disk.R.T @ gamma)
+    assert_close(model.potential_force(disk.q), disk.R.T @ gamma)
 
 
 def test_the_table(model: ax.Model):

@@ -30,7 +30,7 @@ def model() -> ax.Model:
         mechanism.add_joint(name, ax.Revolute("z"), parent=board, child=truck, at=(x, 0, 0))
         mechanism.add_contact(name, ax.Skate(), body=truck, axis="y")
         mechanism.add_motor(name, name)
-    mechanism.home({"front": 0.4, "back": -0.4})
+    mechanism.set_home({"front": 0.4, "back": -0.4})
     return mechanism.derive(independent=SPEEDS).compile("interpreter")
 
 
@@ -56,7 +56,7 @@ def test_reduced_equations(model: ax.Model, phi: float, phi_dot: float, torque: 
     q = {"base.yaw": 1.0, "rotor": 0.3, "front": phi, "back": -phi}
     surge, spin = 0.7, -1.1
     nu = np.array([surge, spin, -phi_dot, phi_dot])
-    speeds = dict(zip(model.speed_names, model.speeds(q, nu), strict=True))
+    speeds = dict(zip(model.speed_names, model.joint_speeds(q, nu), strict=True))
     assert_close(speeds["base.yaw_rate"], np.tan(phi) * surge / L)
     assert_close(speeds["base.sway"], 0.0)
     wanted = reduced(phi, surge, phi_dot, torque)

@@ -114,8 +114,8 @@ def test_arm_closed_form(arm: ax.Model, theta: tuple[float, ...], rates: tuple[f
     form = ArmForm(q, nu)
     assert_close(arm.mass_matrix(q), form.M)
     assert_close(arm.bias(q, nu), form.V)
-    assert_close(arm.gamma(q), -form.gravity)
-    assert_close(arm.delta(q, nu), -np.array(FRICTION) * nu)
+    assert_close(arm.potential_force(q), -form.gravity)
+    assert_close(arm.dissipative_force(q, nu), -np.array(FRICTION) * nu)
     wanted = np.array([1.0, -2.0, 0.5, 3.0])
     torque = form.M @ wanted + form.V + form.gravity + np.array(FRICTION) * nu
     assert_close(arm.inverse_dynamics(q, nu, wanted), torque)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import stat
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +18,7 @@ import axode as ax
 from axode import gallery
 from axode.cli.shared import write_text
 from axode.disk import atomic
+from tests.house.tree import relative, sources
 
 
 @cache
@@ -98,6 +100,19 @@ def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch, n
     with pytest.raises((KeyboardInterrupt, ax.FileError)):
         WRITERS[name](path)
     assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
+
+
+def test_there_is_one_writer():
+    """Nothing else writes files, except for the assembler of a GPU, in a folder of its own."""
+    writes = re.compile(
+        r"\.write_(text|bytes)\(|open\([^)]*[\"'][wax]b?[\"']|os\.(replace|rename)\("
+    )
+    found = {
+        relative(path)
+        for path in sources()
+        if writes.search(path.read_text()) and path.parent.name != "disk"
+    }
+    assert found == {"src/axode/codegen/targets/ptx.py"}
 
 
 def test_a_pipe_that_nobody_reads_is_an_error(tmp_path):

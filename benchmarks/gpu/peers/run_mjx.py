@@ -42,7 +42,7 @@ PLAN = {
 
 
 class Batch:
-    """A batch of worlds of one model, `stride` steps a call."""
+    """A batch of worlds of one model, `stride` steps per call."""
 
     def __init__(self, path: Path, data: dict[str, np.ndarray], count: int, stride: int) -> None:
         self.data, self.count, self.stride = data, count, stride

@@ -184,7 +184,7 @@ def main() -> None:
             return
         for name, seconds in times.items():
             shown = Times(tuple(seconds)).text("ns", 0)
-            print(f"{label:<16}{name:<28}{shown} ns a call")
+            print(f"{label:<16}{name:<28}{shown} ns per call")
 
 
 if __name__ == "__main__":

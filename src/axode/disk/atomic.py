@@ -7,8 +7,10 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from typing import BinaryIO
 
 from axode.errors import FileError
 
@@ -65,18 +67,44 @@ def replace_file(path: str | PathLike[str], data: Bytes) -> None:
         _write_to_device(target, data)
         return
     draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with os.fdopen(os.open(draft, flags, 0o666), "wb") as file:
+    with _removed_on_failure(draft):
+        with _created(draft, 0o666) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if status is not None:
             os.chmod(draft, stat.S_IMODE(status.st_mode))
         os.replace(draft, target)
+
+
+def replace_private_file(name: str, data: Bytes, folder: int) -> None:
+    """Write a file that only this user can read, in a folder that is open; it may be lost.
+
+    It does not wait for the disk: what reads such files must notice damage by itself.
+
+    Raises:
+        OSError: if the disk or the folder refuses; what was there before is still there.
+    """
+    draft = f"{name}.{secrets.token_hex(8)}.part"
+    with _removed_on_failure(draft, folder):
+        with _created(draft, 0o600, folder) as file:
+            file.write(data)
+        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _created(path: str | Path, mode: int, folder: int | None = None) -> BinaryIO:
+    """Create and open a file that must not exist, not as a link either."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, mode, dir_fd=folder), "wb")
+
+
+@contextlib.contextmanager
+def _removed_on_failure(path: str | Path, folder: int | None = None) -> Iterator[None]:
+    try:
+        yield
     except BaseException:  # Ctrl-C too
         with contextlib.suppress(OSError):
-            draft.unlink()
+            os.unlink(path, dir_fd=folder)
         raise
 
 

@@ -27,7 +27,7 @@ NAMES: dict[str, str] = {
     "cooperating_arms": "two planar arms that hold a common load",
     "two_wheeled_cart": "a load on two wheels with a motor each",
     "five_axis_arm": "a turning base, three links and a gripper",
-    "six_wheel_platform": "three wheels a side, steered by skidding",
+    "six_wheel_platform": "three wheels per side, steered by skidding",
     "mobile_manipulator": "the five-axis arm on the six-wheel platform",
     "unicycle": "an upright wheel, driven and steered",
     "differential_drive": "two driven wheels, the mass centre off their axle",

@@ -6,15 +6,15 @@ import axode as ax
 from axode.gallery.values import parameters
 
 DEFAULTS = {
-    "M": 14.0,  # body [kg]
-    "h": 0.45,  # from the ball's centre up to the body's mass centre [m]
+    "M": 14.0,
+    "h": 0.45,
     "Jx": 1.2,
     "Jy": 1.2,
-    "Jz": 0.15,  # body, at its mass centre [kg m^2]
-    "mb": 2.5,  # ball [kg]
-    "Jb": 0.02,  # ball [kg m^2]
-    "r": 0.12,  # its radius [m]
-    "g": 9.81,  # gravity [m/s^2]
+    "Jz": 0.15,
+    "mb": 2.5,
+    "Jb": 0.02,
+    "r": 0.12,
+    "g": 9.81,
 }
 
 
@@ -25,8 +25,14 @@ def ballbot(**values: float) -> ax.Mechanism:
     with inverse mouse-ball drive", ICRA 2006. The drive turns the body against the ball about the
     three axes of the body: `tau_x`, `tau_y` to balance and travel, `tau_z` to turn.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        M: Mass of the body [kg].
+        h: Height of the body's mass centre above the ball's centre [m].
+        Jx, Jy, Jz: Moments of inertia of the body at its mass centre [kg m^2].
+        mb: Mass of the ball [kg].
+        Jb: Moment of inertia of the ball about any axis [kg m^2].
+        r: Radius of the ball [m].
+        g: Gravitational acceleration [m/s^2].
     """
     p = parameters("ballbot", DEFAULTS, values)
     bot = ax.Mechanism("ballbot", gravity=(0, 0, -p.g))
@@ -45,5 +51,5 @@ def ballbot(**values: float) -> ax.Mechanism:
         bot.add_motor(f"drive_{axis}", f"drive.w{axis}", input=f"tau_{axis}")
     for kind in ("roll", "pitch"):
         bot.measure(f"body.{kind}", kind, body=body)
-    bot.home({"base.z": p.r.default})
+    bot.set_home({"base.z": p.r.default})
     return bot

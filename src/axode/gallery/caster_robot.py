@@ -37,15 +37,22 @@ def caster_robot(
     wheel's axis points forward; a caster that trails a robot driving forward has psi = pi/2.
 
     Args:
-        a, b: From the axle back to the mass centre, and from there back to the pivot [m].
-        d, l, r: Trail of the caster, track width, radius of all wheels [m].
-        I, H, mw: Driven wheels: moments about and across the spin axis [kg m^2], mass [kg].
-        mc: The caster's wheel, a uniform disk [kg].
-        mb, Ib: Bracket: mass [kg], yaw inertia about its mass centre, halfway along it [kg m^2].
-        mp, Ip: Platform: mass [kg], yaw inertia about its mass centre [kg m^2].
-        c1, c2, c3, c4: Friction of wheels 1, 2, caster wheel and pivot [N m s/rad].
+        a: Distance from the axle back to the platform's mass centre [m].
+        b: Distance from the mass centre back to the caster's pivot [m].
+        d: Trail of the caster [m].
+        l: Track width of the driven wheels [m].
+        r: Radius of all wheels [m].
+        I, H: Moments of inertia of a driven wheel about and across its axis [kg m^2].
+        mw: Mass of a driven wheel [kg].
+        mc: Mass of the caster's wheel, a uniform disk [kg].
+        mb: Mass of the caster's bracket, whose mass centre is halfway along it [kg].
+        Ib: Yaw moment of inertia of the bracket about its mass centre [kg m^2].
+        mp: Mass of the platform [kg].
+        Ip: Yaw moment of inertia of the platform about its mass centre [kg m^2].
+        c1, c2: Viscous friction of the driven wheels [N m s/rad].
+        c3, c4: Viscous friction of the caster's wheel and of its pivot [N m s/rad].
         X1: Lateral offset of the pivot [m].
-        h: Height of the pivot [m].
+        h: Height of the pivot above the ground [m].
     """
     robot = ax.Mechanism("caster_robot")
     values = {
@@ -148,4 +155,4 @@ def add_caster(
     )
     robot.add_damper(f"c3{mark}", spin, coefficient=ax.Parameter(f"c3{mark}", c3))
     robot.add_damper(f"c4{mark}", f"psi{mark}", coefficient=ax.Parameter(f"c4{mark}", c4))
-    robot.home({f"psi{mark}": math.pi / 2})
+    robot.set_home({f"psi{mark}": math.pi / 2})

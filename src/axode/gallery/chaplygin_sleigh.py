@@ -5,11 +5,7 @@ from __future__ import annotations
 import axode as ax
 from axode.gallery.values import parameters
 
-DEFAULTS = {
-    "m": 3.0,  # [kg]
-    "J": 0.2,  # about the vertical through the mass centre [kg m^2]
-    "a": 0.35,  # from the edge forward to the mass centre [m]
-}
+DEFAULTS = {"m": 3.0, "J": 0.2, "a": 0.35}
 
 
 def chaplygin_sleigh(**values: float) -> ax.Mechanism:
@@ -19,8 +15,10 @@ def chaplygin_sleigh(**values: float) -> ax.Mechanism:
     mass centre ahead. J. I. Neimark and N. A. Fufaev, *Dynamics of Nonholonomic Systems*, 1972;
     A. M. Bloch, *Nonholonomic Mechanics and Control*, section 1.7.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        m: Mass [kg].
+        J: Moment of inertia about the vertical through the mass centre [kg m^2].
+        a: Distance from the edge forward to the mass centre [m].
     """
     p = parameters("chaplygin_sleigh", DEFAULTS, values)
     bot = ax.Mechanism("chaplygin_sleigh")

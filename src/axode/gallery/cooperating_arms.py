@@ -9,14 +9,8 @@ from types import SimpleNamespace
 import axode as ax
 from axode.gallery.values import parameters
 
-LINKS = ((0.5, 2.0), (0.4, 1.5), (0.2, 0.6))  # length [m] and mass [kg]; the last one goes on
-DEFAULTS = {
-    "base": 1.2,  # from one arm's base to the other's [m]
-    "mc": 3.0,  # load [kg]
-    "Jc": 0.05,  # about its centre [kg m^2]
-    "lc": 0.15,  # from its centre to either grip [m]
-    "g": 9.81,  # gravity along -y [m/s^2]
-}
+LINKS = ((0.5, 2.0), (0.4, 1.5), (0.2, 0.6))  # length [m] and mass [kg]; the last pair repeats
+DEFAULTS = {"base": 1.2, "mc": 3.0, "Jc": 0.05, "lc": 0.15, "g": 9.81}
 
 
 def cooperating_arms(
@@ -36,12 +30,19 @@ def cooperating_arms(
     The constraint forces of `grip1` and `grip2` are what the load exerts on the arms.
 
     Args:
-        joints: Of each arm, at least two.
-        load: Whether there is one; without it the arms are free.
-        pose: `X`, `Y`, `F` at home.
-        elbow: Way each arm bends at home, +1 or -1.
-        values: Any of the parameters in `DEFAULTS`, lengths `L1`, ... and masses `m1`, ... of the
-            links of either arm.
+        joints: Number of joints of each arm, at least two.
+        load: Whether there is a load; without it the arms are free.
+        pose: `X`, `Y` and `F` of the load at home [m, m, rad].
+        elbow: Side to which each arm bends at home, +1 or -1.
+
+    Keyword Args:
+        L1, L2, L3: Lengths of the links of either arm; further links as long as the last [m].
+        m1, m2, m3: Masses of the links of either arm, uniform rods; further links as the last [kg].
+        base: Distance between the bases of the arms [m].
+        mc: Mass of the load [kg].
+        Jc: Moment of inertia of the load about its centre [kg m^2].
+        lc: Distance from the load's centre to either grip [m].
+        g: Gravitational acceleration, along -y [m/s^2].
     """
     links = [LINKS[min(k, len(LINKS) - 1)] for k in range(joints)]
     lengths = {f"L{k}": length for k, (length, _) in enumerate(links, start=1)}
@@ -51,9 +52,9 @@ def cooperating_arms(
     tips = [_add_arm(bot, p, arm, joints) for arm in (1, 2)]
     if load:
         _add_load(bot, p, tips)
-        bot.home({"X": pose[0], "Y": pose[1], "F": pose[2]})
+        bot.set_home({"X": pose[0], "Y": pose[1], "F": pose[2]})
     for arm, way, bend in ((1, -1.0, elbow[0]), (2, 1.0, elbow[1])):
-        bot.home(_bent(p, arm, joints, pose, way, bend))
+        bot.set_home(_bent(p, arm, joints, pose, way, bend))
     return bot
 
 

@@ -25,10 +25,13 @@ def delta_array(
     and omega; its heading is sigma.
 
     Args:
-        a, r: Wheel radius, and distance of the wheels from the mass centre [m].
-        mw, I, J: Of a wheel: mass [kg], moments about and across its axis [kg m^2].
-        mp, H: Of the platform: mass [kg], yaw inertia [kg m^2].
-        c: Friction of each wheel [N m s/rad].
+        a: Wheel radius [m].
+        r: Distance of the wheels from the platform's mass centre [m].
+        mw: Mass of a wheel [kg].
+        mp: Mass of the platform [kg].
+        I, J: Moments of inertia of a wheel about and across its axis [kg m^2].
+        H: Yaw moment of inertia of the platform [kg m^2].
+        c: Viscous friction of each wheel [N m s/rad].
     """
     values = {"a": a, "r": r, "mw": mw, "mp": mp, "I": I, "J": J, "H": H, "c": c}
     p = {name: ax.Parameter(name, value) for name, value in values.items()}

@@ -9,16 +9,16 @@ import axode as ax
 from axode.gallery.values import parameters
 
 DEFAULTS = {
-    "Rb": 0.2,  # from the middle of the base to the motors [m]
-    "Rp": 0.06,  # from the middle of the platform to its hinges [m]
-    "L": 0.25,  # upper arms [m]
-    "l": 0.6,  # rods of the parallelograms [m]
-    "w": 0.1,  # between the rods of a parallelogram [m]
-    "ma": 0.8,  # upper arm, a uniform rod [kg]
-    "ms": 0.08,  # each bar across a parallelogram, a uniform cylinder [kg]
-    "mr": 0.1,  # each rod [kg]
-    "mp": 0.5,  # platform with its load [kg]
-    "g": 9.81,  # gravity [m/s^2]
+    "Rb": 0.2,
+    "Rp": 0.06,
+    "L": 0.25,
+    "l": 0.6,
+    "w": 0.1,
+    "ma": 0.8,
+    "ms": 0.08,
+    "mr": 0.1,
+    "mp": 0.5,
+    "g": 9.81,
 }
 HOME = 0.4  # of the arms below the horizontal [rad]
 THICK = 0.012  # radius of arms, bars and rods [m]
@@ -33,8 +33,17 @@ def delta_robot(**values: float) -> ax.Mechanism:
     others with the forces that they leave open. `theta1` to `theta3` are the arms' angles below the
     horizontal, `tau1` to `tau3` their torques.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        Rb: Distance from the middle of the base to the motors [m].
+        Rp: Distance from the middle of the platform to its hinges [m].
+        L: Length of the upper arms [m].
+        l: Length of the rods of the parallelograms [m].
+        w: Distance between the rods of a parallelogram [m].
+        ma: Mass of each upper arm, a uniform rod [kg].
+        ms: Mass of each bar across a parallelogram, a uniform cylinder [kg].
+        mr: Mass of each rod of the parallelograms [kg].
+        mp: Mass of the platform with its load [kg].
+        g: Gravitational acceleration [m/s^2].
     """
     p = parameters("delta_robot", DEFAULTS, values)
     bot = ax.Mechanism("delta_robot", gravity=(0, 0, -p.g))
@@ -54,8 +63,8 @@ def delta_robot(**values: float) -> ax.Mechanism:
             child_at=(p.Rp * c, p.Rp * s, 0),
             child_rotation=turned,
         )
-        bot.home({f"theta{k}": HOME, f"pitch{k}": tilt - HOME})
-    bot.home({"hinge1": -tilt})
+        bot.set_home({f"theta{k}": HOME, f"pitch{k}": tilt - HOME})
+    bot.set_home({"hinge1": -tilt})
     bot.measure("tool", "position", body="platform")
     return bot
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 import axode as ax
 from axode.gallery.values import parameters
 
-DEFAULTS = {
-    "m": 12.0,  # body [kg]
-    "I": 0.35,  # about the vertical through its mass centre [kg m^2]
-    "d": 0.08,  # from the axle forward to the mass centre [m]
-    "mw": 0.8,  # each wheel, a uniform disk [kg]
-    "r": 0.08,  # wheel radius [m]
-    "b": 0.2,  # half of the track [m]
-}
+DEFAULTS = {"m": 12.0, "I": 0.35, "d": 0.08, "mw": 0.8, "r": 0.08, "b": 0.2}
 
 
 def differential_drive(**values: float) -> ax.Mechanism:
@@ -22,8 +15,13 @@ def differential_drive(**values: float) -> ax.Mechanism:
     the axle turning and driving are coupled, as in Y. Yamamoto and X. Yun, "Coordinating locomotion
     and manipulation of a mobile manipulator", IEEE Trans. Automatic Control 39(6), 1994.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        m: Mass of the body [kg].
+        I: Moment of inertia of the body about the vertical through its mass centre [kg m^2].
+        d: Distance from the axle forward to the mass centre [m].
+        mw: Mass of each wheel, a uniform disk [kg].
+        r: Wheel radius [m].
+        b: Half of the track [m].
     """
     p = parameters("differential_drive", DEFAULTS, values)
     bot = ax.Mechanism("differential_drive")

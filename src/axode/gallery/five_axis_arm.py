@@ -12,19 +12,19 @@ from axode.gallery.values import parameters
 DEFAULTS = {
     "l1": 0.3,
     "l2": 0.25,
-    "l3": 0.15,  # links [m]
+    "l3": 0.15,
     "m1": 1.2,
     "m2": 0.9,
-    "m3": 0.5,  # at their middles [kg]
-    "mc": 0.3,  # gripper, at the tip [kg]
-    "Ib": 0.0064,  # base, about the vertical [kg m^2]
-    "Ig": 0.0002,  # what turns with the gripper's motor, about the gripper's axis [kg m^2]
+    "m3": 0.5,
+    "mc": 0.3,
+    "Ib": 0.0064,
+    "Ig": 0.0002,
     "b1": 0.0,
     "b2": 0.0,
     "b3": 0.0,
     "b4": 0.0,
-    "b5": 0.0,  # viscous friction [N m s/rad]
-    "g": 9.81,  # gravity [m/s^2]
+    "b5": 0.0,
+    "g": 9.81,
 }
 HOME = {"theta2": -0.6, "theta3": 0.8, "theta4": 0.5}  # bent, where no axis is singular
 
@@ -39,13 +39,19 @@ def five_axis_arm(**values: float) -> ax.Mechanism:
     points: links at their middles, the gripper at the tip. The gripper's turning has no dynamics
     in the source; here its motor turns a rotor, which the other axes do not feel.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        l1, l2, l3: Lengths of the links [m].
+        m1, m2, m3: Masses of the links, points at their middles [kg].
+        mc: Mass of the gripper, a point at the tip [kg].
+        Ib: Moment of inertia of the base about the vertical [kg m^2].
+        Ig: Moment of inertia of the gripper's rotor about the gripper's axis [kg m^2].
+        b1, b2, b3, b4, b5: Viscous friction of the axes [N m s/rad].
+        g: Gravitational acceleration [m/s^2].
     """
     p = parameters("five_axis_arm", DEFAULTS, values)
     bot = ax.Mechanism("five_axis_arm", gravity=(0, -p.g, 0))
     add_arm(bot, bot.ground, p)
-    bot.home(HOME)
+    bot.set_home(HOME)
     return bot
 
 

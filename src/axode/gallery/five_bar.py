@@ -7,15 +7,7 @@ import math
 import axode as ax
 from axode.gallery.values import parameters
 
-DEFAULTS = {
-    "l1": 0.2,  # cranks [m]
-    "l2": 0.3,  # the links between them [m]
-    "c": 0.12,  # half of the distance between the motors [m]
-    "m1": 0.6,  # each crank, a uniform rod [kg]
-    "m2": 0.4,  # each link [kg]
-    "mt": 0.2,  # tool, at the tip [kg]
-    "g": 0.0,  # gravity along -y [m/s^2]
-}
+DEFAULTS = {"l1": 0.2, "l2": 0.3, "c": 0.12, "m1": 0.6, "m2": 0.4, "mt": 0.2, "g": 0.0}
 HOME = 2.0  # angle of the left crank [rad]; the right one is its mirror image
 
 
@@ -26,8 +18,14 @@ def five_bar(**values: float) -> ax.Mechanism:
     *Parallel Robots*, 2006. It lies flat unless `g` is given. `theta1` and `theta2` are the
     cranks' angles from x, `phi1` and `phi2` those of the links relative to them.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        l1: Length of each crank [m].
+        l2: Length of each link between crank and tip [m].
+        c: Half of the distance between the motors [m].
+        m1: Mass of each crank, a uniform rod [kg].
+        m2: Mass of each link, a uniform rod [kg].
+        mt: Mass of the tool, a point at the tip [kg].
+        g: Gravitational acceleration, along -y [m/s^2].
     """
     p = parameters("five_bar", DEFAULTS, values)
     bot = ax.Mechanism("five_bar", gravity=(0, -p.g, 0))
@@ -79,5 +77,5 @@ def five_bar(**values: float) -> ax.Mechanism:
     bot.measure("tip", "position", body=tool)
     half = p.c.default - p.l1.default * math.cos(HOME)  # from the elbows to the middle
     lean = math.acos(max(-1.0, min(1.0, half / p.l2.default)))
-    bot.home(theta1=HOME, phi1=lean - HOME, theta2=math.pi - HOME, phi2=HOME - lean)
+    bot.set_home(theta1=HOME, phi1=lean - HOME, theta2=math.pi - HOME, phi2=HOME - lean)
     return bot

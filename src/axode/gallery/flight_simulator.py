@@ -48,13 +48,18 @@ def flight_simulator(
     A wrench w_W acts at the platform's mass centre.
 
     Args:
-        beta, pi: Directions of the legs' points on base and platform [rad], one per leg.
-        Rb, Rp, zp: Radii of these points, and their height over the platform's mass centre [m].
+        beta, pi: Directions of the attachment points of each leg on base and platform [rad].
+        Rb, Rp: Radii of the circles of these points on base and platform [m].
+        zp: Height of the platform's points above its mass centre [m].
         L1, L2: Lengths of cylinder and piston, whose mass centres are at their middles [m].
-        m1, Jx1, Jt1, m2, Jx2, Jt2: Their masses [kg], moments along and across [kg m^2].
-        mM, IM: Platform: mass [kg], principal moments [kg m^2].
-        g: Gravity [m/s^2].
-        c_M, rpy_zyx: Home of the platform: mass centre [m]; roll, pitch, yaw [rad].
+        m1, m2: Masses of cylinder and piston [kg].
+        Jx1, Jx2: Moments of inertia of cylinder and piston about the leg's axis [kg m^2].
+        Jt1, Jt2: Moments of inertia of cylinder and piston across the leg's axis [kg m^2].
+        mM: Mass of the platform [kg].
+        IM: Principal moments of inertia of the platform, parameters `IMx`, `IMy`, `IMz` [kg m^2].
+        g: Gravitational acceleration [m/s^2].
+        c_M: Position of the platform's mass centre at home [m].
+        rpy_zyx: Roll, pitch and yaw of the platform at home [rad].
     """
     values = {
         "Rb": Rb,
@@ -85,10 +90,10 @@ def flight_simulator(
         radial = np.array([math.cos(top_angle), math.sin(top_angle), 0.0])
         span = centre + R @ (Rp * radial + [0.0, 0.0, zp]) - base
         home, along = _leg_home(leg, span)
-        robot.home(home)
+        robot.set_home(home)
         if number == 1:
             names = [f"ball_{leg}.q{axis}" for axis in "wxyz"]
-            robot.home(dict(zip(names, _quaternion(along.T @ R), strict=True)))
+            robot.set_home(dict(zip(names, _quaternion(along.T @ R), strict=True)))
     return robot
 
 

@@ -6,7 +6,7 @@ import math
 
 import axode as ax
 
-SLENDER = 1e-4  # moment of a bar about itself, relative to that across: never felt in the plane
+SLENDER = 1e-4  # a bar's moment about its axis over that across it; acts on nothing in the plane
 
 
 def four_bar(
@@ -31,8 +31,8 @@ def four_bar(
     Args:
         a1, a2, a3, a4: Lengths of ground, crank, coupler and rocker [m].
         m2, m3, m4: Masses of crank, coupler and rocker, uniform rods [kg].
-        g: Gravity, along -y [m/s^2].
-        theta1: The crank's angle at home [rad].
+        g: Gravitational acceleration, along -y [m/s^2].
+        theta1: Angle of the crank at home [rad].
     """
     values = {"a1": a1, "a2": a2, "a3": a3, "a4": a4, "m2": m2, "m3": m3, "m4": m4, "g": g}
     p = {name: ax.Parameter(name, value) for name, value in values.items()}
@@ -67,7 +67,7 @@ def four_bar(
         child_at=(p["a4"], 0, 0),
     )
     linkage.add_motor("motor", "theta1", input="tau")
-    linkage.home(
+    linkage.set_home(
         dict(zip(("theta1", "theta2", "theta3"), closed(a1, a2, a3, a4, theta1), strict=True))
     )
     return linkage

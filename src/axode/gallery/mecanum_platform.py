@@ -34,12 +34,14 @@ def mecanum_platform(
     and omega.
 
     Args:
-        wheels: For each, x and y on the platform [m], direction of e_k and roller angle alpha_k
-            from e_k [rad]; at least three in general position.
+        wheels: Position x, y of each wheel on the platform, direction of its axis e_k and roller
+            angle alpha_k from e_k; at least three in general position [m, m, rad, rad].
         a: Wheel radius [m].
-        mw, I, J: Of a wheel: mass [kg], moments about and across its axis [kg m^2].
-        mp, H: Of the platform: mass [kg], yaw inertia [kg m^2].
-        c: Friction of each wheel [N m s/rad].
+        mw: Mass of a wheel [kg].
+        mp: Mass of the platform [kg].
+        I, J: Moments of inertia of a wheel about and across its axis [kg m^2].
+        H: Yaw moment of inertia of the platform [kg m^2].
+        c: Viscous friction of each wheel [N m s/rad].
     """
     for number, wheel in enumerate(wheels, start=1):
         if len(wheel) != 4:

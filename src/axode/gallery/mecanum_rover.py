@@ -7,14 +7,7 @@ import math
 import axode as ax
 from axode.gallery.values import parameters
 
-DEFAULTS = {
-    "m": 20.0,  # body [kg]
-    "I": 0.9,  # about the vertical [kg m^2]
-    "mw": 1.2,  # each wheel, a uniform disk [kg]
-    "r": 0.1,  # wheel radius [m]
-    "a": 0.25,  # half of the wheelbase [m]
-    "b": 0.2,  # half of the track [m]
-}
+DEFAULTS = {"m": 20.0, "I": 0.9, "mw": 1.2, "r": 0.1, "a": 0.25, "b": 0.2}
 
 
 def mecanum_rover(**values: float) -> ax.Mechanism:
@@ -26,8 +19,13 @@ def mecanum_rover(**values: float) -> ax.Mechanism:
     combination of torques only strains the wheels against each other. Numbered front left, front
     right, rear left, rear right.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        m: Mass of the body [kg].
+        I: Moment of inertia of the body about the vertical [kg m^2].
+        mw: Mass of each wheel, a uniform disk [kg].
+        r: Wheel radius [m].
+        a: Half of the wheelbase [m].
+        b: Half of the track [m].
     """
     p = parameters("mecanum_rover", DEFAULTS, values)
     bot = ax.Mechanism("mecanum_rover")

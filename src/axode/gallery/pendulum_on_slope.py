@@ -8,16 +8,16 @@ import axode as ax
 from axode.gallery.values import parameters
 
 DEFAULTS = {
-    "slope": 0.15,  # rise of the ground towards +x [rad]
-    "M": 8.0,  # body [kg]
-    "h": 0.4,  # from the axle up to its mass centre [m]
+    "slope": 0.15,
+    "M": 8.0,
+    "h": 0.4,
     "Jx": 0.5,
     "Jy": 0.4,
-    "Jz": 0.15,  # body, at its mass centre [kg m^2]
-    "m": 0.5,  # each wheel, a uniform disk [kg]
-    "r": 0.1,  # wheel radius [m]
-    "l": 0.4,  # track [m]
-    "g": 9.81,  # gravity [m/s^2]
+    "Jz": 0.15,
+    "m": 0.5,
+    "r": 0.1,
+    "l": 0.4,
+    "g": 9.81,
 }
 
 
@@ -29,8 +29,15 @@ def pendulum_on_slope(**values: float) -> ax.Mechanism:
     IEEE Int. Conf. Mechatronics, 2006. The body floats; the wheels alone tie it to the tilted
     plane.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        slope: Rise of the ground towards +x [rad].
+        M: Mass of the body [kg].
+        h: Height of the body's mass centre above the axle [m].
+        Jx, Jy, Jz: Moments of inertia of the body at its mass centre [kg m^2].
+        m: Mass of each wheel, a uniform disk [kg].
+        r: Wheel radius [m].
+        l: Track [m].
+        g: Gravitational acceleration [m/s^2].
     """
     p = parameters("pendulum_on_slope", DEFAULTS, values)
     bot = ax.Mechanism("pendulum_on_slope", gravity=(0, 0, -p.g))
@@ -56,5 +63,5 @@ def pendulum_on_slope(**values: float) -> ax.Mechanism:
             shape=ax.Cylinder(p.r, p.r / 3, "y"),
         )
         bot.add_motor(f"motor_{side}", f"wheel_{side}", input=f"tau_{side}")
-    bot.home({"base.z": p.r.default / float(np.cos(p.slope.default))})
+    bot.set_home({"base.z": p.r.default / float(np.cos(p.slope.default))})
     return bot

@@ -15,9 +15,10 @@ def rolling_disk(
     it stands upright and rolls along x. The speeds are its angular velocity in its own axes.
 
     Args:
-        m, R: Mass [kg] and radius [m].
-        A, C: Moments of inertia across and about the axis [kg m^2].
-        g: Gravity [m/s^2].
+        m: Mass of the disk [kg].
+        R: Radius of the disk [m].
+        A, C: Moments of inertia across and about the disk's axis [kg m^2].
+        g: Gravitational acceleration [m/s^2].
     """
     p = {
         name: ax.Parameter(name, value)
@@ -33,5 +34,5 @@ def rolling_disk(
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("rim", ax.Rolling(radius=p["R"]), body=disk, axis="y")
     mechanism.measure("c", "velocity", body=disk)
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     return mechanism

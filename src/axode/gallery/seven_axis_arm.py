@@ -18,8 +18,8 @@ LINKS = (
 DEFAULTS = {
     **{f"d{k}": length for k, (length, _, _) in enumerate(LINKS, start=1)},
     **{f"m{k}": mass for k, (_, _, mass) in enumerate(LINKS, start=1)},
-    "R": 0.06,  # radius of the links, solid cylinders [m]
-    "g": 9.81,  # gravity [m/s^2]
+    "R": 0.06,
+    "g": 9.81,
 }
 HOME = {"q2": 0.5, "q4": 1.1, "q6": -0.7}  # bent, away from the stretched singularities
 
@@ -33,8 +33,12 @@ def seven_axis_arm(**values: float) -> ax.Mechanism:
     of no particular product. Straight up at zero; `q1` to `q7` and `tau1` to `tau7` count from the
     base.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        d1, d2, d3, d4, d5, d6, d7: Distances of each axis from the one before, the first from the
+            ground [m].
+        m1, m2, m3, m4, m5, m6, m7: Masses of the links [kg].
+        R: Radius of the links, solid cylinders [m].
+        g: Gravitational acceleration [m/s^2].
     """
     p = parameters("seven_axis_arm", DEFAULTS, values)
     bot = ax.Mechanism("seven_axis_arm", gravity=(0, 0, -p.g))
@@ -55,5 +59,5 @@ def seven_axis_arm(**values: float) -> ax.Mechanism:
         )
         bot.add_motor(f"motor{k}", f"axis{k}", input=f"tau{k}")
         holder = link
-    bot.home(HOME)
+    bot.set_home(HOME)
     return bot

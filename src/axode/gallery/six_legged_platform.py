@@ -54,15 +54,21 @@ def six_legged_platform(
     f_I ... f_VI; a wrench w_W acts at the platform's mass centre.
 
     Args:
-        beta, pi: Directions of the legs' points on base and platform [rad], one per leg.
-        Rb, Rp, zp: Radii of these points, and their height over the platform's mass centre [m].
-        L1, L2: Lower and upper links [m].
-        knee: Which way elbows bend, 1 or -1.
-        m1, j1, m2, j2, m5, j5: Hinge bodies at base and platform: masses [kg], moments [kg m^2].
-        m3, Jx3, Jt3, m4, Jx4, Jt4: Links: mass [kg], moments along and across [kg m^2].
-        mM, IM: Platform: mass [kg], principal moments [kg m^2].
-        g: Gravity [m/s^2].
-        c_M, rpy_zyx: Home of the platform: mass centre [m]; roll, pitch, yaw [rad].
+        beta, pi: Directions of the attachment points of each leg on base and platform [rad].
+        Rb, Rp: Radii of the circles of these points on base and platform [m].
+        zp: Height of the platform's points above its mass centre [m].
+        L1, L2: Lengths of the lower and the upper link of a leg [m].
+        knee: Side to which the elbows bend at home, 1 or -1 [1].
+        m1, m2, m5: Masses of the hinge bodies, two at the base and one at the platform [kg].
+        j1, j2, j5: Moments of inertia of these bodies about any axis [kg m^2].
+        m3, m4: Masses of the lower and the upper link [kg].
+        Jx3, Jx4: Moments of inertia of the links about their own axes [kg m^2].
+        Jt3, Jt4: Moments of inertia of the links across their axes [kg m^2].
+        mM: Mass of the platform [kg].
+        IM: Principal moments of inertia of the platform, parameters `IMx`, `IMy`, `IMz` [kg m^2].
+        g: Gravitational acceleration [m/s^2].
+        c_M: Position of the platform's mass centre at home [m].
+        rpy_zyx: Roll, pitch and yaw of the platform at home [rad].
     """
     values = {
         "Rb": Rb,
@@ -99,9 +105,9 @@ def six_legged_platform(
         radial = np.array([math.cos(top_angle), math.sin(top_angle), 0.0])
         top = centre + R @ (Rp * radial + [0.0, 0.0, zp])
         angles = _leg_angles(leg, base, top, R, top_angle, L1, L2, knee)
-        robot.home({f"theta_{leg}{k}": angle for k, angle in enumerate(angles[:5], start=1)})
+        robot.set_home({f"theta_{leg}{k}": angle for k, angle in enumerate(angles[:5], start=1)})
         if number == 1:
-            robot.home({f"theta_{leg}6": angles[5]})
+            robot.set_home({f"theta_{leg}6": angles[5]})
     return robot
 
 
@@ -109,7 +115,7 @@ def leg_angles(beta: Sequence[float], pi: Sequence[float]) -> list[tuple[float, 
     """Directions of each leg's two points."""
     if len(beta) != len(pi):
         raise InvalidArgument(
-            f"beta, pi: expected an angle a leg in both, got {len(beta)} on the "
+            f"beta, pi: expected one angle per leg in both, got {len(beta)} on the "
             f"base and {len(pi)} on the platform"
         )
     return list(zip(beta, pi, strict=True))

@@ -8,20 +8,12 @@ import axode as ax
 from axode.gallery.values import parameters
 from axode.mechanism.values.expressions import Scalar
 
-DEFAULTS = {
-    "m": 24.0,  # platform with all its wheels [kg]
-    "I": 1.1,  # of the whole about the vertical through its mass centre [kg m^2]
-    "I1": 0.03,  # of the wheels of one side about their axes [kg m^2]
-    "r": 0.11,  # wheel radius [m]
-    "l": 0.24,  # half of the track [m]
-    "bR": 0.0,
-    "bL": 0.0,  # viscous friction of a side's wheels [N m s/rad]
-}
-WHEELS = {"mr": 0.5, "x1": 0.2, "x2": 0.0, "x3": -0.2}  # each wheel [kg], where they stand [m]
+DEFAULTS = {"m": 24.0, "I": 1.1, "I1": 0.03, "r": 0.11, "l": 0.24, "bR": 0.0, "bL": 0.0}
+WHEELS = {"mr": 0.5, "x1": 0.2, "x2": 0.0, "x3": -0.2}  # for separate wheels
 
 
 def six_wheel_platform(separate: bool = False, **values: float) -> ax.Mechanism:
-    """Three wheels a side, driven and coupled, as a differential drive.
+    """Three wheels per side, driven and coupled, as a differential drive.
 
     After Valencia, Aviles and Mauledoux (see `five_axis_arm`), equations (49) to (69): `x_c`, `y_c`
     and `theta` of the mass centre, which lies on the middle axle; wheel angles `phi_R`, `phi_L`,
@@ -31,8 +23,17 @@ def six_wheel_platform(separate: bool = False, **values: float) -> ax.Mechanism:
     Args:
         separate: Give all six wheels bodies, motors and contacts of their own (`phi_R1` to
             `phi_L3`, `tau_R1` to `tau_L3`): all roll along, only `R2` holds sideways, since no two
-            axles could turn without skidding. The motion is that of the whole above.
-        values: Any of the parameters in `DEFAULTS`; those in `WHEELS` too for separate wheels.
+            axles could turn without skidding. The motion is the same.
+
+    Keyword Args:
+        m: Mass of the platform with all its wheels [kg].
+        I: Moment of inertia of the whole about the vertical through its mass centre [kg m^2].
+        I1: Moment of inertia of the wheels of one side about their axes [kg m^2].
+        r: Wheel radius [m].
+        l: Half of the track [m].
+        bR, bL: Viscous friction of the wheels on the right and on the left [N m s/rad].
+        mr: Mass of each wheel; only with `separate` [kg].
+        x1, x2, x3: Positions of the axles ahead of the mass centre; only with `separate` [m].
     """
     defaults = {**DEFAULTS, **WHEELS} if separate else DEFAULTS
     p = parameters("six_wheel_platform", defaults, values)

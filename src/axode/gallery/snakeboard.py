@@ -5,15 +5,7 @@ from __future__ import annotations
 import axode as ax
 from axode.gallery.values import parameters
 
-DEFAULTS = {
-    "mb": 3.0,  # board [kg]
-    "J": 0.016,  # board, about the vertical [kg m^2]
-    "mr": 1.0,  # rotor [kg]
-    "Jr": 0.072,  # rotor
-    "mw": 1.0,  # each wheelset [kg]
-    "Jw": 0.0013,  # each wheelset
-    "l": 0.2,  # half of the board's length [m]
-}
+DEFAULTS = {"mb": 3.0, "J": 0.016, "mr": 1.0, "Jr": 0.072, "mw": 1.0, "Jw": 0.0013, "l": 0.2}
 
 
 def snakeboard(**values: float) -> ax.Mechanism:
@@ -23,8 +15,14 @@ def snakeboard(**values: float) -> ax.Mechanism:
     wheelsets `phi_f` and `phi_b` moves it forward. J. P. Ostrowski, A. D. Lewis, R. M. Murray and
     J. W. Burdick, "Nonholonomic mechanics and locomotion: the snakeboard example", ICRA 1994.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        mb: Mass of the board [kg].
+        J: Moment of inertia of the board about the vertical [kg m^2].
+        mr: Mass of the rotor [kg].
+        Jr: Moment of inertia of the rotor about the vertical [kg m^2].
+        mw: Mass of each wheelset [kg].
+        Jw: Moment of inertia of each wheelset about the vertical [kg m^2].
+        l: Half of the board's length [m].
     """
     p = parameters("snakeboard", DEFAULTS, values)
     bot = ax.Mechanism("snakeboard")
@@ -72,5 +70,5 @@ def snakeboard(**values: float) -> ax.Mechanism:
         )
         bot.add_contact(f"wheels_{end}", ax.Skate(), body=truck)
         bot.add_motor(f"steer_{end}", f"steer_{end}", input=f"tau_{end}")
-    bot.home(phi_f=0.4, phi_b=-0.4)
+    bot.set_home(phi_f=0.4, phi_b=-0.4)
     return bot

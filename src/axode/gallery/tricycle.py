@@ -6,15 +6,15 @@ import axode as ax
 from axode.gallery.values import parameters
 
 DEFAULTS = {
-    "m": 40.0,  # body [kg]
-    "I": 4.0,  # about the vertical through its mass centre [kg m^2]
-    "a": 0.4,  # from the rear axle forward to the mass centre [m]
-    "L": 1.0,  # wheelbase [m]
-    "b": 0.35,  # half of the track [m]
-    "r": 0.15,  # radius of all wheels [m]
-    "mw": 2.0,  # each wheel, a uniform disk [kg]
-    "mf": 1.5,  # fork [kg]
-    "If": 0.03,  # fork, about its own axis [kg m^2]
+    "m": 40.0,
+    "I": 4.0,
+    "a": 0.4,
+    "L": 1.0,
+    "b": 0.35,
+    "r": 0.15,
+    "mw": 2.0,
+    "mf": 1.5,
+    "If": 0.03,
 }
 
 
@@ -26,8 +26,16 @@ def tricycle(**values: float) -> ax.Mechanism:
     wheeled mobile robots", IEEE Trans. Robotics and Automation 12(1), 1996. `delta` steers,
     `tau_drive` turns the front wheel.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        m: Mass of the body [kg].
+        I: Moment of inertia of the body about the vertical through its mass centre [kg m^2].
+        a: Distance from the rear axle forward to the mass centre [m].
+        L: Wheelbase [m].
+        b: Half of the track [m].
+        r: Radius of all wheels [m].
+        mw: Mass of each wheel, a uniform disk [kg].
+        mf: Mass of the fork [kg].
+        If: Moment of inertia of the fork about its own axis [kg m^2].
     """
     p = parameters("tricycle", DEFAULTS, values)
     bot = ax.Mechanism("tricycle")

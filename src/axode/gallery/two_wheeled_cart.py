@@ -9,17 +9,17 @@ from axode.gallery.values import difference, parameters
 from axode.mechanism.values.expressions import Scalar
 
 DEFAULTS = {
-    "r": 0.15,  # wheel radius [m]
-    "l": 0.6,  # track [m]
-    "d": 0.0,  # from the axle down to the load's mass centre [m]
-    "mw": 1.3,  # each wheel [kg]
-    "Ia": 0.0146,  # of a wheel about its axis [kg m^2]
-    "It": 0.0078,  # across it
-    "Mc": 4.0,  # load [kg]
-    "Jx": 0.13,  # of the load at the middle of the axle: about the forward direction
-    "Jy": 0.02,  # about the axle
-    "Jz": 0.135,  # about the third axis, up at no pitch
-    "g": 9.81,  # gravity [m/s^2]
+    "r": 0.15,
+    "l": 0.6,
+    "d": 0.0,
+    "mw": 1.3,
+    "Ia": 0.0146,
+    "It": 0.0078,
+    "Mc": 4.0,
+    "Jx": 0.13,
+    "Jy": 0.02,
+    "Jz": 0.135,
+    "g": 9.81,
 }
 
 
@@ -33,11 +33,21 @@ def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) 
     measures `wheel1_rate`, `wheel2_rate` are the wheels' spins seen from the platform.
 
     Args:
-        arms: As the source sees it: each wheel is an arm with three freedoms at the ground and one
-            at its centre, and half of the load hangs on each arm until the grip joins them.
-        pseudo: With `arms`, the two further joints that give each arm six freedoms, unlocked:
-            a lean about the forward direction and a vertical slide, at the wheel's centre.
-        values: Any of the parameters in `DEFAULTS`.
+        arms: Build it as the source sees it: each wheel is an arm with three freedoms at the ground
+            and one at its centre, and each arm carries half of the load until the grip joins them.
+        pseudo: With `arms`, unlock the two further joints that give each arm six freedoms: a lean
+            about the forward direction and a vertical slide, at the wheel's centre.
+
+    Keyword Args:
+        r: Wheel radius [m].
+        l: Track [m].
+        d: Distance from the axle down to the load's mass centre [m].
+        mw: Mass of each wheel [kg].
+        Ia, It: Moments of inertia of a wheel about and across its axis [kg m^2].
+        Mc: Mass of the load [kg].
+        Jx, Jy, Jz: Moments of inertia of the load at the middle of the axle, about the forward
+            direction, the axle and the third axis [kg m^2].
+        g: Gravitational acceleration [m/s^2].
     """
     p = parameters("two_wheeled_cart", DEFAULTS, values)
     bot = ax.Mechanism("two_wheeled_cart", gravity=(0, 0, -p.g))
@@ -118,6 +128,6 @@ def _with_arms(bot: ax.Mechanism, p: SimpleNamespace, pseudo: bool) -> ax.Mechan
             speeds=(f"q{k}_dot",),
         )
         bot.add_motor(f"motor{k}", f"arm{k}", input=f"tau{k}")
-        bot.home({f"ground{k}.z": p.r.default, f"ground{k}.y": (3 - 2 * k) * p.l.default / 2})
+        bot.set_home({f"ground{k}.z": p.r.default, f"ground{k}.y": (3 - 2 * k) * p.l.default / 2})
     bot.add_loop("grip", ax.Fixed(), parent="half1", child="half2", at=(0, -p.l, 0))
     return bot

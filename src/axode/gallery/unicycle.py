@@ -5,12 +5,7 @@ from __future__ import annotations
 import axode as ax
 from axode.gallery.values import parameters
 
-DEFAULTS = {
-    "m": 2.0,  # fork [kg]
-    "J": 0.05,  # fork, about the vertical [kg m^2]
-    "mw": 1.0,  # wheel, a uniform disk [kg]
-    "r": 0.2,  # its radius [m]
-}
+DEFAULTS = {"m": 2.0, "J": 0.05, "mw": 1.0, "r": 0.2}
 
 
 def unicycle(**values: float) -> ax.Mechanism:
@@ -20,8 +15,11 @@ def unicycle(**values: float) -> ax.Mechanism:
     controllers of mobile robots are first tried on its speeds `v` and `w`. Bloch, *Nonholonomic
     Mechanics and Control*, section 1.4, has it as the vertical rolling disk.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`.
+    Keyword Args:
+        m: Mass of the fork [kg].
+        J: Moment of inertia of the fork about the vertical [kg m^2].
+        mw: Mass of the wheel, a uniform disk [kg].
+        r: Wheel radius [m].
     """
     p = parameters("unicycle", DEFAULTS, values)
     bot = ax.Mechanism("unicycle")

@@ -6,15 +6,15 @@ import axode as ax
 from axode.gallery.values import difference, parameters
 
 DEFAULTS = {
-    "m": 0.5,  # each wheel, a uniform disk [kg]
-    "M": 5.0,  # body [kg]
-    "J1": 0.2,  # of the body about the line from the axle to its mass centre [kg m^2]
-    "J2": 0.4,  # about the forward direction
-    "J3": 0.4,  # about the axle; all three at the middle of the axle
-    "r": 0.3,  # wheel radius [m]
-    "d": 0.2,  # from the axle down to the body's mass centre [m]
-    "rho": 0.5,  # wheel radius over track
-    "g": 9.81,  # gravity [m/s^2]
+    "m": 0.5,
+    "M": 5.0,
+    "J1": 0.2,
+    "J2": 0.4,
+    "J3": 0.4,
+    "r": 0.3,
+    "d": 0.2,
+    "rho": 0.5,
+    "g": 9.81,
 }
 
 
@@ -28,8 +28,18 @@ def wheeled_pendulum(**values: float) -> ax.Mechanism:
     body alike. The joints between body and wheels carry `phi1` = `theta1` + `theta3` and `phi2`;
     the source's angles are measures of the same names.
 
-    Args:
-        values: Any of the parameters in `DEFAULTS`; `J3` is `J2` unless given.
+    Keyword Args:
+        m: Mass of each wheel, a uniform disk [kg].
+        M: Mass of the body [kg].
+        J1: Moment of inertia of the body about the line from the middle of the axle to its mass
+            centre [kg m^2].
+        J2: Moment of inertia of the body at the middle of the axle, about the forward
+            direction [kg m^2].
+        J3: The same about the axle; equal to `J2` unless given [kg m^2].
+        r: Wheel radius [m].
+        d: Distance from the axle down to the body's mass centre [m].
+        rho: Ratio of wheel radius to track [1].
+        g: Gravitational acceleration [m/s^2].
     """
     if "J2" in values:
         values = {"J3": values["J2"], **values}

@@ -27,23 +27,13 @@ import numpy.typing as npt
 
 from axode.errors import NotApplicable
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.joints import (
-    Cylindrical,
-    Fixed,
-    Floating,
-    Planar,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-    Universal,
-)
 from axode.mechanism.elements.parts import Connection
-from axode.mechanism.elements.wheels import Contact, Mecanum
-from axode.symbolic.algebra.rank import rank_of
+from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.spatial import SX, cross, skew
-from axode.symbolic.tree.frames import placement, symbolic_scalar, symbolic_vector, unit_vector
-from axode.symbolic.wheels.contacts import contact_point
+from axode.symbolic.constraints.loops import Closure
+from axode.symbolic.constraints.redundant_rows import rank_of
+from axode.symbolic.tree.frames import symbolic_vector
+from axode.symbolic.wheels.contacts import contact_geometry
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -76,7 +66,7 @@ class TwistConstraints:
         equations: Of the mechanism.
 
     Raises:
-        NotApplicable: for a joint that has no rows of this form, and for couplings.
+        NotApplicable: for couplings.
     """
 
     def __init__(self, equations: Equations) -> None:
@@ -86,7 +76,7 @@ class TwistConstraints:
         for coupling in mechanism.couplings:
             raise NotApplicable(
                 f"coupling '{coupling.name}' relates joints, not the twists of two bodies: its row "
-                "stands in equations.A"
+                "is in equations.A"
             )
         self.bodies = tuple(body.name for body in mechanism.bodies)
         self._centres = {
@@ -123,17 +113,11 @@ class TwistConstraints:
     def _needed(self) -> tuple[TwistRows, ...]:
         """Rows of all joints and contacts, without planar ones that wheels make needless."""
         mechanism = self.equations.system.mechanism
-        joints = [
-            c
-            for c in (*mechanism.connections, *mechanism.loops)
-            if not isinstance(c.joint, Floating)
-        ]
+        joints = [c for c in (*mechanism.connections, *mechanism.loops) if not c.joint.is_free]
         contacts = [self._contact(contact) for contact in mechanism.contacts]
         all_rows = (*(self._joint(c) for c in joints), *contacts)
         carrying = {
-            c.name
-            for c in joints
-            if isinstance(c.joint, Planar) and GROUND.name in (c.parent, c.child)
+            c.name for c in joints if c.joint.carries_base and GROUND.name in (c.parent, c.child)
         }
         fewer = tuple(rows for rows in all_rows if rows.name not in carrying)
         if not contacts or not carrying:
@@ -147,62 +131,23 @@ class TwistConstraints:
         return fewer if ranks[0] == ranks[1] else all_rows
 
     def _joint(self, c: Connection) -> TwistRows:
-        values, joint = self._tree.values, c.joint
-        parent = self._tree.body_world_pose(c.parent) @ placement(c.at, c.rotation, values)
-        child = self._tree.body_world_pose(c.child)
-        frame = child @ placement(c.child_at, c.child_rotation, values)
-        one = SX.eye(3)
-        point = parent.point(SX.zeros(3))
-        match joint:
-            case Revolute():  # six rows of rank five
-                e = parent.R @ unit_vector(joint.axis, values)
-                angular, linear = ca.vertcat(skew(e), SX(3, 3)), ca.vertcat(SX(3, 3), one)
-            case Prismatic() | Cylindrical():  # taken at the child's point, which slides
-                e = parent.R @ unit_vector(joint.axis, values)
-                turning = one if isinstance(joint, Prismatic) else skew(e)
-                point = frame.point(SX.zeros(3))
-                angular, linear = ca.vertcat(turning, SX(3, 3)), ca.vertcat(SX(3, 3), skew(e))
-            case Screw():
-                e = parent.R @ unit_vector(joint.axis, values)
-                point = frame.point(SX.zeros(3))
-                advance = symbolic_scalar(joint.pitch, values) * (e @ e.T)
-                angular, linear = ca.vertcat(skew(e), -advance), ca.vertcat(SX(3, 3), one)
-            case Universal():
-                first = parent.R @ unit_vector(joint.axis, values)
-                second = frame.R @ unit_vector(joint.second, values)
-                angular = ca.vertcat(cross(first, second).T, SX(3, 3))
-                linear = ca.vertcat(SX(1, 3), one)
-            case Planar():
-                e = parent.R @ unit_vector(joint.axis, values)
-                point = frame.point(SX.zeros(3))
-                angular, linear = ca.vertcat(skew(e), SX(1, 3)), ca.vertcat(SX(3, 3), e.T)
-            case Spherical():
-                angular, linear = SX(3, 3), one
-            case Fixed():
-                angular, linear = ca.vertcat(one, SX(3, 3)), ca.vertcat(SX(3, 3), one)
-            case _:
-                kind = type(joint).__name__
-                raise NotApplicable(f"joint '{c.name}': no rows on twists for a {kind}")
-        return TwistRows(c.name, c.parent, c.child, point, angular, linear)
+        """No turning but about the free axes, no sliding but along the free directions."""
+        closure = Closure(self._tree, c)
+        free = closure.joint.free_directions(closure)
+        turning = _annihilator([e for e, _ in free if not e.is_zero()])
+        sliding = _annihilator([s for e, s in free if e.is_zero()])
+        advance = sum((s @ e.T for e, s in free), SX(3, 3))  # of a screw, per angle
+        angular = ca.vertcat(turning, -sliding @ advance)
+        linear = ca.vertcat(SX(turning.shape[0], 3), sliding)
+        return TwistRows(c.name, c.parent, c.child, closure.world_point, angular, linear)
 
     def _contact(self, contact: Contact) -> TwistRows:
         """Three rows for a wheel that does not slip at all, fewer for the others."""
-        tree, values, wheel = self._tree, self._tree.values, contact.wheel
-        rows = wheel.rolling_rows
-        if set(rows) >= {"longitudinal", "lateral"}:
+        point, directions = contact_geometry(self._tree, contact).in_world()
+        rows = ("touch", *contact.wheel.rolling_rows)
+        linear = ca.vertcat(*(directions[row].T for row in rows))
+        if len(rows) == 3:
             linear = SX.eye(3)
-        else:
-            ground = tree.body_world_pose(contact.plane.on)
-            n = ground.R @ unit_vector(contact.plane.normal, values)
-            a = tree.body_world_pose(contact.body).R @ unit_vector(contact.axis, values)
-            along = cross(a, n)
-            along = along / ca.norm_2(along)
-            directions = {"longitudinal": along, "lateral": cross(n, along)}
-            if isinstance(wheel, Mecanum):
-                angle = symbolic_scalar(wheel.roller_angle, values)
-                directions["roller"] = ca.cos(angle) * directions["lateral"] - ca.sin(angle) * along
-            linear = ca.vertcat(n.T, *(directions[row].T for row in rows))
-        point = contact_point(tree, contact)
         angular = SX(linear.shape[0], 3)
         return TwistRows(contact.name, contact.plane.on, contact.body, point, angular, linear)
 
@@ -217,3 +162,12 @@ class TwistConstraints:
             A[:, k : k + 3] += sign * (rows.angular + rows.linear @ arm)
             A[:, k + 3 : k + 6] += sign * rows.linear
         return A
+
+
+def _annihilator(directions: list[SX]) -> SX:
+    """Rows that vanish on some directions, and on their combinations only."""
+    if len(directions) == 1:
+        return skew(directions[0])  # three rows of rank two
+    if len(directions) == 2:
+        return cross(*directions).T
+    return SX(0, 3) if directions else SX.eye(3)

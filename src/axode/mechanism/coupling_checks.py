@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 from axode.errors import Fault, suggest
 from axode.mechanism.elements.couplings import Coupling
-from axode.mechanism.elements.joints import Planar
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import (
     coordinate_names,
     coupled_by,
-    is_rate,
     not_in_tree,
     quaternion_components,
     speed_names,
@@ -76,9 +74,8 @@ def _motion(mechanism: Mechanism, coordinate: str | None, speed: str | None) -> 
     """The coordinate that a term moves, or the speed that is no coordinate's rate."""
     for connection in mechanism.connections:
         if speed in connection.speeds:
-            k = connection.speeds.index(speed or "")
-            turns = isinstance(connection.joint, Planar) and k == 2
-            if turns or is_rate(connection.joint):
+            k = connection.joint.rate_of(connection.speeds.index(speed or ""))
+            if k is not None:
                 return connection.coordinates[k]
     return coordinate or speed or ""
 

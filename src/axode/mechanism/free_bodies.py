@@ -1,11 +1,10 @@
-"""Bodies that move freely over the ground, whose coordinates are therefore places in the world."""
+"""Bases that move freely over the ground, so that their coordinates are places in the world."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import AXES, NO_ROTATION
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def free_bases(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
-    """Names of each such body and of its coordinates: x, y, then its yaw or its quaternion.
+    """Name of each such base and of its coordinates: x, y, then its yaw or its quaternion.
 
     A joint that stands elsewhere than at or above the world's origin, or turned, is left out: its
     coordinates count from there.
@@ -29,14 +28,12 @@ def free_bases(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
 
 def _is_in_world(connection: Connection) -> bool:
     joint = connection.joint
-    upright = isinstance(joint, Planar) and tuple(map(numeric, joint.axis)) == AXES["z"]
+    axes = [tuple(map(numeric, getattr(joint, name))) for name in joint.directions]
+    upright = all(axis == AXES["z"] for axis in axes)
     above = all(numeric(part) == 0.0 for part in connection.at[:2])
-    level = connection.rotation == NO_ROTATION
-    return (upright or isinstance(joint, Floating)) and above and level
+    return joint.carries_base and upright and above and connection.rotation == NO_ROTATION
 
 
 def _places(connection: Connection) -> tuple[str, ...]:
-    names = connection.coordinates
-    if isinstance(connection.joint, Planar):
-        return names
-    return (*names[4:6], *names[:4])
+    names = dict(zip(connection.joint.coordinate_names, connection.coordinates, strict=True))
+    return tuple(names[name] for name in connection.joint.base_coordinates)

@@ -1,4 +1,4 @@
-"""Names resolved: which joint holds which body, which speed a name means."""
+"""Which joint holds which body, and which coordinate or speed a name means."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from axode.errors import suggest
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import Expression, Parameter, parameters_in
 
@@ -30,17 +29,17 @@ def tree_order(mechanism: Mechanism, roots: Sequence[str] = (GROUND.name,)) -> l
 
 
 def coordinate_names(mechanism: Mechanism) -> list[str]:
-    """Of all joints of the tree, in tree order."""
+    """Names of all coordinates of the tree, in tree order."""
     return [name for connection in tree_order(mechanism) for name in connection.coordinates]
 
 
 def speed_names(mechanism: Mechanism) -> list[str]:
-    """Of all joints of the tree, in tree order."""
+    """Names of all speeds of the tree, in tree order."""
     return [name for connection in tree_order(mechanism) for name in connection.speeds]
 
 
 def speed_units(mechanism: Mechanism) -> dict[str, str]:
-    """Of all speeds by name, in tree order."""
+    """Units of all speeds by name, in tree order."""
     joints = tree_order(mechanism)
     units = [unit for connection in joints for unit in connection.joint.speed_units]
     return dict(zip(speed_names(mechanism), units, strict=True))
@@ -60,7 +59,7 @@ def _meanings(connection: Connection) -> Iterator[tuple[str, str]]:
     yield from zip(speeds, speeds, strict=True)
     if len(speeds) == 1:
         yield connection.name, speeds[0]
-    if is_rate(connection.joint):
+    if connection.joint.speeds_are_rates:
         yield from zip(connection.coordinates, speeds, strict=True)
 
 
@@ -106,16 +105,9 @@ def quaternion_components(mechanism: Mechanism) -> set[str]:
     return {
         name
         for connection in mechanism.connections
-        for name, usual in zip(
-            connection.coordinates, connection.joint.coordinate_names, strict=True
-        )
-        if usual in ("qw", "qx", "qy", "qz")
+        if connection.joint.has_quaternion
+        for name in connection.coordinates[:4]
     }
-
-
-def is_rate(joint: AbstractJoint) -> bool:
-    """Whether the joint's speeds are the rates of its coordinates, one for one."""
-    return len(joint.coordinate_names) == len(joint.speed_names) and joint.dof != 3
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Parameter]:

@@ -49,6 +49,7 @@ class Facts:
     dropped: tuple[str, ...] = ()
     row_parameters: tuple[str, ...] = ()
     leaning: tuple[str, ...] = ()  # wheels that may come to lie flat: the last pairs of pivots
+    length: float = 1.0  # [m] in which the mechanism is measured: a metre, or its extent
     bases: tuple[tuple[str, ...], ...] = ()  # bodies over the ground: name, x, y, yaw or quaternion
 
     @classmethod
@@ -86,6 +87,7 @@ class Facts:
             actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
             scene=scene_of(system.mechanism).to_json(),
+            length=system.assembly.length,
             bases=free_bases(system.mechanism),
             dropped=tuple(str(row) for row in system.report.dropped),
             row_parameters=system.row_parameters,

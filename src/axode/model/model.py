@@ -13,18 +13,21 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, UnderactuatedMotion, UnknownName
-from axode.model.function_source import AbstractLibrary, Entry
+from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion
+from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
+from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
+from axode.model.shortfall import find_shortfall, force_size
+from axode.model.signals import Signals
+from axode.model.state import State
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
     from axode.mechanism.scene.scene import Scene
+    from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
-Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
-RESIDUAL_TOLERANCE = 1e-9  # of the force asked for: more than this the motors cannot give
-_NAMED = {"q": "coordinate", "u": "input", "weights": "motor", "p": "parameter"}
+Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
 class Options(TypedDict, total=False):
@@ -32,13 +35,14 @@ class Options(TypedDict, total=False):
 
     Attributes:
         t: Time [s], where it is explicit.
-        parameters: Values by name instead of the defaults, if the model's are free.
+        parameters: Values by name instead of the defaults, or all of them in order, if the
+            model's are free.
         out: An array to write to.
         threads: How many threads share a batch.
     """
 
     t: npt.ArrayLike
-    parameters: Mapping[str, npt.ArrayLike]
+    parameters: Mapping[str, npt.ArrayLike] | Array
     out: Array
     threads: int
 
@@ -47,12 +51,19 @@ class Model:
     """Numbers in, numbers out.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
-    name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest). Any
-    leading axes are batch axes and broadcast. All functions take the keywords of `Options`.
+    name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
+    short as in `signals`. A state that is given by measures or dependent speeds is solved for, as
+    `assemble` does. A `State` or `run.at(t)` in place of q gives nu as well, a `State` also time
+    and parameters, unless these are given. Any leading axes are batch axes and broadcast. All
+    functions take the keywords of `Options`.
+
+    Attributes:
+        signals: Everything that has a name and a unit and can be read off a state.
     """
 
     def __init__(self, facts: Facts, library: AbstractLibrary) -> None:
         self.facts = facts
+        self.signals = Signals(facts)
         self.library = library
         self._entries: dict[Any, Entry] = {}
         self._cpu: Model | None = None
@@ -69,29 +80,13 @@ class Model:
         self.measure_names = tuple(name for name, _, _ in facts.measures)
         self.parameters = dict(facts.parameters)
         self.actuation = facts.actuation
-        n, motors = len(facts.independent), facts.inputs[: facts.motors]
-        self._names = {
-            "q": facts.coordinates,
-            "nu": facts.independent,
-            "u": facts.inputs,
-            "nu_dot": facts.independent,
-            "weights": motors,
-            "p": tuple(self.parameters),
-        }
-        self._defaults = {
-            "q": np.array(facts.home),
-            "nu": np.zeros(n),
-            "nu_dot": np.zeros(n),
-            "u": np.zeros(len(facts.inputs)),
-            "weights": np.ones(len(motors)),
-            "p": np.array(list(self.parameters.values()), dtype=float),
-            "t": np.zeros(1),
-        }
+        self._arguments = NamedArguments(self)
+        self._vector = self._arguments.vector
 
     @property
     def home(self) -> Array:
         """The closed configuration next to the mechanism's home."""
-        home: Array = self._defaults["q"].copy()
+        home: Array = self._arguments.defaults["q"].copy()
         return home
 
     @property
@@ -100,6 +95,30 @@ class Model:
         from axode.mechanism.scene.scene import Scene
 
         return Scene.from_json(self.facts.scene)
+
+    @property
+    def has_equations(self) -> bool:
+        """Whether it was compiled from equations; a model read from a file was not."""
+        return isinstance(self.library, SymbolicLibrary)
+
+    @property
+    def equations(self) -> Equations:
+        """The equations that it was compiled from.
+
+        Raises:
+            NotApplicable: for a model that was read from a file.
+        """
+        if isinstance(self.library, SymbolicLibrary):
+            return self.library.equations
+        raise NotApplicable(
+            f"model '{self.name}' was read from a file, which holds functions and no "
+            "equations.\n  Compile it from the mechanism: mechanism.derive().compile()"
+        )
+
+    @property
+    def is_underactuated(self) -> bool:
+        """Whether there are motions that its motors cannot produce."""
+        return self.actuation in ("underactuated", "unactuated")
 
     def __repr__(self) -> str:
         single = ", float32" if self.library.precision == "float32" else ""
@@ -116,7 +135,11 @@ class Model:
     # functions of the state --------------------------------------------------------------------
 
     def forward_dynamics(
-        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+        self,
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Independent accelerations nu_dot for inputs u (zero unless given)."""
         return self._evaluate("forward_dynamics", {"q": q, "nu": nu, "u": u}, options)
@@ -124,37 +147,51 @@ class Model:
     def inverse_dynamics(
         self,
         q: Values,
-        nu: Values,
-        nu_dot: Values,
+        nu: Values | None = None,
+        nu_dot: Values | None = None,
         *,
         u: Values | None = None,
         weights: Values | None = None,
-        residual: bool = False,
         **options: Unpack[Options],
-    ) -> Any:
+    ) -> Array:
         """Inputs that give the accelerations nu_dot.
 
         With more motors than needed, those of least weighted effort; with fewer, the nearest, and a
         warning if they fall short.
 
         Args:
-            q, nu, nu_dot: The motion.
+            q, nu, nu_dot: The motion; at rest, and without acceleration, unless given.
             u: Known wrenches from outside, by name; entries of motors are ignored.
-            weights: Of the motors' efforts, one unless given.
-            residual: Return also the generalised force that the motors cannot give.
+            weights: Weights of the motors' efforts, one unless given.
             options: See `Options`.
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
-        if self.actuation not in ("underactuated", "unactuated"):
-            solved = self._evaluate("inverse_dynamics", values, options)
-            if not residual:
-                return solved
-            return solved, self._evaluate("inverse_residual", values, _without_out(options))
+        if not self.is_underactuated:
+            return self._evaluate("inverse_dynamics", values, options)
         solved, missing, size = self._solve_inverse(values, options)
-        if residual:
-            return solved, missing
         self._warn_if_short(missing, size)
         return solved
+
+    def inverse_dynamics_with_residual(
+        self,
+        q: Values,
+        nu: Values | None = None,
+        nu_dot: Values | None = None,
+        *,
+        u: Values | None = None,
+        weights: Values | None = None,
+        **options: Unpack[Options],
+    ) -> tuple[Array, Array]:
+        """Inputs of `inverse_dynamics`, and the generalized force that they cannot give.
+
+        The arguments are those of `inverse_dynamics`; nothing is warned of.
+        """
+        values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
+        if self.is_underactuated:
+            solved, missing, _ = self._solve_inverse(values, options)
+            return solved, missing
+        solved = self._evaluate("inverse_dynamics", values, options)
+        return solved, self._evaluate("inverse_residual", values, _without_out(options))
 
     def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
         """Inputs, what they cannot give, and the size of the forces that balance."""
@@ -162,10 +199,8 @@ class Model:
         if "inverse_solution" not in self.functions:  # of a file that holds some functions only
             solved = self._evaluate("inverse_dynamics", values, options)
             missing = self._evaluate("inverse_residual", values, rest)
-            given = self._evaluate("tau", {"q": values["q"], "u": solved}, rest) + missing
-            state = {name: values[name] for name in ("q", "nu")}
-            parts = [given, *(self._evaluate(f, state, rest) for f in ("bias", "gamma", "delta"))]
-            return solved, missing, sum(np.abs(part).max(initial=0.0) for part in parts)
+            size = force_size(self, values["q"], values["nu"], solved, missing, rest)
+            return solved, missing, size
         whole = self._evaluate("inverse_solution", values, rest)
         inputs = len(self.inputs)
         solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
@@ -181,12 +216,12 @@ class Model:
         return solved, missing, whole[..., -1].max(initial=0.0)
 
     def _warn_if_short(self, missing: Array, size: Any) -> None:
-        worst = np.abs(missing).reshape(-1, missing.shape[-1]).max(axis=0, initial=0.0)
-        if worst.max(initial=0.0) > RESIDUAL_TOLERANCE * max(float(size), 1e-12):
-            lacking = self.independent[int(np.argmax(worst))]
+        found = find_shortfall(self, missing, size)
+        if found is not None:
             warnings.warn(
                 f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
-                f"{worst.max():.3g} is missing on {lacking}; pass residual=True to get it",
+                f"{found[0]:.3g} is missing on {found[1]}; inverse_dynamics_with_residual "
+                "returns it",
                 UnderactuatedMotion,
                 stacklevel=3,
             )
@@ -208,7 +243,8 @@ class Model:
             u: Known inputs; as many are left out as accelerations are known.
             options: See `Options`.
         """
-        nu_dot = self._speeds_by_name(nu_dot)
+        nu_dot = self.signals.names("independent").by_full_name(nu_dot)
+        u = self.signals.names("input").by_full_name(u)
         key = ("hybrid", tuple(nu_dot), tuple(u))
         if key not in self._entries:
             self._entries[key] = self.library.hybrid(*key[1:])
@@ -220,31 +256,35 @@ class Model:
         """Generalised inertia I, symmetric positive definite."""
         return self._evaluate("mass_matrix", {"q": q}, options)
 
-    def coriolis(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def coriolis(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """The matrix C with Idot - 2 C skew."""
         return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
 
-    def bias(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def bias(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """C nu, and what explicit time adds."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
-    def gamma(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of gravity and springs."""
-        return self._evaluate("gamma", {"q": q}, options)
+    def potential_force(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Generalized force of gravity and springs (gamma of the theory)."""
+        return self._evaluate("potential_force", {"q": q}, options)
 
-    def delta(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of dissipation."""
-        return self._evaluate("delta", {"q": q, "nu": nu}, options)
+    def dissipative_force(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """Generalized force of dampers and friction (delta of the theory)."""
+        return self._evaluate("dissipative_force", {"q": q, "nu": nu}, options)
 
-    def tau(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
-        """Generalised force of the inputs."""
-        return self._evaluate("tau", {"q": q, "u": u}, options)
+    def input_force(self, q: Values, u: Values, **options: Unpack[Options]) -> Array:
+        """Generalized force of the inputs (tau of the theory)."""
+        return self._evaluate("input_force", {"q": q, "u": u}, options)
 
-    def speeds(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
-        """All joint speeds, in the order of `speed_names`."""
-        return self._evaluate("speeds", {"q": q, "nu": nu}, options)
+    def joint_speeds(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
+        """All joint speeds v, in the order of `speed_names`."""
+        return self._evaluate("joint_speeds", {"q": q, "nu": nu}, options)
 
-    def rates(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def rates(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """Rates of the coordinates."""
         return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
@@ -255,7 +295,11 @@ class Model:
         return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, options)
 
     def multipliers(
-        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+        self,
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Constraint force of every kept row, in the order of `rows` [N or N m].
 
@@ -264,7 +308,11 @@ class Model:
         return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, options)
 
     def contact_forces(
-        self, q: Values, nu: Values, u: Values | None = None, **options: Unpack[Options]
+        self,
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        **options: Unpack[Options],
     ) -> Array:
         """Longitudinal, lateral and normal force of the ground on each wheel [N].
 
@@ -277,7 +325,7 @@ class Model:
             forces[..., wheel, component] = np.nan
         return forces
 
-    def energy(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def energy(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """Kinetic and potential energy [J], in this order along the last axis."""
         return self._evaluate("energy", {"q": q, "nu": nu}, options)
 
@@ -293,11 +341,13 @@ class Model:
         """Theta: all joint speeds for unit independent ones."""
         return self._evaluate("speed_map", {"q": q}, options)
 
-    def measures(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def measures(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """All measures, in the order of `measure_names`."""
         return self._evaluate("measures", {"q": q, "nu": nu}, options)
 
-    def measures_jacobian(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def measures_jacobian(
+        self, q: Values, nu: Values | None = None, **options: Unpack[Options]
+    ) -> Array:
         """Their derivatives by the coordinates, then by the independent speeds."""
         return self._evaluate("measures_jacobian", {"q": q, "nu": nu}, options)
 
@@ -305,7 +355,7 @@ class Model:
         """Homogeneous matrices of all bodies in the world: (..., bodies, 4, 4)."""
         return self._evaluate("poses", {"q": q}, options)
 
-    def twists(self, q: Values, nu: Values, **options: Unpack[Options]) -> Array:
+    def twists(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
         """Angular velocity and mass centre's velocity of bodies, world axes: (..., bodies, 6)."""
         return self._evaluate("twists", {"q": q, "nu": nu}, options)
 
@@ -319,15 +369,14 @@ class Model:
         Args:
             function: Its name, such as "forward_dynamics".
             wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
-            arguments: Those of the function, in its own order.
+            arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
         key = ("jacobian", function, wrt)
         if key not in self._entries:
             self._entries[key] = self.library.jacobian(function, wrt)
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
-        needed = [n for n in names if n != "u"]
-        if not len(needed) <= len(arguments) <= len(names):
+        if not 1 <= len(arguments) <= len(names):
             raise InvalidArgument(
                 f"{function} takes {', '.join(names)}; got {len(arguments)} arguments"
             )
@@ -409,7 +458,7 @@ class Model:
         """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
         return self._evaluate(function, arguments, options or {})
 
-    def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | None = None) -> Array:
+    def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:
         """All parameters in order, defaults where none is given."""
         vector: Array = self._vector("p", values)
         return vector
@@ -418,12 +467,18 @@ class Model:
         entry = self._entries.get(name)
         if entry is None:
             entry = self._entries[name] = self.library.entry(name)
-        arrays = [
-            value
-            if type(value := values.get(argument)) is np.ndarray
-            else self._vector(argument, value)
-            for argument in entry.arguments
-        ]
+        try:
+            arrays = [
+                value
+                if type(value := values.get(argument)) is np.ndarray
+                else self._vector(argument, value)
+                for argument in entry.arguments
+            ]
+        except NotDirect:
+            state = self._arguments.solve_state(values, options)
+            if isinstance(values.get("q"), State):  # its time and parameters, unless given
+                options = {**values["q"].options, **options}
+            return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)
             return result
@@ -449,59 +504,6 @@ class Model:
             check_threads(threads)
         result: Array = entry.call(*arrays, out=options.get("out"), threads=threads)
         return result
-
-    def _vector(self, argument: str, value: Any) -> Any:
-        """An argument as an array whose last axis is the vector."""
-        if value is None:
-            return self._defaults[argument]
-        if isinstance(value, Mapping):
-            return self._by_name(argument, value)
-        if hasattr(value, "__cuda_array_interface__"):
-            return value  # it stays where it is
-        try:
-            return np.asarray(value, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidArgument(
-                f"{argument} must be numbers in order or by name, got {value!r:.200}"
-            ) from None
-
-    def _by_name(self, argument: str, value: Mapping[str, npt.ArrayLike]) -> Array:
-        names, default = self._names[argument], self._defaults[argument]
-        if argument in ("nu", "nu_dot"):
-            value = self._speeds_by_name(value)
-        for name in value:
-            if name not in names:
-                kind = _NAMED.get(argument, "independent speed")
-                raise UnknownName(f"model '{self.name}'", kind, name, names)
-        columns = [as_numbers(n, value.get(n, d)) for n, d in zip(names, default, strict=True)]
-        try:
-            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
-        except ValueError:
-            shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(names, columns, strict=True))
-            raise InvalidArgument(
-                f"{argument}: the batch axes do not fit together: {shapes}"
-            ) from None
-
-    def _speeds_by_name(self, value: Mapping[str, npt.ArrayLike]) -> Mapping[str, npt.ArrayLike]:
-        """The same by the names of independent speeds, where joints or coordinates were named."""
-        if all(name in self.independent for name in value):
-            return value
-        aliases = dict(self.facts.speed_aliases)
-        found: dict[str, npt.ArrayLike] = {}
-        for given, number in value.items():
-            name = given if given in self.independent else aliases.get(given, given)
-            if name in found:
-                raise InvalidArgument(f"'{given}' is the speed {name}, which is given twice")
-            found[name] = number
-        return found
-
-
-def as_numbers(name: str, value: Any) -> Array:
-    """An array of floats, or an `InvalidArgument` that names it."""
-    try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"{name}: expected numbers, got {value!r:.200}") from None
 
 
 def _without_out(options: Options) -> Options:

@@ -12,6 +12,11 @@ REWRITES = (
     (re.compile(r"\\(begin|end)\{aligned\}"), r"\\\1{split}"),
     (re.compile(r"\\mathrm\{([^{}]*)\}"), r"\\text{\1}"),
     (re.compile(r"\\tfrac"), r"\\frac"),
+    # brackets that belong together, so that an exponent applies to both
+    (re.compile(r"\\bigl\b"), r"\\left"),
+    (re.compile(r"\\bigr\b"), r"\\right"),
+    # a bare letter would get an attribute that browsers ignore, not the letter of that alphabet
+    (re.compile(r"\\(mathcal|mathbb|mathbf|mathfrak)\s+([A-Za-z])"), r"\\\1{\2}"),
 )
 # What browsers want said: accents close to their letter, a bold unit matrix, no empty names, space
 # after a function's name and none after a sign, brackets as high as their own matrix.

@@ -13,11 +13,14 @@ from axode.codegen.targets.compiler_process import CHECKS
 class Interrupt:
     """Holds Ctrl-C back inside a `with` until `check` is called; a second press does not wait.
 
-    Elsewhere than in the main thread, or where the program handles SIGINT itself, it does nothing.
+    Outside the main thread, or where the program handles SIGINT itself, it does nothing.
+
+    Attributes:
+        pressed: Whether Ctrl-C was pressed.
     """
 
     def __init__(self) -> None:
-        self._pressed = False
+        self.pressed = False
         self._patient = True
         self._before: Any = None
 
@@ -41,17 +44,17 @@ class Interrupt:
             signal.signal(signal.SIGINT, self._before)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._pressed or not self._patient:
+        if self.pressed or not self._patient:
             raise KeyboardInterrupt
-        self._pressed = True
+        self.pressed = True
 
     def check(self) -> None:
-        """Raise what was held back."""
-        if self._pressed:
+        """Raise a `KeyboardInterrupt` that was held back."""
+        if self.pressed:
             raise KeyboardInterrupt
 
-    def users_turn(self, function: Any) -> Any:
-        """A function of the user's, inside which Ctrl-C acts at once."""
+    def unguarded(self, function: Any) -> Any:
+        """Wrap a function of the user's so that Ctrl-C acts at once inside it."""
 
         def called(*arguments: Any) -> Any:
             self.check()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.mechanism.values.parameter_values import faults_of_values
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
@@ -40,7 +38,7 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
     if not np.isfinite(values).all():
         worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
         raise InvalidArgument(f"parameter '{names[worst]}': must be finite")
-    if isinstance(given, Mapping) and given and isinstance(model.library, SymbolicLibrary):
+    if isinstance(given, Mapping) and given and model.has_equations:
         _refuse_impossible(model, values.reshape(-1, values.shape[-1]), names, list(given))
     return values
 
@@ -56,8 +54,7 @@ def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) ->
 
 
 def _refuse_impossible(model: Model, rows: Array, names: list[str], given: list[str]) -> None:
-    library: Any = model.library
-    mechanism = library.equations.system.mechanism
+    mechanism = model.equations.system.mechanism
     columns = dict(zip(names, np.ascontiguousarray(rows.T), strict=True))
     found = faults_of_values(mechanism, columns)
     if found is None:

@@ -28,8 +28,8 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def update(self, share: float) -> None:
-        """Tell the share of the work that is done, 0 to 1."""
+    def update(self, share: float, label: str | None = None) -> None:
+        """Show the share of the work that is done, 0 to 1, and what is being done now."""
         if not self._wanted or time.perf_counter() - self._started < PATIENCE:
             return
         if self._bar is None:
@@ -43,10 +43,14 @@ class Progress:
                 TextColumn("{task.percentage:>3.0f} %"),
                 TimeRemainingColumn(),
             )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            # on one terminal lines go above the bar; a file gets them as they are
+            shared = sys.stdout.isatty()
+            console = Console(stderr=True)
+            self._bar = Bar(*columns, console=console, transient=True, redirect_stdout=shared)
             self._bar.start()
             self._task = self._bar.add_task(self._label, total=1.0)
-        self._bar.update(self._task, completed=min(share, 1.0))
+        known = {} if label is None else {"description": label}
+        self._bar.update(self._task, completed=min(share, 1.0), **known)
 
     def __exit__(
         self,

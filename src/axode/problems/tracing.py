@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
+from axode.codegen.tape.fusion import replayed
 from axode.codegen.tape.tape import Tape
+from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable
-from axode.model.function_source import SymbolicLibrary
+from axode.mechanism.values.expressions import (
+    TIME,
+    Expression,
+    Operation,
+    Parameter,
+    Scalar,
+    Time,
+    as_scalar,
+    evaluate,
+    parameters_in,
+)
+from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.problems.state_formulas import stand_in
+
+Function = Callable[[Any], list[Any]]
+
+Array = npt.NDArray[np.float64]
 
 
 def is_symbolic(value: Any) -> bool:
@@ -17,59 +39,85 @@ def is_symbolic(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "casadi"
 
 
+def call_traced(function: CompiledFunction, q: Array, nu: Array, conditions: Conditions) -> Array:
+    """Evaluate a traced function at states under conditions."""
+    known = {"t": np.asarray(conditions.t)[..., np.newaxis], "q": q, "nu": nu, "p": conditions.p}
+    arrays = (np.ascontiguousarray(known[port.name]) for port in function.tape.inputs)
+    made: Array = function(*arrays)
+    return made
+
+
 def traced_tape(
     model: Model,
     name: str,
-    function: Callable[[Any], list[Any]],
+    function: Function,
     speeds: Sequence[str] | None = None,
+    bounds: Sequence[float] | None = None,
 ) -> Tape:
     """Expressions of the state as a tape of t, q, nu and free parameters.
 
     Args:
-        model: Whose state it is.
-        name: Of the tape, and for messages.
-        function: Given the state's symbols; gives expressions.
+        model: The model whose state it is.
+        name: Name of the tape, also for error messages.
+        function: Called with the state's symbols; returns expressions.
         speeds: Names of what the function calls nu, where the model has other independent speeds.
+        bounds: Largest absolute value of each expression; none unless given.
 
     Raises:
-        NotApplicable: for a model read from a file.
         InvalidArgument: for symbols that are not of the model.
     """
+    if model.has_equations:
+        return _casadi_tape(model, name, function, speeds, bounds)
+    return _formula_tape(model, name, function, bounds)
+
+
+# models that have their equations ----------------------------------------------------------------
+
+
+def _casadi_tape(
+    model: Model,
+    name: str,
+    function: Function,
+    speeds: Sequence[str] | None,
+    bounds: Sequence[float] | None,
+) -> Tape:
     import casadi as ca
 
     from axode.model.function_source import shaped_tape
     from axode.symbolic.tree.measure_symbols import StateSymbols, traced
 
-    if not isinstance(model.library, SymbolicLibrary):
-        raise NotApplicable(
-            f"{name}: functions of the state need the mechanism; this model was read from a file. "
-            "Use formulas of time, Sampled(...) or Callback(...)."
-        )
-    e = model.library.equations
+    e = model.equations
     own = dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
     nu = e.nu if speeds is None else ca.vertcat(*(own[speed] for speed in speeds))
 
     class Symbols(StateSymbols):
-        """The state, with nu as its reader knows it."""
+        """The state, with nu as the function knows it."""
 
         @property
         def nu(self) -> Any:
             return nu
 
-    values = ca.vertcat(ca.SX(0, 1), *traced(name, function, Symbols(e)))
+    made = [ca.SX(x) for x in traced(name, function, Symbols(e))]
+    if bounds is not None:
+        made = [
+            x if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
+            for x, b in zip(made, bounds, strict=True)
+        ]
+    values = ca.vertcat(ca.SX(0, 1), *made)
     if e.parameters and model.facts.fixed:
         values = ca.substitute(values, e.p, ca.DM(e.system.defaults))
     symbols = {"t": e.t, "q": e.q, "nu": e.nu}
     if e.parameters and not model.facts.fixed:
         symbols["p"] = e.p
     values = _in_own_speeds(values, [s for v in symbols.values() for s in ca.symvar(v)], own, name)
-    made = ca.Function(name, list(symbols.values()), [values], list(symbols), [name])
-    _refuse_nan(made, name)
-    return shaped_tape(made, {n: s.shape[0] for n, s in symbols.items()}, name, (values.shape[0],))
+    compiled = ca.Function(name, list(symbols.values()), [values], list(symbols), [name])
+    _refuse_nan(compiled, name)
+    sizes = {n: s.shape[0] for n, s in symbols.items()}
+    return shaped_tape(compiled, sizes, name, (values.shape[0],))
 
 
 def _refuse_nan(made: Any, name: str) -> None:
-    """Stop at functions of math, which take a symbol for a number that is not one."""
+    """Refuse functions of math, which take a symbol for a number that is not one."""
     import casadi as ca
 
     constants = [
@@ -101,3 +149,105 @@ def _in_own_speeds(values: Any, known: list[Any], own: dict[str, Any], name: str
             )
         values = ca.substitute(values, symbol, own[symbol.name()])
     return values
+
+
+# models read from files --------------------------------------------------------------------------
+
+
+class StateFormulas:
+    """The state of a model without equations, as a traced function sees it.
+
+    Every signal is a parameter of a formula, which the tape of the model's function computes.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._names = {name: stand_in(model, k) for k, name in enumerate(model.signals.state_names)}
+        self.t = Time()
+        self.q = self._vector(model.coordinates)
+        self.nu = self._vector(model.independent)
+
+    def __getitem__(self, name: str) -> Parameter:
+        if name in self._model.parameters:
+            return Parameter(name, self._model.parameters[name])
+        return Parameter(self._names[self._model.signals.state_names.resolve(name)], 0.0)
+
+    def _vector(self, names: Sequence[str]) -> Any:
+        vector = np.empty(len(names), dtype=object)
+        vector[:] = [self[name] for name in names]
+        return vector
+
+    def evaluate(self, formula: Scalar, signals: Mapping[str, str]) -> Scalar:
+        """A formula with signals in place of the parameters that stand for them."""
+        return _replaced(formula, {word: self[name] for word, name in signals.items()})
+
+    def position(self, body: str, at: Any = ()) -> Any:
+        """Refuse a body's point, which files do not hold."""
+        raise NotApplicable(
+            f"the position of '{body}' needs the mechanism; this model was read from a file.\n"
+            "  Add a measure to the mechanism before it is saved: "
+            "mechanism.measure(name, 'position', body=...)"
+        )
+
+    pose = position
+
+    def values(self, ports: Mapping[str, Vector], used: set[str]) -> dict[str, Formula]:
+        """Values of parameters of a formula on a tape, by name.
+
+        Args:
+            ports: Elements of t, q, nu and, if they are free, p.
+            used: Parameters that the formula has.
+        """
+        model, builder = self._model, ports["t"][0].builder
+        found: dict[str, Any] = dict(model.parameters) | {TIME: ports["t"][0]}
+        found |= dict(zip(model.parameters, ports.get("p", []), strict=False))
+        made: dict[str, Vector] = {"q": ports["q"], "nu": ports["nu"]}
+        for full, word in self._names.items():
+            if word not in used:
+                continue
+            signal = model.signals.resolve(full)
+            if signal.function not in made:
+                tape = model.tape(signal.function)
+                arguments = [[x.number for x in ports[port.name]] for port in tape.inputs]
+                numbers = replayed(builder, tape, arguments)
+                made[signal.function] = [Formula(builder, number) for number in numbers]
+            found[word] = made[signal.function][signal.index]
+        return found
+
+
+def _replaced(formula: Scalar, values: Mapping[str, Expression]) -> Scalar:
+    """A formula with others in place of some of its parameters."""
+    if isinstance(formula, Parameter):
+        return values.get(formula.name, formula)
+    if isinstance(formula, Operation):
+        return Operation(formula.kind, tuple(_replaced(x, values) for x in formula.operands))
+    return formula
+
+
+def _formula_tape(
+    model: Model, name: str, function: Function, bounds: Sequence[float] | None
+) -> Tape:
+    state = StateFormulas(model)
+    try:
+        made = [as_scalar(x) for x in function(state)]
+    except (TypeError, AttributeError) as error:
+        raise InvalidArgument(f"{name}: {error}") from None
+    sizes = {"t": 1, "q": len(model.coordinates), "nu": len(model.independent)}
+    if model.parameters and not model.facts.fixed:
+        sizes["p"] = len(model.parameters)
+
+    def build(**ports: Vector) -> dict[str, Vector]:
+        used = {parameter.name for x in made for parameter in parameters_in(x)}
+        values, zero = state.values(ports, used), 0.0 * ports["t"][0]
+        found = [zero + evaluate(x, values, TAPE_FUNCTIONS) for x in made]
+        limits = bounds or [math.inf] * len(found)
+        return {name: [saturated(x, b) for x, b in zip(found, limits, strict=True)]}
+
+    return formula_tape(name, sizes, build)
+
+
+def saturated(value: Formula, bound: float) -> Formula:
+    """Value between plus and minus a bound; NaN stays, so that it is reported."""
+    if math.isinf(bound):
+        return value
+    return (value > bound).then(bound, (value < -bound).then(-bound, value))

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
+from axode.model.signals import KINDS
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-
-KINDS = ("coordinate", "speed", "independent", "input", "energy", "residual", "measure", "force")
 
 WHEN = re.compile(r" at t = \S+ s\b")  # in the status of a run that failed
 
@@ -50,7 +49,7 @@ def check_kinds(trajectory: Trajectory) -> None:
         if name not in trajectory.kinds:
             raise InvalidArgument(f"kinds: '{name}' has none; one of {', '.join(KINDS)}")
         if trajectory.kinds[name] not in KINDS:
-            raise UnknownName("a trajectory", "kind of column", trajectory.kinds[name], KINDS)
+            raise UnknownName("a trajectory", "column kind", trajectory.kinds[name], KINDS)
 
 
 def checked_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import math
-from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, cast
@@ -19,7 +18,8 @@ from axode.disk.bounded import open_plain
 from axode.disk.npz import UNREADABLE, NpzFile, check_expansion
 from axode.disk.typed import as_type, parse_json
 from axode.errors import AxodeError, FileError, NotApplicable
-from axode.results.trajectory import Event, Trajectory
+from axode.results.event import Event
+from axode.results.trajectory import Trajectory
 
 FORMAT = 1
 KEY = "axode.trajectory"
@@ -27,6 +27,7 @@ DIGEST = "axode.sha256"
 PAGES = 1 << 16  # bytes that headers of pages may take
 MAX_PACKED = 1 << 30  # bytes that any file may unpack to; more, only in proportion to its size
 _FIELDS = ("names", "units", "status", "statuses", "info", "quaternions")
+_EVENT = ("name", "time", "index_of_run", "state")  # what is kept of an event
 
 Array = npt.NDArray[np.float64]
 
@@ -91,13 +92,15 @@ def _format(path: str | PathLike[str]) -> Any:
 
 def _check_start(start: bytes, magic: bytes) -> None:
     if start != magic:
-        raise _Damaged("it breaks off at once") if magic.startswith(start) else _Foreign
+        raise _Damaged("it is too short") if magic.startswith(start) else _Foreign
 
 
 def _header(trajectory: Trajectory) -> str:
     header = {name: getattr(trajectory, name) for name in _FIELDS}
     header["kinds"] = [trajectory.kinds[name] for name in trajectory.names]
-    header["events"] = [asdict(event) for event in trajectory.events]
+    header["events"] = [
+        {name: getattr(event, name) for name in _EVENT} for event in trajectory.events
+    ]
     header["shape"] = trajectory.values.shape
     header["lengths"] = trajectory.lengths.tolist()
     return json.dumps({"format": FORMAT, **header})
@@ -138,7 +141,9 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
 def _trajectory(header: dict[str, Any], time: Array, values: Array) -> Trajectory:
     try:
         fields = {name: header[name] for name in _FIELDS}
-        events = tuple(Event(**event) for event in header["events"])
+        events = tuple(
+            Event(**{name: event[name] for name in _EVENT}) for event in header["events"]
+        )
         for event in events:
             as_type(str, event.name, "the name of an event")
         kinds = dict(zip(header["names"], header["kinds"], strict=True))
@@ -174,7 +179,7 @@ def _from_npz(file: IO[bytes], start: bytes) -> Trajectory:
         header = _parsed(str(data.read(KEY)))
         time, values = (_numbers(data.read(name)) for name in ("time", "values"))
     except (*UNREADABLE, FileError) as error:
-        raise _Damaged(str(error).rstrip(".") or "it breaks off") from error
+        raise _Damaged(str(error).rstrip(".") or "it is too short") from error
     return _trajectory(header, time, values)
 
 

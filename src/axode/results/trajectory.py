@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -12,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
+from axode.model.signals import KINDS, STATE_KINDS
+from axode.names import NamedValues, Names
 from axode.results.column_checks import (
-    KINDS,
     check_kinds,
     check_shapes,
     checked_lengths,
@@ -26,8 +28,8 @@ from axode.results.column_checks import (
     read_only,
     summary,
 )
+from axode.results.event import Event
 from axode.results.interpolation import interpolated
-from axode.results.sample import Sample
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -39,29 +41,6 @@ Array = npt.NDArray[np.float64]
 MAY_JUMP = ("input", "residual", "force")
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
 ROUNDING = 1e-12  # of the largest time: nearer than this, two times are the same
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened in a run: a zero crossing, the end of a range.
-
-    Attributes:
-        name: What happened.
-        time: When [s].
-        index_of_run: In which run of a batch, counted through all its axes; None if there is one.
-        state: Values by name at that time.
-    """
-
-    name: str
-    time: float
-    index_of_run: int | None = None
-    state: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        run = None if self.index_of_run is None else int(self.index_of_run)
-        object.__setattr__(self, "time", float(self.time))
-        object.__setattr__(self, "index_of_run", run)
-        object.__setattr__(self, "state", {str(k): float(v) for k, v in self.state.items()})
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -148,12 +127,14 @@ class Trajectory:
         return number(times)
 
     @property
-    def final(self) -> dict[str, Any]:
-        """Give the last sample of each run by name."""
+    def final(self) -> NamedValues:
+        """Last sample of each run by name."""
         index = np.maximum(self.lengths - 1, 0)[..., np.newaxis, np.newaxis]
-        last = np.take_along_axis(self.values, index, axis=-2)[..., 0, :]
-        values = {name: number(last[..., k]) for k, name in enumerate(self.names)}
-        return Sample(values, self._owner)
+        return self._by_name(np.take_along_axis(self.values, index, axis=-2)[..., 0, :])
+
+    def _by_name(self, sample: Array) -> NamedValues:
+        values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
+        return NamedValues(values, self.column_names)
 
     @property
     def energy_error(self) -> Any:
@@ -177,7 +158,7 @@ class Trajectory:
     def columns(self, kind: str) -> tuple[str, ...]:
         """Names of one kind, all joint speeds for "speed"; `run[run.columns(kind)]` has them."""
         if kind not in KINDS:
-            raise UnknownName("a trajectory", "kind of column", kind, KINDS)
+            raise UnknownName("a trajectory", "column kind", kind, KINDS)
         wanted = ("speed", "independent") if kind == "speed" else (kind,)
         return tuple(name for name in self.names if self.kinds[name] in wanted)
 
@@ -224,19 +205,25 @@ class Trajectory:
                 "  Remedy: .run(i) for one run, .between(t0, t1) or .at(t) for times"
             )
         positions = [self._position(name) for name in key]
-        groups = tuple(group for group in self.quaternions if set(group) <= set(key))
+        names = tuple(self.names[k] for k in positions)
+        groups = tuple(group for group in self.quaternions if set(group) <= set(names))
         return replace(
             self,
             values=self.values[..., positions],
-            names=tuple(key),
+            names=names,
             units=tuple(self.units[k] for k in positions),
             quaternions=groups,
         )
 
+    @cached_property
+    def column_names(self) -> Names:
+        """Names of the columns, with the rule for short ones."""
+        state = [name for name in self.names if self.kinds[name] in STATE_KINDS]
+        rest = [name for name in self.names if self.kinds[name] not in STATE_KINDS]
+        return Names(self._owner, "column", state, rest)
+
     def _position(self, name: str) -> int:
-        if name not in self.names:
-            raise UnknownName(self._owner, "column", str(name), self.names)
-        return self.names.index(name)
+        return self.names.index(self.column_names.resolve(name))
 
     def run(self, index: int | tuple[int, ...]) -> Trajectory:
         """One run of a batch, up to its end.
@@ -296,11 +283,9 @@ class Trajectory:
 
     # other times -------------------------------------------------------------------------------
 
-    def at(self, t: float, *, method: str | None = None) -> dict[str, Any]:
+    def at(self, t: float, *, method: str | None = None) -> NamedValues:
         """Values by name at one time [s], interpolated as `resample` does."""
-        there = self.resample([float(t)], method=method).values[..., 0, :]
-        values = {name: number(there[..., k]) for k, name in enumerate(self.names)}
-        return Sample(values, self._owner)
+        return self._by_name(self.resample([float(t)], method=method).values[..., 0, :])
 
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
         """The same motion at other times.
@@ -379,7 +364,7 @@ class Trajectory:
         units, shape = units or {}, self.values.shape[:-1]
         for name in units:
             if name not in columns:
-                raise UnknownName("what is added", "column", name, tuple(columns))
+                raise UnknownName("the added columns", "column", name, tuple(columns))
         added = np.empty((*shape, len(columns)))
         for k, (name, column) in enumerate(columns.items()):
             try:

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 def scene_with(model: Model, parameters: Mapping[str, float]) -> Scene:
     """A model's scene at other values of its parameters; a model from a file has one only."""
-    equations = getattr(model.library, "equations", None)
-    if equations is None or not parameters or parameters == model.parameters:
+    if not model.has_equations or not parameters or parameters == model.parameters:
         return model.scene
-    return scene_of(equations.system.mechanism, parameters)
+    return scene_of(model.equations.system.mechanism, parameters)
 
 
 class Motion:

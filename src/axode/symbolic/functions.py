@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.errors import UnknownName
-from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.rows import column_of, matrix_of
 from axode.symbolic.equations import Equations
 from axode.symbolic.self_check import CHECKED
-from axode.symbolic.tree.frames import symbolic_scalar
-from axode.symbolic.wheels.contacts import axis_in_ground, cosine, sine
+from axode.symbolic.wheels import symbolic_wheel
+from axode.symbolic.wheels.contacts import axis_in_ground
 
 Shape = tuple[int, ...]
 PROJECTION_DAMPING = 1e-12  # of the mean squared row length
@@ -60,10 +60,10 @@ RECIPES: dict[str, FunctionRecipe] = {
     "mass_matrix": FunctionRecipe(("q",), lambda e: e.I, _square),
     "coriolis": FunctionRecipe(("q", "nu"), lambda e: e.C, _square),
     "bias": FunctionRecipe(("q", "nu"), lambda e: e.bias, _n),
-    "gamma": FunctionRecipe(("q",), lambda e: e.gamma, _n),
-    "delta": FunctionRecipe(("q", "nu"), lambda e: e.delta, _n),
-    "tau": FunctionRecipe(("q", "u"), lambda e: e.tau, _n),
-    "speeds": FunctionRecipe(("q", "nu"), lambda e: e.v, lambda e: (len(e.speeds),)),
+    "potential_force": FunctionRecipe(("q",), lambda e: e.gamma, _n),
+    "dissipative_force": FunctionRecipe(("q", "nu"), lambda e: e.delta, _n),
+    "input_force": FunctionRecipe(("q", "u"), lambda e: e.tau, _n),
+    "joint_speeds": FunctionRecipe(("q", "nu"), lambda e: e.v, lambda e: (len(e.speeds),)),
     "rates": FunctionRecipe(("q", "nu"), lambda e: e.q_dot, lambda e: (len(e.coordinates),)),
     "accelerations": FunctionRecipe(
         ("q", "nu", "nu_dot"), lambda e: e.accelerations, lambda e: (len(e.speeds),)
@@ -302,13 +302,10 @@ def contact_forces(equations: Equations) -> SX:
 
 
 def _contact_force(equations: Equations, contact: Contact, forces: dict[str, SX]) -> SX:
-    def of(row: str) -> SX:
-        return forces.get(f"{contact.name}.{row}", SX(0))
-
-    if isinstance(contact.wheel, Mecanum):
-        angle = symbolic_scalar(contact.wheel.roller_angle, equations.system.tree.values)
-        return ca.horzcat(-sine(angle) * of("roller"), cosine(angle) * of("roller"), of("touch"))
-    return ca.horzcat(of("longitudinal"), of("lateral"), of("touch"))
+    rows = ("touch", *contact.wheel.rolling_rows)
+    own = {row: forces.get(f"{contact.name}.{row}", SX(0)) for row in rows}
+    wheel = symbolic_wheel(contact.wheel, equations.system.tree.values)
+    return ca.horzcat(*wheel.force(own))
 
 
 def unknown_contact_forces(equations: Equations) -> list[tuple[int, int]]:
@@ -317,9 +314,8 @@ def unknown_contact_forces(equations: Equations) -> list[tuple[int, int]]:
     unknown |= {row.name for row in equations.system.report.dropped}
     found = []
     for i, contact in enumerate(equations.system.mechanism.contacts):
-        for name in contact.row_names:
-            if name in unknown:
-                row = name.rsplit(".", 1)[1]
-                columns = {"longitudinal": [0], "lateral": [1], "touch": [2], "roller": [0, 1]}
-                found += [(i, column) for column in columns[row]]
+        wheel = symbolic_wheel(contact.wheel, equations.system.tree.values)
+        for row in ("touch", *contact.wheel.rolling_rows):
+            if f"{contact.name}.{row}" in unknown:
+                found += [(i, k) for k, c in enumerate(wheel.components[row]) if not c.is_zero()]
     return found

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from axode.errors import SelfCheckFailed
 from axode.oracle.body_laws import Oracle, Rows
+from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.rounding import ROUNDING
 from axode.symbolic.constraints.rows import column_of, matrix_of
 from axode.symbolic.system import System
@@ -106,7 +107,7 @@ class SelfCheck:
                 measured = scale[:, np.newaxis] * A[kept] * pace
                 for _ in range(2):  # the second time for what cancels where ratios are small
                     wrong = scale * (A[kept] @ v - b[kept])
-                    v = v - pace * np.linalg.lstsq(measured, wrong, rcond=None)[0]
+                    v = v - pace * least_norm(measured, wrong)
             states.append(State(q, v, v_dot, u))
         return states
 

@@ -5,7 +5,7 @@ This is what every formulation starts from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,16 +13,16 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
-from axode.symbolic.algebra.rank import VALID, RankReport, complete, condition_of
+from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement, Leg
 from axode.symbolic.constraints.loops import loop_rows
+from axode.symbolic.constraints.redundant_rows import VALID, RankReport, complete, condition_of
 from axode.symbolic.constraints.rows import (
     Row,
     column_of,
@@ -35,7 +35,6 @@ from axode.symbolic.tree.inertia import link_inertias, link_spreads, regrouped, 
 from axode.symbolic.tree.kinematics import Tree, build_tree
 from axode.symbolic.wheels.contacts import axis_along_normal, contact_rows
 
-FLOATING_ORDER = (3, 2, 1, 4, 5, 0)  # vx, wz, wy, vy, vz, wx: surge, yaw, pitch come first
 LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
 
 
@@ -126,11 +125,11 @@ class System:
         ports = {id(row.port): row.port for row in self.kept if row.port is not None}
         legs = []
         for key, port in ports.items():
-            chord = [row for row in self.kept if id(row.port) == key]
-            rows = tuple(r for r, row in enumerate(self.kept) if row.chord == chord[0].chord)
-            if len(rows) != len(chord):
+            held = [row for row in self.kept if id(row.port) == key]
+            rows = tuple(r for r, row in enumerate(self.kept) if row.owner == held[0].owner)
+            if len(rows) != len(held):
                 continue  # other rows of this loop hold more than the point
-            F = ca.vertcat(*[row.direction.T for row in chord if row.direction is not None])
+            F = ca.vertcat(*[row.direction.T for row in held if row.direction is not None])
             J = SX(3, self.tree.v.shape[0])
             for i, velocity in enumerate(port.velocity):
                 for speed, value in velocity.items():
@@ -196,16 +195,35 @@ class System:
         return ca.substitute(expression, self.tree.v, self.complement.speeds(self.nu))
 
 
-def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> System:
-    """Symbols, rows, rank and independent speeds of a mechanism that `check` has passed."""
+@dataclass(frozen=True)
+class OpenSystem:
+    """Symbols of a mechanism whose rows nobody has analysed: nothing is closed yet."""
+
+    tree: Tree
+    rows: list[Row]
+    forces: AppliedForces
+    defaults: np.ndarray
+    parameter_names: tuple[str, ...]
+
+
+def build_open_system(mechanism: Mechanism) -> OpenSystem:
+    """Build the tree, all constraint rows and the applied forces of a mechanism."""
     parameters = parameters_of(mechanism)
     symbols = {name: SX.sym(name) for name in parameters}
     t = SX.sym("t")
     p = ca.vertcat(*symbols.values()) if symbols else SX.zeros(0)
     defaults = np.array([parameter.default for parameter in parameters.values()])
     tree = build_tree(mechanism, {**symbols, "t": t}, t, p)
-    rows = _all_rows(tree)
-    function = ca.Function("A", [tree.q, t, p], [matrix_of(rows, tree.v.shape[0])])
+    return OpenSystem(tree, _all_rows(tree), applied_forces(tree), defaults, tuple(parameters))
+
+
+def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> System:
+    """Symbols, rows, rank and independent speeds of a mechanism that `check` has passed."""
+    opened = build_open_system(mechanism)
+    tree, rows, defaults = opened.tree, opened.rows, opened.defaults
+    function = ca.Function(
+        "A", [tree.q, tree.t, tree.parameters], [matrix_of(rows, tree.v.shape[0])]
+    )
 
     def A(q: np.ndarray) -> np.ndarray:
         return np.array(ca.DM(function(q, 0.0, defaults)).full())
@@ -217,13 +235,12 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     if not report.null_bases:
         raise Immobile(
             f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
-            "one with mechanism.home(...)"
+            "one with mechanism.set_home(...)"
         )
-    _refuse_contradictions(mechanism, tree, rows, report, samples, defaults)
+    _check_rates(mechanism, tree, rows, report, samples, defaults)
     driven = any(row.kind == "prescribed" for row in rows)
     if report.null_bases[0].shape[1] == 0 and not driven:
         raise _immobile(mechanism, tree, rows, report)
-    forces = applied_forces(tree)
     chosen = _choose(mechanism, tree, report, independent)
     return System(
         mechanism,
@@ -233,11 +250,25 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         tuple(samples),
         home,
         closed.assembly,
-        forces,
+        opened.forces,
         tuple(chosen),
         defaults,
-        tuple(parameters),
+        opened.parameter_names,
     )
+
+
+def add_motors(system: System, motors: Mapping[str, str]) -> System:
+    """The same rows and independent speeds with more motors.
+
+    Args:
+        system: What the motors drive.
+        motors: Speed that each drives, by the name of its input.
+    """
+    mechanism = system.mechanism.copy()
+    for name, speed in motors.items():
+        mechanism.add_motor(name, speed, input=name)
+    tree = replace(system.tree, mechanism=mechanism)
+    return replace(system, mechanism=mechanism, tree=tree, forces=applied_forces(tree))
 
 
 def _all_rows(tree: Tree) -> list[Row]:
@@ -253,7 +284,7 @@ def _all_rows(tree: Tree) -> list[Row]:
     return rows
 
 
-def _refuse_contradictions(
+def _check_rates(
     mechanism: Mechanism,
     tree: Tree,
     rows: list[Row],
@@ -261,7 +292,11 @@ def _refuse_contradictions(
     samples: Sequence[np.ndarray],
     defaults: np.ndarray,
 ) -> None:
-    """Rows that follow from others must also ask for the same rates."""
+    """Require that rows that follow from others ask for the same rates.
+
+    Raises:
+        MechanismError: naming a prescribed coordinate that the others move at another rate.
+    """
     rates = column_of([row.rate for row in rows])
     if rates.is_zero():
         return
@@ -270,7 +305,7 @@ def _refuse_contradictions(
     for q, A in zip(samples, report.all_matrices, strict=True):
         for t in (0.0, 0.37, 1.1):  # any instants will do
             b = np.array(function(q, t, defaults)).ravel()
-            v = np.linalg.lstsq(A[kept], b[kept], rcond=None)[0]
+            v = least_norm(A[kept], b[kept])
             wrong = np.abs(A @ v - b)
             if wrong.max() > max(1e-6, report.tolerance) * max(1.0, np.abs(b).max()):
                 name = rows[int(np.argmax(wrong))].name
@@ -282,7 +317,7 @@ def _refuse_contradictions(
                             "",
                             name.removesuffix(".prescribed"),
                             "contradicts the other constraints: they move it at another rate; "
-                            "prescribe one of these coordinates less",
+                            "remove one of the prescribed motions",
                         )
                     ],
                 )
@@ -329,11 +364,12 @@ def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
     """
     bases: list[int] = []
     for connection in tree_order(mechanism):
-        if isinstance(connection.joint, (Planar, Floating)):
+        joint = connection.joint
+        if joint.carries_base:
             rolls = any(contact.body == connection.child for contact in mechanism.contacts)
-            carries = isinstance(connection.joint, Floating) and not rolls
-            order = FLOATING_ORDER if carries else range(connection.joint.dof)
-            bases += [tree.speed_names.index(connection.speeds[k]) for k in order]
+            names = dict(zip(joint.speed_names, connection.speeds, strict=True))
+            order = joint.speed_names if rolls else joint.base_speeds
+            bases += [tree.speed_names.index(names[name]) for name in order]
     driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
     wheels = {contact.body for contact in mechanism.contacts}
     spins = [

@@ -50,10 +50,7 @@ PARTIALS: dict[Kind, tuple[Rule, Rule]] = {
         lambda x, y, r: r.equals(0.0).then(0.0, x / r),
         lambda x, y, r: r.equals(0.0).then(0.0, y / r),
     ),
-    Kind.POW: (
-        lambda x, y, r: y * x._apply(Kind.POW, x, y - 1.0),
-        lambda x, y, r: r * x.function("log"),
-    ),
+    Kind.POW: (lambda x, y, r: y * x ** (y - 1.0), lambda x, y, r: r * x.function("log")),
 }
 
 # Steps: between them the value does not change.

@@ -55,7 +55,7 @@ class Formula:
     def __neg__(self) -> Formula:
         return self._apply(Kind.NEG, self)
 
-    def __pow__(self, other: float) -> Formula:
+    def __pow__(self, other: Formula | float) -> Formula:
         return self._apply(Kind.POW, self, other)
 
     def __rpow__(self, other: float) -> Formula:
@@ -96,6 +96,10 @@ class Formula:
     def apply(self, kind: Kind) -> Formula:
         """Apply an operation of one operand."""
         return self._apply(kind, self)
+
+    def function(self, name: str) -> Formula:
+        """A function of one variable by its usual name: sin, exp, sqrt, ..."""
+        return self.apply(Kind[name.upper()])
 
     def floor(self) -> Formula:
         """Largest integer below."""

@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import os
 import re
-import secrets
 import stat
 import time
 import warnings
@@ -22,13 +21,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from axode.disk.atomic import replace_private_file
+
 MAGIC = b"axode-object 2\n"
 LIMIT_BYTES = 256 * 2**20
 ABANDONED = 3600.0  # [s] after which an unfinished file is nobody's any more
 _START = len(MAGIC) + hashlib.sha256().digest_size
 _SUFFIX = ".o"
 _OWN = re.compile(r"[0-9a-f]{64}\.o")  # only such files are ever read, written or removed
-_UNFINISHED = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}\.part")
+_UNFINISHED = re.compile(r"[0-9a-f]{64}(\.o)?\.[0-9a-f]{16}\.part")
 _ROOM: dict[Path, int] = {}  # bytes that may be written to a folder before it is looked at again
 
 
@@ -87,7 +88,7 @@ class ObjectCache:
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _opened(self.directory) as folder:
-                _write_own(key, _signed(key, payload) + payload, folder)
+                replace_private_file(key + _SUFFIX, _signed(key, payload) + payload, folder)
                 self._make_room(len(payload), folder)
         except OSError as error:
             _warn(f"cannot write to {self.directory}: {_reason(error)}")
@@ -159,19 +160,6 @@ def _read_own(name: str, folder: int, limit: int) -> bytes:
         with contextlib.suppress(OSError):
             os.utime(handle)  # recently used
         return data
-
-
-def _write_own(key: str, data: bytes, folder: int) -> None:
-    draft = f"{key}.{secrets.token_hex(8)}.part"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    try:
-        with os.fdopen(os.open(draft, flags, 0o600, dir_fd=folder), "wb") as file:
-            file.write(data)
-        os.replace(draft, key + _SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft, dir_fd=folder)
-        raise
 
 
 def _signed(key: str, payload: bytes) -> bytes:

@@ -46,7 +46,8 @@ from axode.errors import UnknownName
 from axode.literature.acceptance.cases import Case, Signal
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -84,7 +85,7 @@ class Moment:
         m = self.model
         found = dict(zip(m.measure_names, m.measures(self.q, self.nu, t=self.t), strict=True))
         found |= dict(zip(m.inputs, self.u, strict=True))
-        found |= dict(zip(m.speed_names, m.speeds(self.q, self.nu, t=self.t), strict=True))
+        found |= dict(zip(m.speed_names, m.joint_speeds(self.q, self.nu, t=self.t), strict=True))
         found |= dict(zip(m.coordinates, self.q, strict=True))
         return {name: float(value) for name, value in found.items()}
 

@@ -15,7 +15,8 @@ from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, roman
 from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 
 
 def numbered(given: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def first_of(given: Mapping[str, Any], *names: str, default: Any = None) -> Any:
 def damping_of(now: Moment) -> Array:
     """D, with delta = -D nu: the dissipative force of unit speeds."""
     n = len(now.model.independent)
-    columns: Array = -now.model.delta(now.q, np.eye(n)).T
+    columns: Array = -now.model.dissipative_force(now.q, np.eye(n)).T
     return columns
 
 
@@ -73,7 +74,7 @@ class FourBar(Adapter):
 
     @quantity
     def gamma(self, now: Moment) -> float:
-        return float(now.model.gamma(now.q)[0])
+        return float(now.model.potential_force(now.q)[0])
 
     @quantity
     def tau(self, now: Moment) -> float:
@@ -340,7 +341,7 @@ class CasterRobot(RollingRobot):
         index = now.model.speed_names.index(f"psi{self.marks[0]}_dot")
 
         def rate(psi: float) -> float:
-            return float(now.model.speeds(self._at(now, psi), np.array([1.0, -1.0]))[index])
+            return float(now.model.joint_speeds(self._at(now, psi), np.array([1.0, -1.0]))[index])
 
         low, high = -math.pi / 2, math.pi / 2
         if rate(low) * rate(high) > 0:

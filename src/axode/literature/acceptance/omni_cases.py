@@ -11,7 +11,8 @@ from axode.gallery import build
 from axode.literature.acceptance.adapters import Moment, adapter, quantity
 from axode.literature.acceptance.angeles_cases import RollingRobot, damping_of, first_of, numbered
 from axode.mechanism.mechanism import Mechanism
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 
 
 class RollerWheels(RollingRobot):
@@ -113,7 +114,7 @@ class DeltaArray(RollerWheels):
     def f_ex12_7(self, now: Moment) -> float:
         """What the torques add to the yaw acceleration."""
         row = now.model.speed_map(now.q)[now.model.speed_names.index("omega")]
-        force = now.model.tau(now.q, now.u)
+        force = now.model.input_force(now.q, now.u)
         return float(row @ np.linalg.solve(now.model.mass_matrix(now.q), force))
 
     @quantity

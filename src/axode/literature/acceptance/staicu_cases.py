@@ -60,7 +60,7 @@ class WheeledPendulum(Adapter):
 
     @quantity
     def bias_incl_gravity(self, now: Moment) -> Any:
-        force = now.model.bias(now.q, now.nu) - now.model.gamma(now.q)
+        force = now.model.bias(now.q, now.nu) - now.model.potential_force(now.q)
         return self._speeds(now).T @ force
 
     @quantity
@@ -86,7 +86,7 @@ class WheeledPendulum(Adapter):
         model, q = self.model, self.model.home
         position = np.eye(len(model.independent))
         rates = np.array([model.rates(q, unit) for unit in position]).T
-        stiffness = -model.jacobian("gamma", "q", q) @ rates
+        stiffness = -model.jacobian("potential_force", "q", q) @ rates
         squares, modes = eigh((stiffness + stiffness.T) / 2, model.mass_matrix(q))
         return float(np.sqrt(squares[-1])), modes[:, -1]
 
@@ -101,7 +101,7 @@ class WheeledPendulum(Adapter):
         model = self.model
         total = 0.0j
         for name, signal in self.inputs.items():
-            effect = shape @ model.tau(
+            effect = shape @ model.input_force(
                 model.home, np.eye(len(model.inputs))[model.inputs.index(name)]
             )
             end = min(signal.until, self.case.t_end or 0.0)

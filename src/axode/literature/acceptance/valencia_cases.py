@@ -56,11 +56,11 @@ class Arm(Adapter):
 
     @quantity
     def G(self, now: Moment) -> Any:
-        return -now.model.gamma(now.q)[:4]
+        return -now.model.potential_force(now.q)[:4]
 
     @quantity
     def friction(self, now: Moment) -> Any:
-        return -now.model.delta(now.q, now.nu)[:4]
+        return -now.model.dissipative_force(now.q, now.nu)[:4]
 
     @quantity
     def tau(self, now: Moment) -> Any:

@@ -12,8 +12,9 @@ from axode.gallery import build
 from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
-from axode.symbolic.algebra.rank import rank_of
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.equations import Equations
 
 ARMS = (1, 2)
@@ -127,7 +128,7 @@ class CooperatingArms(Adapter):
     @quantity
     def bias_C(self, now: Moment) -> Any:
         q, nu, _ = self._arms(now)
-        return self._free.bias(q, nu) - self._free.gamma(q)
+        return self._free.bias(q, nu) - self._free.potential_force(q)
 
     @quantity
     def free_theta_ddot(self, now: Moment) -> Any:

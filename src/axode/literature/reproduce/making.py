@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,6 +19,7 @@ from axode.literature.reproduce.figures import drawn
 from axode.literature.reproduce.item import Item, Outcome
 from axode.literature.reproduce.sources import chosen
 from axode.literature.reproduce.verdict import Verdict
+from axode.problems.progress import Progress
 from axode.show.style import need_matplotlib
 
 FOLDER = "out/reproduce"
@@ -77,7 +76,7 @@ def reproduce(
     Args:
         ids: Items or sources by name; all unless given.
         out: Folder for a CSV file and a figure of each, and for the page `index.html`.
-        progress: Show a bar; by itself on a terminal.
+        progress: Show a bar; unless given, after a second on a terminal.
         tell: Called with each one as soon as it is made.
 
     Raises:
@@ -93,9 +92,9 @@ def reproduce(
     made: list[Reproduction] = []
     index = folder / "index.html"
     try:
-        with _bar(len(items), progress) as show:
+        with Progress("reproduce", progress) as bar:
             for item in items:
-                show(item.id, len(made))
+                bar.update(len(made) / len(items), item.id)
                 made.append(_made(item, folder))
                 if tell is not None:
                     tell(made[-1])
@@ -103,25 +102,6 @@ def reproduce(
         if made:
             write_atomically(index, page(made).encode())
     return Reproductions(tuple(made), index)
-
-
-@contextmanager
-def _bar(count: int, wanted: bool | None) -> Iterator[Callable[[str, int], None]]:
-    """A bar that names what is being made, on a terminal or if wanted."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
-        yield lambda name, done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    # on one terminal lines go above the bar; a file gets them as they are
-    shared = sys.stdout.isatty()
-    with Progress(
-        *columns, console=Console(stderr=True), transient=True, redirect_stdout=shared
-    ) as bar:
-        task = bar.add_task("", total=count)
-        yield lambda name, done: bar.update(task, description=name, completed=done)
 
 
 def _folder(out: str | PathLike[str]) -> Path:

@@ -1,13 +1,13 @@
 """Joints: which relative motions of two bodies are free, and what they are called.
 
-A joint carries no placement: `Mechanism.add_joint` puts it on its two bodies. Its symbolic
-behaviour stands in `axode.symbolic.tree.kinematics`.
+A joint carries no placement: `Mechanism.add_joint` puts it on its two bodies. How it moves stands
+in `axode.symbolic.joints`, one file per joint.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from axode.mechanism.values.expressions import Scalar, as_scalar
 from axode.mechanism.values.geometry import AXES, as_vector, take
@@ -22,8 +22,17 @@ def _axis(default: str = "z") -> Any:
 class AbstractJoint:
     """What every joint has: names for its coordinates and speeds, and directions.
 
-    `coordinate_names` and `speed_names` are suffixes to the joint's own name; a joint with one
-    coordinate gives it its own name.
+    Attributes:
+        coordinate_names, speed_names: Suffixes to the joint's own name; a joint with one coordinate
+            gives it its own name. A speed `a_rate` is the rate of the coordinate `a`.
+        closure_names: Rows of the joint where it closes a loop: `x`, `y`, `z` for the distance of
+            its two origins, `rx`, `ry`, `rz` for the rotation, along the axes of the joint, whose
+            own axis is z; or rows of its own.
+        has_quaternion: Whether the first four coordinates are a unit quaternion.
+        base_coordinates: Of a joint that carries a moving base: x, y, then yaw or the quaternion.
+        base_speeds: Of such a joint: its speeds, the best independent ones first.
+        measures: Kinds of measures that every child of such a joint has.
+        picture: What pictures show at the joint.
     """
 
     coordinate_names: ClassVar[tuple[str, ...]] = ()
@@ -31,7 +40,11 @@ class AbstractJoint:
     coordinate_units: ClassVar[tuple[str, ...]] = ()
     speed_units: ClassVar[tuple[str, ...]] = ()
     closure_names: ClassVar[tuple[str, ...]] = ()
-    closure_units: ClassVar[tuple[str, ...]] = ()
+    has_quaternion: ClassVar[bool] = False
+    base_coordinates: ClassVar[tuple[str, ...]] = ()
+    base_speeds: ClassVar[tuple[str, ...]] = ()
+    measures: ClassVar[tuple[str, ...]] = ()
+    picture: ClassVar[Literal["pin", "sleeve", "ball", ""]] = "ball"
 
     def __post_init__(self) -> None:
         take(self, as_vector, *self.directions)
@@ -46,6 +59,39 @@ class AbstractJoint:
         """The fields that are unit vectors."""
         return tuple(n for n in self.__dataclass_fields__ if n in ("axis", "second"))
 
+    @property
+    def closure_units(self) -> tuple[str, ...]:
+        """Units of the rows of a loop: of an angle, or of a distance."""
+        angles = ("rx", "ry", "rz", "cross")
+        return tuple("rad" if name in angles else "m" for name in self.closure_names)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the joint constrains nothing."""
+        return self.dof == 6
+
+    @property
+    def carries_base(self) -> bool:
+        """Whether the child is a moving base, such as a vehicle's."""
+        return bool(self.base_speeds)
+
+    @property
+    def holds_point(self) -> bool:
+        """Whether the joint's two origins always coincide."""
+        return {"x", "y", "z"} <= set(self.closure_names)
+
+    def rate_of(self, k: int) -> int | None:
+        """Index of the coordinate whose rate is speed `k`; None if there is none."""
+        coordinate = self.speed_names[k].removesuffix("rate").removesuffix("_")
+        found = coordinate in self.coordinate_names and self.speed_names[k].endswith("rate")
+        return self.coordinate_names.index(coordinate) if found else None
+
+    @property
+    def speeds_are_rates(self) -> bool:
+        """Whether the speeds are the rates of the coordinates, one for one."""
+        rates = [self.rate_of(k) for k in range(self.dof)]
+        return rates == list(range(len(self.coordinate_names)))
+
 
 @dataclass(frozen=True)
 class Revolute(AbstractJoint):
@@ -57,7 +103,7 @@ class Revolute(AbstractJoint):
     coordinate_units: ClassVar = ("rad",)
     speed_units: ClassVar = ("rad/s",)
     closure_names: ClassVar = ("rx", "ry", "x", "y", "z")
-    closure_units: ClassVar = ("rad", "rad", "m", "m", "m")
+    picture: ClassVar = "pin"
 
 
 @dataclass(frozen=True)
@@ -70,7 +116,7 @@ class Prismatic(AbstractJoint):
     coordinate_units: ClassVar = ("m",)
     speed_units: ClassVar = ("m/s",)
     closure_names: ClassVar = ("rx", "ry", "rz", "x", "y")
-    closure_units: ClassVar = ("rad", "rad", "rad", "m", "m")
+    picture: ClassVar = "sleeve"
 
 
 @dataclass(frozen=True)
@@ -84,7 +130,7 @@ class Screw(AbstractJoint):
     coordinate_units: ClassVar = ("rad",)
     speed_units: ClassVar = ("rad/s",)
     closure_names: ClassVar = ("rx", "ry", "advance", "x", "y")
-    closure_units: ClassVar = ("rad", "rad", "m", "m", "m")
+    picture: ClassVar = "sleeve"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,7 +147,6 @@ class Cylindrical(AbstractJoint):
     coordinate_units: ClassVar = ("rad", "m")
     speed_units: ClassVar = ("rad/s", "m/s")
     closure_names: ClassVar = ("rx", "ry", "x", "y")
-    closure_units: ClassVar = ("rad", "rad", "m", "m")
 
 
 @dataclass(frozen=True)
@@ -115,7 +160,6 @@ class Universal(AbstractJoint):
     coordinate_units: ClassVar = ("rad", "rad")
     speed_units: ClassVar = ("rad/s", "rad/s")
     closure_names: ClassVar = ("cross", "x", "y", "z")
-    closure_units: ClassVar = ("rad", "m", "m", "m")
 
 
 @dataclass(frozen=True)
@@ -127,7 +171,7 @@ class Spherical(AbstractJoint):
     coordinate_units: ClassVar = ("", "", "", "")
     speed_units: ClassVar = ("rad/s", "rad/s", "rad/s")
     closure_names: ClassVar = ("x", "y", "z")
-    closure_units: ClassVar = ("m", "m", "m")
+    has_quaternion: ClassVar = True
 
 
 @dataclass(frozen=True)
@@ -143,7 +187,9 @@ class Planar(AbstractJoint):
     coordinate_units: ClassVar = ("m", "m", "rad")
     speed_units: ClassVar = ("m/s", "m/s", "rad/s")
     closure_names: ClassVar = ("rx", "ry", "z")
-    closure_units: ClassVar = ("rad", "rad", "m")
+    base_coordinates: ClassVar = ("x", "y", "yaw")
+    base_speeds: ClassVar = ("surge", "sway", "yaw_rate")
+    picture: ClassVar = ""
 
 
 @dataclass(frozen=True)
@@ -157,6 +203,14 @@ class Floating(AbstractJoint):
     speed_names: ClassVar = ("wx", "wy", "wz", "vx", "vy", "vz")
     coordinate_units: ClassVar = ("", "", "", "", "m", "m", "m")
     speed_units: ClassVar = ("rad/s", "rad/s", "rad/s", "m/s", "m/s", "m/s")
+    has_quaternion: ClassVar = True
+    base_coordinates: ClassVar = ("x", "y", "qw", "qx", "qy", "qz")
+    base_speeds: ClassVar = ("vx", "wz", "wy", "vy", "vz", "wx")  # surge, yaw, pitch come first
+    measures: ClassVar = (
+        *("roll", "pitch", "yaw", "roll_rate", "pitch_rate", "yaw_rate"),
+        *("surge", "sway", "heave"),
+    )
+    picture: ClassVar = ""
 
 
 @dataclass(frozen=True)
@@ -164,7 +218,7 @@ class Fixed(AbstractJoint):
     """No relative motion."""
 
     closure_names: ClassVar = ("rx", "ry", "rz", "x", "y", "z")
-    closure_units: ClassVar = ("rad", "rad", "rad", "m", "m", "m")
+    picture: ClassVar = ""
 
 
 JOINTS: dict[str, type[AbstractJoint]] = {

@@ -20,10 +20,18 @@ Slip = Literal["rigid", "free"]
 
 @dataclass(frozen=True)
 class AbstractWheel:
-    """What every wheel has: a radius [m] and the names of its constraint rows."""
+    """What every wheel has: a radius [m] and the names of its constraint rows.
+
+    Attributes:
+        has_axis: Whether the wheel spins about an axis of its own; a ball does not.
+        needs_radius: Whether its radius must be positive.
+        picture: What pictures show of it.
+    """
 
     radius: Scalar
     has_axis: ClassVar[bool] = True
+    needs_radius: ClassVar[bool] = True
+    picture: ClassVar[Literal["disk", "ball", "blade", "rollers"]] = "disk"
 
     def __post_init__(self) -> None:
         take(self, as_scalar, "radius")
@@ -37,7 +45,7 @@ class AbstractWheel:
     def faults(self) -> Iterator[tuple[str, str]]:
         """Field and message of everything wrong with the wheel itself."""
         radius = numeric(self.radius)
-        if not (radius > 0 or (radius == 0 and isinstance(self, Skate))) or math.isinf(radius):
+        if not (radius > 0 or (radius == 0 and not self.needs_radius)) or math.isinf(radius):
             yield "radius", f"must be > 0 m, got {shown(self.radius)}"
         for name in ("longitudinal", "lateral"):
             value = getattr(self, name, "rigid")
@@ -63,7 +71,8 @@ class Ball(AbstractWheel):
 
     longitudinal: Slip = "rigid"
     lateral: Slip = "rigid"
-    has_axis: ClassVar[bool] = False
+    has_axis: ClassVar = False
+    picture: ClassVar = "ball"
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class Skate(AbstractWheel):
     """A knife edge: slides along itself, never sideways. The axis is its sideways direction."""
 
     radius: Scalar = 0.0
+    needs_radius: ClassVar = False
+    picture: ClassVar = "blade"
 
     @property
     def rolling_rows(self) -> tuple[str, ...]:
@@ -87,6 +98,7 @@ class Mecanum(AbstractWheel):
     """
 
     roller_angle: Scalar = math.pi / 4
+    picture: ClassVar = "rollers"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,7 +110,7 @@ class Mecanum(AbstractWheel):
         return ("roller",)
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        """Besides the radius, rollers along the axis of the wheel cannot drive."""
+        """Field and message of everything wrong; rollers along the wheel's axis cannot drive."""
         yield from super().faults()
         angle = numeric(self.roller_angle)
         if not math.isfinite(angle):
@@ -112,6 +124,9 @@ class Mecanum(AbstractWheel):
 @dataclass(frozen=True)
 class Omni(AbstractWheel):
     """Rollers across the wheel's axis: free sideways, no slip along the heading."""
+
+    roller_angle: ClassVar = math.pi / 2
+    picture: ClassVar = "rollers"
 
     @property
     def rolling_rows(self) -> tuple[str, ...]:

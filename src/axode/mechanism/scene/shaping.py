@@ -10,8 +10,7 @@ import numpy as np
 from axode.mechanism.elements.bodies import Body, Box, Cylinder, Mesh, Sphere
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Strut
-from axode.mechanism.elements.joints import Fixed, Floating, Planar, Prismatic, Revolute, Screw
-from axode.mechanism.elements.wheels import Ball, Contact, Mecanum, Omni, Plane, Skate
+from axode.mechanism.elements.wheels import Contact, Plane
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.scene import solids
 from axode.mechanism.scene.scene import GROUND, Array, Colour, Cord, Floor, Scene, Solid, Touch
@@ -19,7 +18,7 @@ from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Scalar, evaluate
 from axode.mechanism.values.geometry import rotation_matrix
 
-WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape tells
+WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape is given
 THIN = 0.022  # radius of a rod, of the mechanism's size
 NEAR = 1e-6  # of the mechanism's size: points nearer than this are one
 
@@ -44,7 +43,7 @@ class _Shaping:
         self.size = self._size()
 
     def scene(self) -> Scene:
-        """All of it."""
+        """The whole scene."""
         floors: dict[Floor, int] = {}
         touches = [self._touch(contact, floors) for contact in self.mechanism.contacts]
         return Scene(
@@ -60,7 +59,7 @@ class _Shaping:
         )
 
     def _up(self) -> tuple[float, float, float]:
-        """Against gravity; what rolls on the ground stands on it as it is described."""
+        """Direction against gravity; z for what rolls on the ground."""
         gravity = self.vector(self.mechanism.gravity)
         strength = float(np.linalg.norm(gravity))
         if self.mechanism.contacts or not strength > 0:
@@ -78,7 +77,7 @@ class _Shaping:
         return np.array([self.number(s) for s in scalars])
 
     def matrix(self, rotation: Any) -> Array:
-        """A rotation."""
+        """Matrix of a rotation."""
         return np.array([self.vector(row) for row in rotation_matrix(rotation)])
 
     def _anchors(self) -> dict[str, list[Array]]:
@@ -145,14 +144,12 @@ class _Shaping:
         width = WIDTH_OF_WHEEL * radius
         if isinstance(body.shape, Cylinder) and len(self.contacts[body.name]) == 1:
             width = self.number(body.shape.length)
-        if isinstance(kind, Ball):
+        if kind.picture == "ball":
             yield from solids.ball(body.name, at, radius, colour)
-        elif isinstance(kind, Skate):
+        elif kind.picture == "blade":
             yield self._blade(body.name, contact)
-        elif isinstance(kind, Omni):
-            yield from solids.rollers(body.name, at, axis, radius, width, np.pi / 2)
-        elif isinstance(kind, Mecanum):
-            angle = self.number(kind.roller_angle)
+        elif kind.picture == "rollers":
+            angle = self.number(kind.roller_angle)  # type: ignore[attr-defined]
             yield from solids.rollers(body.name, at, axis, radius, width, angle)
         else:
             yield from solids.wheel(body.name, at, axis, radius, width)
@@ -223,28 +220,20 @@ class _Shaping:
     def _joint(self, connection: Connection) -> Iterator[Solid]:
         """A small pin, sleeve or ball where two bodies are joined."""
         joint = connection.joint
-        dof = len(joint.speed_names)
-        if isinstance(joint, Fixed) or dof > 3 or connection.child in self.contacts:
+        if not joint.picture or connection.child in self.contacts:
             return
-        if dof == 3 and "x" in joint.coordinate_names:  # a plane that a vehicle moves in
-            return
-        at = self.vector(connection.at)
         small = 1.25 * THIN * self.size
-        if isinstance(joint, Revolute):
-            axis = self.matrix(connection.rotation) @ self.vector(joint.axis)
-            size = (small, 3.2 * small, 0.0)
-            yield solids.solid(
-                connection.parent, "cylinder", size, at, solids.axes_along(axis), solids.JOINT
-            )
-        elif isinstance(joint, Prismatic | Screw):
-            axis = self.matrix(connection.rotation) @ self.vector(joint.axis)
-            size = (1.8 * small, 1.8 * small, 3.0 * small)
-            yield solids.solid(
-                connection.parent, "box", size, at, solids.axes_along(axis), solids.JOINT
-            )
-        else:
-            size = (1.3 * small, 0.0, 0.0)
-            yield solids.solid(connection.parent, "sphere", size, at, np.eye(3), solids.JOINT)
+        shape, size = {
+            "pin": ("cylinder", (small, 3.2 * small, 0.0)),
+            "sleeve": ("box", (1.8 * small, 1.8 * small, 3.0 * small)),
+            "ball": ("sphere", (1.3 * small, 0.0, 0.0)),
+        }[joint.picture]
+        axes = np.eye(3)
+        if joint.picture != "ball":
+            axis = self.vector(joint.axis)  # type: ignore[attr-defined]
+            axes = solids.axes_along(self.matrix(connection.rotation) @ axis)
+        at = self.vector(connection.at)
+        yield solids.solid(connection.parent, shape, size, at, axes, solids.JOINT)
 
     def _touch(self, contact: Contact, floors: dict[Floor, int]) -> Touch:
         plane = contact.plane
@@ -274,7 +263,7 @@ class _Shaping:
             for name, _ in coupling.terms
             for connection in self.mechanism.connections
             if name in (connection.name, *connection.coordinates, *connection.speeds)
-            and not isinstance(connection.joint, Planar | Floating)
+            and not connection.joint.carries_base
         ]
         for other in joints[1:]:
             first = joints[0]

@@ -20,7 +20,7 @@ from axode.mechanism.elements.bodies import ROUNDING, TRIANGLE_TOLERANCE, Inerti
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Expression, Operation, Parameter, evaluate
-from axode.mechanism.values.functions import UFUNCS
+from axode.mechanism.values.formula_functions import UFUNCS
 from axode.mechanism.values.geometry import UNIT_TOLERANCE
 
 Array = npt.NDArray[np.float64]
@@ -81,7 +81,7 @@ def _replaced(part: Any, values: Mapping[str, float]) -> Any:
 
 
 def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Runs:
-    """Runs that may have a fault, looked at more closely afterwards."""
+    """Runs that may have a fault, to be checked one by one."""
     columns: dict[str, Any] = {TIME: 0.0}
     columns |= {name: np.asarray(v, dtype=float) for name, v in values.items()}
     bad = np.zeros(count, dtype=bool)
@@ -111,7 +111,7 @@ def _bounded(mechanism: Mechanism) -> Iterator[tuple[bool, Any]]:
     for body in mechanism.bodies:
         yield not body.inertia.ideal, body.mass
     for contact in mechanism.contacts:
-        yield type(contact.wheel).__name__ != "Skate", getattr(contact.wheel, "radius", 1.0)
+        yield contact.wheel.needs_radius, contact.wheel.radius
     for drive in mechanism.drives:
         yield False, drive.motor.rotor_inertia
     for element in (*mechanism.dampers, *mechanism.springs, *mechanism.struts):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import NotAsAsked
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 KEPT = 1e-3  # [m or rad] below one, relative above: a coordinate that moves less was kept
 TOUCH, COUPLING = ".touch", ".coupling"
 
@@ -19,39 +21,49 @@ def warn_of_overruled(
     asked: Mapping[int, str],
     values: tuple[Array, Array, Array],
     names: tuple[str, ...],
-    wanted: Mapping[str, float],
-    system: tuple[Array, Array],
-) -> bool:
-    """Warn of coordinates that left the values they were given; whether there were any.
+    wanted: Mapping[str, Array],
+    system: Callable[[Indices], tuple[Array, Array]],
+) -> None:
+    """Warn of coordinates that left the values they were given, in the first run that has some.
 
-    Loops move what is not fixed, and a guess for them is no more than that: they are not told.
+    Loops move what is not fixed, and a guess for them is no more than that: no warning.
 
     Args:
         asked: Names that the user gave, by the coordinate's place.
-        values: Coordinates as asked for, with unit quaternions, and as they came out.
+        values: Coordinates as asked for, with unit quaternions, and closed: (runs, size) each.
         names: Of all rows that had to vanish.
-        wanted: Measures among them.
-        system: Those rows and their derivative where the search began.
+        wanted: Measures among them, (runs,) each.
+        system: Those rows and their derivative where the search began, of some runs.
     """
     given, begun, found = values
-    rows, derivative = system
+    places = list(asked)
     moved = np.abs(found - begun) > KEPT * np.maximum(1.0, np.abs(given))
-    if not any(moved[place] for place in asked):
-        return False
-    # the step of least norm is a sum over the rows: the largest term is whose doing it is
-    shares, *_ = np.linalg.lstsq(derivative @ derivative.T, rows, rcond=None)
-    told = []
-    for place, name in asked.items():
-        row = names[int(np.argmax(np.abs(derivative[:, place] * shares)))]
-        if not moved[place] or not (row in wanted or row.endswith((TOUCH, COUPLING))):
-            continue
-        if row in wanted:
-            why = f"what {row} = {wanted[row]:.4g} needs: leave one of them out"
-        elif row.endswith(COUPLING):
-            why = f"what the coupling '{row.removesuffix(COUPLING)}' allows: leave one of them out"
-        else:
-            why = f"where {row.removesuffix(TOUCH)} touches the ground"
-        told.append(f"{name} = {given[place]:.4g} was asked for, {found[place]:.4g} is {why}")
-    if told:
-        warnings.warn("; ".join(told), NotAsAsked, stacklevel=4)
-    return bool(told)
+    runs = np.flatnonzero(moved[:, places].any(axis=1))
+    if not runs.size:
+        return
+    rows, derivative = system(runs)
+    # the step of least norm is a sum over the rows: the largest term is the cause
+    shares = least_norm(derivative @ np.swapaxes(derivative, 1, 2), rows)
+    terms = np.abs(derivative[:, :, places] * shares[..., np.newaxis])
+    causes = terms.argmax(axis=1)
+    rules = np.array([row in wanted or row.endswith((TOUCH, COUPLING)) for row in names])
+    overruled = moved[runs][:, places] & rules[causes]
+    if not overruled.any():
+        return
+    first = int(overruled.any(axis=1).argmax())
+    run = int(runs[first])
+    listed = [
+        f"{asked[place]} = {given[run, place]:.4g} was asked for, {found[run, place]:.4g} is "
+        f"{_cause(names[causes[first, k]], wanted, run)}"
+        for k, place in enumerate(places)
+        if overruled[first, k]
+    ]
+    warnings.warn("; ".join(listed), NotAsAsked, stacklevel=4)
+
+
+def _cause(row: str, wanted: Mapping[str, Array], run: int) -> str:
+    if row in wanted:
+        return f"what {row} = {wanted[row][run]:.4g} needs: leave one of them out"
+    if row.endswith(COUPLING):
+        return f"what the coupling '{row.removesuffix(COUPLING)}' allows: leave one of them out"
+    return f"where {row.removesuffix(TOUCH)} touches the ground"

@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
-from axode.model.function_source import SymbolicLibrary
+from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.symbolic.algebra.rank import least_norm, smallest_singular_value
 
 Array = npt.NDArray[np.float64]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 UNTOLD = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
+RANK = 1e-12  # relative singular value below which a direction is not determined
 IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
 
@@ -39,7 +41,7 @@ def consistent_speeds(
         for name, values in wanted.items():
             rest[:, model.independent.index(name)] = values
         return rest
-    Theta, base = model.speed_map(q, **options), model.speeds(q, rest, **options)
+    Theta, base = model.speed_map(q, **options), model.joint_speeds(q, rest, **options)
     if not np.abs(Theta).max(initial=0.0) < UNTOLD:
         found = _speeds_elsewhere(model, q, wanted, options)
         if found is not None:
@@ -60,7 +62,7 @@ def consistent_speeds(
             f"'{model.name}' is where its independent speeds {', '.join(model.independent)} do not "
             "determine the others; give these speeds, or other coordinates"
         )
-    least = _solved(A, b)
+    least = least_norm(A, b, RANK)
     miss = _missed(A, b, least)
     allowed = IMPOSSIBLE * max(1.0, float(np.abs(b).max()))
     if miss.max() > allowed:
@@ -74,7 +76,7 @@ def consistent_speeds(
         return least
     A = np.concatenate([A, Theta[:, held]], axis=1)
     b = np.concatenate([b, -base[:, held]], axis=1)
-    nu = _solved(A, b)
+    nu = least_norm(A, b, RANK)
     fits = _missed(A, b, nu).max(axis=1) <= allowed  # a state may be special
     return np.where(fits[:, np.newaxis], nu, least)
 
@@ -85,30 +87,20 @@ def _speeds_elsewhere(
     """Find them by another model, state by state, where the model's own rows are dependent."""
     from axode.problems.singular.switching import choose_models
 
-    described = choose_models(model, q, options)
+    conditions = Conditions.of(model, **options).spread(q.shape[:-1])
+    described = choose_models(model, q, conditions)
     if not described.elsewhere.any():
         return None
     nu = np.empty((len(q), len(model.independent)))
     chosen = [model.speed_names.index(name) for name in model.independent]
     for k, number in enumerate(described.made_by.tolist()):
         other, at = described.models[number], slice(k, k + 1)
-        there = {
-            name: {n: v if np.ndim(v) == 0 else v[at] for n, v in value.items()}
-            if name == "parameters"
-            else np.broadcast_to(value, len(q))[at]
-            for name, value in options.items()
-        }
+        there: Any = conditions.at(at).options
         own = {name: values[at] for name, values in wanted.items()}
-        tells = np.linalg.svd(other.speed_map(q[at], **there)[0, chosen], compute_uv=False)
-        if tells.min(initial=1.0) < 1 / UNTOLD:
+        if smallest_singular_value(other.speed_map(q[at], **there)[0, chosen]) < 1 / UNTOLD:
             return None  # the user's speeds, not the rows, are what is singular
         theirs = consistent_speeds(other, q[at], own, there)
-        nu[k] = other.speeds(q[at], theirs, **there)[0, chosen]
-    return nu
-
-
-def _solved(A: Array, b: Array) -> Array:
-    nu: Array = (np.linalg.pinv(A, rcond=1e-12) @ b[..., np.newaxis])[..., 0]
+        nu[k] = other.joint_speeds(q[at], theirs, **there)[0, chosen]
     return nu
 
 
@@ -125,7 +117,7 @@ def _held(
 ) -> list[int]:
     """Find the speeds that stay at zero, judged at one state; warn of others that could."""
     A, b = system
-    nu = np.linalg.pinv(A, rcond=1e-12) @ b
+    nu = least_norm(A, b, RANK)
     most = GROWTH * float(np.linalg.norm(nu))
     held: list[int] = []
     left: list[int] = []
@@ -133,7 +125,7 @@ def _held(
         if model.speed_names[j] in wanted or np.abs(Theta[j]).max() < IDLE * np.abs(Theta).max():
             continue
         rows, right = np.vstack([A, Theta[[*held, j]]]), np.append(b, np.zeros(len(held) + 1))
-        trial = np.linalg.pinv(rows, rcond=1e-12) @ right
+        trial = least_norm(rows, right, RANK)
         if np.abs(rows @ trial - right).max() > allowed:
             continue  # the wanted speeds move it
         if np.linalg.norm(trial) > most:
@@ -158,18 +150,17 @@ def _order(model: Model) -> list[int]:
     """Independent speeds and those of bases, the ones that had better not move first."""
     names = list(model.speed_names)
     own = [names.index(name) for name in model.independent]
-    if not isinstance(model.library, SymbolicLibrary):
+    if not model.has_equations:
         return own[::-1]
-    from axode.mechanism.elements.joints import Floating, Planar
     from axode.mechanism.topology import tree_order
     from axode.symbolic.system import preference
 
-    system = model.library.equations.system
+    system = model.equations.system
     joints = tree_order(system.mechanism)
     bases = {
         names.index(speed): speed_unit
         for c in joints
-        if isinstance(c.joint, (Planar, Floating))
+        if c.joint.carries_base
         for speed, speed_unit in zip(c.speeds, c.joint.speed_units, strict=True)
     }
     wheels = {contact.body for contact in system.mechanism.contacts}

@@ -157,7 +157,7 @@ def _forces(
         trajectory = inverse(model, trajectory, parameters=options.get("parameters"))
     samples, u, missing = motion_of_trajectory(model, trajectory, options)
     o = {**options, "t": samples.times}
-    v = model.speeds(samples.q, samples.nu, **o)
+    v = model.joint_speeds(samples.q, samples.nu, **o)
     v_dot = model.accelerations(samples.q, samples.nu, samples.nu_dot, **o)
     extra = np.zeros_like(v)
     extra[:, [model.speed_names.index(name) for name in model.independent]] = missing

@@ -9,7 +9,7 @@ taken, which is that of equally stiff wheels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,11 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
-from axode.mechanism.elements.wheels import Mecanum
 from axode.mechanism.mechanism import Connection, Mechanism
-from axode.mechanism.values.expressions import evaluate, numeric
-from axode.mechanism.values.geometry import product, rotation_matrix
+from axode.mechanism.values.expressions import numeric
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
-from axode.problems.inverse.motions import equations_of
+from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate
@@ -85,7 +82,7 @@ def ground_forces(
     for row, name in zip(touches, model.contacts, strict=True):
         weights[row] = stiffness[name]
     weights[touches] /= weights[touches].mean()
-    report = equations_of(model).system.report
+    report = model.equations.system.report
     nearly = set(range(len(report.rests))) - set(report.kept)
     rounding = ROUNDED * max((report.rests[r] for r in nearly), default=0.0)
     lam, null = _least_norm(A, need, np.sqrt(weights), max(RANK, rounding))
@@ -111,6 +108,8 @@ def _by_contact(
     redistributed: bool,
     options: Mapping[str, Any],
 ) -> GroundForces:
+    from axode.symbolic.wheels import symbolic_wheel
+
     loosely = (
         np.array(
             [np.abs(z).max(axis=1) if z.shape[1] else np.zeros(len(free.rows)) for z in null]
@@ -127,13 +126,10 @@ def _by_contact(
         }
         force = {row: lam[:, k] for row, k in own.items()}
         zero = np.zeros(len(lam))
-        if isinstance(contact.wheel, Mecanum):
-            angle = float(evaluate(contact.wheel.roller_angle, values))
-            force["longitudinal"] = -np.sin(angle) * force["roller"]
-            force["lateral"] = np.cos(angle) * force["roller"]
-        parts["normal"].append(force["touch"])
-        parts["longitudinal"].append(force.get("longitudinal", zero))
-        parts["lateral"].append(force.get("lateral", zero))
+        components = symbolic_wheel(contact.wheel, values).components
+        for i, part in enumerate(parts):
+            terms = (float(components[row][i]) * x for row, x in force.items())
+            parts[part].append(sum(terms, zero))
         if loosely[own["touch"]]:
             normals.append(contact.name)
         if any(loosely[k] for row, k in own.items() if row != "touch"):
@@ -177,22 +173,15 @@ def _shared(
     for t, z in enumerate(null):
         N = lam[t, touches]
         mean = N.mean()
-        Z = _range(z[touches]) if z.shape[1] else z[touches]
+        Z = column_space(z[touches], SHARED)
         least = _most_even(N, Z)
         if least >= 0 and N.min() < 0:
             wanted = _without_pull(N, Z, root)
-            change = np.linalg.lstsq(z[touches], wanted - N, rcond=None)[0]
+            change = least_norm(z[touches], wanted - N)
             lam[t] += z @ change
             redistributed = True
         evenness[t] = least / mean if mean > 0 else -1.0
     return lam, evenness, redistributed
-
-
-def _range(M: Array) -> Array:
-    """Orthonormal columns that span those of M."""
-    U, s, _ = np.linalg.svd(M, full_matrices=False)
-    found: Array = U[:, s > SHARED]
-    return found
 
 
 def _most_even(N: Array, Z: Array) -> float:
@@ -215,10 +204,9 @@ def _most_even(N: Array, Z: Array) -> float:
 
 def _without_pull(N: Array, Z: Array, root: Array) -> Array:
     """Loads of least weighted norm, none negative, that carry the same as N."""
-    from scipy.linalg import null_space
     from scipy.optimize import nnls
 
-    carry = null_space(Z.T).T  # what sharing does not change
+    carry = null_space(Z.T, RANK).T  # what sharing does not change
     size = np.abs(N).max()
     slight = 1e-6
     system = np.vstack([carry, slight * np.diag(1 / root)])
@@ -234,8 +222,8 @@ class _FreeVehicle:
 
     def __init__(self, model: Model) -> None:
         if not model.contacts:
-            raise NotApplicable(f"'{model.name}' has no wheels: nothing of it can slip or tip")
-        equations = equations_of(model)
+            raise NotApplicable(f"'{model.name}' has no wheels that could slip")
+        equations = model.equations
         self.model = model
         self.mechanism, self.freed = released(equations.system.mechanism)
         self._build()
@@ -243,42 +231,25 @@ class _FreeVehicle:
     def _build(self) -> None:
         import casadi as ca
 
-        from axode.symbolic.constraints.loops import loop_rows
-        from axode.symbolic.constraints.rows import coupling_rows, matrix_of, prescribed_rows
-        from axode.symbolic.tree.generalized_forces import applied_forces
+        from axode.symbolic.constraints.rows import matrix_of
+        from axode.symbolic.system import build_open_system
         from axode.symbolic.tree.inertia import link_inertias
-        from axode.symbolic.tree.kinematics import build_tree
         from axode.symbolic.tree.recursions import newton_euler
-        from axode.symbolic.wheels.contacts import contact_rows
 
-        symbols = {name: ca.SX.sym(name) for name in self.model.parameters}
-        t = ca.SX.sym("t")
-        p = ca.vertcat(*symbols.values()) if symbols else ca.SX.zeros(0)
-        tree = build_tree(self.mechanism, {**symbols, "t": t}, t, p)
+        system = build_open_system(self.mechanism)
+        tree, forces = system.tree, system.forces
         a = ca.SX.sym("a", tree.v.shape[0])
-        forces = applied_forces(tree)
         u = ca.SX.sym("u", len(forces.input_names))
         need = newton_euler(tree, link_inertias(tree), tree.motion(tree.v, a))
         need += forces.armature * a - forces.dissipative - forces.elastic
         need -= ca.densify(forces.B @ u) if forces.input_names else 0
-        motion = tree.motion(tree.v, None, gravity=False)
-        _, velocities = tree.velocities(tree.v)
-        rows = [
-            row
-            for loop in self.mechanism.loops
-            for row in loop_rows(tree, loop, motion, velocities)
-        ]
-        rows += [
-            row
-            for contact in self.mechanism.contacts
-            for row in contact_rows(tree, contact, motion, velocities)
-        ]
-        rows += [*coupling_rows(tree), *prescribed_rows(tree)]
-        self.rows = [row.name for row in rows]
+        self.rows = [row.name for row in system.rows]
         self.speed_names, self.inputs = tree.speed_names, forces.input_names
         self.coordinates = tree.coordinate_names
-        A = ca.densify(matrix_of(rows, tree.v.shape[0]))
-        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": t, "p": p}
+        names = list(self.model.parameters)
+        self._parameters = [names.index(name) for name in system.parameter_names]
+        A = ca.densify(matrix_of(system.rows, tree.v.shape[0]))
+        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": tree.t, "p": tree.parameters}
         self._need = _compiled("need", given, need, (need.shape[0],))
         self._matrix = _compiled("rows", given, A, A.shape)
 
@@ -295,7 +266,7 @@ class _FreeVehicle:
             "a": own_a,
             "u": u[:, order],
             "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
-            "p": self.model.parameter_vector(options.get("parameters")),
+            "p": self.model.parameter_vector(options.get("parameters"))[..., self._parameters],
         }
         results = []
         for function in (self._need, self._matrix):
@@ -336,24 +307,24 @@ def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> 
 
 
 def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
-    """A copy whose planar bases float, and the yaw of each by the joint's name.
+    """Return a copy whose planar bases float, and the yaw of each by the joint's name."""
+    from axode.symbolic.joints import symbolic_joint
 
-    Coordinates x and y and the speeds keep their names, so that what acts on them still does.
-    """
     free = mechanism.copy()
     freed: dict[str, str] = {}
     for k, connection in enumerate(free.connections):
-        if isinstance(connection.joint, Planar) and _carries(free, connection):
-            freed[connection.name] = connection.coordinates[2]
-            free.connections[k] = _floating(connection)
+        if connection.joint.carries_base and _carries(free, connection):
+            floating = symbolic_joint(connection.joint, {}).released(connection)
+            if floating is not None:
+                freed[connection.name] = connection.coordinates[2]
+                free.connections[k] = floating
     bound = [*(s.coordinate for s in free.springs), *(p.coordinate for p in free.prescribed)]
     bound += [name for coupling in free.couplings for name, _ in coupling.terms]
     for name in bound:
         if name in freed.values():
             raise NotApplicable(
-                f"'{name}' is prescribed, coupled or on a spring, so that more than the "
-                "ground turns the base: loads of wheels are known only for vehicles that nothing "
-                "but their wheels holds"
+                f"'{name}' is prescribed, coupled or on a spring, which supports the "
+                "base: wheel loads are known only for vehicles that stand on their wheels alone"
             )
     return free, freed
 
@@ -365,29 +336,6 @@ def _carries(mechanism: Mechanism, base: Connection) -> bool:
         if connection.parent in held:
             held.add(connection.child)
     return any(c.body in held and c.plane.on not in held for c in mechanism.contacts)
-
-
-def _floating(connection: Connection) -> Connection:
-    """A planar joint set free: z of the new joint is the old one's normal."""
-    import casadi as ca
-
-    from axode.symbolic.tree.frames import align, unit_vector
-
-    joint = connection.joint
-    assert isinstance(joint, Planar)
-    turn = np.array(ca.DM(align(unit_vector(joint.axis, {}))))
-    rows: Any = tuple(tuple(float(x) for x in row) for row in turn)
-    name = connection.name
-    x, y, _ = connection.coordinates
-    surge, sway, yaw_rate = connection.speeds
-    return replace(
-        connection,
-        joint=Floating(),
-        rotation=product(rotation_matrix(connection.rotation), rows),
-        child_rotation=product(rotation_matrix(connection.child_rotation), rows),
-        coordinate_names=(*(f"{name}.q{part}" for part in "wxyz"), x, y, f"{name}.height"),
-        speed_names=(f"{name}.wx", f"{name}.wy", yaw_rate, surge, sway, f"{name}.vz"),
-    )
 
 
 def by_contact(model: Model, what: str, given: Any, default: float) -> dict[str, float]:

@@ -6,21 +6,21 @@ import math
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
+from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import refuse_no_model
+from axode.model.shortfall import find_shortfall, force_size
+from axode.model.signal_values import signal_values
+from axode.model.signals import Signal
+from axode.names import Names
+from axode.problems.arguments import GivenState, read_state, refuse_no_model
 from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
-from axode.problems.inverse.motions import (
-    GivenMotion,
-    MotionSamples,
-    equations_of,
-    full_names,
-    rows_by_name,
-)
+from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, checked_times
 from axode.problems.parameter_arguments import check_parameters
@@ -35,7 +35,6 @@ Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion given by functions, unless told otherwise
 OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
 SINGULAR = 1e-9  # pivot of the speeds' solve below which nothing can be told
-SHORT = 1e-9  # of the force asked for: more than this the motors cannot give
 
 
 def inverse(
@@ -43,7 +42,7 @@ def inverse(
     motion: Any,
     *,
     times: npt.ArrayLike | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Any = None,
     wrenches: Mapping[str, npt.ArrayLike] | None = None,
     weights: Mapping[str, float] | npt.ArrayLike | None = None,
     save_every: float | None = None,
@@ -57,8 +56,9 @@ def inverse(
             name: numbers, formulas of t (text, `Expression`, a Python function) or samples at
             `times`. As many as there are independent speeds determine the rest.
         times: Of the samples [s]; for functions also the duration, from t = 0.
-        start: Coordinates by name at the first time, where the motion does not tell them (the
-            swivel of a caster, the place of a vehicle); home unless given.
+        start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
+            where the motion does not tell them (the swivel of a caster, the place of a vehicle);
+            coordinates by name are kept, speeds follow from the motion. Home unless given.
         wrenches: Known inputs from outside by name, numbers or samples [N, N m]; those of the
             trajectory or zero unless given.
         weights: Of the motors' efforts, by motor or all of them, where there are more motors than
@@ -89,7 +89,9 @@ def inverse(
         samples, outside, _ = motion_of_trajectory(model, motion, options, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
-        samples = _of_signals(model, motion, times, start or {}, save_every, options)
+        given = read_state(model, start, "start")
+        given.require_one("start")
+        samples = _of_signals(model, motion, times, given, save_every, options)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
@@ -99,7 +101,7 @@ def inverse(
     outside = _with_wrenches(model, outside, wrenches or {})
     solved = solved_trajectory(model, samples, outside, options, weights, lengths)
     if isinstance(motion, Trajectory) and save_every is not None:
-        solved = solved.resample(_spaced(motion.time, save_every))
+        solved = solved.resample(equal_times(motion.time, save_every))
     return solved
 
 
@@ -130,13 +132,14 @@ def motion_of_trajectory(
 
     q, nu, u = picked(model.coordinates), picked(model.independent), picked(model.inputs)
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
-    o = {**options, "t": trajectory.time}
-    _refuse_open(model, q, o)
+    o = {**options, "t": np.broadcast_to(trajectory.time, q.shape[:-1])}
+    conditions = Conditions.of(model, **o)
+    _refuse_open(model, q, conditions)
     there = ~np.isnan(q).any(axis=-1)
     change = change and not missing[there].any()
     change = change and all(name in trajectory for name in model.speed_names)
-    described = choose_models(model, q, o) if change else None
-    refuse_singular(model, q, o, described)
+    described = choose_models(model, q, conditions) if change else None
+    refuse_singular(model, q, conditions, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
         nu_dot = _differentiated(trajectory.time, nu)
@@ -148,9 +151,8 @@ def motion_of_trajectory(
     for other, k in described.others() if described is not None else ():
         theirs = picked(other.independent)
         nu[k] = theirs[k]
-        at = Described.options(o, q.shape[:-1], k)
         nu_dot[k] = (
-            other.forward_dynamics(q[k], nu[k], u[k], **at)
+            other.forward_dynamics(q[k], nu[k], u[k], **conditions.at(k).options)
             if known
             else _differentiated(trajectory.time, theirs)[k]
         )
@@ -171,7 +173,7 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 
 
 def refuse_singular(
-    model: Model, q: Array, options: dict[str, Any], described: Described | None = None
+    model: Model, q: Array, conditions: Conditions, described: Described | None = None
 ) -> None:
     """Refuse configurations where the model's independent speeds do not determine the others, and
     wheels that lie down.
@@ -179,11 +181,11 @@ def refuse_singular(
     Raises:
         SingularConfiguration: naming the time and what to do.
     """
-    solves, pairs = evaluate_pivots(model, q, options)
+    solves, pairs = evaluate_pivots(model, q, conditions)
     wheels = measure_lean_between(pairs)
     if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
         place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
-        t = float(np.broadcast_to(options["t"], wheels.shape[:-1])[place[:-1]])
+        t = float(np.broadcast_to(conditions.t, wheels.shape[:-1])[place[:-1]])
         wheel = model.facts.leaning[int(place[-1])]
         raise SingularConfiguration(
             f"'{model.name}' is at t = {t:.6g} s where the wheel '{wheel}' lies flat on the "
@@ -197,7 +199,7 @@ def refuse_singular(
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
         return
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
-    t = float(np.broadcast_to(options["t"], pivots.shape)[low])
+    t = float(np.broadcast_to(conditions.t, pivots.shape)[low])
     raise SingularConfiguration(
         f"'{model.name}' is at t = {t:.6g} s where {', '.join(model.independent)} do not determine "
         "the other speeds.\n  Derive it with other independent speeds, derive(independent=[...]), "
@@ -207,10 +209,10 @@ def refuse_singular(
     )
 
 
-def _refuse_open(model: Model, q: Array, options: dict[str, Any]) -> None:
+def _refuse_open(model: Model, q: Array, conditions: Conditions) -> None:
     if not model.residual_rows:
         return
-    residual = np.abs(model.residual(q, **options))
+    residual = np.abs(model.residual(q, **conditions.options))
     if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
         worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
         row = int(np.argmax(worst))
@@ -244,7 +246,7 @@ def _of_signals(
     model: Model,
     motion: Mapping[str, Any],
     times: Any,
-    start: Mapping[str, float],
+    start: GivenState,
     save_every: float | None,
     options: dict[str, Any],
 ) -> MotionSamples:
@@ -264,7 +266,7 @@ def _of_signals(
         as_signal(model, name, value, given, parameters)
         for name, value in zip(names, motion.values(), strict=True)
     ]
-    wanted = _spaced(given, save_every) if is_sampled and save_every is not None else given
+    wanted = equal_times(given, save_every) if is_sampled and save_every is not None else given
     return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
 
 
@@ -279,12 +281,12 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
     duration = float(times)
     if not (np.isfinite(duration) and duration > 0):
         raise InvalidArgument(f"times: a duration must be > 0 s, got {duration}")
-    return _spaced(
+    return equal_times(
         np.array([0.0, duration]), duration / SAMPLES if save_every is None else save_every
     )
 
 
-def _spaced(time: Array, every: float) -> Array:
+def equal_times(time: Array, every: float) -> Array:
     """Equally spaced times from the first to the last, as near to `every` as that goes."""
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
@@ -296,12 +298,11 @@ def _spaced(time: Array, every: float) -> Array:
 
 def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
     """Known inputs from outside; those of the motors are solved for."""
-    names = model.inputs[model.facts.motors :]
+    wrenches = model.inputs[model.facts.motors :]
+    names = Names(f"model '{model.name}'", "input from outside", wrenches)
     u = np.array(u)
     u[..., : model.facts.motors] = 0.0
-    for name, value in given.items():
-        if name not in names:
-            raise UnknownName(f"model '{model.name}'", "input from outside", name, names)
+    for name, value in names.by_full_name(given).items():
         try:
             u[..., model.inputs.index(name)] = value
         except ValueError:
@@ -324,7 +325,6 @@ def solved_trajectory(
     lengths: Any = None,
 ) -> Trajectory:
     """A motion with the inputs it takes and all that follows, as `simulate` records it."""
-    from axode.problems.simulate.record import state_columns
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
@@ -336,42 +336,39 @@ def solved_trajectory(
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    refuse_singular(model, q, o, described)
+    conditions = Conditions.of(model, **o)
+    refuse_singular(model, q, conditions, described)
     if options.get("parameters"):
-        p = model.parameter_vector(options["parameters"])
-        refuse_rows_that_no_longer_follow(model, q.reshape(-1, q.shape[-1]), o["t"].ravel(), p)
-    others = Elsewhere(model, described, (q, nu, nu_dot, outside), o, _weights(model, weights))
+        flat = q.reshape(-1, q.shape[-1])
+        refuse_rows_that_no_longer_follow(model, flat, o["t"].ravel(), conditions.p)
+    motion = (q, nu, nu_dot, outside)
+    others = Elsewhere(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
-    u, missing = model.inverse_dynamics(
-        q, nu, nu_dot, u=outside, weights=others.weights, residual=True, **o
+    u, missing = model.inverse_dynamics_with_residual(
+        q, nu, nu_dot, u=outside, weights=others.weights, **o
     )
     short = _short(model, q, nu, u, missing, o)
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
-    columns = list(state_columns(model, q, nu, w, u, o))
-    others.overwrite(columns, w, u)
+    values = signal_values(model, q, nu, u, w, options=conditions.options)
+    others.overwrite(values, w, u)
     if short:
-        columns = _with_true_forces(model, columns, q, nu, u, missing, o)
+        _correct_forces(model, values, q, nu, u, missing, o)
+    signals = tuple(model.signals)
     if model.actuation in ("underactuated", "unactuated"):
-        units = tuple(
-            "N" if unit == "m/s" else "N m"
-            for unit, name in zip(model.facts.speed_units, model.speed_names, strict=True)
-            if name in model.independent
+        lacking = model.signals.of_kind("independent")
+        values = np.concatenate([values, missing[..., [s.index for s in lacking]]], axis=-1)
+        units = {"m/s": "N", "rad/s": "N m"}
+        signals += tuple(
+            Signal(f"{s.name}.missing", units[s.unit], "force", "missing", s.index) for s in lacking
         )
-        order = [s for s in model.speed_names if s in model.independent]
-        by_name = dict(zip(model.independent, np.moveaxis(missing, -1, 0), strict=True))
-        block = np.stack([by_name[s] for s in order], axis=-1)
-        columns.append((tuple(f"{s}.missing" for s in order), units, "force", block))
-    values = np.concatenate([block for _, _, _, block in columns], axis=-1)
-    names = tuple(name for ns, _, _, _ in columns for name in ns)
-    kinds = {name: kind for ns, _, kind, _ in columns for name in ns}
     return Trajectory(
         time=samples.times,
-        values=values.reshape(*batch, n, len(names)),
-        names=names,
-        units=tuple(unit for _, us, _, _ in columns for unit in us),
-        kinds=kinds | dict.fromkeys(model.independent, "independent"),
+        values=values.reshape(*batch, n, len(signals)),
+        names=tuple(signal.name for signal in signals),
+        units=tuple(signal.unit for signal in signals),
+        kinds={signal.name: signal.kind for signal in signals},
         lengths=lengths,
         origin=Origin.of(model, options.get("parameters")),
         info={
@@ -400,20 +397,15 @@ def _weights(model: Model, weights: Any) -> Any:
 
 
 def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
-    """Whether motors fall short of the motion; told as a warning."""
+    """Warn if the motors fall short of the motion, and return whether they do."""
     if model.actuation not in ("underactuated", "unactuated"):
         return False
-    need = np.nanmax(np.abs(model.bias(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.gamma(q, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.delta(q, nu, **o)), initial=0.0)
-    need += np.nanmax(np.abs(model.tau(q, u, **o) + missing), initial=0.0)
-    worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0)
-    if worst.max(initial=0.0) <= SHORT * max(float(need), 1e-12):
+    found = find_shortfall(model, missing, force_size(model, q, nu, u, missing, o))
+    if found is None:
         return False
-    lacking = model.independent[int(np.argmax(worst))]
     warnings.warn(
         f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
-        f"{worst.max():.3g} is missing on {lacking}; see the columns that end in '.missing'",
+        f"{found[0]:.3g} is missing on {found[1]}; see the columns that end in '.missing'",
         UnderactuatedMotion,
         stacklevel=4,
     )
@@ -440,33 +432,37 @@ def _odd(order: int) -> int:
     return order if order % 2 else max(order - 1, 1)
 
 
-def _with_true_forces(
-    model: Model, columns: list[Any], q: Array, nu: Array, u: Array, missing: Array, o: Any
-) -> list[Any]:
-    """Contact and constraint forces with the missing force acting too, as the motion has it."""
+def _correct_forces(
+    model: Model, values: Array, q: Array, nu: Array, u: Array, missing: Array, o: Any
+) -> None:
+    """Replace contact and constraint forces by those with the missing force acting too."""
     full = driven_everywhere(model)
     inputs = _all_inputs(model, full, u, missing)
-    from axode.problems.simulate.record import state_columns
-
-    w = np.zeros((*u.shape[:-1], 2))
-    true = {
-        names: block
-        for names, _, kind, block in state_columns(full, q, nu, w, inputs, o)
-        if kind == "force"
-    }
-    return [(names, units, kind, true.get(names, block)) for names, units, kind, block in columns]
+    forces = signal_values(full, q, nu, inputs, options=o, kinds=("force",))
+    columns = {signal.name: k for k, signal in enumerate(model.signals)}
+    for k, signal in enumerate(full.signals.of_kind("force")):
+        if signal.name in columns:
+            values[..., columns[signal.name]] = forces[..., k]
 
 
 def driven_everywhere(model: Model) -> Model:
-    """The same model with a motor more on every independent speed, input `<speed>.missing`."""
-    equations = equations_of(model)
-    mechanism = equations.system.mechanism.copy()
-    for speed in model.independent:
-        mechanism.add_motor(f"{speed}.missing", speed, input=f"{speed}.missing")
-    derived = mechanism.derive(equations.formulation, independent=model.independent)
-    kind = "fixed" if model.facts.fixed else "free"
-    made: Model = derived.compile(target=model.target, parameters=kind)
-    return made
+    """The same model with a motor more on every independent speed, input `<speed>.missing`.
+
+    Rows and speeds are the model's own; it is made once per model.
+    """
+    if model not in _DRIVEN:
+        from axode.symbolic.equations import Equations
+        from axode.symbolic.system import add_motors
+
+        equations = model.equations
+        motors = {f"{speed}.missing": speed for speed in model.independent}
+        driven = Equations(add_motors(equations.system, motors), equations.formulation)
+        kind: Any = "fixed" if model.facts.fixed else "free"
+        _DRIVEN[model] = driven.compile(target=model.target, parameters=kind)
+    return _DRIVEN[model]
+
+
+_DRIVEN: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
 
 
 def _beyond_limit(model: Model, u: Array) -> list[str]:

@@ -16,18 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.errors import InvalidArgument, NotApplicable
-from axode.model.function_source import SymbolicLibrary, shaped_tape
+from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
+from axode.model.function_source import shaped_tape
 from axode.model.model import Model
-from axode.problems.assemble.assemble import signal_name
+from axode.model.signals import STATE_KINDS
+from axode.problems.arguments import GivenState
+from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.quadrature import Rates, integrated
 from axode.problems.inverse.time_signals import Signal
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
+from axode.symbolic.algebra.newton import find_roots
+from axode.symbolic.algebra.rank import least_norm, rank
 
 Array = npt.NDArray[np.float64]
-CLOSED = 1e-9  # [m or rad]: more than this a motion misses what it was told
-NEWTON_STEPS = 12
+MISSED = 1e-9  # [rad, or of the length]: a motion that misses what is given by more is refused
 RANK = 1e-9  # relative singular value below which a direction counts as undetermined
 MISFIT = {True: 1e-7, False: 1e-3}  # relative, of what is exact and of what splines differentiate
 TWO_PI = 2 * np.pi
@@ -51,11 +55,13 @@ class PositionRow:
     Attributes:
         name: What messages call it.
         expression: In CasADi's symbols of the model's equations.
+        unit: Of its value.
         is_angle: Whether full turns do not matter.
     """
 
     name: str
     expression: Any
+    unit: str
     is_angle: bool = False
 
 
@@ -102,7 +108,7 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
     """y(q), its derivative by q, its rate, its Jacobian on the joint speeds, its second rate."""
     import casadi as ca
 
-    e = equations_of(model)
+    e = model.equations
     tree, q, t = e.system.tree, e.q, e.t
     a = ca.SX.sym("a", tree.v.shape[0])
     y = ca.vertcat(*[row.expression for row in rows])
@@ -129,21 +135,6 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
     return found
 
 
-def equations_of(model: Model) -> Any:
-    """The equations behind a model.
-
-    Raises:
-        NotApplicable: if it was read from a file and has none.
-    """
-    if not isinstance(model.library, SymbolicLibrary):
-        raise NotApplicable(
-            f"model '{model.name}' was read from a file: give all of "
-            f"{', '.join(model.independent)} as functions of time, a Trajectory, or compile the "
-            "model from its mechanism"
-        )
-    return model.library.equations
-
-
 def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
     """Rows for coordinates, speeds and measures of position.
 
@@ -157,27 +148,31 @@ def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
         if name in model.speed_names:
             speeds.append(name)
         elif name in model.coordinates:
-            q = equations_of(model).q
-            positions.append(PositionRow(name, q[model.coordinates.index(name)]))
+            k = model.coordinates.index(name)
+            unit = model.facts.coordinate_units[k]
+            positions.append(PositionRow(name, model.equations.q[k], unit))
         else:
-            expression = equations_of(model).measures[name].expression
-            positions.append(PositionRow(name, expression, is_angle=placed[name] == "rad"))
+            expression = model.equations.measures[name].expression
+            unit = placed[name]
+            positions.append(PositionRow(name, expression, unit, is_angle=unit == "rad"))
     return Rows(model, positions, speeds)
 
 
 def full_names(model: Model, names: Sequence[str]) -> list[str]:
-    """What the names of a motion mean; short ones will do where they are clear."""
-    placed = [n for n, _, needs_speeds in model.facts.measures if not needs_speeds]
-    known = (*model.coordinates, *model.speed_names, *placed)
-    moving = [n for n, _, needs_speeds in model.facts.measures if needs_speeds]
-    for name in names:
-        if name not in known and any(n == name or n.endswith(f".{name}") for n in moving):
+    """Full names of the signals that a motion gives.
+
+    Raises:
+        InvalidArgument: for a measure of speed.
+    """
+    signals = [model.signals.resolve(name, *STATE_KINDS) for name in names]
+    for name, signal in zip(names, signals, strict=True):
+        if signal.kind == "measure" and model.signals.depends_on_speeds(signal.name):
             raise InvalidArgument(
                 f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
                 "joint speeds and measures of position.\n"
                 f"  Joint speeds: {', '.join(model.speed_names)}"
             )
-    return [signal_name(model, name, known) for name in names]
+    return [signal.name for signal in signals]
 
 
 # the whole motion --------------------------------------------------------------------------------
@@ -195,24 +190,24 @@ class GivenMotion:
         self.count = len(rows.positions)
         self.exact = all(signal.exact for signal in signals)
 
-    def solve(self, times: Array, start: Mapping[str, float]) -> MotionSamples:
+    def solve(self, times: Array, start: GivenState) -> MotionSamples:
         """The motion at all times, from a start.
 
         Raises:
             InvalidArgument: if the constraints do not allow it, or it is not determined.
         """
-        at = self._at(times)
+        at = self.given_values(times)
         first = self._start(float(times[0]), start)
         q = self._closed(self._quadrature(times, first), times, at[0])
-        described = choose_models(self.model, q, self._with(times))
+        described = choose_models(self.model, q, Conditions.of(self.model, **self._with(times)))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
             part, there = self._by(model), tuple(x[k] for x in at)
-            nu[k], misfit = part._speeds(q[k], there, times[k], refuse=True)
-            self._refuse_misfit(misfit, at[1], times[k], "speeds")
-            nu_dot[k], misfit = part._accelerations(q[k], nu[k], there, times[k])
-            self._refuse_misfit(misfit, at[2], times[k], "accelerations")
+            nu[k], misfit = part.fit_speeds(q[k], there, times[k], determined=True)
+            self.check_misfit(misfit, at[1], times[k], "speeds")
+            nu_dot[k], misfit = part.fit_accelerations(q[k], nu[k], there, times[k])
+            self.check_misfit(misfit, at[2], times[k], "accelerations")
         return MotionSamples(times, q, nu, nu_dot, described)
 
     def _by(self, model: Model) -> GivenMotion:
@@ -223,14 +218,22 @@ class GivenMotion:
         part.model = model
         return part
 
-    def residuals(self, times: Array, start: Mapping[str, float]) -> Array:
+    def residuals(self, times: Array, start: GivenState) -> Array:
         """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
-        at = self._at(times)
+        at = self.given_values(times)
         q = self._quadrature(times, self._start(float(times[0]), start))
-        return self._speeds(q, at, times, refuse=True)[1]
+        return self.fit_speeds(q, at, times, determined=True)[1]
 
-    def _at(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
-        """Positions, rates and second rates of the rows; a speed's own value is a rate."""
+    def given_values(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
+        """Positions, rates and second rates of the rows; a speed's own value is a rate.
+
+        Args:
+            times: (T,) [s]
+            quick: Take the less exact values of signals that have some.
+
+        Returns:
+            Arrays (T, rows), positions without the rows of speeds.
+        """
         signals = [(s.quick if quick else None) or s.values for s in self.signals]
         found = np.array([values(times) for values in signals])  # rows, 3, T
         if not np.isfinite(found).all():
@@ -248,33 +251,52 @@ class GivenMotion:
     def _with(self, t: Any) -> dict[str, Any]:
         return {**self.options, "t": t}
 
-    def _matrix(self, q: Array, t: Any) -> tuple[Array, Array, Array]:
-        """Rates of the rows for unit independent speeds, all speeds likewise, and those at rest."""
+    def rate_matrix(self, q: Array, t: Any) -> tuple[Array, Array, Array]:
+        """Rates of the rows for unit independent speeds, all speeds likewise, and those at rest.
+
+        Args:
+            q: Coordinates, (..., size).
+            t: Time [s], one or one per configuration.
+        """
         o = self._with(t)
         Theta = self.model.speed_map(q, **o)
         rest = np.zeros((*q.shape[:-1], len(self.model.independent)))
-        v0 = self.model.speeds(q, rest, **o)
+        v0 = self.model.joint_speeds(q, rest, **o)
         G = self.rows.call("jacobian", q, o) @ Theta
         return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
 
-    def _speeds(
-        self, q: Array, at: tuple[Array, Array, Array], t: Any, *, refuse: bool
+    def fit_speeds(
+        self, q: Array, at: tuple[Array, Array, Array], t: Any, *, determined: bool
     ) -> tuple[Array, Array]:
-        """Independent speeds by least squares, and what is left of every row."""
-        G, _, v0 = self._matrix(q, t)
+        """Fit independent speeds to the rates by least squares.
+
+        Args:
+            q: Coordinates, (T, size).
+            at: What `given_values` returned at the times.
+            t: Times, (T,) [s].
+            determined: Require that the rows determine all speeds.
+
+        Returns:
+            Speeds, and what is left of every row: (T, size) each.
+
+        Raises:
+            InvalidArgument: naming speeds that are not determined.
+        """
+        G, _, v0 = self.rate_matrix(q, t)
         own = self.rows.call("rate", q, self._with(t), v=v0)
         need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
-        if refuse:
-            self._refuse_undetermined(G, t)
+        if determined:
+            self._require_determined(G, t)
         nu = _solved(G, need)
         return nu, (G @ nu[..., np.newaxis])[..., 0] - need
 
-    def _accelerations(
+    def fit_accelerations(
         self, q: Array, nu: Array, at: tuple[Array, Array, Array], t: Any
     ) -> tuple[Array, Array]:
+        """Fit independent accelerations likewise."""
         o = self._with(t)
-        G, _, _ = self._matrix(q, t)
-        v = self.model.speeds(q, nu, **o)
+        G, _, _ = self.rate_matrix(q, t)
+        v = self.model.joint_speeds(q, nu, **o)
         a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **o)
         own = self.rows.call("second", q, o, v=v, a=a0)
         need = at[2] - np.concatenate([own, a0[..., self.rows.speeds]], axis=-1)
@@ -287,10 +309,10 @@ class GivenMotion:
             return q0[np.newaxis]
 
         def rates_at(t: Array) -> Rates:
-            at = self._at(t, quick=True)
+            at = self.given_values(t, quick=True)
 
             def rates(q: Array) -> Array:
-                described = choose_models(self.model, q, self._with(t))
+                described = choose_models(self.model, q, Conditions.of(self.model, **self._with(t)))
                 if not described.elsewhere.any():
                     return rates_by(self, q, slice(None))
                 own = np.flatnonzero(~described.elsewhere)
@@ -300,7 +322,7 @@ class GivenMotion:
                 return found
 
             def rates_by(part: GivenMotion, q: Array, k: Any) -> Array:
-                nu, _ = part._speeds(q[k], tuple(x[k] for x in at), t[k], refuse=False)
+                nu, _ = part.fit_speeds(q[k], tuple(x[k] for x in at), t[k], determined=False)
                 return part.model.rates(q[k], nu, **self._with(t[k]))
 
             return rates
@@ -317,16 +339,16 @@ class GivenMotion:
     def _determined(self, q: Array, t: float) -> bool:
         """Whether loops, contacts and the rows tell every coordinate."""
         J = self._position_jacobian(q, np.asarray(t))
-        return bool(J.shape[0]) and int(np.linalg.matrix_rank(J, tol=1e-7)) == q.size
+        return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
-    def _start(self, t: float, start: Mapping[str, float]) -> Array:
-        """A configuration that the motion starts from, values the user gave kept."""
-        q = self.model.home
+    def _start(self, t: float, start: GivenState) -> Array:
+        """A configuration that the motion starts from, coordinates given by name kept."""
+        q = self.model.home if start.q is None else start.q.copy()
         held = np.zeros(q.size, dtype=bool)
-        for name, value in start.items():
-            k = self.model.coordinates.index(signal_name(self.model, name, self.model.coordinates))
+        for name, value in start.named.items():
+            k = self.model.signals.resolve(name, "coordinate").index
             q[k], held[k] = float(value), True
-        wanted, _, _ = self._at(np.array([t]))
+        wanted, _, _ = self.given_values(np.array([t]))
         return self._closed(q[np.newaxis], np.array([t]), wanted, ~held)[0]
 
     def _position_residual(self, q: Array, t: Any, wanted: Array) -> Array:
@@ -353,27 +375,32 @@ class GivenMotion:
     def _closed(
         self, q: Array, times: Array, wanted: Array, free: npt.NDArray[np.bool_] | None = None
     ) -> Array:
-        """Newton's method on loops, contacts and given positions, all samples at once."""
-        best, error = q, np.inf
-        for _ in range(NEWTON_STEPS):
-            r = self._position_residual(q, times, wanted)
-            size = float(np.abs(r).max(initial=0.0))
-            if size < error:
-                best, error = q, size
-            if size < CLOSED * 1e-4 or not np.isfinite(size):
-                break
-            J = self._position_jacobian(q, times)
-            J = J if free is None else J * free
-            q = q - _solved(J, r)
-        if error > CLOSED:
-            self._refuse_open(best, times, wanted, error)
-        return best
+        """Solve loops, contacts and given positions for the coordinates, all samples at once."""
+        columns = coordinate_units(self.model)
+        q, error = find_roots(
+            lambda x, k: self._position_residual(x, times[k], wanted[k]),
+            lambda x, k: self._position_jacobian(x, times[k]),
+            q,
+            rows=self._position_units,
+            columns=columns if free is None else columns * free,
+        )
+        if not (error <= MISSED).all():
+            self._raise_open(q, times, wanted)
+        return q
 
-    # refusals ----------------------------------------------------------------------------------
+    @property
+    def _position_units(self) -> Array:
+        """One unit of each row that positions must satisfy."""
+        given = in_units(self.model, [row.unit for row in self.rows.positions])
+        ones = np.ones(len(self.model.facts.quaternions))
+        return np.concatenate([given, residual_units(self.model), ones])
 
-    def _refuse_open(self, q: Array, times: Array, wanted: Array, error: float) -> None:
+    # errors ------------------------------------------------------------------------------------
+
+    def _raise_open(self, q: Array, times: Array, wanted: Array) -> None:
         r = np.abs(self._position_residual(q, times, wanted))
-        sample, row = np.unravel_index(int(np.nanargmax(r)), r.shape)
+        relative = np.nan_to_num(r / self._position_units, nan=np.inf)
+        sample, row = np.unravel_index(int(np.argmax(relative)), r.shape)
         names = [
             *self.rows.names[: self.count],
             *self.model.residual_rows,
@@ -381,11 +408,12 @@ class GivenMotion:
         ]
         raise InvalidArgument(
             f"motion: the constraints do not allow it: '{names[int(row)]}' stays off by "
-            f"{error:.3g} (m or rad) at t = {times[int(sample)]:.6g} s.\n  Give fewer signals, "
-            "values within reach, or a start nearer to the motion with start={...}"
+            f"{r[sample, row]:.3g} (m or rad) at t = {times[int(sample)]:.6g} s.\n  "
+            "Give fewer signals, values within reach, or a start nearer to the motion with "
+            "start={...}"
         )
 
-    def _refuse_undetermined(self, G: Array, t: Any) -> None:
+    def _require_determined(self, G: Array, t: Any) -> None:
         n = len(self.model.independent)
         scaled = G / np.abs(G).max(axis=-1, keepdims=True).clip(1e-12)
         _, s, Vt = np.linalg.svd(scaled)
@@ -407,7 +435,18 @@ class GivenMotion:
             "these as functions of time too"
         )
 
-    def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+    def check_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+        """Require that speeds or accelerations give what was asked for.
+
+        Args:
+            misfit: What is left of every row, (T, rows).
+            size: What was asked for.
+            times: (T,) [s]
+            what: "speeds" or "accelerations".
+
+        Raises:
+            InvalidArgument: naming the time and the row.
+        """
         worst = np.abs(misfit)
         allowed = MISFIT[self.exact] * max(1.0, float(np.abs(size).max(initial=0.0)))
         if worst.max(initial=0.0) <= allowed:
@@ -425,6 +464,4 @@ def _solved(A: Array, b: Array) -> Array:
     """Least squares of least norm, over any leading axes."""
     if A.shape[-2] == A.shape[-1] == 1 and (np.abs(A) > 1e-12).all():
         return b / A[..., 0]
-    inverse = np.linalg.pinv(A, rcond=RANK)
-    solution: Array = (inverse @ b[..., np.newaxis])[..., 0]
-    return solution
+    return least_norm(A, b, RANK)

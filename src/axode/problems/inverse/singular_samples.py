@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.singular.other_models import Described, make_columns
+from axode.model.signal_values import update_balance
+from axode.problems.singular.other_models import Described, values_elsewhere
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 
@@ -28,10 +31,10 @@ class Elsewhere:
         own: Model,
         described: Described | None,
         motion: tuple[Array, Array, Array, Array],
-        options: Any,
+        conditions: Conditions,
         weights: Any,
     ) -> None:
-        self.own, self.options, self.weights = own, options, weights
+        self.own, self.conditions, self.weights = own, conditions, weights
         self.q, self.nu, self.nu_dot, self.outside = motion
         self.parts = [] if described is None else list(described.others())
 
@@ -42,30 +45,23 @@ class Elsewhere:
             nu[k] = nu_dot[k] = np.nan
         return nu, nu_dot
 
-    def _options(self, k: Any) -> dict[str, Any]:
-        return Described.options(self.options, self.q.shape[:-1], k)
-
     def solve(self, u: Array, missing: Array, power: Array) -> None:
         """Fill in inputs, missing forces on the user's speeds and powers of these samples."""
         for model, k in self.parts:
-            o, q, nu = self._options(k), self.q[k], self.nu[k]
-            u[k], short = model.inverse_dynamics(
-                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, residual=True, **o
+            o, q, nu = self.conditions.at(k).options, self.q[k], self.nu[k]
+            u[k], short = model.inverse_dynamics_with_residual(
+                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, **o
             )
             power[k] = evaluate_power(model, q, nu, u[k], short, o)
             chosen = [model.speed_names.index(name) for name in self.own.independent]
             to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
-            missing[k] = (np.linalg.pinv(to_own) @ short[..., np.newaxis])[..., 0]
+            missing[k] = least_norm(to_own, short)
 
-    def overwrite(self, columns: list[Any], w: Array, u: Array) -> None:
-        """Fill in everything that follows from these samples."""
-        from axode.problems.simulate.record import update_balance
-
+    def overwrite(self, values: Array, w: Array, u: Array) -> None:
+        """Fill in all signals of these samples."""
         for model, k in self.parts:
-            made = make_columns(
-                model, self.own, self.q[k], self.nu[k], w[k], u[k], self._options(k)
+            values[k] = values_elsewhere(
+                model, self.own, self.q[k], self.nu[k], w[k], u[k], self.conditions.at(k)
             )
-            for (*_, block), (*_, values) in zip(columns, made, strict=True):
-                block[k] = values
         if self.parts:
-            update_balance(columns)
+            update_balance(self.own, values)

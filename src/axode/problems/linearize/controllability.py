@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from axode.symbolic.algebra.rank import column_space, null_space
+
 Array = npt.NDArray[np.float64]
 NEW = 1e-9  # of a step's length: a direction that adds less is not new
 ROUNDING = 1e-13  # of the whole matrix: a step that is shorter is zero
@@ -85,24 +87,16 @@ def _unreached(A: Array, B: Array) -> Array:
     Each step keeps only the directions that are new, so that powers of A are never formed.
     """
     lengths = np.linalg.norm(B, axis=0)
-    newest = _range(B[:, lengths > 0] / lengths[lengths > 0], NEW)
+    newest = column_space(B[:, lengths > 0] / lengths[lengths > 0], NEW)
     reached, size = newest, float(np.linalg.norm(A))
     while newest.shape[1]:
         step = A @ newest
         least = max(NEW * float(np.linalg.norm(step)), ROUNDING * size)
         for _ in range(2):  # twice is enough for orthogonality to rounding
             step = step - reached @ (reached.T @ step)
-        newest = _range(step, least)
+        newest = column_space(step, least)
         reached = np.column_stack([reached, newest])
-    U = np.linalg.svd(reached, full_matrices=True)[0]
-    return np.asarray(U[:, reached.shape[1] :])
-
-
-def _range(M: Array, least: float) -> Array:
-    if not M.size:
-        return np.zeros((len(M), 0))
-    U, s, _ = np.linalg.svd(M, full_matrices=False)
-    return np.asarray(U[:, s > least])
+    return null_space(reached.T, rank=reached.shape[1])
 
 
 def _named(rows: Array, names: Sequence[str]) -> tuple[str, ...]:

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from axode.errors import AxodeError
 from axode.model.model import Model
-from axode.problems.assemble.assemble import State, assemble
+from axode.model.state import State
+from axode.problems.assemble.assemble import assemble
 from axode.problems.observables import Observables
+from axode.symbolic.algebra.rank import least_norm
 
 if TYPE_CHECKING:
     from axode.symbolic.analysis.symmetries import Symmetries
@@ -103,7 +105,7 @@ def _weights(X: Array, f: Array) -> Array | None:
     if not X.shape[1]:
         return None
     sizes = np.linalg.norm(X, axis=0).clip(1e-300)
-    weights: Array = np.linalg.lstsq(X / sizes, f, rcond=1e-9)[0] / sizes
+    weights: Array = least_norm(X / sizes, f, 1e-9) / sizes
     return weights if np.abs(X @ weights - f).max() <= AT_REST else None
 
 

@@ -14,17 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.model import Model
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import GivenState, read_state, refuse_no_model
 from axode.problems.inverse.motions import (
     MISFIT,
     GivenMotion,
     PositionRow,
     Rows,
-    equations_of,
     full_names,
     rows_by_name,
 )
@@ -232,7 +230,7 @@ def follow(
     forward: Any = "x",
     base: str | None = None,
     others: Mapping[str, Any] | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Any = None,
     weights: Any = None,
     save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
@@ -253,7 +251,8 @@ def follow(
         base: Name of the base's body, where there are several.
         others: Further signals by name, as `inverse` takes them, for what the path does not
             determine (the joints of an arm); samples are 501, equally spaced over the duration.
-        start: Coordinates at the start that the path does not tell, such as a caster's swivel.
+        start: State at the start, as for `inverse`, where the path does not tell it (a caster's
+            swivel).
         weights, save_every, parameters: As for `inverse`.
 
     Returns:
@@ -264,16 +263,16 @@ def follow(
         InvalidArgument: if the wheels do not allow the path, with time and size of what is left,
             or if it jumps, with the time.
     """
-    from axode.problems.inverse.inverse import _spaced, solved_trajectory
+    from axode.problems.inverse.inverse import equal_times, solved_trajectory
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = _spaced(
+    times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
     motion.steering.refuse_jumps(path.name)
     _refuse_jumps(path)
-    samples = motion.solve(times, start or {})
+    samples = motion.solve(times, _start(model, start))
     outside = np.zeros((times.size, len(model.inputs)))
     driven = solved_trajectory(model, samples, outside, motion.options, weights)
     pose = path.pose(times)
@@ -296,7 +295,7 @@ def admissible(
     forward: Any = "x",
     base: str | None = None,
     others: Mapping[str, Any] | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Any = None,
     save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Array:
@@ -307,14 +306,20 @@ def admissible(
     Returns:
         Largest residual at each sample [m/s or rad/s]; zero where the path can be driven.
     """
-    from axode.problems.inverse.inverse import _spaced
+    from axode.problems.inverse.inverse import equal_times
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = _spaced(
+    times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
-    return _size(motion.residuals(times, start or {}))
+    return _size(motion.residuals(times, _start(model, start)))
+
+
+def _start(model: Model, start: Any) -> GivenState:
+    given = read_state(model, start, "start")
+    given.require_one("start")
+    return given
 
 
 def _refuse_jumps(path: Path) -> None:
@@ -350,7 +355,7 @@ class _PathMotion(GivenMotion):
     left: Array
     steering: Steering
 
-    def _refuse_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
+    def check_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
         worst = _size(misfit)
         if what == "speeds":
             self.left = worst
@@ -392,16 +397,16 @@ def _path_motion(
     if not isinstance(path, Path):
         raise InvalidArgument(f"path: expected a Path such as circle(2.0, speed=1.0), got {path!r}")
     refuse_no_model("follow", model)
-    equations = equations_of(model)
+    equations = model.equations
     body = _base(model, base)
     at = _point(model, body, point)
     pose = equations.poses[body]
     place = pose.point(ca.SX(ca.DM(at)))
     ahead = pose.R @ ca.SX(ca.DM([numeric(x) for x in as_vector(forward)]))
     rows = [
-        PositionRow("path.x", place[0]),
-        PositionRow("path.y", place[1]),
-        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), is_angle=True),
+        PositionRow("path.x", place[0], "m"),
+        PositionRow("path.y", place[1], "m"),
+        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), "rad", is_angle=True),
     ]
     names = full_names(model, tuple(others))
     further = rows_by_name(model, names)
@@ -442,8 +447,8 @@ def _path_signals(path: Path) -> list[Signal]:
 
 
 def _base(model: Model, name: str | None) -> str:
-    mechanism = equations_of(model).system.mechanism
-    bases = [c.child for c in mechanism.connections if isinstance(c.joint, Planar | Floating)]
+    mechanism = model.equations.system.mechanism
+    bases = [c.child for c in mechanism.connections if c.joint.carries_base]
     if name is not None:
         if name not in bases:
             raise UnknownName(f"mechanism '{mechanism.name}'", "base", name, bases)
@@ -458,7 +463,7 @@ def _base(model: Model, name: str | None) -> str:
 
 def _point(model: Model, body: str, point: Any) -> list[float]:
     """A point of the base: coordinates, a measure's, or the mass centre."""
-    mechanism = equations_of(model).system.mechanism
+    mechanism = model.equations.system.mechanism
     if isinstance(point, str):
         if point == body:
             com = next(b.com for b in mechanism.bodies if b.name == body)

@@ -19,18 +19,18 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.problems.inverse.motions import GivenMotion
 from axode.problems.inverse.time_signals import ORDER, Signal
+from axode.symbolic.algebra.newton import Function, difference_jacobian, find_roots
 
 Array = npt.NDArray[np.float64]
 SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not told at all
 FAR = 0.3  # [rad] from home: a linkage has left straight lines there, a coupling has not
 CLOSED = 1e-9  # [m or rad] of the residuals there
 STEERS = 1e-6  # what a radian of steering turns of a unit velocity, at least
-STEPS = 25  # of Newton's method
-BOLD = 0.5  # [rad] no step is longer
+MAX_STEERING_STEP = 0.5  # [rad, rad/s] of Newton's method
 STANDING = 1e-6  # of a path's largest speed: slower, and it stands still
 SMALL = 1e-5  # [rad, rad/s] of difference quotients
 SPACING = 2e-4  # of the duration, between the five times that are differentiated over
-LAST = 1e-7  # [rad, rad/s] a step after which only rounding is left
+LAST_STEP = 1e-7  # [rad, rad/s] after which only rounding is left
 JUMP = 5e-3  # [rad] that an angle may change beside its rate
 LOOKS = 1001  # at a path
 HALVINGS = 6  # of steps between them
@@ -53,7 +53,7 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
     model = motion.model
     q = model.home
     options = {**motion.options, "t": np.asarray(0.0)}
-    G = motion._matrix(q, options["t"])[0]
+    G = motion.rate_matrix(q, options["t"])[0]
     silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
     unit = np.eye(len(model.independent))
     rest = model.rates(q, 0.0 * unit[0], **options)
@@ -95,7 +95,8 @@ class Steering:
         if not self.pairs:
             return self
         q, at, times, size = self._there(np.array([self._fastest[0]]))
-        effect = np.abs(_slopes(lambda d: self._left(q, d, at, times, size)[0], self._angles(q)))
+        slopes = difference_jacobian(lambda d, _: self._left(q, d, at, times, size)[0], SMALL)
+        effect = np.abs(slopes(self._angles(q), np.arange(1)))
         kept = np.flatnonzero(effect[0].max(axis=0) > STEERS)
         pairs = [self.pairs[p] for p in kept]
         return Steering(self.motion, self.duration, self.home, pairs, self.along[kept])
@@ -144,13 +145,13 @@ class Steering:
     def _fastest(self) -> tuple[float, float]:
         """When the path is fastest, and how fast."""
         times = np.linspace(0.0, self.duration, LOOKS)
-        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
         k = int(np.argmax(speeds))
         return float(times[k]), float(speeds[k])
 
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
         """Whether the path does not stand still, where nothing tells how to steer."""
-        speeds = np.linalg.norm(self.motion._at(times)[1][:, :3], axis=-1)
+        speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
         moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
         return moving
 
@@ -219,7 +220,7 @@ class Steering:
 
         Speeds are without bound where the path stands still: nothing is left then, whatever angle.
         """
-        positions, rates, seconds = self.motion._at(times)
+        positions, rates, seconds = self.motion.given_values(times)
         q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
         own = self.motion.rows.call("value", q, {**self.motion.options, "t": times})[:, 2]
         turn = own - positions[:, 2]
@@ -241,22 +242,27 @@ class Steering:
         own = [j for _, j in self.pairs]
         q = q + (angles - q[:, own]) @ self.along
         q[:, own] = angles
-        nu, misfit = self.motion._speeds(q, at, times, refuse=False)
+        nu, misfit = self.motion.fit_speeds(q, at, times, determined=False)
         return misfit / size, nu, q
 
     def _solved(self, times: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
         """Angles and their rates, (T, angles) each, from others near to them."""
         q, at, times, size = self._there(times)
-        angles = _root(lambda d: self._left(q, d, at, times, size)[0], angles)
+
+        def left(angles: Array, k: Any) -> Array:
+            return self._left(q[k], angles, tuple(x[k] for x in at), times[k], size[k])[0]
+
+        angles = _find_root(left, angles)
         _, nu, q = self._left(q, angles, at, times, size)
         columns = [k for k, _ in self.pairs]
 
-        def left(rates: Array) -> Array:
-            turned = nu.copy()
+        def left_of_rates(rates: Array, k: Any) -> Array:
+            turned = nu[k]
             turned[:, columns] = rates
-            return self.motion._accelerations(q, turned, at, times)[1] / size
+            there = tuple(x[k] for x in at)
+            return self.motion.fit_accelerations(q[k], turned, there, times[k])[1] / size[k]
 
-        return angles, _root(left, rates)
+        return angles, _find_root(left_of_rates, rates)
 
 
 def _between(times: Array, values: Array, at: Array) -> Array:
@@ -280,25 +286,12 @@ def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]
     return k, float(jump[k])
 
 
-def _root(function: Callable[[Array], Array], x: Array) -> Array:
-    """Newton's method in least squares, all samples at once, until only rounding is left."""
-    for _ in range(STEPS):
-        left = function(x)
-        step = (np.linalg.pinv(_slopes(function, x)) @ left[..., np.newaxis])[..., 0]
-        x = x - np.clip(step, -BOLD, BOLD)
-        if np.abs(step).max(initial=0.0) < LAST:
-            break
-    return x
-
-
-def _slopes(function: Callable[[Array], Array], x: Array) -> Array:
-    """Derivatives by central differences, (T, rows, columns of x)."""
-    found = []
-    for k in range(x.shape[-1]):
-        off = np.zeros_like(x)
-        off[:, k] = SMALL
-        found.append((function(x + off) - function(x - off)) / (2 * SMALL))
-    return np.stack(found, axis=-1)
+def _find_root(function: Function, x: Array) -> Array:
+    """Solve in least squares by differences, all samples at once, until rounding is left."""
+    jacobian = difference_jacobian(function, SMALL)
+    return find_roots(
+        function, jacobian, x, tolerance=0.0, last_step=LAST_STEP, max_step=MAX_STEERING_STEP
+    )[0]
 
 
 def _through(values: Array, place: Array) -> tuple[Array, Array]:

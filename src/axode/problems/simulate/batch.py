@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.model.model import Model, Options
-from axode.problems.simulate.events import Watch
-from axode.problems.simulate.inputs import InputPlan, callback_inputs, limited
-from axode.problems.simulate.settings import ROUNDING, Settings
+from axode.model.signal_values import state_values
+from axode.names import NamedValues
+from axode.problems.session import CompiledRuns, Numbers, Session, Task
+from axode.problems.simulate.inputs import callback_inputs, limited
+from axode.problems.simulate.settings import ROUNDING
 from axode.problems.singular.other_models import ROUNDED_PIVOT, is_rounded
 from axode.problems.steps.adaptive import SHARE
-from axode.problems.steps.compiled import dynamics_of, rollout_of
+from axode.problems.steps.compiled import rollout_of
 from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.stages import FINISHED, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
+from axode.problems.tracing import call_traced
 
 Array = npt.NDArray[np.float64]
-SLICE = 0.1  # [s] of computing between looks at the clock, the keyboard and the progress bar
-FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
 STATE = ("q", "nu", "w")  # what is recorded of a run
 FIRST_COUNT = 15.0  # explicit steps at the limit of stability before a run asks what to do
@@ -43,108 +41,53 @@ class Outcome:
     model: int = 0  # number of the model whose speeds that state is in
 
 
-class Batch:
-    """Runs of one model.
+class Batch(CompiledRuns):
+    """Runs of one model, and what became of each.
 
     Args:
-        model: What moves.
-        plan: Its input.
-        settings: How to integrate.
-        watches: What to look for.
+        task: What the steps are made of.
         members: Numbers of these runs among all that are simulated.
         start: q and nu, (runs, size) each; other buffers of the state to start with, by name.
         p: Free parameters, (size,) or (runs, size).
         out: Where saved states go, (runs, rows, size).
-        speeds: What the user calls nu, where the model has other independent speeds.
     """
 
     def __init__(
-        self,
-        model: Model,
-        plan: InputPlan,
-        settings: Settings,
-        watches: Sequence[Watch],
-        members: npt.NDArray[np.intp],
-        start: dict[str, Array],
-        p: Array | None,
-        out: Array,
-        speeds: Sequence[str] | None = None,
+        self, task: Task, members: Numbers, start: dict[str, Array], p: Array | None, out: Array
     ) -> None:
-        self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
-        self.members, self.p, self.out = members, p, out
-        self.count = len(members)
-        place = settings.place
-        explicit = settings.stepper == EXPLICIT
-        self.dynamics = dynamics_of(
-            model, plan, self.watches, speeds, single=place.single, stiffness=explicit
-        )
-        self.rollout = rollout_of(model, settings.stepper, self.dynamics, place)
+        settings = task.settings
+        self.dynamics = task.dynamics(stiffness=settings.stepper == EXPLICIT)
+        rollout = rollout_of(task.model, settings.stepper, self.dynamics, settings.place)
+        first = {"index": np.ones((len(members), 1))} | start
+        super().__init__(task, rollout, members, first, p, self._given(task, len(members), first))
+        self.watches, self.out = task.events, out
         self.outcomes = [Outcome() for _ in range(self.count)]
         self._open = np.ones(self.count, dtype=bool)  # runs without an outcome
         self.calls: list[tuple[int, float, Array]] = []  # run, time, inputs that a callback gave
         self._saved: dict[tuple[int, int], Array] = {}  # states that no compiled step wrote
         self._called = np.full(self.count, np.nan)
-        self.buffers = self._buffers(start)
-        self.tables = self._tables()
-        if settings.adaptive and "h" not in start:
-            self.buffers["h"][...] = self._first_step()
+        self.tables["out"] = out
+        if settings.adaptive:
+            self.tables["times"] = np.ascontiguousarray(settings.times[:, np.newaxis])
+            if "h" not in start:
+                self.buffers["h"][...] = self._first_step()
 
-    def _buffers(self, start: dict[str, Array]) -> dict[str, Array]:
-        s, n = self.settings, self.count
-        b = {name: np.zeros((n, size)) for name, size in self.rollout.program.state.items()}
-        b["t"][...], b["index"][...] = s.t0, 1.0
-        for name, value in start.items():
-            b[name][...] = value
-        numbers = {"t_end": s.t_end}
-        if s.method == "rk4":
-            numbers |= {
-                "h": s.way * s.length,
-                "t0": s.t0,
-                "n_steps": s.n_steps,
-                "save_steps": s.save_steps,
-            }
-        else:
-            numbers |= {
-                "way": s.way,
-                "longest": abs(s.duration),
-                "rtol": s.rtol,
-                "atol": s.atol,
-                "rows": len(s.times),
-            }
-            numbers |= dict(zip(("solve_rtol", "solve_atol"), s.solve_tolerances, strict=True))
-        sampled = self.plan.sampled
-        if sampled is not None:
-            numbers |= {
-                "sample_start": sampled.start,
-                "sample_period": sampled.period,
-                "sample_count": sampled.count,
-            }
-        b |= {name: np.array([float(value)]) for name, value in numbers.items()}
-        if s.adaptive and self.plan.callback:
-            b["longest"] = np.full((n, 1), abs(s.times[1] - s.t0))  # a step ends at every sample
-        if "p" in self.rollout.program.given:
-            assert self.p is not None
-            b["p"] = np.ascontiguousarray(self.p)
-        if "least_pivot" in self.rollout.program.given:
-            least = ROUNDED_PIVOT if is_rounded(self.model) else SMALLEST_PIVOT
-            b["least_pivot"] = np.full((n, 1), least)
-        if "review" in self.rollout.program.given:
-            b["review"] = b["steps"] + self.settings.review
-        if "stiff_limit" in self.rollout.program.given:
-            b["stiff_limit"] = np.full((n, 1), FIRST_COUNT)
-            b["stiff_slope"] = np.array([stiff_slope(SHARE * s.rtol)])
-        if "u" in self.rollout.program.given:
-            u = np.zeros(self.dynamics.n_u) if self.plan.constant is None else self.plan.constant
-            b["u"] = np.array(np.broadcast_to(u, (n, self.dynamics.n_u)), order="C")
-        return b
-
-    def _tables(self) -> dict[str, Array]:
-        tables = {"out": self.out}
-        if self.settings.adaptive:
-            tables["times"] = np.ascontiguousarray(self.settings.times[:, np.newaxis])
-        if self.plan.sampled is not None:
-            tables["samples"] = self.plan.sampled.table
-        return tables
+    @staticmethod
+    def _given(task: Task, count: int, start: dict[str, Array]) -> dict[str, Array | float]:
+        """What Python changes between steps, one row per run, and what only this method reads."""
+        s = task.settings
+        least = ROUNDED_PIVOT if is_rounded(task.model) else SMALLEST_PIVOT
+        given: dict[str, Array | float] = {
+            "least_pivot": np.full((count, 1), least),
+            "review": start.get("steps", np.zeros((count, 1))) + s.review,
+            "stiff_limit": np.full((count, 1), FIRST_COUNT),
+            "stiff_slope": stiff_slope(SHARE * s.rtol),
+        }
+        if task.plan.callback is not None:
+            given["u"] = np.zeros((count, len(task.model.inputs)))
+            if s.adaptive:  # a step ends at every sample
+                given["longest"] = np.full((count, 1), abs(s.times[1] - s.t0))
+        return given
 
     def _first_step(self) -> Array:
         """Length of the first step.
@@ -187,52 +130,32 @@ class Batch:
         self.rollout(self.buffers, self.tables, budget=0, threads=self.settings.threads)
         self.buffers["status"][...] = kept
 
-    # the loop ----------------------------------------------------------------------------------
-
-    def advance(self, look: Callable[[Batch], None], stopped: Callable[[Batch, int], None]) -> None:
+    def advance(self, session: Session, stopped: Callable[[Batch, int], None]) -> None:
         """Run until every run has an outcome.
 
         Args:
-            look: Told now and then how things are.
+            session: The call that this is part of.
             stopped: Called for a run whose steps stopped to ask for something; it gives the run an
                 outcome or sets its status back to running.
         """
-        budget = 1 if self.plan.callback else self._first_budget()
-        steps = self.rollout.bind(self.buffers, self.tables)
-        try:
-            self._loop(steps, budget, look, stopped)
-        finally:
-            steps.fetch()  # also the table `out`, where it was elsewhere
-            for place, state in self._saved.items():
-                self.out[place] = state
 
-    def _loop(
-        self,
-        steps: Any,
-        budget: int,
-        look: Callable[[Batch], None],
-        stopped: Callable[[Batch, int], None],
-    ) -> None:
-        while self._open.any():
-            left = self._open.copy()
-            if self.plan.callback:
-                self._call_back()
-            started = time.perf_counter()
-            steps(budget, self.settings.threads)
-            seconds = time.perf_counter() - started
+        def resolve_stopped() -> bool:
             status = self.buffers["status"][:, 0].copy()
+            left = self._open.copy()
             self._finish(np.flatnonzero(left & (status == FINISHED)))
             for run in np.flatnonzero(left & (status != RUNNING) & (status != FINISHED)).tolist():
                 stopped(self, run)
-            look(self)
-            if not self.plan.callback:
-                budget = _next_budget(budget, seconds)
+            return bool(self._open.any())
 
-    def _first_budget(self) -> int:
-        groups = 1 if self.count == 1 else -(-self.count // self.rollout.lanes)
-        return max(1, int(FIRST_SLICE / (groups * (100 + len(self.dynamics.rate.kinds)))))
+        budget = self.first_budget(len(self.dynamics.rate.kinds))
+        ask = self._call_back if self.plan.callback else None
+        try:
+            session.advance(self, budget, resolve_stopped, ask)
+        finally:
+            for place, state in self._saved.items():
+                self.out[place] = state
 
-    def _finish(self, runs: npt.NDArray[np.intp]) -> None:
+    def _finish(self, runs: Numbers) -> None:
         """Runs that came to their end, all at once: there may be a million."""
         states = np.concatenate([self.buffers[name][runs] for name in STATE], axis=1)
         times = self.buffers["t"][runs, 0].tolist()
@@ -285,29 +208,10 @@ class Batch:
         """Watched functions, to be called from Python."""
         return None if self.dynamics.events is None else CompiledFunction(self.dynamics.events)
 
-    def values(self, run: int) -> dict[str, float]:
+    def values(self, run: int) -> NamedValues:
         """Coordinates, speeds and measures of a run by name."""
         b = self.buffers
-        return named_values(self.model, b["q"][run], b["nu"][run], self.options(run))
-
-    def options(self, run: int, t: float | None = None) -> Options:
-        """Time and parameters of a run, as the model's functions take them."""
-        now = float(self.buffers["t"][run, 0]) if t is None else t
-        own = self.parameters(run)
-        return {"t": now} if own is None else {"t": now, "parameters": own}
-
-    def parameter_values(self, run: int) -> Array:
-        """Free parameters of a run, in order; none if there are none."""
-        if self.p is None:
-            return np.zeros(0)
-        return self.p if self.p.ndim == 1 else self.p[run]
-
-    def parameters(self, run: int) -> dict[str, float] | None:
-        """Free parameters of a run by name."""
-        if self.p is None:
-            return None
-        p = self.p if self.p.ndim == 1 else self.p[run]
-        return dict(zip(self.model.parameters, p.tolist(), strict=True))
+        return state_values(self.model, b["q"][run], b["nu"][run], self.conditions(run).options)
 
     def input_at(self, run: int, t: float, q: Array, nu: Array) -> Array:
         """Inputs of a run at a time and a state."""
@@ -315,27 +219,6 @@ class Batch:
             table = self.plan.sampled.table
             return self.plan.sampled.at(np.array([t]), table if table.ndim == 2 else table[run])[0]
         if self.plan.tape is None:
-            held: Array = self.buffers["u"][run]
-            return held
-        known = {"t": np.array([t]), "q": q, "nu": nu}
-        if self.p is not None:
-            known["p"] = self.p if self.p.ndim == 1 else self.p[run]
-        u: Array = CompiledFunction(self.plan.tape)(*(known[x.name] for x in self.plan.tape.inputs))
-        return u
-
-
-def _next_budget(budget: int, seconds: float) -> int:
-    if seconds < SLICE / 4:
-        return min(2 * budget, 1 << 40)
-    return max(1, budget // 2) if seconds > 2 * SLICE else budget
-
-
-def named_values(model: Model, q: Array, nu: Array, options: Options) -> dict[str, float]:
-    """Coordinates, speeds and measures of one state by name."""
-    values = dict(zip(model.coordinates, q.tolist(), strict=True))
-    speeds = model.speeds(q, nu, **options).tolist()
-    values |= dict(zip(model.speed_names, speeds, strict=True))
-    if not model.measure_names:
-        return values
-    measured = model.measures(q, nu, **options).tolist()
-    return values | dict(zip(model.measure_names, measured, strict=True))
+            held = self.buffers["u"]
+            return held if held.ndim == 1 else np.asarray(held[run])
+        return call_traced(CompiledFunction(self.plan.tape), q, nu, self.conditions(run, t))

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from axode.problems.simulate.batch import Batch, named_values
+from axode.model.signal_values import state_values
+from axode.names import NamedValues
+from axode.problems.simulate.batch import Batch
 from axode.problems.steps.stages import EVENT, RUNNING
 
 if TYPE_CHECKING:
-    from axode.results.trajectory import Event
+    from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
 RESOLUTION = 4e-16  # of the time, and of a second: what a crossing is located to
@@ -67,10 +69,10 @@ class Probe:
         """q, nu and w where it is."""
         return np.concatenate([self.now[name][0] for name in ("q", "nu", "w")])
 
-    def values(self) -> dict[str, float]:
+    def values(self) -> NamedValues:
         """Coordinates, speeds and measures by name where it is."""
-        options = self.batch.options(self.run, float(self.now["t"][0, 0]))
-        return named_values(self.batch.model, self.now["q"][0], self.now["nu"][0], options)
+        options = self.batch.conditions(self.run, float(self.now["t"][0, 0])).options
+        return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], options)
 
     def end_at(self, end: float, status: int, word: str) -> None:
         """The run ends inside the step; samples up to there are saved."""
@@ -100,8 +102,6 @@ class Probe:
 
 def locate(batch: Batch, run: int) -> list[Event]:
     """The crossings of a step before which a run has stopped; it may go on, or it has ended."""
-    from axode.results.trajectory import Event
-
     probe = Probe(batch, run)
     crossed = np.flatnonzero(batch.buffers["crossed"][run]).tolist()
     found = sorted(((probe.crossing(k), k) for k in crossed), key=lambda pair: abs(pair[0]))
@@ -111,11 +111,8 @@ def locate(batch: Batch, run: int) -> list[Event]:
     for offset, k in found:
         if abs(offset) <= last:
             probe.go_to(probe.t + offset)
-            events.append(
-                Event(
-                    batch.watches[k].name, probe.t + offset, int(batch.members[run]), probe.values()
-                )
-            )
+            member = int(batch.members[run])
+            events.append(batch.watches[k].located(probe.t + offset, member, probe.values()))
     if not stops:
         batch.buffers["seen"][run], batch.buffers["status"][run] = 1.0, RUNNING
         return events

@@ -1,72 +1,51 @@
-"""What to watch for during a simulation."""
+"""Events to locate during a simulation: checked, and as one tape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.problems.tracing import traced_tape
 
+if TYPE_CHECKING:
+    from axode.results.event import Event
 
-@dataclass(frozen=True)
-class Watch:
-    """A zero crossing to be located, and perhaps to stop at.
 
-    It is noticed if the function's sign differs at the two ends of a step; a function that is zero
-    at the start crosses only later. Two crossings within one step go unnoticed.
+def check_events(events: Event | Sequence[Event]) -> tuple[Event, ...]:
+    """Return the events as a tuple, if they are such as can be looked for.
 
-    Args:
-        name: What the event is called.
-        function: Of the state's symbols: `lambda s: s["pitch"] - 0.5`; or the name of a
-            coordinate, speed or measure.
-        stop: Whether the run ends there.
-        direction: 1 for rising, -1 for falling crossings only, 0 for both.
+    Raises:
+        InvalidArgument: for other objects, events without a function, and repeated names.
     """
+    from axode.results.event import Event
 
-    name: str
-    function: Callable[[Any], Any] | str
-    stop: bool = False
-    direction: int = 0
-
-    def expression(self, state: Any) -> Any:
-        """Its value in symbols."""
-        value = state[self.function] if isinstance(self.function, str) else self.function(state)
-        if getattr(value, "shape", ()) not in ((), (1, 1)):
-            raise InvalidArgument(f"watch '{self.name}': one number is needed, not {value.shape}")
-        return value
-
-
-def checked_watches(watches: Sequence[Watch]) -> tuple[Watch, ...]:
-    """The watches, if that is what they are."""
-    if isinstance(watches, Watch):
-        return (watches,)
+    expected = "events: expected Event(name, function)"
     try:
-        watches = tuple(watches)
+        events = (events,) if isinstance(events, Event) else tuple(events)
     except TypeError:
-        raise InvalidArgument(
-            f"events: expected Watch(name, function), got {watches!r:.200}"
-        ) from None
+        raise InvalidArgument(f"{expected}, got {events!r:.200}") from None
     names: set[str] = set()
-    for watch in watches:
-        if not isinstance(watch, Watch):
-            raise InvalidArgument(f"events: expected Watch(name, function), got {watch!r}")
-        if watch.direction not in (-1, 0, 1):
-            raise InvalidArgument(f"watch '{watch.name}': direction must be -1, 0 or 1")
-        if watch.name in names:
-            raise InvalidArgument(f"two watches are called '{watch.name}'")
-        names.add(watch.name)
-    return tuple(watches)
+    for event in events:
+        if not isinstance(event, Event):
+            raise InvalidArgument(f"{expected}, got {event!r:.200}")
+        if event.function is None:
+            raise InvalidArgument(f"{expected}; '{event.name}' has no function to look at")
+        if event.direction not in (-1, 0, 1):
+            raise InvalidArgument(f"event '{event.name}': direction must be -1, 0 or 1")
+        if event.name in names:
+            raise InvalidArgument(f"two events are called '{event.name}'")
+        names.add(event.name)
+    return events
 
 
-def watch_tape(
-    model: Model, watches: Sequence[Watch], speeds: Sequence[str] | None = None
+def event_tape(
+    model: Model, events: Sequence[Event], speeds: Sequence[str] | None = None
 ) -> Tape | None:
-    """All watched functions as one tape; `speeds` names what they call nu, as in `traced_tape`."""
-    if not watches:
+    """All functions of events as one tape; `speeds` names what they call nu."""
+    if not events:
         return None
-    expressions = lambda s: [watch.expression(s) for watch in watches]  # noqa: E731
+    expressions = lambda s: [event.expression(s) for event in events]  # noqa: E731
     return traced_tape(model, "events", expressions, speeds)

@@ -28,7 +28,7 @@ def cause_of(batch: Batch, run: int) -> str:
         if not np.isfinite(u).all():
             return f"the input {_first(model.inputs, u)}"
         state = {"q": q_there, "nu": nu_there, "u": u}
-        made = model.evaluate("state_rate", state, batch.options(run, there))
+        made = model.evaluate("state_rate", state, batch.conditions(run, there).options)
         if not np.isfinite(made).all():
             names = (
                 *(f"rate of {n}" for n in (*model.coordinates, *model.independent)),

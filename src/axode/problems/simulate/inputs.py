@@ -13,13 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
+from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.values.expressions import Expression, Parameter, evaluate, parse_scalar
+from axode.errors import InvalidArgument
+from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
 from axode.problems.arguments import number, shortened
-from axode.problems.tracing import is_symbolic, traced_tape
+from axode.problems.state_formulas import parse_formula
+from axode.problems.tracing import is_symbolic, saturated, traced_tape
 
 Array = npt.NDArray[np.float64]
 
@@ -85,6 +86,14 @@ class SampleTable:
     def count(self) -> int:
         """How many samples there are."""
         return self.table.shape[-2]
+
+    def numbers(self) -> dict[str, float]:
+        """Numbers that steps read, by the names of their buffers."""
+        return {
+            "sample_start": self.start,
+            "sample_period": self.period,
+            "sample_count": self.count,
+        }
 
     def at(self, times: Array, table: Array | None = None) -> Array:
         """Inputs at some times, of all runs or from the table of one."""
@@ -203,10 +212,9 @@ def _limits(model: Model) -> Array:
 
 
 def callback_inputs(model: Model, made: Any) -> Array:
-    """What a callback gave, as all inputs of the model."""
+    """All inputs of the model, from what a callback returned."""
     if isinstance(made, Mapping):
-        _known(model, made)
-        made = [made.get(name, 0.0) for name in model.inputs]
+        made = _in_order(model, made)
     array = np.zeros(0) if made is None else _numbers("callback", made).reshape(-1)
     if array.size != len(model.inputs):
         raise InvalidArgument(
@@ -216,10 +224,10 @@ def callback_inputs(model: Model, made: Any) -> Array:
     return array
 
 
-def _known(model: Model, given: Mapping[str, Any]) -> None:
-    for name in given:
-        if name not in model.inputs:
-            raise UnknownName(f"model '{model.name}'", "input", name, model.inputs)
+def _in_order(model: Model, given: Mapping[str, Any]) -> list[Any]:
+    """Inputs in the model's order, zero where none is given."""
+    named = model.signals.names("input").by_full_name(given)
+    return [named.get(name, 0.0) for name in model.inputs]
 
 
 def _numbers(what: str, given: Any) -> Array:
@@ -233,8 +241,8 @@ def _numbers(what: str, given: Any) -> Array:
 
 def _stacked(model: Model, given: Mapping[str, Any]) -> Array:
     """Columns by name as one array, zero where none is given."""
-    _known(model, given)
-    columns = [_numbers(f"input '{n}'", given.get(n, 0.0)) for n in model.inputs]
+    items = zip(model.inputs, _in_order(model, given), strict=True)
+    columns = [_numbers(f"input '{name}'", item) for name, item in items]
     try:
         return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
     except ValueError:
@@ -250,35 +258,24 @@ def _refuse_nan(model: Model, u: Array) -> None:
 
 
 def _by_name(model: Model, given: Mapping[str, Any], speeds: Sequence[str] | None) -> InputPlan:
-    _known(model, given)
-    if any(is_symbolic(v) or callable(v) for v in given.values()):
-        made = lambda s: {n: _called(v, s, model) for n, v in given.items()}  # noqa: E731
+    named = model.signals.names("input").by_full_name(given)
+    for name, value in named.items():
+        if isinstance(value, str):
+            named[name] = parse_formula(model, value, f"input '{name}'")
+    if any(is_symbolic(v) or callable(v) for v in named.values()):
+        made = lambda s: {n: _called(v, s) for n, v in named.items()}  # noqa: E731
         return InputPlan(tape=_traced(model, made, speeds))
-    if any(isinstance(v, str | Expression) for v in given.values()):
-        return InputPlan(tape=_formula_input(model, given))
-    u = _stacked(model, given)
+    if any(isinstance(v, Expression) for v in named.values()):
+        return InputPlan(tape=_formula_input(model, named))
+    u = _stacked(model, named)
     _refuse_nan(model, u)
     return InputPlan(constant=limited(model, u))
 
 
-def _called(value: Any, state: Any, model: Model) -> Any:
-    if isinstance(value, str | Expression):
-        from axode.symbolic.algebra.formula_symbols import symbolic_value
-
-        formula = _formula(model, value)
-        known = {name: state[name] for name in model.parameters}
-        return symbolic_value(formula, known | {"t": state.t})
-    return value(state) if callable(value) and not is_symbolic(value) else value
-
-
-def _formula(model: Model, value: str | Expression) -> Any:
+def _called(value: Any, state: Any) -> Any:
     if isinstance(value, Expression):
-        return value
-    parameters = {name: Parameter(name, default) for name, default in model.parameters.items()}
-    try:
-        return parse_scalar(value, parameters)
-    except ValueError as error:
-        raise InvalidArgument(f"input: {error}") from None
+        return state.evaluate(value, {})
+    return value(state) if callable(value) and not is_symbolic(value) else value
 
 
 def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
@@ -292,8 +289,8 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
         made = []
         for name, bound in zip(model.inputs, _limits(model).tolist(), strict=True):
             item = given.get(name, 0.0)
-            if isinstance(item, str | Expression):
-                item = evaluate(_formula(model, item), values, TAPE_FUNCTIONS)
+            if isinstance(item, Expression):
+                item = evaluate(item, values, TAPE_FUNCTIONS)
             elif np.ndim(item):
                 raise InvalidArgument(f"input '{name}': one number, where others are formulas")
             made.append(saturated(zero + item, bound))
@@ -303,25 +300,18 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
     return formula_tape("input", sizes, inputs)
 
 
-def saturated(value: Formula, bound: float) -> Formula:
-    """Cut to a bound; NaN stays, so that it can be told."""
-    if np.isinf(bound):
-        return value
-    return (value > bound).then(bound, (value < -bound).then(-bound, value))
-
-
 def _traced(model: Model, function: Callable[..., Any], speeds: Sequence[str] | None) -> Tape:
     """A function of the state's symbols as a tape."""
-    return traced_tape(model, "input", lambda s: _as_inputs(model, function(s)), speeds)
+    bounds = _limits(model).tolist()
+    return traced_tape(model, "input", lambda s: _as_inputs(model, function(s)), speeds, bounds)
 
 
 def _as_inputs(model: Model, made: Any) -> list[Any]:
-    import casadi as ca
-
     if isinstance(made, Mapping):
-        _known(model, made)
-        items = [made.get(name, 0.0) for name in model.inputs]
+        items = _in_order(model, made)
     elif is_symbolic(made):
+        import casadi as ca
+
         items = ca.vertsplit(ca.vec(made))
     else:
         items = list(made) if np.ndim(made) or isinstance(made, list | tuple) else [made]
@@ -330,8 +320,4 @@ def _as_inputs(model: Model, made: Any) -> list[Any]:
             f"input: the function gives {len(items)} values, the model takes {len(model.inputs)} "
             f"({', '.join(model.inputs)})"
         )
-    bounds = _limits(model).tolist()
-    return [
-        ca.SX(x) if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
-        for x, b in zip(map(ca.SX, items), bounds, strict=True)
-    ]
+    return items

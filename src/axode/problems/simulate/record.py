@@ -13,17 +13,17 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import RunsFailed
+from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.observables import force_rows
+from axode.model.signal_values import signal_values, update_balance
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.runs import LAST, Runs
 from axode.problems.singular.other_models import (
     GOOD_PIVOT,
-    Block,
     interpret_few_states,
     is_rounded,
-    make_columns,
     translate_speeds,
+    values_elsewhere,
 )
 from axode.problems.singular.passing import release_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -37,6 +37,7 @@ from axode.problems.steps.stages import (
     SINGULAR,
     UNDERFLOW,
 )
+from axode.problems.tracing import call_traced
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 Places = tuple[Numbers, Numbers]  # run and row of some states
-ENERGY_NAMES = ("kinetic", "potential", "supplied", "dissipated", "error")
 STATUS_WORDS = {
     FINISHED: "finished",
     RUNNING: "interrupted",
@@ -58,27 +58,23 @@ CALLED_AT = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
 
-def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
-    """What the runs saved, with speeds, inputs, energies, residuals and measures."""
+def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
+    """Make a trajectory of what the runs saved, with all columns that follow from it."""
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
     times, out, made_by = _samples(runs)
     model = runs.model
-    options = _options(runs, times)
-    elsewhere = _elsewhere(runs, out, made_by, options)
-    columns = _own_columns(runs, times, out, options)
+    conditions = _conditions(runs, times)
+    elsewhere = _elsewhere(runs, out, made_by, conditions)
+    values = _own_values(runs, times, out, conditions)
     for number, places in elsewhere.items():
-        _overwrite(columns, places, _other_columns(runs, number, places, out, options))
+        values[places] = _other_values(runs, number, places, out, conditions)
     if runs.passed:
-        _overwrite_passed(runs, columns, options)
+        _overwrite_passed(runs, values, conditions)
     if elsewhere or runs.passed:
-        update_balance(columns)
-    values = np.concatenate([block for _, _, _, block in columns], axis=-1)
-    names = tuple(n for ns, _, _, _ in columns for n in ns)
-    units = tuple(u for _, us, _, _ in columns for u in us)
-    kinds = {n: kind for ns, _, kind, _ in columns for n in ns}
-    kinds |= {name: "independent" for name in model.independent}
+        update_balance(model, values)
+    signals = tuple(model.signals)
     lengths = (~np.isnan(out[..., 0])).sum(axis=1)
     values[np.arange(len(times)) >= lengths[:, np.newaxis]] = np.nan  # inputs and constants too
     if batch:
@@ -86,10 +82,10 @@ def recorded(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     events = [e if batch else replace(e, index_of_run=None) for e in runs.events]
     return Trajectory(
         time=times,
-        values=values.reshape(*batch, len(times), len(names)),
-        names=names,
-        units=units,
-        kinds=kinds,
+        values=values.reshape(*batch, len(times), len(signals)),
+        names=tuple(signal.name for signal in signals),
+        units=tuple(signal.unit for signal in signals),
+        kinds={signal.name: signal.kind for signal in signals},
         statuses=tuple(_statuses(runs)),
         lengths=lengths.reshape(batch),
         events=tuple(sorted(events, key=lambda e: e.time * runs.settings.way)),
@@ -116,15 +112,17 @@ def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
     )
 
 
-def _own_columns(runs: Runs, times: Array, out: Array, options: Any) -> list[Block]:
-    """Evaluate columns of states in the model's own speeds."""
+def _own_values(runs: Runs, times: Array, out: Array, conditions: Conditions) -> Array:
+    """Evaluate all signals of states in the model's own speeds."""
     q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
-    q, nu = _closed(runs.model, q, options), np.ascontiguousarray(nu)
-    u = _inputs(runs, times, q, nu, options)
-    return list(state_columns(runs.model, q, nu, w, u, options))
+    q, nu = _closed(runs.model, q, conditions), np.ascontiguousarray(nu)
+    u = _inputs(runs, times, q, nu, conditions)
+    return signal_values(runs.model, q, nu, u, w, options=conditions.options)
 
 
-def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[int, Places]:
+def _elsewhere(
+    runs: Runs, out: Array, made_by: Numbers, conditions: Conditions
+) -> dict[int, Places]:
     """Find states that the model's own speeds do not describe, by number of the model that does.
 
     All others are translated into the model's own speeds, in `out`.
@@ -135,42 +133,38 @@ def _elsewhere(runs: Runs, out: Array, made_by: Numbers, options: Any) -> dict[i
         if not run.size:
             continue
         q, nu = out[run, row, :n], out[run, row, n:-2]
-        there = _options_at(options, run, row)
+        there = conditions.at((run, row))
         poor = find_smallest_pivots(runs.model, q, there) < GOOD_PIVOT
         if is_rounded(runs.model):  # rows that contradict each other do not describe one state
             poor |= runs.models[number].rows != runs.model.rows
-        p = None if runs.p is None else runs.p if runs.p.ndim == 1 else runs.p[run]
-        own = translate_speeds(runs.models[number], runs.model.independent, q, nu, there["t"], p)
+        own = translate_speeds(runs.models[number], runs.model.independent, q, nu, there)
         out[run[~poor], row[~poor], n:-2] = own[~poor]
         if poor.any():
             found[number] = (run[poor], row[poor])
     return found
 
 
-def _other_columns(
-    runs: Runs, number: int, places: Places, out: Array, options: Any
-) -> list[Block]:
-    """Evaluate columns of some states by the model that made them."""
+def _other_values(
+    runs: Runs, number: int, places: Places, out: Array, conditions: Conditions
+) -> Array:
+    """Evaluate all signals of some states by the model that made them."""
     run, row = places
     model = interpret_few_states(runs.models[number], len(run))
-    there = _options_at(options, run, row)
+    there = conditions.at(places)
     q, nu, w = np.split(out[run, row], [runs.n_q, out.shape[-1] - 2], axis=-1)
     q, nu = _closed(model, q, there), np.ascontiguousarray(nu)
     plan = runs.plans[number]
     u = np.zeros((len(run), len(model.inputs)))
     if plan.tape is not None:
-        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": nu}
-        if runs.p is not None:
-            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[run]
-        u[...] = CompiledFunction(plan.tape)(*(known[port.name] for port in plan.tape.inputs))
+        u[...] = call_traced(CompiledFunction(plan.tape), q, nu, there)
     else:  # the same whatever the speeds
-        u[...] = _inputs(runs, options["t"][0], out[..., : runs.n_q], out, options)[run, row]
-    return make_columns(model, runs.model, q, nu, w, u, there)
+        u[...] = _inputs(runs, conditions.t[0], out[..., : runs.n_q], out, conditions)[run, row]
+    return values_elsewhere(model, runs.model, q, nu, w, u, there)
 
 
-def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
+def _overwrite_passed(runs: Runs, values: Array, conditions: Conditions) -> None:
     """Fill in samples where constraints lose rank: from all speeds, without constraint forces."""
-    rows = columns[0][3].shape[1]
+    rows = values.shape[1]
     passed = {
         (run, row if row != LAST else rows - 1): x
         for (run, row), x in runs.passed.items()
@@ -179,60 +173,31 @@ def _overwrite_passed(runs: Runs, columns: list[Block], options: Any) -> None:
     places = tuple(np.array(list(passed)).T)
     free = release_constraints(runs.model)
     q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
-    there = _options_at(options, *places)
+    there = conditions.at(places)
     plan = plan_input(free, runs.given, runs.model.independent)
     if plan.tape is None:
-        kept = [block for names, _, kind, block in columns if kind == "input"]
-        u = kept[0][places] if kept else np.zeros((len(q), 0))
+        inputs = [k for k, signal in enumerate(runs.model.signals) if signal.kind == "input"]
+        u = values[places][:, inputs]
     else:
-        known = {"t": there["t"][:, np.newaxis], "q": q, "nu": v}
-        if runs.p is not None:
-            known["p"] = runs.p if runs.p.ndim == 1 else runs.p[places[0]]
-        arrays = (np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs)
-        u = np.broadcast_to(CompiledFunction(plan.tape)(*arrays), (len(q), len(free.inputs)))
-    _overwrite(columns, places, make_columns(free, runs.model, q, v, w, u, there))
+        made = call_traced(CompiledFunction(plan.tape), q, v, there)
+        u = np.broadcast_to(made, (len(q), len(free.inputs)))
+    values[places] = values_elsewhere(free, runs.model, q, v, w, u, there)
 
 
-def _options_at(options: Any, run: Numbers, row: Numbers) -> dict[str, Any]:
-    """Select time and parameters of some states."""
-    there: dict[str, Any] = {"t": np.ascontiguousarray(options["t"][run, row])}
-    if "parameters" in options:
-        there["parameters"] = {
-            name: value if value.ndim == 0 else value[run, 0]
-            for name, value in options["parameters"].items()
-        }
-    return there
+def _conditions(runs: Runs, times: Array) -> Conditions:
+    """Time and parameters of all saved states, (runs, times)."""
+    p = runs.p if runs.p is None or runs.p.ndim == 1 else runs.p[:, np.newaxis]
+    return Conditions(np.broadcast_to(times, (runs.count, len(times))), p)
 
 
-def _overwrite(columns: list[Block], places: Places, others: list[Block]) -> None:
-    for (names, _, _, block), (theirs, _, _, values) in zip(columns, others, strict=True):
-        assert names == theirs, "columns of two models of one mechanism have the same names"
-        block[places] = values
-
-
-def update_balance(columns: list[Block]) -> None:
-    """Compute the error of the energy balance from its other columns."""
-    energy = next(block for names, _, _, block in columns if names == ENERGY_NAMES)
-    total = energy[..., 0] + energy[..., 1]
-    energy[..., 4] = total - total[:, :1] - energy[..., 2] + energy[..., 3]
-
-
-def _options(runs: Runs, times: Array) -> dict[str, Any]:
-    options: dict[str, Any] = {"t": np.broadcast_to(times, (runs.count, len(times)))}
-    if runs.p is not None:
-        columns = runs.p.T if runs.p.ndim == 1 else runs.p.T[:, :, np.newaxis]
-        options["parameters"] = dict(zip(runs.model.parameters, columns, strict=True))
-    return options
-
-
-def _closed(model: Model, q: Array, options: Any) -> Array:
+def _closed(model: Model, q: Array, conditions: Conditions) -> Array:
     """Interpolated states brought back onto the holonomic rows."""
     if not (model.facts.residual_rows or model.facts.quaternions):
         return q
-    return model.evaluate("projection", {"q": np.ascontiguousarray(q)}, options)
+    return model.evaluate("projection", {"q": np.ascontiguousarray(q)}, conditions.options)
 
 
-def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Array:
+def _inputs(runs: Runs, times: Array, q: Array, nu: Array, conditions: Conditions) -> Array:
     """Inputs at the saved times."""
     plan, model = runs.plan, runs.model
     shape = (*q.shape[:-1], len(model.inputs))
@@ -246,11 +211,7 @@ def _inputs(runs: Runs, times: Array, q: Array, nu: Array, options: Any) -> Arra
     if plan.callback is not None:
         return _called(runs, times, shape)
     assert plan.tape is not None
-    known = {"t": options["t"][..., np.newaxis], "q": np.ascontiguousarray(q), "nu": nu}
-    if runs.p is not None:
-        known["p"] = runs.p if runs.p.ndim == 1 else runs.p[:, np.newaxis, :]
-    arrays = [np.ascontiguousarray(known[port.name]) for port in plan.tape.inputs]
-    made: Array = CompiledFunction(plan.tape)(*arrays)
+    made = call_traced(CompiledFunction(plan.tape), q, nu, conditions)
     return np.array(np.broadcast_to(made, shape))
 
 
@@ -265,45 +226,6 @@ def _called(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
             row = np.searchsorted(called, way * times + CALLED_AT, side="right") - 1
             values[run] = np.array([u for _, u in mine])[np.clip(row, 0, len(mine) - 1)]
     return values
-
-
-def state_columns(
-    model: Model, q: Array, nu: Array, w: Array, u: Array, options: Any
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str, Array]]:
-    """Names, units, kind and values of everything that follows from states and inputs."""
-    q, nu, u = (np.ascontiguousarray(x) for x in (q, nu, u))
-    facts = model.facts
-    yield model.coordinates, facts.coordinate_units, "coordinate", q
-    yield model.speed_names, facts.speed_units, "speed", model.speeds(q, nu, **options)
-    if model.inputs:
-        yield model.inputs, facts.input_units, "input", u
-    kinetic, potential = np.moveaxis(model.energy(q, nu, **options), -1, 0)
-    total = kinetic + potential
-    error = total - total[:, :1] - w[..., 0] + w[..., 1]
-    energy = np.stack([kinetic, potential, w[..., 0], w[..., 1], error], axis=-1)
-    yield ENERGY_NAMES, ("J",) * 5, "energy", energy
-    if facts.residual_rows:
-        worst = np.abs(model.residual(q, **options)).max(axis=-1, keepdims=True)
-        yield ("residual",), ("m",), "residual", worst
-    if facts.measures:
-        units = tuple(unit for _, unit, _ in facts.measures)
-        yield model.measure_names, units, "measure", model.measures(q, nu, **options)
-    if model.contacts:
-        forces = model.contact_forces(q, nu, u, **options)
-        names = tuple(
-            f"{c}.{part}" for c in model.contacts for part in ("longitudinal", "lateral", "normal")
-        )
-        yield names, ("N",) * len(names), "force", forces.reshape(*forces.shape[:-2], -1)
-    others = force_rows(model)
-    if others:
-        lam = model.multipliers(q, nu, u, **options)[..., others]
-        names = tuple(f"{model.rows[i]}.force" for i in others)
-        yield (
-            names,
-            tuple("N m" if facts.row_units[i] == "rad" else "N" for i in others),
-            "force",
-            lam,
-        )
 
 
 def _statuses(runs: Runs) -> Iterator[str]:
@@ -324,7 +246,7 @@ def _warn_of_failures(runs: Runs) -> None:
         kinds = ", ".join(f"{count} {word}" for word, count in failed.items())
         warnings.warn(
             f"{failed.total()} of {runs.count} runs failed ({kinds}); they are NaN beyond their "
-            "ends. The trajectory's statuses say where and why, its lengths how far each came.",
+            "ends. The trajectory's `statuses` tells why, its `lengths` how many samples each has.",
             RunsFailed,
             stacklevel=4,
         )

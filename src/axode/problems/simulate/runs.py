@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.model.model import Model
+from axode.problems.session import Numbers, Session, Task
 from axode.problems.simulate.batch import Batch, Outcome
 from axode.problems.simulate.crossings import locate
-from axode.problems.simulate.events import Watch
 from axode.problems.simulate.failures import cause_of
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
@@ -25,7 +24,7 @@ from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.stages import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
 
 if TYPE_CHECKING:
-    from axode.results.trajectory import Event
+    from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
 LAST = -1  # number of the sample at which a run ended, among those on the way across
@@ -54,18 +53,9 @@ class Runs:
         stiff: When explicit steps became too many, by run.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        given: Any,
-        plan: InputPlan,
-        settings: Settings,
-        watches: Sequence[Watch],
-        q: Array,
-        nu: Array,
-        p: Array | None,
-    ) -> None:
-        self.model, self.plan, self.settings, self.watches = model, plan, settings, tuple(watches)
+    def __init__(self, task: Task, given: Any, q: Array, nu: Array, p: Array | None) -> None:
+        model, settings = task.model, task.settings
+        self.task, self.model, self.plan, self.settings = task, model, task.plan, settings
         self.p, self.given = p, given
         self.count = q.shape[0]
         self.outcomes = [Outcome() for _ in range(self.count)]
@@ -78,38 +68,29 @@ class Runs:
         start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
         self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
         self.out[:, 0] = start
-        self.models, self.plans = [model], [plan]
+        self.models, self.plans = [model], [task.plan]
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
         self.passages: list[Passage] = []
         self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
         self._candidates = Candidates()
-        self._share = np.zeros(self.count)
         self._waiting: list[Batch] = []
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
         everyone = np.arange(self.count)
-        self._first = Batch(
-            model, plan, settings, self.watches, everyone, {"q": q, "nu": nu}, p, self.out
-        )
+        self._first = Batch(task, everyone, {"q": q, "nu": nu}, p, self.out)
 
     @property
     def n_q(self) -> int:
         """How many coordinates a saved state has."""
         return len(self.model.coordinates)
 
-    def advance(self, look: Callable[[float], None]) -> None:
-        """Run all to an end; `look` is told now and then which share is done."""
-
-        def looked(batch: Batch) -> None:
-            done = np.abs(batch.buffers["t"][:, 0] - self.settings.t0)
-            self._share[batch.members] = done / abs(self.settings.duration)
-            look(float(self._share.mean()))
-
+    def advance(self, session: Session) -> None:
+        """Run all to an end, or until Ctrl-C."""
         self._waiting.append(self._first)
         while self._waiting:
             batch = self._waiting[-1]
             try:
-                batch.advance(looked, self._stopped)
+                batch.advance(session, self._stopped)
             finally:
                 self._deliver(batch)
             self._waiting.pop()
@@ -134,7 +115,7 @@ class Runs:
             self._answer(batch, run)
         else:
             flat, words = find_flattest_wheel(
-                batch.model, batch.buffers["q"][run], batch.options(run)
+                batch.model, batch.buffers["q"][run], batch.conditions(run)
             )
             if flat < LIES_FLAT:
                 status = SINGULAR
@@ -142,8 +123,6 @@ class Runs:
 
     def _pass(self, batch: Batch, run: int, words: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
-        from axode.results.trajectory import Event
-
         s, member = self.settings, int(batch.members[run])
         now = float(batch.buffers["t"][run, 0])
         landing = self._candidates.better(member, land_beyond(batch, run), now)
@@ -155,7 +134,7 @@ class Runs:
             end, status = s.t_end, FINISHED
         for t, k, values in find_events(landing, batch, run, self.model.independent):
             if s.way * (t - end) <= 0:
-                self.events.append(Event(batch.watches[k].name, t, member, values))
+                self.events.append(batch.watches[k].located(t, member, values))
                 if batch.watches[k].stop:
                     end, status, word = t, EVENT, batch.watches[k].name
                     break
@@ -226,45 +205,32 @@ class Runs:
             settings = replace(self.settings, method=found.method, review=REVIEW)
             self._leave(batch, run, batch.model, settings)
 
-    def _moved(
-        self, batch: Batch, model: Model, settings: Settings, runs: npt.NDArray[np.intp]
-    ) -> Batch:
-        """Some runs of a batch on other independent speeds or by another method."""
-        own, plan = self.model.independent, self._plan_of(model)
-        members = batch.members[runs]
-        p = batch.p if batch.p is None or batch.p.ndim == 1 else batch.p[runs]
+    def _moved(self, batch: Batch, model: Model, settings: Settings, runs: Numbers) -> Batch:
+        """Move some runs of a batch to other independent speeds or to another method."""
+        plan = self._plan_of(model)
+        members, conditions = batch.members[runs], batch.conditions(runs)
         start = {
             name: batch.buffers[name][runs]
             for name in ("q", *CARRIED)
             if name in batch.rollout.program.state
         }
-        start["nu"] = translate_speeds(
-            batch.model,
-            model.independent,
-            start["q"],
-            batch.buffers["nu"][runs],
-            start["t"][:, 0],
-            p,
-        )
+        q, old = start["q"], batch.buffers["nu"][runs]
+        nu = translate_speeds(batch.model, model.independent, q, old, conditions)
         if is_rounded(self.model) and model is not batch.model:
-            options: dict[str, Any] = {"t": start["t"][:, 0]}
-            if p is not None:
-                options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-            old = batch.buffers["nu"][runs]
-            start["nu"] = keep_kinetic_energy(
-                batch.model, model, start["q"], old, start["nu"], options
-            )
+            nu = keep_kinetic_energy(batch.model, model, q, old, nu, conditions)
+        start["nu"] = nu
         begun = np.isin(members, list(self._begun)) if batch is self._first else None
         if begun is not None and begun.any():
-            start["nu"][begun] = batch.buffers["nu"][runs[begun]]
-            self.out[members[begun], 0, self.n_q : -2] = start["nu"][begun]
+            nu[begun] = old[begun]
+            self.out[members[begun], 0, self.n_q : -2] = nu[begun]
             self.made_by[members[begun], 0] = self.models.index(model)
         for run in members.tolist():
             self.outcomes[run] = Outcome()
             if model is not batch.model:
                 self.switched.setdefault(run, []).append(model.independent)
         out = np.full((len(members), *self.out.shape[1:]), np.nan)
-        return Batch(model, plan.part(members), settings, self.watches, members, start, p, out, own)
+        task = Task(model, plan.part(members), settings, self.task.events, self.model.independent)
+        return Batch(task, members, start, conditions.p, out)
 
     def _deliver(self, batch: Batch) -> None:
         """Take over what a batch has done."""

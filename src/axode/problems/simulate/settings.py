@@ -103,6 +103,25 @@ class Settings:
                 f"{MAX_STEPS:g} are done; make it longer, or the duration shorter"
             )
 
+    def numbers(self) -> dict[str, float]:
+        """Numbers that steps of any method read, by the names of their buffers."""
+        numbers = {
+            "t0": self.t0,
+            "t_end": self.t_end,
+            "way": self.way,
+            "rtol": self.rtol,
+            "atol": self.atol,
+            "rows": len(self.times),
+            "longest": abs(self.duration),
+        }
+        if self.method == "rk4":
+            numbers |= {
+                "h": self.way * self.length,
+                "n_steps": self.n_steps,
+                "save_steps": self.save_steps,
+            }
+        return numbers | dict(zip(("solve_rtol", "solve_atol"), self.solve_tolerances, strict=True))
+
     @property
     def t_end(self) -> float:
         """When it ends."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +11,13 @@ import numpy.typing as npt
 
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.model import Model
-from axode.problems.arguments import number, refuse_no_model, seconds
+from axode.problems.arguments import number, read_state, refuse_no_model, seconds
 from axode.problems.assemble.dropped_rows import missed_rows
-from axode.problems.interrupt import Interrupt
 from axode.problems.parameter_arguments import checked_parameters
-from axode.problems.progress import Progress
-from axode.problems.simulate.events import Watch, checked_watches
+from axode.problems.session import Session, Task, check_on_interrupt
+from axode.problems.simulate.events import check_events
 from axode.problems.simulate.inputs import Callback, plan_input
-from axode.problems.simulate.record import recorded
+from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import refuse_singular_start, starts
@@ -31,6 +28,7 @@ from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.stages import NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
+    from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
@@ -48,7 +46,7 @@ def simulate(
     rtol: float = 1e-10,
     atol: float = 1e-12,
     save_every: float | None = None,
-    events: Sequence[Watch] = (),
+    events: Sequence[Event] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None,
     t0: float = 0.0,
     threads: int | None = None,
@@ -56,15 +54,16 @@ def simulate(
     target: str | None = None,
     precision: str | None = None,
     singular: str = "stop",
+    on_interrupt: str = "raise",
 ) -> Trajectory:
     """Integrate the motion and record it.
 
     Args:
         model: What moves.
         duration: How long [s]; negative runs backwards in time.
-        start: Coordinates, speeds and measures by name (arrays make a batch of runs), a `State`, a
-            `Trajectory` to continue, or arrays `(q, nu)` with any number of runs; home at rest
-            unless given.
+        start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
+            `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
+            continue; home at rest unless given.
         input: Numbers or formulas of time by name; a function of the state, traced once;
             `Sampled(...)`; `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
@@ -74,7 +73,7 @@ def simulate(
         step: Length of the steps of rk4 [s].
         rtol, atol: Error that a step may make, relative and absolute (not rk4).
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
-        events: `Watch` objects: crossings to locate, perhaps to stop at.
+        events: `Event` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
         t0: Time at the start [s].
         threads: How many threads share a batch.
@@ -85,14 +84,18 @@ def simulate(
             given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
+        on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
+            carries the trajectory so far, or "return" that trajectory.
 
     Raises:
+        Interrupted: after Ctrl-C.
         SimulationFailed: if a number stops being finite or steps become too short; the error
             carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
     """
     refuse_no_model("simulate", model)
+    check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
         method,
         seconds("t0", t0),
@@ -106,22 +109,20 @@ def simulate(
         singular=singular,
     )
     model = model.on_cpu()  # starts and records are computed there
-    watches = checked_watches(events)
+    watches = check_events(events)
     plan = plan_input(model, input)
-    q, nu, p, batch = starts(model, start, t0, checked_parameters(model, parameters), plan.batch)
-    started = time.perf_counter()
-    with Progress(model.name, progress) as bar, Interrupt() as interrupt:
+    p = checked_parameters(model, parameters)
+    q, nu, p, batch = starts(model, read_state(model, start, "start"), t0, p, plan.batch)
+    with Session(model.name, settings, len(q), progress) as session:
         if plan.callback is not None:
-            plan = replace(plan, callback=Callback(interrupt.users_turn(plan.callback.function)))
-        runs = Runs(model, input, plan.spread(batch), settings, watches, q, nu, p)
-
-        def look(share: float) -> None:
-            interrupt.check()
-            bar.update(share)
-
-        with suppress(KeyboardInterrupt):  # what was computed is returned
-            runs.advance(look)
-    trajectory = recorded(runs, batch, time.perf_counter() - started)
+            plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
+        task = Task(model, plan.spread(batch), settings, watches)
+        runs = Runs(task, input, q, nu, p)
+        with session.keep_results():
+            runs.advance(session)
+    trajectory = record(runs, batch, session.seconds)
+    if session.interrupted:
+        return session.deliver(trajectory, on_interrupt)
     if settings.method == EXPLICIT:
         advise(model.name, runs.stiff)
     if not batch:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
+from axode.model.signal_values import signal_values
+from axode.model.signals import KINDS
 
 Array = npt.NDArray[np.float64]
-Block = tuple[tuple[str, ...], tuple[str, ...], str, Array]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
 ROUNDED_PIVOT = 0.3  # rows that contradict others do so by its inverse square where it is smaller
 GROWTH = 30.0  # of what rows contradict each other by at the configurations that were looked at
@@ -54,16 +55,10 @@ class Described:
         """Which states another model describes."""
         return np.asarray(self.made_by > 0)
 
-    @staticmethod
-    def options(options: Any, shape: tuple[int, ...], places: Any) -> dict[str, Any]:
-        """Time and parameters at some places."""
-        return {**options, "t": np.ascontiguousarray(np.broadcast_to(options["t"], shape)[places])}
-
 
 def is_rounded(model: Model) -> bool:
     """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
-    library = model.library
-    return isinstance(library, SymbolicLibrary) and bool(library.equations.system.report.loose)
+    return model.has_equations and bool(model.equations.system.report.loose)
 
 
 def measure_disagreement(model: Model) -> float:
@@ -73,38 +68,33 @@ def measure_disagreement(model: Model) -> float:
     """
     if not is_rounded(model):
         return 0.0
-    assert isinstance(model.library, SymbolicLibrary)
-    dropped = model.library.equations.system.report.dropped
+    dropped = model.equations.system.report.dropped
     return GROWTH * max(row.disagreement for row in dropped)
 
 
 def translate_speeds(
-    model: Model, names: Sequence[str], q: Array, nu: Array, t: Array, p: Array | None
+    model: Model, names: Sequence[str], q: Array, nu: Array, conditions: Conditions
 ) -> Array:
     """Evaluate some of the joint speeds of a model's states, (states, names)."""
     if not len(q):
         return np.zeros((0, len(names)))
-    options: dict[str, Any] = {"t": t}
-    if p is not None:
-        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    v = model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
+    v = model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **conditions.options)
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 
 def keep_kinetic_energy(
-    before: Model, after: Model, q: Array, old: Array, new: Array, options: Any
+    before: Model, after: Model, q: Array, old: Array, new: Array, conditions: Conditions
 ) -> Array:
     """Scale speeds of states that go from one model to another of rounded rows, (states, speeds).
 
     Rows that contradict each other allow slightly different motions. What the change did to the
     kinetic energy would add up from one change to the next. Prescribed motions keep their speeds.
     """
-    if not isinstance(before.library, SymbolicLibrary) or before.library.equations.system.rheonomic:
+    if not before.has_equations or before.equations.system.rheonomic:
         return new
     q, old, new = (np.ascontiguousarray(x) for x in (q, old, new))
-    kept, made = (
-        model.energy(q, nu, **options)[..., 0] for model, nu in ((before, old), (after, new))
-    )
+    kept = before.energy(q, old, **conditions.options)[..., 0]
+    made = after.energy(q, new, **conditions.options)[..., 0]
     scale = np.sqrt(np.divide(kept, made, out=np.ones_like(kept), where=made > 0.0))
     near = np.abs(scale - 1.0) < CORRECTED  # what is larger is no rounding
     return np.asarray(np.where(near, scale, 1.0)[:, np.newaxis] * new)
@@ -112,64 +102,49 @@ def keep_kinetic_energy(
 
 def interpret_few_states(model: Model, count: int) -> Model:
     """Give a model whose functions need no compiling, where there is little to evaluate."""
-    if count > FEW or not isinstance(model.library, SymbolicLibrary):
+    if count > FEW or not model.has_equations:
         return model
     if model not in _INTERPRETED:
-        library = SymbolicLibrary(model.library.equations, "interpreter", fixed=model.facts.fixed)
+        library = SymbolicLibrary(model.equations, "interpreter", fixed=model.facts.fixed)
         _INTERPRETED[model] = Model(model.facts, library)
     return _INTERPRETED[model]
 
 
-def make_columns(
-    other: Model, own: Model, q: Array, nu: Array, w: Array, u: Array, options: Any
-) -> list[Block]:
-    """Evaluate all columns of states of another model, named as those of the user's.
+def values_elsewhere(
+    other: Model, own: Model, q: Array, nu: Array, w: Array, u: Array, conditions: Conditions
+) -> Array:
+    """Evaluate all signals of the user's model at states of another one, (states, signals).
 
     Args:
         other: The model whose independent speeds `nu` are.
         own: The user's.
         q, nu, w, u: States and inputs, (states, size) each.
-        options: Time and parameters of each.
+        conditions: Time and parameters of each.
     """
-    from axode.problems.simulate.record import state_columns
-
-    q = np.ascontiguousarray(q)
-    # as one run
-    made = state_columns(
-        other, q[np.newaxis], nu[np.newaxis], w[np.newaxis], u[np.newaxis], options
-    )
-    blocks = [(names, units, kind, block[0]) for names, units, kind, block in made]
-    if other.rows == own.rows:
-        return blocks
-    if not other.rows:  # nothing tells the forces
-        blocks = [
-            (names, units, kind, block * np.nan if kind == "force" else block)
-            for names, units, kind, block in blocks
-        ]
-    carried = [row for row in own.rows if row.rsplit(".", 1)[0] not in own.contacts]
-    names = tuple(f"{row}.force" for row in carried)
-    theirs = tuple(
-        f"{row}.force" for row in other.rows if row.rsplit(".", 1)[0] not in own.contacts
-    )
-    blocks = [block for block in blocks if block[0] != theirs]
-    if names:
-        which = [own.rows.index(row) for row in carried]
-        units = tuple("N m" if own.facts.row_units[i] == "rad" else "N" for i in which)
-        lam = other.multipliers(q, nu, u, **options)
-        blocks.append((names, units, "force", _on_own_rows(other, own, lam, q, options)[:, which]))
-    return blocks
+    options = conditions.options
+    made = signal_values(other, q, nu, u, w, options=options)
+    if [*other.signals] == [*own.signals]:
+        return made
+    places = {signal.name: k for k, signal in enumerate(other.signals)}
+    values = np.full((len(q), len(own.signals)), np.nan)
+    for k, signal in enumerate(own.signals):
+        if signal.name in places and (signal.kind != "force" or other.rows):
+            values[:, k] = made[:, places[signal.name]]
+    rows = own.signals.layout(*KINDS).get("multipliers")
+    if other.rows != own.rows and rows is not None:
+        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **options)
+        columns, which = rows
+        values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
+    return values
 
 
-def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, options: Any) -> Array:
+def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Conditions) -> Array:
     """Find forces on the user's rows that do what those on other rows do; NaN where none do."""
     if not other.rows:
         return np.full((len(q), len(own.rows)), np.nan)
-    assert isinstance(own.library, SymbolicLibrary)
-    system = own.library.equations.system
-    p = np.broadcast_to(
-        own.parameter_vector(options.get("parameters")), (len(q), len(system.parameter_names))
-    )
-    t = np.broadcast_to(options["t"], (len(q),))
+    system = own.equations.system
+    p = np.broadcast_to(own.parameter_vector(conditions.p), (len(q), len(system.parameter_names)))
+    t = np.broadcast_to(conditions.t, (len(q),))
     flat = np.array(system.all_rows_function(q.T, t[np.newaxis], p.T).full())
     A = np.moveaxis(flat.reshape(len(system.rows), len(q), -1), 1, 0)
     names = [row.name for row in system.rows]

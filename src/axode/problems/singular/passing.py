@@ -22,9 +22,11 @@ from scipy.optimize import brentq
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
-from axode.problems.simulate.batch import Batch, named_values
-from axode.problems.simulate.events import watch_tape
+from axode.model.signal_values import state_values
+from axode.problems.simulate.batch import Batch
+from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
+from axode.problems.tracing import call_traced
 
 Array = npt.NDArray[np.float64]
 NEAR_ENOUGH = 0.1  # pivot below which a motion may be continued across
@@ -68,9 +70,9 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
     Returns:
         None if the motion does not come to one, is not smooth enough, or lands on no constraints.
     """
-    if not isinstance(batch.model.library, SymbolicLibrary):
+    if not batch.model.has_equations:
         return None
-    if batch.model.library.equations.system.rheonomic:
+    if batch.model.equations.system.rheonomic:
         return None  # the clock drives it there, no momentum of its own does
     with np.errstate(all="ignore"):
         return _Approach(batch, run).landing()
@@ -111,7 +113,7 @@ class _Approach:
         self.pivot = self._pivot(self.x[: self.n_q])
 
     def _pivot(self, q: Array) -> float:
-        return float(find_smallest_pivots(self.model, q, self.batch.options(self.run, self.t)))
+        return float(find_smallest_pivots(self.model, q, self.batch.conditions(self.run, self.t)))
 
     def landing(self) -> Landing | None:
         """Find where it goes on."""
@@ -155,14 +157,9 @@ class _Approach:
         plan, batch, run = self.batch.plan, self.batch, self.run
         if plan.tape is not None:
             function = CompiledFunction(plan.tape)
-            p = batch.parameter_values(run)
-
-            def traced(t: float, x: Array) -> Array:
-                known = {"t": np.array([t]), "q": x[: self.n_q], "nu": x[self.n_q : -2], "p": p}
-                u: Array = function(*(known[port.name] for port in function.tape.inputs))
-                return u
-
-            return traced
+            return lambda t, x: call_traced(
+                function, x[: self.n_q], x[self.n_q : -2], batch.conditions(run, t)
+            )
         if plan.sampled is not None and plan.sampled.between == "linear":
             return lambda t, x: batch.input_at(run, t, x[: self.n_q], x[self.n_q : -2])
         inside = self.t + 0.5 * float(batch.buffers["h_s"][run, 0])
@@ -171,7 +168,7 @@ class _Approach:
 
     def _rates(self, t: float, x: Array) -> Array:
         state = {"q": x[: self.n_q], "nu": x[self.n_q : -2], "u": self._input(t, x)}
-        return self.model.evaluate("state_rate", state, self.batch.options(self.run, t))
+        return self.model.evaluate("state_rate", state, self.batch.conditions(self.run, t).options)
 
     def _before(self, length: float) -> tuple[Array, Array] | None:
         """Integrate back to Chebyshev's nodes of the interval before: times, and q, v, w."""
@@ -191,8 +188,8 @@ class _Approach:
         if made.status != 0 or made.y.shape[1] != NODES:
             return None
         q, nu, w = np.split(made.y.T, [self.n_q, self.x.size - 2], axis=1)
-        options = self.batch.options(self.run)
-        v = self.model.speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
+        options = self.batch.conditions(self.run).options
+        v = self.model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **options)
         x = np.concatenate([q, v, w], axis=1)
         return (times, x) if np.isfinite(x).all() else None
 
@@ -226,7 +223,7 @@ class _Approach:
         """
         times = self.t + self.way * gap * np.linspace(0.0, 1.0, CHECKED)
         q = np.array([path(t)[: self.n_q] for t in times])
-        residual = self.model.residual(q, **self.batch.options(self.run))
+        residual = self.model.residual(q, **self.batch.conditions(self.run).options)
         return bool(np.abs(residual).max(initial=0.0) < OPEN)
 
     def _misses_samples(self, gap: float) -> bool:
@@ -241,7 +238,7 @@ class _Approach:
 
     def _on_constraints(self, x: Array, t: float) -> tuple[Array, float] | None:
         """Find a state that keeps the constraints and the energy, and how much was corrected."""
-        model, options = self.model, self.batch.options(self.run, t)
+        model, options = self.model, self.batch.conditions(self.run, t).options
         q, v, w = np.split(x, [self.n_q, x.size - 2])
         for _ in range(3):
             q = model.evaluate("projection", {"q": q}, options)
@@ -249,7 +246,7 @@ class _Approach:
             return None
         independent = [model.speed_names.index(name) for name in model.independent]
         nu = v[independent]
-        moved = np.abs(model.speeds(q, nu, **options) - v).max()
+        moved = np.abs(model.joint_speeds(q, nu, **options) - v).max()
         if not moved < CORRECTION * (1 + np.abs(v).max()):
             return None
         before = model.energy(self.x[: self.n_q], self.x[self.n_q : -2], **options)
@@ -275,16 +272,14 @@ def find_events(
         speeds: What the watches call nu.
     """
     free = release_constraints(batch.model)
-    tape = watch_tape(free, batch.watches, speeds)
+    tape = event_tape(free, batch.watches, speeds)
     if tape is None:
         return []
     function, n_q = CompiledFunction(tape), len(free.coordinates)
-    p = batch.parameter_values(run)
 
     def watched(t: float) -> Array:
         x = landing.path(t)
-        known = {"t": np.array([t]), "q": x[:n_q], "nu": x[n_q:-2], "p": p}
-        return np.atleast_1d(function(*(known[port.name] for port in tape.inputs)))
+        return np.atleast_1d(call_traced(function, x[:n_q], x[n_q:-2], batch.conditions(run, t)))
 
     times = np.linspace(landing.start, landing.time, LOOKS)
     g = np.array([watched(t) for t in times])
@@ -297,14 +292,9 @@ def find_events(
                 found.append((t, k))
     found.sort(key=lambda pair: abs(pair[0] - landing.start))
     return [
-        (
-            t,
-            k,
-            named_values(
-                free, landing.path(t)[:n_q], landing.path(t)[n_q:-2], batch.options(run, t)
-            ),
-        )
+        (t, k, state_values(free, x[:n_q], x[n_q:-2], batch.conditions(run, t).options))
         for t, k in found
+        for x in (landing.path(t),)
     ]
 
 
@@ -326,7 +316,6 @@ def _released(model: Model) -> Model:
     from axode.symbolic.constraints.row_choice import remove_rows
     from axode.symbolic.equations import Equations
 
-    assert isinstance(model.library, SymbolicLibrary)
-    equations = Equations(remove_rows(model.library.equations.system), "recursive")
+    equations = Equations(remove_rows(model.equations.system), "recursive")
     library = SymbolicLibrary(equations, "interpreter", fixed=model.facts.fixed)
     return Model(Facts.of(equations, fixed=model.facts.fixed), library)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.steps.compiled import tape_of
 
@@ -15,26 +14,26 @@ FLAT_WHEEL = "lies flat on the ground"  # in messages
 LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest point
 
 
-def evaluate_pivots(model: Model, q: Array, options: Any) -> tuple[Array, Array]:
+def evaluate_pivots(model: Model, q: Array, conditions: Conditions) -> tuple[Array, Array]:
     """Evaluate pivots of the solves, (..., solves), and what of each leaning wheel's axis lies in
     the ground plane, (..., wheels, 2)."""
     if "pivots" not in model.functions or not tape_of(model, "pivots").outputs[0].size:
         return np.ones((*q.shape[:-1], 0)), np.ones((*q.shape[:-1], 0, 2))
-    found = model.evaluate("pivots", {"q": np.ascontiguousarray(q)}, options)
+    found = model.evaluate("pivots", {"q": np.ascontiguousarray(q)}, conditions.options)
     wheels = len(model.facts.leaning)
     solves = found.shape[-1] - 2 * wheels
     pairs = found[..., solves:].reshape(*found.shape[:-1], wheels, 2)
     return np.abs(found[..., :solves]), pairs
 
 
-def find_smallest_pivots(model: Model, q: Array, options: Any) -> Array:
+def find_smallest_pivots(model: Model, q: Array, conditions: Conditions) -> Array:
     """Find the smallest pivot of all solves behind a model's speeds, one number per state."""
-    return np.asarray(evaluate_pivots(model, q, options)[0].min(axis=-1, initial=1.0))
+    return np.asarray(evaluate_pivots(model, q, conditions)[0].min(axis=-1, initial=1.0))
 
 
-def find_flattest_wheel(model: Model, q: Array, options: Any) -> tuple[float, str]:
+def find_flattest_wheel(model: Model, q: Array, conditions: Conditions) -> tuple[float, str]:
     """Find the wheel nearest to lying flat: how far it is from that [rad], and what is wrong."""
-    pairs = evaluate_pivots(model, q, options)[1]
+    pairs = evaluate_pivots(model, q, conditions)[1]
     if not pairs.size:
         return 1.0, ""
     flat = np.linalg.norm(pairs.reshape(-1, *pairs.shape[-2:]), axis=-1)

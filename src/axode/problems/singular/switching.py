@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.metadata import Facts
-from axode.model.model import Model, Options
+from axode.model.model import Model
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
 from axode.problems.singular.passing import NEAR_ENOUGH
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.stages import FLAT, RUNNING, SINGULAR
+from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -49,32 +51,23 @@ class Choices:
     made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
 
     def best(
-        self,
-        model: Model,
-        own: Model,
-        q: Array,
-        t: float,
-        p: Array | None,
-        options: Options,
-        *,
-        passing: bool = False,
+        self, model: Model, own: Model, q: Array, conditions: Conditions, *, passing: bool = False
     ) -> tuple[Model, str]:
         """The model that does best at a configuration, and words for what is nearly lost there.
 
         Args:
             model: The present one.
             own: The one the user gave; it is not kept here, or it would never be forgotten.
-            q, t, p: Configuration, time and parameters.
-            options: Time and parameters, as models take them.
+            q: The configuration.
+            conditions: Time and parameters there.
             passing: Whether the run can be taken across where all rows are nearly dependent.
         """
         from axode.symbolic.constraints.row_choice import repartitioned, rows_at
         from axode.symbolic.equations import Equations
 
-        assert isinstance(model.library, SymbolicLibrary)
-        equations = model.library.equations
+        equations = model.equations
         system = equations.system
-        rows = rows_at(system, q, t, system.defaults if p is None else p)
+        rows = rows_at(system, q, float(conditions.t), own.parameter_vector(conditions.p))
         names, weights, free = rows.weakest
         words = (
             f"{_weak(names, weights)}, so that it may also move along "
@@ -82,10 +75,10 @@ class Choices:
         )
         if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):
             return model, words
-        present = smallest_pivot(model, q, options)
+        present = smallest_pivot(model, q, conditions)
         models = [(own, own.home), *self.made]
-        known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, options))
-        enough = smallest_pivot(known, q, options) > max(_better(own) * present, LOST)
+        known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, conditions))
+        enough = smallest_pivot(known, q, conditions) > max(_better(own) * present, LOST)
         made_here = any(np.abs(at - q).max() < HERE for _, at in models)
         if enough or made_here or len(models) >= MOST:
             return known, words
@@ -99,21 +92,21 @@ class Choices:
         self.made.append((Model(facts, library), q.copy()))
         return self.made[-1][0]
 
-    def on_same_speeds(self, own: Model, q: Array, t: float, p: Array, options: Options) -> Model:
+    def on_same_speeds(self, own: Model, q: Array, conditions: Conditions) -> Model:
         """Find a model on other rows and the user's independent speeds; the user's if none does."""
         from axode.symbolic.constraints.row_choice import repartitioned, rows_at
         from axode.symbolic.equations import Equations
 
         for model, _ in self.made:
             same = model.independent == own.independent
-            if same and smallest_pivot(model, q, options) > GOOD_PIVOT:
+            if same and smallest_pivot(model, q, conditions) > GOOD_PIVOT:
                 return model
-        assert isinstance(own.library, SymbolicLibrary)
-        equations = own.library.equations
-        rows = rows_at(equations.system, q, t, p)
+        equations = own.equations
+        p = own.parameter_vector(conditions.p)
+        rows = rows_at(equations.system, q, float(conditions.t), p)
         mine = equations.system.independent
-        told = np.linalg.svd(rows.null_space[list(mine)], compute_uv=False).min(initial=1.0)
-        if rows.lost or told < GOOD_PIVOT:
+        smallest = smallest_singular_value(rows.null_space[list(mine)])
+        if rows.lost or smallest < GOOD_PIVOT:
             return own
         system = repartitioned(equations.system, rows, mine)
         return self._keep(own, Equations(system, equations.formulation), q)
@@ -140,9 +133,9 @@ def _better(model: Model) -> float:
     return BETTER_ROUNDED if is_rounded(model) else BETTER
 
 
-def smallest_pivot(model: Model, q: Array, options: Options) -> float:
-    """Of all solves behind a model's speeds."""
-    return float(find_smallest_pivots(model, q, options))
+def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
+    """Find the smallest pivot of all solves behind a model's speeds."""
+    return float(find_smallest_pivots(model, q, conditions))
 
 
 def near_singular(
@@ -161,28 +154,26 @@ def near_singular(
             what is lost there.
     """
     model, b = batch.model, batch.buffers
-    q, t = b["q"][run].copy(), float(b["t"][run, 0])
+    q, conditions = b["q"][run].copy(), batch.conditions(run)
     near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
     flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
-    lying = find_flattest_wheel(model, q, batch.options(run))[1] if flat < FALLING else ""
+    lying = find_flattest_wheel(model, q, conditions)[1] if flat < FALLING else ""
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
-    if not isinstance(model.library, SymbolicLibrary):  # from a file: there is no other choice
+    if not model.has_equations:  # from a file: there is no other choice
         words = (
             f"the independent speeds {', '.join(model.independent)} no longer describe the "
             "motion there; a model compiled from the mechanism changes them"
         )
         return _go_on_or_end(batch, run, near, words)
-    options = batch.options(run)
-    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
     choices = _CHOICES.setdefault(own, Choices())
-    other, words = choices.best(model, own, q, t, p, options, passing=across is not None)
+    other, words = choices.best(model, own, q, conditions, passing=across is not None)
     if other is not model:
-        present, offered = (smallest_pivot(m, q, options) for m in (model, other))
+        present, offered = (smallest_pivot(m, q, conditions) for m in (model, other))
         if offered > max(_better(own) * present, LOST) or (near < LOST and offered > GOOD):
             return other
     if across is not None:
-        pivot = smallest_pivot(model, q, options)
+        pivot = smallest_pivot(model, q, conditions)
         if pivot < NEAR_ENOUGH and across(batch, run, words):
             return None
         if near >= max(ASK_AGAIN * pivot, LOST):
@@ -192,19 +183,17 @@ def near_singular(
     return _go_on_or_end(batch, run, near, lying or words)
 
 
-def choose_rows(own: Model, q: Array, options: Any) -> Model:
+def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
     """Find a model on the user's speeds whose rows are regular at a configuration.
 
     Returns:
         The user's where it is regular, and where its speeds or all rows together are singular.
     """
-    if not isinstance(own.library, SymbolicLibrary):
+    if not own.has_equations:
         return own
-    if smallest_pivot(own, q, options) > GOOD_PIVOT:
+    if smallest_pivot(own, q, conditions) > GOOD_PIVOT:
         return own
-    p = own.parameter_vector(options.get("parameters"))
-    choices = _CHOICES.setdefault(own, Choices())
-    return choices.on_same_speeds(own, q, float(options.get("t", 0.0)), p, options)
+    return _CHOICES.setdefault(own, Choices()).on_same_speeds(own, q, conditions)
 
 
 def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
@@ -215,49 +204,48 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
         mechanism moves: the user's speeds may be tied to each other there.
     """
     b = batch.buffers
-    q, nu, options = b["q"][run].copy(), b["nu"][run].copy(), batch.options(run)
-    if not isinstance(own.library, SymbolicLibrary) or smallest_pivot(own, q, options) > UNTOLD:
+    q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
+    if not own.has_equations or smallest_pivot(own, q, conditions) > UNTOLD:
         return None
-    if find_flattest_wheel(own, q, options)[0] < LIES_FLAT:
+    if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
-    p = None if batch.p is None else batch.p if batch.p.ndim == 1 else batch.p[run]
-    choices = _CHOICES.setdefault(own, Choices())
-    other, _ = choices.best(own, own, q, float(b["t"][run, 0]), p, options)
-    if smallest_pivot(other, q, options) < LOST:
+    other, _ = _CHOICES.setdefault(own, Choices()).best(own, own, q, conditions)
+    if smallest_pivot(other, q, conditions) < LOST:
         return None
     mine = [own.speed_names.index(name) for name in own.independent]
     rest = np.zeros(len(other.independent))
-    need = nu - other.speeds(q, rest, **options)[mine]
+    need = nu - other.joint_speeds(q, rest, **conditions.options)[mine]
     if not np.any(need):
         return other, rest
-    Theta = other.speed_map(q, **options)[mine]
-    if not np.linalg.svd(Theta, compute_uv=False).min(initial=1.0) > CONSISTENT:
+    Theta = other.speed_map(q, **conditions.options)[mine]
+    if not smallest_singular_value(Theta) > CONSISTENT:
         return None
     return other, np.linalg.solve(Theta, need)
 
 
-def choose_models(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT) -> Described:
+def choose_models(
+    own: Model, q: Array, conditions: Conditions, below: float = GOOD_PIVOT
+) -> Described:
     """Choose models for configurations, where the user's becomes singular at some of them.
 
     Args:
         own: The model the user gave.
         q: Configurations, (..., size).
-        options: Time and parameters, each one for all or one per configuration.
+        conditions: Time and parameters, each one for all or one per configuration.
         below: Pivot of the user's model below which another one is looked for.
     """
     flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
-    known = _Conditions(own, options, q.shape[:-1])
-    pivots = find_smallest_pivots(own, flat, known.at(slice(None)))
+    known = conditions.spread(q.shape[:-1])
+    pivots = find_smallest_pivots(own, flat, known)
     made_by = np.zeros(len(flat), dtype=np.intp)
     waiting = np.flatnonzero(pivots < below)
     models = [own]
-    if not isinstance(own.library, SymbolicLibrary):
+    if not own.has_equations:
         waiting = waiting[:0]
     choices = _CHOICES.setdefault(own, Choices()) if waiting.size else Choices()
     while waiting.size:
         k = int(waiting[0])
-        t, p = float(known.times[k]), known.p_of(k)
-        other, _ = choices.best(own, own, flat[k], t, p, known.at(k))
+        other, _ = choices.best(own, own, flat[k], known.at(k))
         offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
         good = offered > np.maximum(_better(own) * pivots[waiting], LOST)
         good |= (offered > pivots[waiting]) & (offered > GOOD)
@@ -266,32 +254,6 @@ def choose_models(own: Model, q: Array, options: Any, below: float = GOOD_PIVOT)
             made_by[waiting[good]] = models.index(other)
         waiting = waiting[~good & (waiting != k)]
     return Described(tuple(models), made_by.reshape(q.shape[:-1]))
-
-
-class _Conditions:
-    """Times and parameters of many configurations, as models take them for some of these."""
-
-    def __init__(self, model: Model, options: Any, shape: tuple[int, ...]) -> None:
-        self.times = np.broadcast_to(options.get("t", 0.0), shape).reshape(-1)
-        given = options.get("parameters")
-        self.names = tuple(model.parameters) if given else ()
-        self.p = model.parameter_vector(given) if given else None
-        if self.p is not None and self.p.ndim > 1:
-            self.p = np.broadcast_to(self.p, (*shape, self.p.shape[-1])).reshape(
-                len(self.times), -1
-            )
-
-    def at(self, k: Any) -> Any:
-        """Select the options of some configurations."""
-        there: dict[str, Any] = {"t": self.times[k]}
-        if self.p is not None:
-            values = self.p if self.p.ndim == 1 else self.p[k]
-            there["parameters"] = dict(zip(self.names, values.T, strict=True))
-        return there
-
-    def p_of(self, k: int) -> Array | None:
-        """Select the parameters of one configuration."""
-        return self.p if self.p is None or self.p.ndim == 1 else self.p[k]
 
 
 def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:

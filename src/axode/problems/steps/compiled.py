@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from axode.codegen.lowering.program import Program
@@ -13,10 +13,13 @@ from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.function_source import refuse_precision
 from axode.model.model import Model
-from axode.problems.simulate.events import Watch, watch_tape
+from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.methods import IMPLICIT, METHODS
 from axode.problems.steps.rates import Dynamics
+
+if TYPE_CHECKING:
+    from axode.results.event import Event
 
 TARGETS = ("cpu", "cuda")
 COUNTED_IN_SINGLE = 2**24  # whole numbers beyond have gaps
@@ -84,7 +87,7 @@ def tape_of(model: Model, name: str) -> Tape:
 def dynamics_of(
     model: Model,
     plan: InputPlan,
-    watches: Sequence[Watch],
+    watches: Sequence[Event],
     speeds: Sequence[str] | None = None,
     *,
     single: bool = False,
@@ -104,7 +107,7 @@ def dynamics_of(
         projection=tape_of(model, "projection") if can_open else None,
         pivots=pivots if pivots.outputs[0].size else None,
         input=plan.tape,
-        events=watch_tape(model, watches, speeds),
+        events=event_tape(model, watches, speeds),
         directions=tuple(w.direction for w in watches),
         given={"p": len(facts.parameters)} if free else {},
         samples=None if plan.sampled is None else plan.sampled.between,

@@ -17,31 +17,6 @@ FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a s
 FLIPPED = -1.0  # `near` where a pivot changes its sign inside a step
 
 
-def stage(
-    d: Dynamics, number: int, weights: Sequence[float], node: float, at: str = "s"
-) -> list[Operation]:
-    """Operations that find rate k(number) of a step: at x + h_s (weights . k), t + node h_s.
-
-    The state and the time there are left in q, nu and t with the ending `at`.
-    """
-    used = [i for i, weight in enumerate(weights) if weight != 0]
-
-    def moved(q: Vector, nu: Vector, t: Vector, h: Vector, **ks: Vector) -> dict[str, Vector]:
-        step = [
-            sum((weights[i] * ks[f"k{i}"][j] for i in used), 0.0 * h[0])
-            for j in range(d.n_q + d.n_nu)
-        ]
-        x = [a + h[0] * s for a, s in zip([*q, *nu], step, strict=True)]
-        return {"q": x[: d.n_q], "nu": x[d.n_q :], "t": [t[0] + node * h[0]]}
-
-    inputs = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1} | {f"k{i}": d.n_k for i in used}
-    tape = formula_tape(f"stage{number}", inputs, moved)
-    rates = tuple(f"k{i + 1}" for i in used)
-    there = (f"q_{at}", f"nu_{at}", f"t_{at}")
-    move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, *there))
-    return [move, *d.rate_at(*there, f"k{number}")]
-
-
 def active(status: Formula, done: Formula) -> dict[str, Vector]:
     """Whether a run goes on."""
     running = status.equals(float(RUNNING))

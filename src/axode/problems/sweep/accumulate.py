@@ -10,7 +10,7 @@ from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.errors import InvalidArgument, UnknownName
 from axode.model.model import Model
-from axode.problems.steps.methods import Gathering
+from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
 from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
 
@@ -112,12 +112,12 @@ def checked_outputs(model: Model, given: Any) -> dict[str, Output]:
             raise UnknownName(f"outputs, '{name}':", "kind", how, KINDS)
         if not (isinstance(what, str) or callable(what)):
             raise InvalidArgument(
-                f"outputs, '{name}': of what? A column's name or a function of the state, not "
-                f"{what!r}"
+                f"outputs, '{name}': expected the name of a column or a function of the state, "
+                f"got {what!r}"
             )
         made[name] = Output(how, what)
     if not made:
-        raise InvalidArgument("outputs: nothing is asked for")
+        raise InvalidArgument("outputs: give at least one")
     return made
 
 

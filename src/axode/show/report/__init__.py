@@ -67,7 +67,7 @@ def _sides(what: Any) -> tuple[Equations | None, Model]:
     if hasattr(what, "compile"):
         return what, what.compile()
     if hasattr(what, "forward_dynamics"):
-        return getattr(what.library, "equations", None), what
+        return what.equations if what.has_equations else None, what
     raise InvalidArgument(
         f"a report is about a mechanism, its equations, a model or a run, not about {what!r}"
     )

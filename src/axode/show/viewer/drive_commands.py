@@ -8,6 +8,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import GROUND, Array, Scene
 from axode.show.viewer.servo import Motors
+from axode.symbolic.algebra.rank import least_norm
 
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
 SMALL = 1e-6
@@ -30,11 +31,11 @@ def steering(motors: Motors, scene: Scene, q: Array, options: dict[str, Any]) ->
     twists = model.twists(q, np.eye(n), **options)[:, chassis] - still
     axes = pose[:3, :3]
     plane = np.stack([twists[:, 3:] @ axes[:, 0], twists[:, 3:] @ axes[:, 1], twists[:, 2]])
-    shares = model.tau(q, np.eye(motors.count, len(model.inputs)), **options)
+    shares = model.input_force(q, np.eye(motors.count, len(model.inputs)), **options)
     found: dict[str, Array] = {}
     for name, wanted in (("ahead", np.eye(3)[:2]), ("turn", np.eye(3)[2:])):
         for direction in wanted:
-            nu = np.linalg.lstsq(plane, direction, rcond=1e-9)[0]
+            nu = least_norm(plane, direction, 1e-9)
             rates = shares @ nu
             if np.linalg.norm(plane @ nu - direction) < POSSIBLE and np.abs(rates).max() > SMALL:
                 found[name] = rates / np.abs(rates).max()

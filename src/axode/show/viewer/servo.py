@@ -10,6 +10,7 @@ import numpy as np
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.problems.simulate.inputs import limited
+from axode.symbolic.algebra.rank import least_norm
 
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
 TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel
@@ -44,7 +45,7 @@ class Motors:
         still, gains = self._response(q, nu, shares, options)
         missing = (wanted - shares @ nu) / SETTLING - still
         u = np.zeros(len(self.model.inputs))
-        u[: self.count] = np.linalg.lstsq(gains, missing, rcond=1e-9)[0]
+        u[: self.count] = least_norm(gains, missing, 1e-9)
         return limited(self.model, u)
 
     def most_torques(self, q: Array, options: dict[str, Any]) -> Array:
@@ -65,7 +66,7 @@ class Motors:
 
     def _shares(self, q: Array, options: dict[str, Any]) -> Array:
         """Rates of the motors for unit independent speeds: the transpose of what torques do."""
-        return self.model.tau(q, self._units(), **options)
+        return self.model.input_force(q, self._units(), **options)
 
     def _units(self) -> Array:
         return np.eye(self.count, len(self.model.inputs))

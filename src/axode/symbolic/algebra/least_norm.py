@@ -21,18 +21,26 @@ class LeastNorm:
     """Solves with matrices of one pattern."""
 
     def __init__(self, pattern: ca.Sparsity) -> None:
+        self._pattern = pattern
         self._rows, self._columns = pattern.shape
         ones = self._matrix(ca.DM(pattern, 1.0), 1.0)
         self._solver = ca.Linsol("least_norm", "ldl", ones.sparsity())
 
-    def solve(self, J: ca.DM, r: ca.DM) -> np.ndarray:
-        """The shortest x with J x = r, or nearly so where the rows contradict each other."""
-        size = float(ca.sumsqr(J)) / max(self._rows, 1)
-        matrix = self._matrix(J, DAMPING * max(size, 1e-300))
+    def solve(self, J: np.ndarray, r: np.ndarray, damping: float = 0.0) -> np.ndarray:
+        """Find the shortest x with J x = r, or nearly so where the rows contradict each other.
+
+        Args:
+            J: Matrix of the pattern.
+            r: Right-hand side.
+            damping: Of the mean squared row length, which corrections do not take out.
+        """
+        sparse = ca.project(ca.DM(J), self._pattern)
+        size = max(float(ca.sumsqr(sparse)) / max(self._rows, 1), 1e-300)
+        matrix = self._matrix(sparse, max(DAMPING, damping) * size)
         self._solver.sfact(matrix)
         self._solver.nfact(matrix)
-        wanted = right = ca.vertcat(ca.DM.zeros(self._columns), r)
-        undamped = self._matrix(J, 0.0)
+        wanted = right = ca.vertcat(ca.DM.zeros(self._columns), ca.DM(r))
+        undamped = self._matrix(sparse, damping * size)
         x = ca.DM.zeros(right.shape)
         for _ in range(1 + CORRECTIONS):
             x += self._solver.solve(matrix, right)

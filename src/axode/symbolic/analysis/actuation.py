@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from axode.symbolic.algebra.linear import Block, Factor
+from axode.symbolic.algebra.rank import rank
 from axode.symbolic.algebra.spatial import SX, is_zero
 
 
@@ -137,6 +138,4 @@ def independent_motors(G: list[np.ndarray]) -> list[int]:
 
 
 def _rank(g: np.ndarray) -> int:
-    if not g.size:
-        return 0
-    return int(np.linalg.matrix_rank(g, tol=1e-9 * max(1.0, np.abs(g).max())))
+    return int(rank(g, 1e-9, floor=1.0))

@@ -12,6 +12,7 @@ from axode.errors import Doubtful, Fault, MechanismError
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
+from axode.symbolic.algebra.rank import choose_columns
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.system import System
 
@@ -78,12 +79,9 @@ def _faults(
     system: System, suspects: list[Body], smallest: float, directions: np.ndarray
 ) -> list[Fault]:
     """Report each motion that nothing resists, at the speed that has most of it."""
-    from scipy.linalg import qr  # takes a while to import
-
     size = np.linalg.norm(directions, axis=1, keepdims=True)
-    pivots = qr(directions / size, pivoting=True, mode="r")[1][: len(directions)]
     found: dict[str, list[str]] = {}
-    for pivot in sorted(int(p) for p in pivots):
+    for pivot in choose_columns(directions / size, len(directions)):
         speed = system.tree.speed_names[system.independent[pivot]]
         carried = _carried(system.mechanism, speed)
         names = [body.name for body in suspects if body.name in carried]

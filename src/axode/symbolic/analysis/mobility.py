@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from axode.mechanism.elements.joints import Floating
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.algebra.rank import rank_of
+from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.wheel_conflicts import turning_conflicts
+from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.system import System
 
 if TYPE_CHECKING:
@@ -162,9 +162,7 @@ def euler_loops(mechanism: Mechanism) -> int:
             name = component[name]
         return name
 
-    joints = [
-        c for c in (*mechanism.connections, *mechanism.loops) if not isinstance(c.joint, Floating)
-    ]
+    joints = [c for c in (*mechanism.connections, *mechanism.loops) if not c.joint.is_free]
     for connection in joints:
         component[root(connection.parent)] = root(connection.child)
     components = len({root(name) for name in names})
@@ -227,7 +225,7 @@ def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
     if not np.isfinite(columns).all():
         return False
     lengths = np.linalg.norm(columns, axis=0)
-    return bool(np.linalg.svd(columns / lengths, compute_uv=False)[-1] > BRACKET_TOLERANCE)
+    return bool(smallest_singular_value(columns / lengths) > BRACKET_TOLERANCE)
 
 
 def _locked(system: System) -> tuple[str, ...]:

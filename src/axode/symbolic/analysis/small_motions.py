@@ -22,8 +22,8 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.mechanism.elements.joints import Floating, Spherical
 from axode.mechanism.topology import tree_order
+from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.equations import Equations
@@ -57,9 +57,7 @@ def small_angle(r: Sequence[Any], x: Sequence[Any], axis: int) -> Any:
 
 def small_angles(e: Equations) -> dict[str, SmallAngle]:
     """The angles of every joint that has a quaternion: `ball.rx`, `ball.ry`, `ball.rz`."""
-    joints = [
-        c for c in tree_order(e.system.mechanism) if isinstance(c.joint, (Floating, Spherical))
-    ]
+    joints = [c for c in tree_order(e.system.mechanism) if c.joint.has_quaternion]
     taken = {*e.coordinates, *e.speeds, *e.measures}
     angles = [
         SmallAngle(f"{c.name}.r{axis}", four, k)
@@ -84,7 +82,7 @@ def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, li
         joint = connection.name
         if joint in names:
             continue
-        if not isinstance(connection.joint, (Floating, Spherical)):
+        if not connection.joint.has_quaternion:
             names[joint] = list(connection.coordinates)
             continue
         angles = [f"{joint}.{a}" for a in ("roll", "pitch", "yaw")]
@@ -188,7 +186,7 @@ def independent_rows(gradients: Array, count: int) -> list[int] | None:
         chosen: list[int] = []
         for row in range(len(unit)):
             trial = [*chosen, row]
-            if len(chosen) < count and np.linalg.svd(unit[trial])[1][-1] > threshold:
+            if len(chosen) < count and smallest_singular_value(unit[trial]) > threshold:
                 chosen = trial
         if len(chosen) == count:
             return chosen

@@ -24,17 +24,17 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.joints import Floating, Planar, Spherical
 from axode.mechanism.mechanism import Connection
 from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
-from axode.symbolic.algebra.spatial import SX, cross, quaternion_matrix, quaternion_rate
+from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
+from axode.symbolic.joints import symbolic_joint
+from axode.symbolic.joints.base import SymbolicJoint
 
 Array = npt.NDArray[np.float64]
 COMMUTES = 1e-8  # of the terms of a bracket: what is left is rounding
-ON_AXIS = 1e-12  # [m] by which an axis may miss the centre of a ball joint
 
 
 @dataclass(frozen=True)
@@ -92,28 +92,25 @@ class Symmetries:
         if len(roots) != 1:
             return
         ((joint, k),) = roots
-        q = self.equations.q
-        if isinstance(joint.joint, Planar):
-            turn = ca.vertcat(-q[k + 1], q[k], 1)
-            yield self._field("world", f"{joint.child} about the ground's normal", {k: turn})
-        if not isinstance(joint.joint, (Floating, Spherical)):
-            return
         R = _matrix(joint.rotation)
-        for world in _world_axes(self.equations):
-            a = SX((R.T @ world).tolist())
-            turned = 0.5 * _left(a) @ q[k : k + 4]
-            parts = {k: turned}
-            if isinstance(joint.joint, Floating):
-                parts = {k: ca.vertcat(turned, cross(a, q[k + 4 : k + 7]))}
-            yield self._field(
-                "world", f"{joint.child} about {_direction(world)} of the world", parts
-            )
+        axes = {
+            f"{_direction(world)} of the world": SX((R.T @ world).tolist())
+            for world in _world_axes(self.equations)
+        }
+        own, q = self._symbolic(joint, k)
+        for axis, turned in own.turns_in_parent(q, axes):
+            yield self._field("world", f"{joint.child} about {axis}", {k: turned})
+
+    def _symbolic(self, joint: Connection, k: int) -> tuple[SymbolicJoint, SX]:
+        """A joint in symbols and its coordinates."""
+        own = symbolic_joint(joint.joint, self.equations.system.tree.values)
+        return own, self.equations.q[k : k + len(joint.coordinates)]
 
     def _spins(self) -> Iterator[Symmetry]:
         """Each body with a quaternion about axes of its own."""
         mechanism = self.equations.system.mechanism
         for joint, k in self._joints:
-            if not isinstance(joint.joint, (Floating, Spherical)):
+            if not joint.joint.has_quaternion:
                 continue
             (body,) = (b for b in mechanism.bodies if b.name == joint.child)
             com = np.array([numeric(x) for x in body.com])
@@ -141,12 +138,9 @@ class Symmetries:
         R = _matrix(joint.child_rotation)
         b = R.T @ axis / np.linalg.norm(axis)
         off = np.cross(b, R.T @ (point - np.array([numeric(x) for x in joint.child_at])))
-        quaternion = [self.equations.q[k + i] for i in range(4)]
-        part = quaternion_rate(*quaternion) @ SX(b.tolist())
-        if isinstance(joint.joint, Floating):
-            shift = quaternion_matrix(*quaternion) @ SX((-off).tolist())
-            part = ca.vertcat(part, shift)
-        elif np.linalg.norm(off) > ON_AXIS:
+        own, q = self._symbolic(joint, k)
+        part = own.turn_in_child(q, b, off)
+        if part is None:
             return None
         return self._field("spin", f"{joint.child} about its own {_direction(axis)}", {k: part})
 
@@ -201,17 +195,6 @@ def _left_inverse(e: Equations) -> SX:
     q = e.system.home
     values = np.array(ca.DM(ca.Function("N", [e.q], [N])(q)).full())
     return ca.diag(SX((1 / (values**2).sum(axis=0)).tolist())) @ N.T
-
-
-def _left(a: SX) -> SX:
-    """The matrix of the product of the quaternion (0, a) with another."""
-    x, y, z = ca.vertsplit(a)
-    return ca.vertcat(
-        ca.horzcat(0, -x, -y, -z),
-        ca.horzcat(x, 0, -z, y),
-        ca.horzcat(y, z, 0, -x),
-        ca.horzcat(z, -y, x, 0),
-    )
 
 
 def _matrix(rotation: object) -> np.ndarray:

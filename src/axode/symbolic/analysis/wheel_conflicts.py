@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from axode.mechanism.elements.wheels import Contact
+from axode.symbolic.algebra.rank import null_space
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.system import System
 from axode.symbolic.tree.frames import ROOT, symbolic_vector
@@ -47,22 +48,13 @@ def _carrier(system: System, contact: Contact) -> int:
 
 def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bool:
     """Whether a link can turn about the ground's normal once some rows are taken away."""
-    tree, report = system.tree, system.report
     yaw = _yaw_row(system, link, contact)
     rows = [r for r, row in enumerate(system.rows) if row.name not in without]
-    for q, A in zip(system.samples, report.all_matrices, strict=True):
-        free = _left_free(A[rows]) if rows else np.eye(tree.v.shape[0])
+    for q, A in zip(system.samples, system.report.all_matrices, strict=True):
+        free = null_space(A[rows], FREE)
         if free.shape[1] and np.abs(yaw(q) @ free).max() > TURNS:
             return True
     return False
-
-
-def _left_free(A: np.ndarray) -> np.ndarray:
-    """Orthonormal speeds that satisfy all rows, one per column."""
-    _, s, Vt = np.linalg.svd(A)
-    rank = int((s > FREE * s.max(initial=0.0)).sum())
-    free: np.ndarray = Vt[rank:].T
-    return free
 
 
 def _yaw_row(system: System, link: int, contact: Contact) -> Callable[[np.ndarray], np.ndarray]:

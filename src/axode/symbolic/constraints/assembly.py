@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from axode.mechanism.topology import coupled_by, tree_order
 from axode.symbolic.algebra.least_norm import LeastNorm
+from axode.symbolic.algebra.newton import (
+    CLOSED,
+    find_roots,
+    residual_size,
+    truncated_step,
+    unit_length,
+)
+from axode.symbolic.algebra.rank import rank
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.open_loops import NEARLY, not_closed
 from axode.symbolic.constraints.rows import Row, column_of
 from axode.symbolic.tree.kinematics import Tree
 
-CLOSED = 1e-10  # [m or rad]: a residual below this is closed, in machines of metres
-STEPS = 60
-STILL = 1e-9  # [rad or of the size]: a shorter step ends the search
-FUTILE = 1e-3  # part of a step: if no longer one helps, none does
-TIGHT = 1e-9  # of the largest singular value: smaller ones are zero, whatever the tolerance
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
 TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
-ROUNDING = 2e-16  # [m]: what additions of lengths below a metre leave
-SMALL = 0.1  # [m]: a smaller mechanism is not measured in metres
+NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
 JUMP = 2.0  # a step that closing makes longer than this leaves the branch
@@ -48,7 +49,8 @@ class Assembly:
     tree: Tree
     rows: tuple[Row, ...]  # the holonomic ones
     parameters: np.ndarray
-    function: ca.Function = field(repr=False)
+    function: ca.Function = field(repr=False)  # of q, t and p: residuals, unit quaternions too
+    jacobian: ca.Function = field(repr=False)  # their derivative by q
     tolerance: float = 0.0
     _rounded: list[bool] = field(default_factory=list, repr=False, compare=False)  # was seen to be
 
@@ -61,23 +63,22 @@ class Assembly:
         residual = column_of([row.residual for row in holonomic if row.residual is not None])
         unit = [ca.sumsqr(ca.vertcat(*[tree.q[i] for i in four])) - 1 for four in tree.quaternions]
         everything = ca.vertcat(residual, *unit)
-        function = ca.Function(
-            "residual",
-            [tree.q, tree.t, tree.parameters],
-            [everything, ca.jacobian(everything, tree.q)],
-        )
-        return cls(tree, holonomic, parameters, function, tolerance)
+        known = [tree.q, tree.t, tree.parameters]
+        function = ca.Function("residual", known, [everything])
+        jacobian = ca.Function("jacobian", known, [ca.jacobian(everything, tree.q)])
+        return cls(tree, holonomic, parameters, function, jacobian, tolerance)
 
     def residual(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Of the holonomic rows alone."""
-        values: np.ndarray = np.array(self.function(q, t, self.parameters)[0]).ravel()
+        values: np.ndarray = np.array(self.function(q, t, self.parameters)).ravel()
         return values[: len(self.rows)]
 
     def relative_residual(self, q: np.ndarray) -> np.ndarray:
         """The same in radians and in parts of the mechanism's extent."""
-        return np.asarray(self.residual(q) / self._row_lengths[: len(self.rows)])
+        return np.asarray(self.residual(q) / self._extents_of_rows[: len(self.rows)])
 
-    def home(self) -> np.ndarray:
+    @cached_property
+    def named_home(self) -> np.ndarray:
         """The configuration named by the mechanism's home, zero elsewhere, quaternions unit."""
         q = np.zeros(self.tree.q.shape[0])
         for four in self.tree.quaternions:
@@ -95,7 +96,7 @@ class Assembly:
         rows = [k for k, row in enumerate(self.rows) if row.kind == "coupling"]
         if not rows:
             return q
-        r, J = (np.array(x) for x in self.function(q, 0.0, self.parameters))
+        r, J = (np.array(f(q, 0.0, self.parameters)) for f in (self.function, self.jacobian))
         q, offset = q.copy(), J[rows] @ q - r.ravel()[rows]  # linear in q
         couplings = {f"{c.name}.coupling": c for c in self.tree.mechanism.couplings}
         for _ in rows:  # as often as one coupling may wait for another
@@ -148,94 +149,77 @@ class Assembly:
         return nearly, left
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
-        best, best_error = q, np.inf
-        last = False
-        for _ in range(STEPS):
-            r, J = self.function(q, t, self.parameters)
-            error = self._error(r)
-            if not np.isfinite(error):
-                break
-            if error < best_error:
-                best, best_error = q, error
-            if last or error < CLOSED * 1e-3 * self.size:
-                break
-            step = self._step(r, J, cut)
-            # the step itself still counts: Newton's last one is worth many digits
-            last = bool(cut) and np.abs(step / self.coordinate_lengths).max(initial=0.0) < STILL
-            length = self._length(q, step, np.array(r), t)
-            if cut and length < FUTILE:  # what is left, surplus rows leave open
-                break
-            q = q - length * step
-        return self.normalised(best), best_error
+        found, error = find_roots(
+            lambda x, _: np.array(self.function(x[0], t, self.parameters)).T,
+            lambda x, _: np.array(self.jacobian(x[0], t, self.parameters))[np.newaxis],
+            q[np.newaxis],
+            rows=self.row_lengths,
+            columns=self.coordinate_lengths,
+            step=lambda J, r, damping: self._step(J, r, damping, cut),
+            retract=lambda x: self.normalised(x[0])[np.newaxis],
+        )
+        return found[0], float(error[0])
 
-    def _error(self, r: Any) -> float:
-        """Largest residual [rad, and m or parts of a small mechanism's extent]."""
-        rows = np.abs(np.array(r).ravel())
-        if self.extent < SMALL:  # where levers are small, radii of wheels need not be
-            rows = (rows - ROUNDING).clip(0.0) / self._row_lengths
-        return float(rows.max(initial=0.0))
+    def error(self, residual: np.ndarray) -> float:
+        """Largest of the holonomic rows' residuals [rad, or of the mechanism's length]."""
+        units = self.row_lengths[: len(self.rows)]
+        return float(residual_size(residual / units, units))
 
     def exact(self, error: float) -> bool:
         """Whether a residual is nothing but rounding."""
-        return error <= CLOSED * self.size
+        return error <= CLOSED
 
     def reached(self, q: np.ndarray, error: float, t: float = 0.0) -> bool:
         """Whether a search ended where all is closed, exactly or as nearly as the rows allow."""
         if self.exact(error) or not self.tolerance or not np.isfinite(error):
             return self.exact(error)
-        r, J = self.function(q, t, self.parameters)
-        if np.abs(np.array(r).ravel() / self._row_lengths).max() > self.tolerance:
+        r = np.array(self.function(q, t, self.parameters)).ravel()
+        if np.abs(r / self._extents_of_rows).max() > self.tolerance:
             return False
-        step = self._step(r, J, self.tolerance) / self.coordinate_lengths
-        return bool(np.abs(step).max(initial=0.0) < np.sqrt(STILL))
+        J = np.array(self.jacobian(q, t, self.parameters))
+        J = J * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
+        r = r / self.row_lengths
+        step = self._step(J[np.newaxis], r[np.newaxis], np.zeros(1), self.tolerance)
+        return bool(np.abs(step).max(initial=0.0) < NEGLIGIBLE_STEP)
 
-    def _step(self, r: ca.DM, J: ca.DM, cut: float | None) -> np.ndarray:
-        """The shortest step that closes if all is linear; rank may be short (redundant rows)."""
+    def _step(
+        self, J: np.ndarray, r: np.ndarray, damping: np.ndarray, cut: float | None
+    ) -> np.ndarray:
+        """Find the shortest step that closes if all is linear; rank may be short (redundant rows).
+
+        Args:
+            J, r, damping: Of one run, as `find_roots` gives them.
+            cut: Singular values of rows that nearly follow from others, of the largest; None for a
+                sparse solve, which does not know them.
+        """
         if cut is None:
-            step = self._sparse.solve(J @ ca.diag(ca.DM(self.coordinate_lengths)), r)
-            return np.asarray(self.coordinate_lengths * step)
+            return self._sparse.solve(J[0], r[0], float(damping[0]))[np.newaxis]
         if cut:
-            U, s, Vt = np.linalg.svd(self._scaled(J), full_matrices=False)
-            solid = s > NEARLY * cut * s.max(initial=0.0)
-            if solid.sum() < (s > ROUNDED * s.max(initial=0.0)).sum():  # some rows nearly follow
-                right = np.array(r).ravel() / self._row_lengths
-                step = Vt[solid].T @ ((U[:, solid].T @ right) / s[solid])
-                return np.asarray(self._units_of_columns * step)
-        dense = np.array(J) * self.coordinate_lengths
-        step = np.linalg.lstsq(dense, np.array(r).ravel(), rcond=TIGHT)[0]
-        return np.asarray(self.coordinate_lengths * step)
-
-    def _scaled(self, J: ca.DM) -> np.ndarray:
-        scaled: np.ndarray = np.array(J) * self._units_of_columns / self._row_lengths[:, np.newaxis]
-        return scaled
+            rows = self.row_lengths / self._extents_of_rows
+            columns = self._extents_of_columns / self.coordinate_lengths
+            relative = J * columns * rows[:, np.newaxis]
+            least = NEARLY * cut
+            if rank(relative, least) < rank(relative, ROUNDED):  # some rows nearly follow
+                return np.asarray(columns * truncated_step(relative, r * rows, damping, least))
+        return truncated_step(J, r, damping)
 
     def scaled_jacobian(self, q: np.ndarray) -> np.ndarray:
         """Derivative of the holonomic rows by the coordinates: radians and parts of the extent."""
-        return self._scaled(self.function(q, 0.0, self.parameters)[1])[: len(self.rows)]
+        J = np.array(self.jacobian(q, 0.0, self.parameters))[: len(self.rows)]
+        rows = self._extents_of_rows[: len(self.rows), np.newaxis]
+        return np.asarray(J * self._extents_of_columns / rows)
 
     @cached_property
     def _sparse(self) -> LeastNorm:
-        return LeastNorm(self.function.sparsity_out(1))
+        return LeastNorm(self.jacobian.sparsity_out(0))
 
-    def _length(self, q: np.ndarray, step: np.ndarray, r: np.ndarray, t: float) -> float:
-        """Halve a step until it improves; a long one never helps on a circle."""
-        longest = float(np.abs(step / self.coordinate_lengths).max(initial=0.0))
-        length = min(1.0, 1.0 / max(longest, 1e-300))
-        size = float(np.linalg.norm(r))
-        for _ in range(12):
-            trial = np.array(self.function(q - length * step, t, self.parameters)[0])
-            if np.linalg.norm(trial) < size:
-                return length
-            length /= 2
-        return length
-
-    def closed_home(self) -> np.ndarray:
+    def find_home(self) -> np.ndarray:
         """The closed configuration next to home.
 
         Raises:
             LoopNotClosed: naming the rows that stay open.
         """
-        q, error = self.close(self.home())
+        q, error = self.close(self.named_home)
         if self.reached(q, error):
             return q
         # the zero configuration is often singular (all links in line): try beside it
@@ -243,7 +227,7 @@ class Assembly:
             generator = np.random.default_rng(1)
             spreads = [self.coordinate_lengths * spread for spread in SPREADS for _ in range(4)]
             aside = [spread * generator.normal(size=q.size) for spread in spreads]
-            starts = [self.home(), *(self.home() + way for way in aside)]
+            starts = [self.named_home, *(self.named_home + way for way in aside)]
             tries = [self.close(start, tolerance=tolerance) for start in starts]
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
             if self.exact(error):
@@ -255,7 +239,7 @@ class Assembly:
 
     def distance(self, q: np.ndarray) -> float:
         """How far a configuration is from home: radians, or parts of the mechanism's size."""
-        return float(np.linalg.norm((q - self.home()) / self.coordinate_lengths))
+        return float(np.linalg.norm((q - self.named_home) / self.coordinate_lengths))
 
     def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
         """Random closed configurations on home's branch."""
@@ -278,42 +262,49 @@ class Assembly:
         return any(ca.depends_on(residual, self.tree.t) for residual in residuals)
 
     @cached_property
-    def size(self) -> float:
-        """How large the mechanism is about home [m], one at least."""
-        home = self.home()
-        linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
-        gap = np.abs(self.residual(home)).max(initial=0.0, where=linear)
-        return max(1.0, float(np.ptp(self._places(home), axis=0).max(initial=0.0)), float(gap))
-
-    @cached_property
     def extent(self) -> float:
         """Length [m] to which errors of position are compared: the mechanism's, or its levers'."""
         linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
         angular = np.array([unit != "m" for unit in self._units], dtype=bool)
-        home = self.home()
-        J = np.array(self.function(home, 0.0, self.parameters)[1])[: len(self.rows)]
+        home = self.named_home
+        J = np.array(self.jacobian(home, 0.0, self.parameters))[: len(self.rows)]
         levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
         length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
         return length if TINY < length < np.inf else 1.0
 
     @cached_property
-    def _row_lengths(self) -> np.ndarray:
-        """What counts as one unit of each residual: a radian, or the mechanism's extent."""
-        own = [self.extent if row.unit == "m" else 1.0 for row in self.rows]
-        return np.array(own + [1.0] * len(self.tree.quaternions))
+    def length(self) -> float:
+        """Unit of length [m] in which the mechanism is measured."""
+        return unit_length(self.extent)
 
     @cached_property
-    def _units_of_columns(self) -> np.ndarray:
-        return np.array([self.extent if unit == "m" else 1.0 for unit in self._units])
+    def row_lengths(self) -> np.ndarray:
+        """One unit of each residual: a radian, or the mechanism's length."""
+        return self._of_rows(self.length)
+
+    @cached_property
+    def coordinate_lengths(self) -> np.ndarray:
+        """One unit of each coordinate: a radian, or the mechanism's length."""
+        return self._of_columns(self.length)
+
+    @cached_property
+    def _extents_of_rows(self) -> np.ndarray:
+        return self._of_rows(self.extent)
+
+    @cached_property
+    def _extents_of_columns(self) -> np.ndarray:
+        return self._of_columns(self.extent)
+
+    def _of_rows(self, length: float) -> np.ndarray:
+        own = [length if row.unit == "m" else 1.0 for row in self.rows]
+        return np.array(own + [1.0] * len(self.tree.quaternions))
+
+    def _of_columns(self, length: float) -> np.ndarray:
+        return np.array([length if unit == "m" else 1.0 for unit in self._units])
 
     @cached_property
     def _units(self) -> list[str]:
         return [u for c in tree_order(self.tree.mechanism) for u in c.joint.coordinate_units]
-
-    @cached_property
-    def coordinate_lengths(self) -> np.ndarray:
-        """What counts as one unit of each coordinate: a radian, or the mechanism's size."""
-        return np.array([self.size if unit == "m" else 1.0 for unit in self._units])
 
     def _places(self, q: np.ndarray) -> np.ndarray:
         """Where the bodies' frames are: bodies x 3."""

@@ -21,10 +21,17 @@ import numpy as np
 
 from axode.errors import Doubtful
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.rank import RANK_TOLERANCE, DroppedRow, RankReport, Units, analyse
+from axode.symbolic.algebra.newton import CLOSED, METRE
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.constraints.assembly import CLOSED, SMALL, Assembly
+from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.open_loops import not_closed, warn_of_moved_home
+from axode.symbolic.constraints.redundant_rows import (
+    RANK_TOLERANCE,
+    DroppedRow,
+    RankReport,
+    Units,
+    analyse,
+)
 from axode.symbolic.constraints.rows import Row
 from axode.symbolic.tree.kinematics import Tree
 
@@ -59,14 +66,14 @@ def close_loops(
     """
     tolerance = tree.mechanism.loop_tolerance
     assembly = Assembly.of(tree, rows, defaults, tolerance)
-    home = assembly.closed_home()
+    home = assembly.find_home()
     samples = assembly.samples(home, SAMPLES)
     matrices = [A(q) for q in samples]
     units = _units(assembly, rows, matrices)
     strict = analyse(rows, matrices, units=units)
     report = analyse(rows, matrices, tolerance, units=units)
     exact = all(
-        np.abs(assembly.residual(q)).max(initial=0.0) <= CLOSED * assembly.size
+        assembly.exact(assembly.error(assembly.residual(q)))
         for q in (home, *samples[: 0 if assembly.timed else None])
     )
     if not (exact and strict.kept == report.kept):
@@ -84,7 +91,7 @@ def _units(assembly: Assembly, rows: list[Row], matrices: list[np.ndarray]) -> U
     linear = np.array([row.unit == "m" for row in rows], dtype=bool)
     levers = [np.abs(A[np.ix_(linear, ~straight)]).max(initial=0.0) for A in matrices]
     length = max(assembly.extent, *levers)  # radii of wheels, too
-    if length >= SMALL:
+    if length >= METRE[0]:
         return None
     return Units(np.where(linear, 1.0 / length, 1.0), np.where(straight, length, 1.0))
 

@@ -21,8 +21,9 @@ import casadi as ca
 import numpy as np
 
 from axode.symbolic.algebra.linear import Block
-from axode.symbolic.algebra.rank import RankReport, Units
+from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
+from axode.symbolic.constraints.redundant_rows import RankReport, Units
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
@@ -100,7 +101,7 @@ def cheapest_partition(report: RankReport) -> Partition:
 
     Speeds that few rows mention (a leg's own joints, a wheel's spin) are made dependent first.
     """
-    A = max(report.matrices, key=lambda A: np.linalg.svd(A, compute_uv=False)[-1] if A.size else 0)
+    A = max(report.matrices, key=smallest_singular_value)
     size = A.shape[1]
     mentions = _mentions(report).sum(axis=0)
     order = sorted(range(size), key=lambda j: (mentions[j] == 0, mentions[j]))
@@ -119,13 +120,13 @@ def cheapest_partition(report: RankReport) -> Partition:
     return partition(report, [j for j in range(size) if j not in set(dependent)])
 
 
-def _holds(cheap: Partition, direct: Partition, report: RankReport) -> bool:
-    """Whether speeds of small blocks do nearly as well as those asked for, everywhere."""
+def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> bool:
+    """Whether speeds of small blocks do nearly as well as those asked for, at home too."""
 
     def smallest(A: np.ndarray, chosen: Partition) -> float:
         dependent = [j for _, columns in chosen.blocks for j in columns]
         scaled = A[:, dependent] / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
-        return float(np.linalg.svd(scaled, compute_uv=False)[-1])
+        return float(smallest_singular_value(scaled))
 
     return all(
         smallest(A, cheap) >= DETOUR_TOLERANCE * smallest(A, direct)
@@ -177,11 +178,11 @@ class Complement:
         direct = partition(report, independent)
         cheap = cheapest_partition(report)
         worth = cheap.cost + len(independent) ** 3 // 2 < direct.cost
-        base = cheap if worth and _holds(cheap, direct, report) else direct
+        base = cheap if worth and _is_accurate(cheap, direct, report) else direct
         units = report.units and report.units.of_rows(report.kept)
         measured = [units.measure(M) for M in report.matrices] if units else report.matrices
         lengths = [np.linalg.norm(M, axis=1) for M in measured]
-        scales = tuple(np.max(lengths, axis=0).clip(1e-300).tolist())
+        scales = tuple(_rounded(np.max(lengths, axis=0)))
         whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices, units)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
@@ -402,8 +403,12 @@ class Complement:
 
 def _usual_columns(matrices: list[np.ndarray]) -> list[float]:
     """Middling lengths of the columns; a sample near a singular one would make them too long."""
-    lengths = np.median([np.linalg.norm(M, axis=0) for M in matrices], axis=0)
-    return [float(length) for length in lengths.clip(1e-300)]
+    return _rounded(np.median([np.linalg.norm(M, axis=0) for M in matrices], axis=0))
+
+
+def _rounded(lengths: np.ndarray) -> list[float]:
+    """Lengths to twelve digits: what is one but for rounding costs no operation."""
+    return [float(f"{length:.12g}") for length in lengths.clip(1e-300)]
 
 
 def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:

@@ -19,7 +19,8 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.rank import Units, describe_dropped
+from axode.symbolic.algebra.rank import choose_columns, singular_values, smallest_singular_value
+from axode.symbolic.constraints.redundant_rows import Units, describe_dropped
 from axode.symbolic.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
@@ -74,19 +75,20 @@ class RowsThere:
         """The rows to keep: the present ones unless others do much better.  (N8)"""
         if self.rank in (0, len(self.matrix)):
             return self.present
-        from scipy.linalg import qr  # takes a while to import, and few systems come here
-
-        pivots = qr(self.scaled.T, pivoting=True, mode="r")[1][: self.rank]
-        best = tuple(sorted(int(r) for r in pivots))
+        best = choose_columns(self.scaled.T, self.rank)
         as_good = AS_GOOD_ROUNDED if self.rounded else AS_GOOD
-        enough = _smallest(self.scaled[list(best)]) * as_good
-        return self.present if _smallest(self.scaled[list(self.present)]) >= enough else best
+        enough = smallest_singular_value(self.scaled[list(best)]) * as_good
+        return (
+            self.present
+            if smallest_singular_value(self.scaled[list(self.present)]) >= enough
+            else best
+        )
 
     @property
     def best_pivot(self) -> float:
         """How far the best choice of rows and speeds is from singular, relative."""
         dependent = [j for j in range(self.matrix.shape[1]) if j not in self.independent]
-        s = np.linalg.svd(self.scaled[list(self.chosen)][:, dependent], compute_uv=False)
+        s = singular_values(self.scaled[list(self.chosen)][:, dependent])
         return float(s[-1] / s[0]) if s.size else 1.0
 
     @property
@@ -100,15 +102,8 @@ class RowsThere:
     @cached_property
     def independent(self) -> tuple[int, ...]:
         """Speeds whose directions are farthest apart.  (N8)"""
-        from scipy.linalg import qr
-
         Z = self.null_space
-        pivots = qr(Z.T, pivoting=True, mode="economic")[2][: Z.shape[1]]
-        return tuple(sorted(int(j) for j in pivots))
-
-
-def _smallest(matrix: np.ndarray) -> float:
-    return float(np.linalg.svd(matrix, compute_uv=False)[-1])
+        return choose_columns(Z.T, Z.shape[1])
 
 
 def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
@@ -140,7 +135,7 @@ def repartitioned(
     usual = [
         A[kept]
         for A in system.report.all_matrices
-        if _smallest(A[kept] * speeds / rows.scales[kept, np.newaxis]) > REGULAR
+        if smallest_singular_value(A[kept] * speeds / rows.scales[kept, np.newaxis]) > REGULAR
     ]
     here = rows.matrix[kept]
     report = system.report

@@ -8,17 +8,6 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import NotApplicable
-from axode.mechanism.elements.joints import (
-    Cylindrical,
-    Fixed,
-    Floating,
-    Planar,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-    Universal,
-)
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.system import System
@@ -94,9 +83,9 @@ def find_platform(system: System) -> Platform:
     if mechanism.contacts:
         raise _refusal(f"'{mechanism.contacts[0].name}' rolls, and legs only have joints")
     if mechanism.prescribed:
-        raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is led by time")
+        raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is prescribed")
     if mechanism.couplings:
-        raise _refusal(f"coupling '{mechanism.couplings[0].name}' ties joints beside the legs")
+        raise _refusal(f"coupling '{mechanism.couplings[0].name}' relates joints outside the legs")
     edges = _edges(tree)
     link, floats = _platform_link(tree, edges)
     if floats:
@@ -139,7 +128,7 @@ def _name(tree: Tree, link: int) -> str:
 
 def _platform_link(tree: Tree, edges: list[_Edge]) -> tuple[int, bool]:
     """The link that is free in the tree, else the one that three or more joints hold."""
-    free = [i for i, link in enumerate(tree.links) if isinstance(link.joint, Floating)]
+    free = [i for i, link in enumerate(tree.links) if link.joint.description.is_free]
     if len(free) > 1:
         raise _refusal(f"'{_name(tree, free[0])}' and '{_name(tree, free[1])}' both move freely")
     if free and tree.links[free[0]].parent != ROOT:
@@ -167,7 +156,7 @@ def _leg(tree: Tree, edges: list[_Edge], first: _Edge, platform: int) -> Leg:
         onward = [other for other in _touching(edges, here) if other is not edge]
         if here == ROOT or len(onward) != 1 or here in {i for i, _ in links}:
             where = "the ground" if here == ROOT else f"'{_name(tree, here)}'"
-            raise _refusal(f"the leg of '{first.name}' does not lead on from {where}")
+            raise _refusal(f"the leg of '{first.name}' does not continue from {where}")
         links.append((here, len(joints)))
         edge = onward[0]
     if len(joints) != FREEDOMS:
@@ -179,8 +168,10 @@ def _leg(tree: Tree, edges: list[_Edge], first: _Edge, platform: int) -> Leg:
 
 
 def _joints(tree: Tree, edge: _Edge, start: int) -> list[LegJoint]:
-    if edge.closure is not None:
-        return _closing(tree, edge.closure)
+    if edge.closure is not None:  # which way its motions count matters to nothing
+        at = edge.closure.world_point
+        free = edge.closure.joint.free_directions(edge.closure)
+        return [LegJoint(None, e, s, at) for e, s in free]
     assert edge.link is not None
     link, pose = tree.links[edge.link], tree.pose(edge.link)
     sign = 1 if start == link.parent else -1  # seen from beyond, the parent moves the other way
@@ -188,34 +179,6 @@ def _joints(tree: Tree, edge: _Edge, start: int) -> list[LegJoint]:
         LegJoint(j, sign * (pose.R @ link.S_w[:, k]), sign * (pose.R @ link.S_v[:, k]), pose.p)
         for k, j in enumerate(link.speeds)
     ]
-
-
-def _closing(tree: Tree, closure: Closure) -> list[LegJoint]:
-    """Freedoms of a joint that closes a loop; which way they count matters to nothing."""
-    pose, zero = tree.pose(closure.first), SX.zeros(3)
-    at = pose.point(closure.frame_1.p)
-    x, y, z = (pose.R @ b for b in closure.b)
-    match closure.joint:
-        case Fixed():
-            found: list[tuple[SX, SX]] = []
-        case Revolute():
-            found = [(z, zero)]
-        case Prismatic():
-            found = [(zero, z)]
-        case Screw():
-            found = [(z, symbolic_scalar(closure.joint.pitch, tree.values) * z)]
-        case Cylindrical():
-            found = [(z, zero), (zero, z)]
-        case Planar():
-            found = [(z, zero), (zero, x), (zero, y)]
-        case Universal():
-            second = tree.pose(closure.second).R @ closure.axis_2
-            found = [(pose.R @ closure.axis_1, zero), (second, zero)]
-        case Spherical():
-            found = [(SX(e), zero) for e in np.eye(3)]
-        case _:
-            raise _refusal(f"'{closure.name}' closes no loop of joints that it knows")
-    return [LegJoint(None, e, s, at) for e, s in found]
 
 
 def _centre(tree: Tree, link: int) -> SX:

@@ -9,8 +9,7 @@ from typing import ClassVar
 import casadi as ca
 
 from axode.errors import NotApplicable
-from axode.mechanism.elements.joints import Screw, Universal
-from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, Rotation, cross, dot
 from axode.symbolic.constraints.loops import Closure
@@ -19,9 +18,9 @@ from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.formulations.multipliers import regular_inertia
 from axode.symbolic.formulations.operators import Base, OperatorLink, Operators, Tip
 from axode.symbolic.system import System
-from axode.symbolic.tree.frames import ROOT, symbolic_scalar
+from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.wheels.contacts import cosine, rolling_geometry, sine
+from axode.symbolic.wheels.contacts import contact_geometry
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class SixSteps:
 
 
 class SpatialOperatorFormulation(AbstractFormulation):
-    r"""Arms of the tree by (F21) to (F23); chords are held by tip forces F_t = A~^T F_c.
+    r"""Arms of the tree by (F21) to (F23); tip forces F_t = A~^T F_c hold loops and contacts.
 
     .. math:: \tilde A V_t = 0, \qquad F_c = (\tilde A \Lambda \tilde A^T)^{-1}
               (\tilde A \alpha^f + \dot{\tilde A} V_t + \tilde A \beta)           \tag{F25}
@@ -72,8 +71,8 @@ class SpatialOperatorFormulation(AbstractFormulation):
         ideal = [body.name for body in system.mechanism.bodies if body.is_idealised]
         if ideal and not regular_inertia(system):
             raise NotApplicable(
-                f"formulation '{self.name}' lets the arms go before it closes the loops, and "
-                f"nothing resists some motion of them then: check {', '.join(ideal)}.\n"
+                f"formulation '{self.name}' opens the loops first, and nothing resists some "
+                f"motion of the open tree: check {', '.join(ideal)}.\n"
                 "  Give these bodies an inertia, or use another formulation."
             )
 
@@ -105,9 +104,9 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     @cached_property
     def _ends(self) -> list[tuple[str, int]]:
-        """Chord and link of every tip, those of dropped chords left out."""
-        chords = dict.fromkeys(row.chord for row in self._tip_rows)
-        return [(chord, link) for chord in chords for link in self._meetings[chord].links]
+        """Loop or contact and link of every tip; those without rows are left out."""
+        owners = dict.fromkeys(row.owner for row in self._tip_rows)
+        return [(owner, link) for owner in owners for link in self._meetings[owner].links]
 
     @property
     def _tip_rows(self) -> list[Row]:
@@ -115,8 +114,8 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     @cached_property
     def tips(self) -> list[Tip]:
-        """Ends of all chords on links that move."""
-        return [Tip(link, self._meetings[chord].point) for chord, link in self._ends]
+        """Ends of all loops and contacts on links that move."""
+        return [Tip(link, self._meetings[owner].point) for owner, link in self._ends]
 
     @cached_property
     def J(self) -> SX:
@@ -128,17 +127,17 @@ class SpatialOperatorFormulation(AbstractFormulation):
         """A~, rows by tips: A~ V_t = 0."""
         A = SX(len(self._tip_rows), 6 * len(self.tips))
         for r, row in enumerate(self._tip_rows):
-            for i, sign in self._tips_of(row.chord):
+            for i, sign in self._tips_of(row.owner):
                 A[r, 6 * i : 6 * i + 6] = sign * self._direction(row).T
         return A
 
-    def _tips_of(self, chord: str) -> list[tuple[int, int]]:
-        meeting = self._meetings[chord]
-        ends = [i for i, (name, _) in enumerate(self._ends) if name == chord]
+    def _tips_of(self, owner: str) -> list[tuple[int, int]]:
+        meeting = self._meetings[owner]
+        ends = [i for i, (name, _) in enumerate(self._ends) if name == owner]
         return [(i, 1 if self._ends[i][1] == meeting.first else -1) for i in ends]
 
     def _direction(self, row: Row) -> SX:
-        return self._meetings[row.chord].directions[row.name.removeprefix(f"{row.chord}.")]
+        return self._meetings[row.owner].directions[row.name.removeprefix(f"{row.owner}.")]
 
     @cached_property
     def closure(self) -> tuple[SX, SX]:
@@ -174,9 +173,9 @@ class SpatialOperatorFormulation(AbstractFormulation):
         """What the place where two links meet adds as it wanders on them."""
         found = []
         for row in self._tip_rows:
-            q_dot = self.system.tree.time_derivative(self._meetings[row.chord].point)
+            q_dot = self.system.tree.time_derivative(self._meetings[row.owner].point)
             f, added = self._direction(row)[3:6], SX(0)
-            for i, sign in self._tips_of(row.chord):
+            for i, sign in self._tips_of(row.owner):
                 w, v = V_t[6 * i : 6 * i + 3], V_t[6 * i + 3 : 6 * i + 6]
                 added += sign * dot(f, cross(w, q_dot - v))
             found.append(added)
@@ -247,37 +246,15 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
 def loop_meeting(closure: Closure) -> Meeting:
     """Where a loop's joint holds its two links, and in which directions."""
-    pose = closure.tree.pose(closure.first)
-    zero = SX.zeros(3)
-    directions: dict[str, SX] = {}
-    for axis, b in zip("xyz", closure.b, strict=True):
-        world = pose.R @ b
-        directions[axis] = ca.vertcat(zero, world)
-        directions[f"r{axis}"] = ca.vertcat(world, zero)
-    if isinstance(closure.joint, Universal):
-        directions["cross"] = ca.vertcat(pose.R @ closure.cross_axis(), zero)
-    if isinstance(closure.joint, Screw):
-        pitch, z = symbolic_scalar(closure.joint.pitch, closure.tree.values), closure.b[2]
-        directions["advance"] = ca.vertcat(-pitch * (pose.R @ z), pose.R @ z)
-    return Meeting(closure.first, closure.second, pose.point(closure.frame_1.p), directions)
+    R, pairs = closure.tree.pose(closure.first).R, closure.directions
+    turned = {id(x): R @ x for pair in pairs.values() for x in pair}  # once, though rows share some
+    directions = {name: ca.vertcat(turned[id(n)], turned[id(f)]) for name, (n, f) in pairs.items()}
+    return Meeting(closure.first, closure.second, closure.world_point, directions)
 
 
 def contact_meeting(tree: Tree, contact: Contact) -> Meeting:
     """Where a wheel touches the ground, by (C5) in world axes."""
-    g = rolling_geometry(tree, contact)
-    pose = tree.pose(g.carrier)
-    n, centre = pose.R @ g.normal, pose.point(g.centre)
-    if g.axis is None:
-        down, t1 = -n, pose.R @ g.tangent
-    else:
-        axis = pose.R @ g.axis
-        across = n - dot(n, axis) * axis
-        length = ca.sqrt(dot(across, across))
-        down, t1 = -across / length, cross(axis, n) / length
-    t2 = cross(n, t1)
-    held: dict[str, SX] = {"touch": n, "longitudinal": t1, "lateral": t2}
-    if isinstance(contact.wheel, Mecanum):
-        angle = symbolic_scalar(contact.wheel.roller_angle, tree.values)
-        held["roller"] = cosine(angle) * t2 - sine(angle) * t1
+    g = contact_geometry(tree, contact)
+    point, held = g.in_world()
     directions = {name: ca.vertcat(SX.zeros(3), t) for name, t in held.items()}
-    return Meeting(g.wheel, g.ground, centre + g.radius * down, directions)
+    return Meeting(g.wheel, g.ground, point, directions)

@@ -13,9 +13,8 @@ from dataclasses import replace
 import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
-from axode.mechanism.elements.joints import Prismatic
 from axode.symbolic.algebra.rounding import add_up, turn_tensor
-from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, is_constant
+from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.tree.frames import ROOT, Values, symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.kinematics import Tree
 
@@ -55,7 +54,7 @@ def _total(parts: list[RigidInertia]) -> RigidInertia:
 
 
 def link_spreads(tree: Tree) -> list[SX]:
-    """Of every link, the sum of m c^2 over its bodies' mass centres: see `coriolis_matrix`."""
+    """Sum of m c^2 over the mass centres of each link's bodies: see `coriolis_matrix`."""
     spreads = [SX(0) for _ in tree.links]
     for body in tree.mechanism.bodies:
         link = tree.body_link[body.name]
@@ -63,14 +62,6 @@ def link_spreads(tree: Tree) -> list[SX]:
             c = tree.body_pose[body.name].point(symbolic_vector(body.com, tree.values))
             spreads[link] += symbolic_scalar(body.mass, tree.values) * ca.dot(c, c)
     return spreads
-
-
-def _across(tensor: SX) -> SX:
-    """I_yy, or I_xx where the two are equal but for rounding: their difference then vanishes."""
-    x, y = tensor[0, 0], tensor[1, 1]
-    if is_constant(x) and is_constant(y) and abs(float(x) - float(y)) < 1e-14 * abs(float(y)):
-        return ca.diag(tensor)[0:2]
-    return ca.vertcat(y, y)
 
 
 def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
@@ -83,25 +74,15 @@ def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
     links = list(inertias)
     for i in reversed(range(len(links))):
         link, own = tree.links[i], links[i]
-        if link.turns_only:
-            across = _across(own.tensor)
-            moved = RigidInertia(
-                own.mass, ca.vertcat(0, 0, own.moment[2]), ca.diag(ca.vertcat(across, 0))
-            )
-            # the moved part is blind to the turn about z: leave that turn out
-            rotation = Rotation(link.rotation.turns[:-1])
-            assert not link.rotation.turns or link.rotation.turns[-1].axis == "z"
-        elif isinstance(link.joint, Prismatic):
-            moved = RigidInertia(SX(0), SX.zeros(3), own.tensor)
-            rotation = Rotation()
-        else:
+        moved = link.joint.unfelt(own)
+        if moved is None:
             continue
         links[i] = RigidInertia(
             own.mass - moved.mass, own.moment - moved.moment, own.tensor - moved.tensor
         )
-        if link.parent != ROOT:
-            p = SX.zeros(3) if isinstance(link.joint, Prismatic) else link.p
-            links[link.parent] = links[link.parent] + moved.moved(rotation, p)
+        if link.parent != ROOT:  # the moved part is blind to the joint's own turn
+            inward = moved.moved(link.rotation_at_rest, link.p)
+            links[link.parent] = links[link.parent] + inward
     return links
 
 
@@ -117,7 +98,7 @@ def without_spin(tree: Tree, regrouped_inertias: list[RigidInertia]) -> Tree:
         own = regrouped_inertias[i]
         balanced = own.moment.is_zero() and own.mass.is_zero() and _only_axial(own.tensor)
         if link.turns_only and i not in occupied and balanced:
-            link = replace(link, rotation=Rotation(link.rotation.turns[:-1]))
+            link = replace(link, rotation=link.rotation_at_rest)
         links.append(link)
     return replace(tree, links=tuple(links), _poses={})
 

@@ -10,33 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import casadi as ca
-import numpy as np
 
-from axode.mechanism.elements.joints import (
-    AbstractJoint,
-    Cylindrical,
-    Floating,
-    Planar,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-)
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.spatial import (
-    SX,
-    Rotation,
-    Turn,
-    cross,
-    is_constant,
-    quaternion_matrix,
-    quaternion_rate,
-    skew,
-)
-from axode.symbolic.tree.frames import ROOT, Frame, Pose, Values, build_frames, symbolic_scalar
-
-ANGLE_ROUNDING = 1e-14  # [rad]: from a multiple of a right angle that is meant
+from axode.symbolic.algebra.spatial import SX, Rotation, cross, skew
+from axode.symbolic.joints.base import SymbolicJoint
+from axode.symbolic.tree.frames import ROOT, Pose, Values, symbolic_scalar
+from axode.symbolic.tree.link_frames import build_frames
 
 
 @dataclass(frozen=True)
@@ -44,7 +24,7 @@ class Link:
     """A link of the tree, its joint's motion written out in symbols."""
 
     parent: int
-    joint: AbstractJoint
+    joint: SymbolicJoint
     rotation: Rotation  # link's components -> parent's components
     p: SX  # the link's origin in the parent's frame
     S_w: SX  # 3 x k: angular directions of the joint, in the link's axes
@@ -59,7 +39,12 @@ class Link:
     @property
     def turns_only(self) -> bool:
         """Whether it is a revolute about its own z."""
-        return isinstance(self.joint, Revolute)
+        return self.joint.turns_only
+
+    @property
+    def rotation_at_rest(self) -> Rotation:
+        """The constant part of `rotation` that comes before the turn of a revolute joint."""
+        return Rotation(self.rotation.turns[:-1])
 
 
 @dataclass(frozen=True)
@@ -78,7 +63,7 @@ class Motion:
 
 @dataclass(frozen=True)
 class Tree:
-    """The mechanism's tree with its symbols; chords are elsewhere."""
+    """The mechanism's tree with its symbols, without loop closures and contacts."""
 
     mechanism: Mechanism
     links: tuple[Link, ...]
@@ -249,13 +234,14 @@ def build_tree(mechanism: Mechanism, values: Values, t: SX, parameters: SX) -> T
     links, quaternions = [], []
     for frame in frames.links:
         q0, v0 = (s + frame.first_coordinate for s in start[frame.connection.name])
-        k = frame.joint.dof
-        own = q[q0 : q0 + len(frame.joint.coordinate_names)]
-        rotation, p = _transform(frame, own, values)
-        S_w, S_v = _directions(frame, values)
-        links.append(Link(frame.parent, frame.joint, rotation, p, S_w, S_v, range(v0, v0 + k)))
-        N[q0 : q0 + own.shape[0], v0 : v0 + k] = _rate_matrix(frame.joint, own)
-        if isinstance(frame.joint, (Spherical, Floating)):
+        joint = frame.joint
+        k = joint.description.dof
+        own = q[q0 : q0 + len(joint.description.coordinate_names)]
+        rotation, p = joint.transform(frame, own)
+        S_w, S_v = joint.motion_axes(frame)
+        links.append(Link(frame.parent, joint, rotation, p, S_w, S_v, range(v0, v0 + k)))
+        N[q0 : q0 + own.shape[0], v0 : v0 + k] = joint.rate_matrix(own)
+        if joint.description.has_quaternion:
             quaternions.append((q0, q0 + 1, q0 + 2, q0 + 3))
     gravity = ca.vertcat(*[symbolic_scalar(g, values) for g in mechanism.gravity])
     return Tree(
@@ -274,98 +260,3 @@ def build_tree(mechanism: Mechanism, values: Values, t: SX, parameters: SX) -> T
         gravity,
         tuple(quaternions),
     )
-
-
-def _transform(frame: Frame, q: SX, values: Values) -> tuple[Rotation, SX]:
-    """Rotation and origin of a link in its parent, at coordinates q."""
-    joint, base = frame.joint, frame.base
-    if isinstance(joint, Prismatic):
-        return Rotation(), frame.axis * q
-    if isinstance(joint, (Spherical, Floating)):
-        turn = quaternion_matrix(*(q[i] for i in range(4)))
-        shift = q[4:7] if isinstance(joint, Floating) else SX.zeros(3)
-        rotation = Rotation.of(*_constant_turns(base.R), Turn("matrix", turn))
-        return rotation, base.p + base.R @ shift
-    angle = q[2] if isinstance(joint, Planar) else q[0]
-    shift = SX.zeros(3)
-    if isinstance(joint, Planar):
-        shift = ca.vertcat(q[0], q[1], 0)
-    elif isinstance(joint, Cylindrical):
-        shift = ca.vertcat(0, 0, q[1])
-    elif isinstance(joint, Screw):
-        shift = ca.vertcat(0, 0, symbolic_scalar(joint.pitch, values) * q[0])
-    elif isinstance(joint, Revolute):
-        shift = SX([0.0, 0.0, frame.slide_offset])
-    p = base.point(shift)
-    turns = _constant_turns(base.R)
-    offset = frame.angle_offset
-    if turns and turns[-1].axis == "z":  # a constant turn about the joint's own axis joins it
-        offset += float(np.arctan2(float(turns[-1].matrix[1, 0]), float(turns[-1].matrix[0, 0])))
-        turns = turns[:-1]
-    return Rotation.of(*turns, Turn.about("z", angle + _principal(offset))), p
-
-
-def _constant_turns(R: SX) -> list[Turn]:
-    """A constant rotation as turns about z, x and z (Euler's angles).  (K6)
-
-    Each turn is found after the ones before it are taken off. Read off the matrix one by one, the
-    first and the last would each be wrong by rounding over the sine of the middle one.
-    """
-    if not is_constant(R):
-        return [Turn("matrix", R)]
-    M = np.array(ca.DM(R))
-    sine = np.hypot(M[0, 2], M[1, 2])
-    first = _right_angle(np.arctan2(M[0, 2], -M[1, 2]), ANGLE_ROUNDING / max(sine, ANGLE_ROUNDING))
-    if abs(first) == np.pi or sine == 0.0:  # x may turn either way: no turn, not half a one
-        first = 0.0
-    about_z = Turn.about("z", first)
-    M = np.array(ca.DM(about_z.matrix)).T @ M
-    about_x = Turn.about("x", np.arctan2(-M[1, 2], M[2, 2]))
-    M = np.array(ca.DM(about_x.matrix)).T @ M
-    turns = [about_z, about_x, Turn.about("z", np.arctan2(M[1, 0], M[0, 0]))]
-    return [turn for turn in turns if not turn.is_identity]
-
-
-def _principal(angle: float) -> float:
-    """An angle within half a turn of zero, rounding removed."""
-    return _right_angle(float(np.remainder(angle + np.pi, 2 * np.pi) - np.pi), ANGLE_ROUNDING)
-
-
-def _right_angle(angle: float, within: float) -> float:
-    """The multiple of a right angle nearest to an angle within half a turn, if it is this near."""
-    nearest = round(angle / (np.pi / 2)) * (np.pi / 2)
-    return nearest if abs(angle - nearest) < within else float(angle)
-
-
-def _directions(frame: Frame, values: Values) -> tuple[SX, SX]:
-    """S of a link's joint in the link's own axes."""
-    joint, k = frame.joint, frame.joint.dof
-    S_w, S_v = SX.zeros(3, k), SX.zeros(3, k)
-    match joint:
-        case Prismatic():
-            S_v[:, 0] = frame.axis
-        case Revolute() | Screw() | Cylindrical():
-            S_w[2, 0] = 1
-            if isinstance(joint, Screw):
-                S_v[2, 0] = symbolic_scalar(joint.pitch, values)
-            elif isinstance(joint, Cylindrical):
-                S_v[2, 1] = 1
-        case Planar():
-            S_v[0, 0] = S_v[1, 1] = S_w[2, 2] = 1
-        case Spherical() | Floating():
-            S_w[:, 0:3] = SX.eye(3)
-            if isinstance(joint, Floating):
-                S_v[:, 3:6] = SX.eye(3)
-    return S_w, S_v
-
-
-def _rate_matrix(joint: AbstractJoint, q: SX) -> SX:
-    """N of one joint: rates of its coordinates from its speeds."""
-    if isinstance(joint, Planar):
-        return Turn.about("z", q[2]).matrix
-    if isinstance(joint, Spherical):
-        return quaternion_rate(*(q[i] for i in range(4)))
-    if isinstance(joint, Floating):
-        quaternion = [q[i] for i in range(4)]
-        return ca.diagcat(quaternion_rate(*quaternion), quaternion_matrix(*quaternion))
-    return SX.eye(joint.dof)

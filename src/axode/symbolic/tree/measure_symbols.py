@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.measures import KINDS, Measure
-from axode.symbolic.algebra.formula_symbols import numpy_on_symbols
+from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.values.expressions import TIME, Scalar
+from axode.names import Names
+from axode.symbolic.algebra.formula_symbols import numpy_on_symbols, symbolic_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose, symbolic_vector
 from axode.symbolic.wheels.contacts import contact_point
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
+
+ENERGIES = ("kinetic", "potential")
 
 
 @dataclass(frozen=True)
@@ -31,59 +35,76 @@ class SymbolicMeasure:
 
 
 def measures_of(equations: Equations) -> dict[str, SymbolicMeasure]:
-    """The user's measures, then the usual ones whose names are still free."""
-    taken = {*equations.coordinates, *equations.speeds, *equations.inputs}
-    found: dict[str, SymbolicMeasure] = {}
-    for measure in (*equations.system.mechanism.measures, *_usual(equations)):
-        for made in _components(equations, measure, found):
-            if made.name not in taken:
-                found.setdefault(made.name, made)
-    for made in _contact_points(equations):
-        found.setdefault(made.name, made)
-    return found
+    """Measures of the user, then the usual ones whose names are still free."""
+    measures = _Measures(equations)
+    return {name: measures[name] for name in measures}
+
+
+class _Measures(Mapping[str, SymbolicMeasure]):
+    """All measures of a mechanism by name, each made when it is first asked for.
+
+    A function of the user may therefore use any other measure, in whatever order they stand.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        self._equations = equations
+        taken = {*equations.coordinates, *equations.speeds, *equations.inputs}
+        mechanism = equations.system.mechanism
+        self._origin: dict[str, Measure | Contact] = {}
+        for measure in (*mechanism.measures, *_usual(equations)):
+            for name in measure.names:
+                if name not in taken:
+                    self._origin.setdefault(name, measure)
+        for contact in mechanism.contacts:
+            for axis in "xyz":
+                self._origin.setdefault(f"{contact.name}.contact.{axis}", contact)
+        self._made: dict[str, SymbolicMeasure] = {}
+        self._open: list[str] = []  # functions that are being traced
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._origin)
+
+    def __len__(self) -> int:
+        return len(self._origin)
+
+    def __getitem__(self, name: str) -> SymbolicMeasure:
+        if name not in self._made:
+            if name in self._open:
+                through = ", ".join([*self._open[self._open.index(name) :], name])
+                raise InvalidArgument(f"measure '{name}' depends on itself: {through}")
+            self._open.append(name)
+            origin = self._origin[name]
+            for made in self._make(origin):
+                if self._origin.get(made.name) is origin:
+                    self._made[made.name] = made
+            self._open.remove(name)
+        return self._made[name]
+
+    def _make(self, origin: Measure | Contact) -> Iterator[SymbolicMeasure]:
+        equations = self._equations
+        if isinstance(origin, Contact):
+            point = contact_point(equations.system.tree, origin)
+            for i, axis in enumerate("xyz"):
+                name = f"{origin.name}.contact.{axis}"
+                yield SymbolicMeasure(name, "m", point[i], needs_speeds=False)
+        elif origin.kind == "function":
+            assert origin.function is not None
+            symbols = StateSymbols(equations, self)
+            value = SX(traced(f"measure '{origin.name}'", origin.function, symbols))
+            needs = ca.depends_on(value, equations.nu)
+            yield SymbolicMeasure(origin.name, origin.unit, value, bool(needs))
+        else:
+            _, unit, needs_speeds = KINDS[origin.kind]
+            values = ca.vertsplit(_value(equations, origin))
+            for name, value in zip(origin.names, values, strict=True):
+                yield SymbolicMeasure(name, unit, value, needs_speeds)
 
 
 def _usual(equations: Equations) -> Iterator[Measure]:
     """Attitude and velocity of every floating body."""
     for connection in equations.system.mechanism.connections:
-        if isinstance(connection.joint, Floating):
-            for kind in (
-                "roll",
-                "pitch",
-                "yaw",
-                "roll_rate",
-                "pitch_rate",
-                "yaw_rate",
-                "surge",
-                "sway",
-                "heave",
-            ):
-                yield Measure(f"{connection.name}.{kind}", kind, connection.child)
-
-
-def _contact_points(equations: Equations) -> Iterator[SymbolicMeasure]:
-    tree = equations.system.tree
-    for contact in equations.system.mechanism.contacts:
-        point = contact_point(tree, contact)
-        for i, axis in enumerate("xyz"):
-            name = f"{contact.name}.contact.{axis}"
-            yield SymbolicMeasure(name, "m", point[i], needs_speeds=False)
-
-
-def _components(
-    equations: Equations, measure: Measure, known: dict[str, SymbolicMeasure]
-) -> Iterator[SymbolicMeasure]:
-    if measure.kind == "function":
-        assert measure.function is not None
-        symbols = StateSymbols(equations, known)
-        value = SX(traced(f"measure '{measure.name}'", measure.function, symbols))
-        needs = ca.depends_on(value, equations.nu)
-        yield SymbolicMeasure(measure.name, measure.unit, value, bool(needs))
-        return
-    _, unit, needs_speeds = KINDS[measure.kind]
-    values = _value(equations, measure)
-    for name, value in zip(measure.names, ca.vertsplit(values), strict=True):
-        yield SymbolicMeasure(name, unit, value, needs_speeds)
+        for kind in connection.joint.measures:
+            yield Measure(f"{connection.name}.{kind}", kind, connection.child)
 
 
 def _value(equations: Equations, measure: Measure) -> SX:
@@ -159,15 +180,21 @@ def traced(owner: str, function: Callable[[Any], Any], state: StateSymbols) -> A
 class StateSymbols:
     """The state as a traced function sees it: `s["pitch"]`, `s.t`, `s.position("tip")`.
 
-    Names are those of coordinates, speeds, measures, parameters; a short name (`pitch` for
-    `base.pitch`) will do where only one ends in it.
+    Names are those of coordinates, speeds, measures, parameters and the energies `kinetic` and
+    `potential`; short ones will do, as in the catalogue of signals.
     """
 
     def __init__(
-        self, equations: Equations, measures: dict[str, SymbolicMeasure] | None = None
+        self, equations: Equations, measures: Mapping[str, SymbolicMeasure] | None = None
     ) -> None:
         self._equations = equations
-        self._measures = measures
+        self._measures = equations.measures if measures is None else measures
+        e = equations
+        self._symbols: dict[str, SX] = {}
+        for names, values in ((e.parameters, e.p), (e.speeds, e.v), (e.coordinates, e.q)):
+            self._symbols |= dict(zip(names, ca.vertsplit(values), strict=True)) if names else {}
+        state = dict.fromkeys((*e.coordinates, *e.speeds, *self._measures))
+        self._names = Names(f"mechanism '{e.name}'", "signal", state, (*e.parameters, *ENERGIES))
 
     @property
     def t(self) -> SX:
@@ -185,14 +212,27 @@ class StateSymbols:
         return self._equations.nu
 
     def __getitem__(self, name: str) -> SX:
-        e = self._equations
-        symbols: dict[str, Any] = {}
-        measures = e.measures if self._measures is None else self._measures
-        symbols |= {n: m.expression for n, m in measures.items()}
-        symbols |= dict(zip(e.parameters, ca.vertsplit(e.p), strict=True)) if e.parameters else {}
-        symbols |= dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
-        symbols |= dict(zip(e.coordinates, ca.vertsplit(e.q), strict=True))
-        return SX(symbols[full_name(name, symbols, f"mechanism '{e.name}'")])
+        if name in self._equations.inputs:
+            raise InvalidArgument(
+                f"'{name}' is an input, and a function of the state cannot depend on inputs"
+            )
+        full = self._names.resolve(name)
+        if full in self._symbols:
+            return SX(self._symbols[full])
+        if full in self._measures:
+            return SX(self._measures[full].expression)
+        return self._equations.energy[ENERGIES.index(full)]
+
+    def evaluate(self, formula: Scalar, signals: Mapping[str, str]) -> SX:
+        """Value of a formula.
+
+        Args:
+            formula: Of time, of the mechanism's parameters and of others.
+            signals: Which signals the other parameters stand for.
+        """
+        values = {name: self[name] for name in self._equations.parameters}
+        values |= {parameter: self[name] for parameter, name in signals.items()}
+        return SX(symbolic_value(formula, values | {TIME: self.t}))
 
     def position(self, body: str, at: Any = (0.0, 0.0, 0.0)) -> SX:
         """A body's point in the world."""
@@ -204,13 +244,3 @@ class StateSymbols:
         if body not in poses:
             raise UnknownName(f"mechanism '{self._equations.name}'", "body", body, poses)
         return poses[body]
-
-
-def full_name(name: str, known: Any, owner: str) -> str:
-    """The one name that is meant: itself, or the only one that ends in it after a dot."""
-    if name in known:
-        return name
-    ending = [other for other in known if other.endswith(f".{name}")]
-    if len(ending) == 1:
-        return str(ending[0])
-    raise UnknownName(owner, "signal", name, ending or known)

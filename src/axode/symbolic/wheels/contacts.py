@@ -1,13 +1,8 @@
-r"""Rolling contacts, exact for wheels that lean (C).
-
-Wheel centre c, unit spin axis a, ground normal n:
-
-.. math:: d = -\frac{n - (n \cdot a) a}{|n - (n \cdot a) a|}, \quad Q = c + R d, \quad
-          t_1 = \frac{a \times n}{|a \times n|}, \quad t_2 = n \times t_1.        \tag{C5}
+r"""Rows of rolling contacts (C).
 
 Touch: n.(Q - p_0) = 0. Rolling: the material velocity at Q, wheel minus ground, has no component
 along t_1 (longitudinal) and t_2 (lateral). Everything is kept in the axes of the body that carries
-the wheel, where c and a are constant and the spin angle never appears.
+the wheel, where its centre and axis are constant and the spin angle never appears.
 """
 
 from __future__ import annotations
@@ -17,20 +12,22 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from axode.mechanism.elements.wheels import Contact, Mecanum
+from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.rounding import snap_rotation
-from axode.symbolic.algebra.spatial import SX, Rotation, cross, dot, is_constant
+from axode.symbolic.algebra.spatial import SX, cross, dot, is_constant
 from axode.symbolic.constraints.rows import Row, UnitWrench, cheaper_bias, row_entries
 from axode.symbolic.tree.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
+from axode.symbolic.wheels import symbolic_wheel
+from axode.symbolic.wheels.base import SymbolicWheel
 
 
 @dataclass(frozen=True)
-class Rolling:
-    """Geometry of one contact in the axes of the link that carries the wheel."""
+class ContactGeometry:
+    """One contact in the axes of the link that carries the wheel."""
 
     tree: Tree
-    contact: Contact
+    kind: SymbolicWheel
     wheel: int  # the link that rolls
     spins: tuple[tuple[int, float], ...]  # links that turn about the wheel's axis, and which way
     carrier: int  # the link whose axes are used: the last one before those
@@ -42,8 +39,19 @@ class Rolling:
     touched: SX  # a point of the ground plane, in the carrier's frame
     tangent: SX  # for a ball: a direction of the ground plane
 
+    def directions(self, normal: SX) -> tuple[SX, dict[str, SX]]:
+        """Direction to the lowest point and those of all rows, for a ground normal.  (C5)"""
+        return self.kind.directions(normal, self.axis, self.tangent)
 
-def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
+    def in_world(self) -> tuple[SX, dict[str, SX]]:
+        """Contact point and directions of all rows, in world axes."""
+        pose = self.tree.pose(self.carrier)
+        axis = None if self.axis is None else pose.R @ self.axis
+        down, rows = self.kind.directions(pose.R @ self.normal, axis, pose.R @ self.tangent)
+        return pose.point(self.centre) + self.radius * down, rows
+
+
+def contact_geometry(tree: Tree, contact: Contact) -> ContactGeometry:
     """Where a wheel is and what it touches, spin left out where that is possible."""
     values = tree.values
     wheel = tree.body_link[contact.body]
@@ -64,9 +72,9 @@ def rolling_geometry(tree: Tree, contact: Contact) -> Rolling:
     upright = unit_vector(contact.plane.normal, values)
     normal = ground_pose.R @ upright
     point = ground_pose.point(symbolic_vector(contact.plane.point, values))
-    return Rolling(
+    return ContactGeometry(
         tree,
-        contact,
+        symbolic_wheel(contact.wheel, values),
         wheel,
         tuple(spins),
         carrier,
@@ -95,13 +103,13 @@ def _spins_on_axis(tree: Tree, wheel: int, centre: SX, axis: SX | None) -> bool:
 
 def _on_axis(link: Link, x: SX) -> SX:
     """A vector along the link's z axis, in the parent's axes: the spin cannot turn it."""
-    return x[2] * Rotation(link.rotation.turns[:-1]).outward(SX([0.0, 0.0, 1.0]))
+    return x[2] * link.rotation_at_rest.outward(SX([0.0, 0.0, 1.0]))
 
 
 def contact_point(tree: Tree, contact: Contact) -> SX:
     """Where a wheel touches the ground, in the world."""
-    g = rolling_geometry(tree, contact)
-    d, _ = _directions(g, g.normal)
+    g = contact_geometry(tree, contact)
+    d, _ = g.directions(g.normal)
     return tree.pose(g.carrier).point(g.centre + g.radius * d)
 
 
@@ -113,7 +121,7 @@ def axis_in_ground(tree: Tree, contact: Contact) -> SX:
     Both vanish where the wheel lies flat: no point of its rim is the lowest, and (C5) divides by
     their length.
     """
-    g = rolling_geometry(tree, contact)
+    g = contact_geometry(tree, contact)
     assert g.axis is not None
     normal = tree.carry(g.normal, g.carrier, g.ground)
     return align(normal)[:, :2].T @ tree.carry(g.axis, g.carrier, g.ground)
@@ -121,15 +129,15 @@ def axis_in_ground(tree: Tree, contact: Contact) -> SX:
 
 def axis_along_normal(tree: Tree, contact: Contact) -> SX:
     """Cosine of the angle between a wheel's axis and the ground's normal."""
-    g = rolling_geometry(tree, contact)
+    g = contact_geometry(tree, contact)
     assert g.axis is not None
     return dot(g.axis, g.normal)
 
 
 def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> Iterator[Row]:
     """Touch row, then the velocities that vanish."""
-    g = rolling_geometry(tree, contact)
-    d, directions = _directions(g, g.normal)
+    g = contact_geometry(tree, contact)
+    d, directions = g.directions(g.normal)
     Q = g.centre + g.radius * d
     residual = dot(g.normal, Q - g.touched)
     derivative = _Derivative(g, motion, u, d, Q)
@@ -157,39 +165,6 @@ def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> I
         )
 
 
-def _directions(g: Rolling, n: SX) -> tuple[SX, dict[str, SX]]:
-    """Lowest point's direction and the directions of all rows, for a ground normal n.  (C5)"""
-    if g.axis is None:  # a ball: any two tangents fixed in the ground
-        t1 = g.tangent
-        return -n, {"touch": n, "longitudinal": t1, "lateral": cross(n, t1)}
-    a = g.axis
-    across = n - dot(n, a) * a
-    length = ca.sqrt(dot(across, across))
-    t1 = cross(a, n) / length  # |a x n| = |n - (n.a) a|
-    t2 = cross(n, t1)
-    directions = {"touch": n, "longitudinal": t1, "lateral": t2}
-    if isinstance(g.contact.wheel, Mecanum):
-        angle = symbolic_scalar(g.contact.wheel.roller_angle, g.tree.values)
-        directions["roller"] = cosine(angle) * t2 - sine(angle) * t1  # (C6)
-    return -across / length, directions
-
-
-def cosine(angle: SX) -> SX:
-    """Exact at multiples of a right angle."""
-    return _snap(ca.cos(angle))
-
-
-def sine(angle: SX) -> SX:
-    """Exact at multiples of a right angle."""
-    return _snap(ca.sin(angle))
-
-
-def _snap(x: SX) -> SX:
-    if is_constant(x) and abs(float(x) - round(float(x))) < 4e-16:
-        return SX(round(float(x)))
-    return x
-
-
 class _Derivative:
     r"""What differentiating the rows of one contact adds to A v_dot.
 
@@ -202,7 +177,7 @@ class _Derivative:
     instead. Where all three velocities vanish the turning of t itself adds nothing.
     """
 
-    def __init__(self, g: Rolling, motion: Motion, u: list[SX], d: SX, Q: SX) -> None:
+    def __init__(self, g: ContactGeometry, motion: Motion, u: list[SX], d: SX, Q: SX) -> None:
         tree = g.tree
         self.g = g
         zero = SX.zeros(3)
@@ -246,25 +221,23 @@ class _Derivative:
         return w_c + relative, w_dot_c + cross(w_c, relative)
 
     def row_bias(self, name: str, t: SX, sticks: bool) -> SX:
-        """Of one row; the direction's own turning counts unless nothing slips."""
+        """Bias of one row; the direction's own turning counts unless nothing slips."""
         bias = dot(t, self.change)
         if sticks:
             return bias
         return bias + dot(self.rates[name] + cross(self.w_c, t), self.slip)
 
 
-def _direction_rates(g: Rolling, n_rate: SX, tangent_rate: SX) -> dict[str, SX]:
+def _direction_rates(g: ContactGeometry, n_rate: SX, tangent_rate: SX) -> dict[str, SX]:
     """Rates of d and of all directions in the carrier's axes, by differentiating (C5)."""
-    names = ["d", "touch", "longitudinal", "lateral"]
     if g.axis is None:
         n, t1 = g.normal, g.tangent
         lateral = cross(n_rate, t1) + cross(n, tangent_rate)
-        return dict(zip(names, (-n_rate, n_rate, tangent_rate, lateral), strict=True))
+        return {"d": -n_rate, "touch": n_rate, "longitudinal": tangent_rate, "lateral": lateral}
     if n_rate.is_zero():
-        names.append("roller")
-        return dict.fromkeys(names, SX.zeros(3))
+        return dict.fromkeys(["d", *g.kind.components], SX.zeros(3))
     n = SX.sym("n", 3)
-    d, directions = _directions(g, n)
+    d, directions = g.directions(n)
     stacked = ca.horzcat(d, *directions.values())
     n_dot = SX.sym("n_dot", 3)
     rate = ca.reshape(ca.jtimes(ca.vec(stacked), n, n_dot), stacked.shape)

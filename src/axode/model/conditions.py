@@ -1,0 +1,66 @@
+"""Time and parameters: what every function of a model depends on besides the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from axode.model.model import Model, Options
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Time and parameters of one state or of many.
+
+    Attributes:
+        t: Time [s], one number or one per state.
+        p: Free parameters in the model's order, (size,) or (*states, size); None where the model
+            has none, and for the defaults.
+    """
+
+    t: Any = 0.0
+    p: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        t: Any = 0.0,
+        parameters: Mapping[str, npt.ArrayLike] | Array | None = None,
+    ) -> Conditions:
+        """Make conditions of what a model's functions take, parameters by name or in order."""
+        given = parameters is not None and len(parameters) > 0
+        return cls(t, model.parameter_vector(parameters) if given else None)
+
+    @property
+    def options(self) -> Options:
+        """Keywords that the functions of a model take."""
+        return {"t": self.t} if self.p is None else {"t": self.t, "parameters": self.p}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the states that they belong to; () if they serve any."""
+        return np.broadcast_shapes(np.shape(self.t), () if self.p is None else self.p.shape[:-1])
+
+    def spread(self, shape: tuple[int, ...]) -> Conditions:
+        """The same for every state of a shape, along one axis."""
+        t = np.broadcast_to(self.t, shape).reshape(-1)
+        if self.p is None or self.p.ndim == 1:
+            return Conditions(t, self.p)
+        p = np.broadcast_to(self.p, (*shape, self.p.shape[-1]))
+        return Conditions(t, p.reshape(len(t), self.p.shape[-1]))
+
+    def at(self, places: Any) -> Conditions:
+        """Select the conditions of some states; what all of them share stays shared."""
+        shape = self.shape
+        t = np.array(np.broadcast_to(self.t, shape)[places]) if np.ndim(self.t) else self.t
+        if self.p is None or self.p.ndim == 1:
+            return Conditions(t, self.p)
+        return Conditions(t, np.array(np.broadcast_to(self.p, (*shape, self.p.shape[-1]))[places]))

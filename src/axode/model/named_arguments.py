@@ -1,0 +1,167 @@
+"""Arguments of a model's functions: vectors in order, or values by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.model.signals import STATE_KINDS
+from axode.model.state import State
+from axode.names import NamedValues, Names
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+
+Array = npt.NDArray[np.float64]
+
+
+class NotDirect(Exception):
+    """Raised for names whose values have to be solved for: measures, dependent speeds."""
+
+
+class NamedArguments:
+    """Turns what a function of the model is given into arrays.
+
+    Args:
+        model: The model; its catalogue says what names mean.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        facts, signals = model.facts, model.signals
+        motors = facts.inputs[: facts.motors]
+        owner = f"model '{facts.name}'"
+        parameters = dict(facts.parameters)
+        self._names = {
+            "q": signals.names(*STATE_KINDS),
+            "nu": signals.names("speed", "independent", "measure"),
+            "nu_dot": signals.names("independent"),
+            "u": signals.names("input"),
+            "weights": Names(owner, "motor", motors),
+            "p": Names(owner, "parameter", parameters),
+        }
+        order = {"q": facts.coordinates, "u": facts.inputs, "weights": motors, "p": parameters}
+        order |= dict.fromkeys(("nu", "nu_dot"), facts.independent)
+        self._places = {
+            argument: {name: k for k, name in enumerate(names)} for argument, names in order.items()
+        }
+        self.defaults = {argument: np.zeros(len(names)) for argument, names in order.items()}
+        self.defaults |= {"q": np.array(facts.home), "weights": np.ones(len(motors))}
+        self.defaults |= {"p": np.array(list(parameters.values()), dtype=float), "t": np.zeros(1)}
+
+    def vector(self, argument: str, value: Any) -> Any:
+        """Array of an argument, whose last axis is the vector.
+
+        Raises:
+            NotDirect: for names in q or nu whose values have to be solved for.
+        """
+        if value is None:
+            return self.defaults[argument]
+        if isinstance(value, Mapping):
+            return self._by_name(argument, value)
+        if isinstance(value, State):
+            raise NotDirect
+        if hasattr(value, "__cuda_array_interface__"):
+            return value  # it stays where it is
+        try:
+            return np.asarray(value, dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgument(
+                f"{argument} must be numbers in order or by name, got {value!r:.200}"
+            ) from None
+
+    def _by_name(self, argument: str, given: Mapping[str, npt.ArrayLike]) -> Array:
+        places = self._places[argument]
+        if isinstance(given, NamedValues):  # of a sample: it has more than a state
+            if argument == "q":
+                raise NotDirect
+            given = {name: given[name] for name in places}
+        named = self._names[argument].by_full_name(given)
+        if not named.keys() <= places.keys():
+            raise NotDirect
+        vector: Array = self.defaults[argument].copy()
+        arrays: dict[str, Array] = {}
+        for name, value in named.items():
+            array = as_numbers(name, value)
+            if array.ndim:
+                arrays[name] = array
+            else:
+                vector[places[name]] = array
+        if not arrays:
+            return vector
+        full = np.empty((*_batch(argument, arrays), vector.size))
+        full[...] = vector
+        for name, array in arrays.items():
+            full[..., places[name]] = array
+        return full
+
+    def solve_state(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Coordinates and independent speeds of a state that other names describe too.
+
+        As in `assemble`, measures are met, loops are closed and speeds are consistent.
+
+        Args:
+            values: Arguments of a function; q and nu may have values by name.
+            options: Time and parameters.
+
+        Raises:
+            InvalidArgument: for a state that is not given by name, or speeds given twice.
+        """
+        from axode.problems.assemble.assemble import assembled
+        from axode.problems.assemble.start_speeds import consistent_speeds
+
+        model, q, nu = self.model.on_cpu(), values.get("q"), values.get("nu")
+        if isinstance(q, State):
+            own_q, own_nu = q.vectors(model)
+            return {"q": own_q, "nu": own_nu if nu is None else nu}
+        if isinstance(q, NamedValues):
+            sample, state = q, {"q": {name: q[name] for name in model.coordinates}}
+            return state if nu is not None else state | {"nu": sample}
+        named = self._names["q"].by_full_name(q) if isinstance(q, Mapping) else {}
+        speeds = self._names["nu"].by_full_name(nu) if isinstance(nu, Mapping) else {}
+        moving = [name for name in named if model.signals.depends_on_speeds(name)]
+        if moving and nu is not None:
+            raise InvalidArgument(f"q has the speed {moving[0]}, and nu is given as well")
+        if np.ndim(options.get("t", 0.0)):
+            raise InvalidArgument("t: give one time where measures describe the state")
+        arrays = {name: as_numbers(name, x) for name, x in (named | speeds).items()}
+        if not isinstance(q, Mapping):
+            given: Array = self.vector("q", q)
+            arrays["q"] = given[..., 0]
+        batch = _batch("q and nu", arrays)
+        count = int(np.prod(batch, dtype=int))
+        flat = {n: np.broadcast_to(a, batch).reshape(count) for n, a in arrays.items() if n != "q"}
+        t = float(options.get("t", 0.0))
+        if isinstance(q, Mapping):
+            p = self.vector("p", options["parameters"]) if "parameters" in options else None
+            solved, rates = assembled(model, flat, count, t, p)
+        else:
+            solved = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
+            solved = solved.reshape(count, -1)
+            rates = consistent_speeds(model, solved, flat, {**options, "t": np.full(count, t)})
+        made = {"q": solved.reshape(*batch, -1), "nu": rates.reshape(*batch, -1)}
+        return made if nu is None or speeds else {"q": made["q"]}
+
+
+def _batch(argument: str, arrays: Mapping[str, Array]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise InvalidArgument(f"{argument}: the batch axes do not fit together: {shapes}") from None
+
+
+def as_numbers(name: str, value: Any) -> Array:
+    """Array of floats.
+
+    Raises:
+        InvalidArgument: for anything else, with the name.
+    """
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(f"{name}: expected numbers, got {value!r:.200}") from None

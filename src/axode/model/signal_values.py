@@ -1,0 +1,84 @@
+"""Values of signals at given states: each function of the model is evaluated once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.model.signals import ENERGIES, KINDS, STATE_KINDS
+from axode.names import NamedValues
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+
+Array = npt.NDArray[np.float64]
+
+
+def signal_values(
+    model: Model,
+    q: Array,
+    nu: Array,
+    u: Array | None = None,
+    w: Array | None = None,
+    *,
+    options: Any = None,
+    kinds: tuple[str, ...] = KINDS,
+) -> Array:
+    """Values of all signals of some kinds, (..., signals), in the order of the catalogue.
+
+    Args:
+        model: What moves.
+        q, nu: States, (..., size) each.
+        u: Inputs; needed for inputs and forces.
+        w: Energy supplied and dissipated, (..., 2); needed for energies, whose balance counts from
+            the first sample of the axis before the last.
+        options: Time and parameters.
+        kinds: Which signals, of `KINDS`.
+    """
+    layout = model.signals.layout(*kinds)
+    given = {"q": q, "nu": nu, "u": u, "w": w}
+    arrays: dict[str, Any] = {
+        name: None if array is None else np.ascontiguousarray(array)
+        for name, array in given.items()
+    }
+    count = sum(len(columns) for columns, _ in layout.values())
+    values = np.empty((*arrays["q"].shape[:-1], count))
+    for function, (columns, places) in layout.items():
+        if function == "energy_balance":
+            continue
+        if function == "largest_residual":
+            residual = model.evaluate("residual", arrays, options)
+            values[..., columns[0]] = np.abs(residual).max(axis=-1)
+        elif function == "contact_forces":
+            forces = model.contact_forces(q, nu, u, **(options or {}))
+            values[..., columns] = forces.reshape(*forces.shape[:-2], -1)
+        else:
+            found = arrays.get(function)
+            found = model.evaluate(function, arrays, options) if found is None else found
+            values[..., columns] = found[..., places]
+    if "energy_balance" in layout:
+        update_balance(model, values, kinds)
+    return values
+
+
+def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) -> None:
+    """Compute the error of the energy balance from the other energies.
+
+    Args:
+        model: What moves.
+        values: Of signals, (..., samples, signals); changed in place.
+        kinds: Which signals they are.
+    """
+    names = [signal.name for signal in model.signals.of_kind(*kinds)]
+    kinetic, potential, supplied, dissipated, error = (names.index(name) for name in ENERGIES)
+    total = values[..., kinetic] + values[..., potential]
+    values[..., error] = total - total[..., :1] - values[..., supplied] + values[..., dissipated]
+
+
+def state_values(model: Model, q: Array, nu: Array, options: Any = None) -> NamedValues:
+    """Coordinates, all speeds and measures of one state by name."""
+    values = signal_values(model, q, nu, options=options, kinds=STATE_KINDS).tolist()
+    names = model.signals.names(*STATE_KINDS)
+    return NamedValues(dict(zip(names.known, values, strict=True)), names)

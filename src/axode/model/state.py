@@ -1,0 +1,54 @@
+"""A consistent state of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.model.signal_values import state_values
+from axode.names import NamedValues
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class State:
+    """A consistent state of a model, as `assemble` finds it.
+
+    Attributes:
+        q: Coordinates, in the order of `model.coordinates`.
+        nu: Independent speeds, in the order of `model.independent`.
+        residual: Largest residual of loops and contacts [m or rad].
+        model: What it is a state of.
+        options: Time and parameters it was found for.
+    """
+
+    q: Array
+    nu: Array
+    residual: float
+    model: Model
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        """A coordinate, any joint speed or a measure by name."""
+        return float(self.as_dict()[name])
+
+    def vectors(self, model: Model) -> tuple[Array, Array]:
+        """q and nu in the order of a model, which may have other independent speeds."""
+        own = (self.model.coordinates, self.model.independent)
+        if own == (model.coordinates, model.independent):
+            return self.q, self.nu
+        values = self.as_dict()
+        q, nu = ([values[n] for n in names] for names in (model.coordinates, model.independent))
+        return np.array(q, dtype=float), np.array(nu, dtype=float)
+
+    def as_dict(self) -> NamedValues:
+        """Coordinates, all joint speeds and measures by name."""
+        return state_values(self.model, self.q, self.nu, self.options)

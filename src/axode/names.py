@@ -1,0 +1,106 @@
+"""Short names: one rule for every place that takes the name of a signal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from axode.errors import InvalidArgument, UnknownName, plural
+
+T = TypeVar("T")
+
+
+class Names:
+    """Names that may be given in short.
+
+    A name means itself; else the only name that ends in it after a dot (`pitch` for `base.pitch`);
+    else the only one that begins with it before a dot (`tip.x` for `tip.x.force`). A later group
+    is searched only if the groups before it have no such name.
+
+    Args:
+        owner: Owner of the names, for error messages.
+        kind: What they name, for error messages.
+        groups: The names.
+        aliases: Other names, and which they mean.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        kind: str,
+        *groups: Iterable[str],
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        self.owner, self.kind = owner, kind
+        self._aliases = aliases or {}
+        self.groups = tuple(map(tuple, groups))
+        self.known = {name: k for k, name in enumerate(n for group in self.groups for n in group)}
+        self._resolved: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def matching(self, name: str) -> tuple[str, ...]:
+        """All names that `name` may mean; empty if there are none."""
+        if not isinstance(name, str):
+            return ()
+        if name in self.known:
+            return (name,)
+        if self._aliases.get(name) in self.known:
+            return (self._aliases[name],)
+        for fits in (str.endswith, str.startswith):
+            part = f".{name}" if fits is str.endswith else f"{name}."
+            for group in self.groups:
+                found = tuple(other for other in group if fits(other, part))
+                if found:
+                    return found
+        return ()
+
+    def resolve(self, name: str) -> str:
+        """Full name of what `name` means.
+
+        Raises:
+            UnknownName: listing what it may mean if it is ambiguous, else what there is.
+        """
+        full = self._resolved.get(name) if isinstance(name, str) else None
+        if full is None:
+            found = self.matching(name)
+            if len(found) != 1:
+                raise self.unknown(name, found)
+            full = self._resolved[name] = found[0]
+        return full
+
+    def by_full_name(self, values: Mapping[str, T]) -> dict[str, T]:
+        """The same values by full names.
+
+        Raises:
+            UnknownName: as `resolve` does.
+            InvalidArgument: for two names that mean the same.
+        """
+        found: dict[str, T] = {}
+        for name, value in values.items():
+            full = self.resolve(name)
+            if full in found:
+                raise InvalidArgument(f"'{name}' means {full}, which is given twice")
+            found[full] = value
+        return found
+
+    def unknown(self, name: Any, meanings: tuple[str, ...] = ()) -> UnknownName:
+        """Error for a name that means nothing, or one of several."""
+        several = f"{self.owner} has several {plural(self.kind)} that '{name}' may mean."
+        text = several if meanings else ""
+        return UnknownName(self.owner, self.kind, name, meanings or self.known, text)
+
+
+class NamedValues(dict[str, Any]):
+    """Values by full name; `values[...]` takes short names as well."""
+
+    def __init__(self, values: Mapping[str, Any], names: Names) -> None:
+        super().__init__(values)
+        self._names = names
+
+    def __missing__(self, name: str) -> Any:
+        return super().__getitem__(self._names.resolve(name))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NamedValues, (dict(self), self._names)

@@ -1,0 +1,233 @@
+"""One call of `simulate` or `sweep`: buffers of its runs, step budget, progress and Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import Interrupted, UnknownName
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.problems.interrupt import Interrupt
+from axode.problems.progress import Progress
+from axode.problems.simulate.inputs import InputPlan
+from axode.problems.simulate.settings import Settings
+from axode.problems.steps.compiled import dynamics_of
+from axode.problems.steps.rates import Dynamics
+from axode.results.event import Event
+
+Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
+ON_INTERRUPT = ("raise", "return")
+SLICE = 0.1  # [s] of computing between polls of the keyboard and the progress bar
+FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
+MAX_BUDGET = 1 << 40
+
+
+@dataclass(frozen=True)
+class Task:
+    """What compiled steps are made of.
+
+    Attributes:
+        model: What moves.
+        plan: Its input.
+        settings: How to integrate.
+        events: Zero crossings to locate.
+        speeds: What the user's functions call nu, where the model has other independent speeds.
+    """
+
+    model: Model
+    plan: InputPlan
+    settings: Settings
+    events: tuple[Event, ...] = ()
+    speeds: tuple[str, ...] | None = None
+
+    def dynamics(self, *, stiffness: bool = False) -> Dynamics:
+        """Collect the tapes that the steps are made of."""
+        single = self.settings.place.single
+        return dynamics_of(
+            self.model, self.plan, self.events, self.speeds, single=single, stiffness=stiffness
+        )
+
+
+class CompiledRuns:
+    """Runs of one model, and the arrays that its compiled steps work on.
+
+    Args:
+        task: What the steps are made of.
+        rollout: The compiled steps.
+        members: Numbers of these runs among all of the call.
+        start: q and nu, (runs, size) each; other buffers of the state to start with, by name.
+        p: Free parameters, (size,) or (runs, size).
+        given: Arrays that the steps read and Python changes in between, and numbers, by name.
+
+    Attributes:
+        buffers: State (runs, size), and what the steps read, (runs, size) or (size,) if shared.
+        tables: Rows of numbers, such as samples of the input.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        rollout: Any,
+        members: Numbers,
+        start: Mapping[str, Array],
+        p: Array | None,
+        given: Mapping[str, Array | float],
+    ) -> None:
+        self.model, self.plan, self.settings = task.model, task.plan, task.settings
+        self.task, self.rollout, self.members, self.p = task, rollout, members, p
+        self.count = len(members)
+        self.buffers = self._make_buffers(start, given)
+        self.tables: dict[str, Array] = {}
+        if task.plan.sampled is not None:
+            self.tables["samples"] = task.plan.sampled.table
+
+    def _make_buffers(
+        self, start: Mapping[str, Array], given: Mapping[str, Array | float]
+    ) -> dict[str, Array]:
+        program = self.rollout.program
+        buffers = {name: np.zeros((self.count, size)) for name, size in program.state.items()}
+        buffers["t"][...] = self.settings.t0
+        for name, value in start.items():
+            buffers[name][...] = value
+        known: dict[str, Any] = self.settings.numbers() | {"p": self.p, "u": self.plan.constant}
+        if self.plan.sampled is not None:
+            known |= self.plan.sampled.numbers()
+        known |= given
+        for name in program.given:
+            value = known[name]
+            array = np.ascontiguousarray(value if np.ndim(value) else [value], dtype=float)
+            if name not in given:
+                array = array.view()
+                array.setflags(write=False)  # carried to a GPU once
+            buffers[name] = array
+        return buffers
+
+    def conditions(self, runs: Any, t: Any = None) -> Conditions:
+        """Time and parameters of one run or of several, now unless a time is given."""
+        now = self.buffers["t"][runs, 0] if t is None else t
+        return Conditions(now, self.p if self.p is None or self.p.ndim == 1 else self.p[runs])
+
+    def first_budget(self, operations: int) -> int:
+        """Steps of the first slice, where one evaluates a model of so many operations."""
+        groups = 1 if self.count == 1 else -(-self.count // self.rollout.lanes)
+        return max(1, int(FIRST_SLICE / (groups * (100 + operations))))
+
+
+class Session:
+    """Progress, Ctrl-C and the clock of one call; it advances compiled steps in slices.
+
+    Inside a `with`, Ctrl-C ends `advance` after a slice, when all numbers are consistent.
+
+    Args:
+        label: What is being done, for the progress bar.
+        settings: Whose duration is the whole of the work.
+        count: How many runs there are.
+        progress: Show a bar; unless given, after a second on a terminal.
+    """
+
+    def __init__(
+        self, label: str, settings: Settings, count: int, progress: bool | None = None
+    ) -> None:
+        self._settings = settings
+        self._share = np.zeros(count)
+        self._bar, self._interrupt = Progress(label, progress), Interrupt()
+        self._stack = ExitStack()
+        self._started = time.perf_counter()
+        self.interrupted = False
+
+    def __enter__(self) -> Session:
+        self._stack.enter_context(self._bar)
+        self._stack.enter_context(self._interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+        self.interrupted |= self._interrupt.pressed
+
+    @contextmanager
+    def keep_results(self) -> Iterator[None]:
+        """Let Ctrl-C end what is done inside a `with`, and no more than that."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    @property
+    def seconds(self) -> float:
+        """Time since it began [s]."""
+        return time.perf_counter() - self._started
+
+    def unguarded(self, function: Callable[..., Any]) -> Any:
+        """Wrap a function of the user's so that Ctrl-C acts at once inside it."""
+        return self._interrupt.unguarded(function)
+
+    def advance(
+        self,
+        runs: CompiledRuns,
+        budget: int,
+        after: Callable[[], bool],
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        """Advance runs slice by slice until none is left.
+
+        Args:
+            runs: Their buffers and steps.
+            budget: Steps of the first slice; later ones are as long as `SLICE` allows.
+            after: Called after every slice; returns whether any run is left.
+            before: Called before every step, for which slices are one step long.
+        """
+        steps = runs.rollout.bind(runs.buffers, runs.tables)
+        left = True
+        try:
+            while left:
+                if before is not None:
+                    before()
+                began = time.perf_counter()
+                steps(budget if before is None else 1, self._settings.threads)
+                budget = _next_budget(budget, time.perf_counter() - began)
+                left = after()
+                self._poll(runs)
+        finally:
+            steps.fetch()  # also the table `out`, where it was elsewhere
+
+    def _poll(self, runs: CompiledRuns) -> None:
+        self._interrupt.check()
+        done = np.abs(runs.buffers["t"][:, 0] - self._settings.t0)
+        self._share[runs.members] = done / abs(self._settings.duration)
+        self._bar.update(float(self._share.mean()))
+
+    def deliver(self, result: Any, on_interrupt: str) -> Any:
+        """Return the result of the call.
+
+        Raises:
+            Interrupted: after Ctrl-C, if that was asked for; it carries the result.
+        """
+        if self.interrupted and on_interrupt == "raise":
+            raise Interrupted(result)
+        return result
+
+
+def check_on_interrupt(verb: str, given: Any) -> None:
+    """Stop at anything but a way to answer Ctrl-C."""
+    if not isinstance(given, str) or given not in ON_INTERRUPT:
+        raise UnknownName(f"{verb}(on_interrupt=...)", "choice", given, ON_INTERRUPT)
+
+
+def _next_budget(budget: int, seconds: float) -> int:
+    if seconds < SLICE / 2:
+        return min((4 if seconds < SLICE / 8 else 2) * budget, MAX_BUDGET)
+    return max(1, budget // 2) if seconds > 2 * SLICE else budget

@@ -1,0 +1,243 @@
+"""Explicit Runge-Kutta steps from a tableau: of fixed length, or as long as tolerances allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import groupby
+from operator import add, itemgetter
+
+from axode.codegen.lowering.program import Evaluate, Operation, Program, While, WriteRow
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
+from axode.codegen.tape.tape import Tape
+from axode.problems.steps.adaptive import (
+    CONTROL,
+    adaptive_program,
+    clip_step,
+    control,
+    count_steps,
+    error_size,
+    save_times,
+)
+from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.stages import active, advanced, judged
+from axode.problems.steps.stiffness import count_stiff_steps
+from axode.problems.steps.tableaus import ButcherTableau
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """What a program does besides its steps.
+
+    Attributes:
+        first: Before the first step of every call.
+        each_step: After every step; `commit` tells whether it was taken, from `t_o`, by `h_s`.
+        state: Its own buffers that live between calls.
+    """
+
+    first: tuple[Operation, ...]
+    each_step: tuple[Operation, ...]
+    state: dict[str, int]
+
+
+def fixed_step_program(
+    method: ButcherTableau, d: Dynamics, gathering: Gathering | None = None
+) -> Program:
+    """Make n_steps of length h, the last one ending at t_end.
+
+    Every save_steps-th state and the last one go to the table `out`; or, instead, something is
+    gathered at every step and no state is kept.
+    """
+    body = [_length(), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
+    saved = _saved_steps(d) if gathering is None else gathering.each_step
+    body += [*d.closed(), *judged(d, "step"), *saved]
+    ended = formula_tape(
+        "active",
+        {"status": 1, "step": 1, "n": 1},
+        lambda status, step, n: active(status[0], step[0] >= n[0]),
+    )
+    look = Evaluate(ended, ("status", "step", "n_steps", "status", "active"))
+    given = dict.fromkeys(("h", "t0", "t_end", "n_steps", "save_steps"), 1)
+    first = [*d.watched("q", "nu", "t"), look]
+    state, tables = d.state() | {"step": 1}, d.tables()
+    if gathering is not None:
+        first = [*gathering.first, *first]
+        state |= gathering.state
+        del tables["out"], given["save_steps"], state["index"]
+    return Program(
+        method.name,
+        state=state,
+        tables=tables,
+        given=given | d.givens(),
+        operations=(*first, While("active", (*body, look), counted=True)),
+    )
+
+
+def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
+    """Make steps as long as rtol and atol allow; states at the table's `times` go to `out`.
+
+    The method's last stage must be the end of the step.
+    """
+    clip, ks = clip_step(d), _rates(method)
+    first: list[Operation] = [clip, *d.rate_at("q", "nu", "t", "k1"), *d.watched("q", "nu", "t")]
+    body: list[Operation] = [clip]
+    if d.samples == "hold":  # the input may have jumped since the last step ended
+        body += d.rate_at("q", "nu", "t", "k1")
+    made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
+    finish = Evaluate(_finish(method, d), ("q", "nu", "w", *CONTROL, *ks, "q_s", "nu_s", *made))
+    body += [*_stages(method, d), finish, *d.closed()]
+    last = ks[-1]
+    if d.projection is not None and d.samples != "hold":
+        last = "k_n"
+        body += d.rate_at("q_n", "nu_n", "t_n", last)
+    dense = Evaluate(dense_tape(method, d), ("q_o", "nu_o", "w_o", "h_s", "part", *ks, "x"))
+    body += [*judged(d), count_steps(), *save_times([dense], "x")]
+    body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
+    if d.stiffness:
+        body.append(count_stiff_steps(d))
+    return adaptive_program(method.name, d, first, body, {})
+
+
+def increment(h: Formula, weights: Sequence[Fraction], rates: Sequence[Formula]) -> Formula:
+    """Weighted sum of rates times h, in few operations.
+
+    Weights of zero are skipped, one that divides all others multiplies h, and neighbours of equal
+    weight are added first.
+    """
+    used = [(weight, rate) for weight, rate in zip(weights, rates, strict=True) if weight]
+    unit = min((abs(weight) for weight, _ in used), default=Fraction(1))
+    if any((weight / unit).denominator != 1 for weight, _ in used):
+        unit = Fraction(1)
+    total = 0.0 * h
+    for weight, group in groupby(used, itemgetter(0)):
+        total = total + float(weight / unit) * reduce(add, (rate for _, rate in group))
+    length = h / unit.denominator if unit.numerator == 1 else h * float(unit)
+    return length * total
+
+
+def _rates(method: ButcherTableau) -> list[str]:
+    return [f"k{i + 1}" for i in range(len(method.stages))]
+
+
+def _stages(method: ButcherTableau, d: Dynamics) -> list[Operation]:
+    """Find the rates of all stages but the first; state and time of the last are q_s, nu_s, t_s.
+
+    Where stiffness is looked for, those of the last but one are kept as well.
+    """
+    operations: list[Operation] = []
+    count = len(method.stages)
+    for number in range(2, count + 1):
+        at = f"{number}" if d.stiffness and number == count - 1 else "s"
+        operations += _stage(method, d, number, at)
+    return operations
+
+
+def _stage(method: ButcherTableau, d: Dynamics, number: int, at: str) -> list[Operation]:
+    """Find rate k(number); the state and time of the stage are q, nu and t with the ending `at`."""
+    row, node = method.stages[number - 1], float(method.nodes[number - 1])
+    used = [i for i, weight in enumerate(row) if weight]
+    rates = [f"k{i + 1}" for i in used]
+
+    def moved(q: Vector, nu: Vector, t: Vector, h: Vector, **ks: Vector) -> dict[str, Vector]:
+        x = [
+            y + increment(h[0], [row[i] for i in used], [k[j] for k in ks.values()])
+            for j, y in enumerate([*q, *nu])
+        ]
+        return {"q": x[: d.n_q], "nu": x[d.n_q :], "t": [t[0] + node * h[0]]}
+
+    inputs = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1} | dict.fromkeys(rates, d.n_k)
+    tape = formula_tape(f"stage{number}", inputs, moved)
+    there = (f"q_{at}", f"nu_{at}", f"t_{at}")
+    move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, *there))
+    return [move, *d.rate_at(*there, f"k{number}")]
+
+
+def _step(method: ButcherTableau, d: Dynamics) -> Evaluate:
+    """State after a step of fixed length."""
+
+    def step(
+        q: Vector, nu: Vector, w: Vector, h: Vector, step: Vector, **ks: Vector
+    ) -> dict[str, Vector]:
+        x = [
+            y + increment(h[0], method.weights, [k[j] for k in ks.values()])
+            for j, y in enumerate([*q, *nu, *w])
+        ]
+        return {**d.split(x), "step": [step[0] + 1.0], "accepted": [0.0 * step[0] + 1.0]}
+
+    ks = _rates(method)
+    sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2, "h": 1, "step": 1} | dict.fromkeys(ks, d.n_k)
+    made = ("q_n", "nu_n", "w_n", "step_n", "accepted")
+    return Evaluate(formula_tape("step", sizes, step), ("q", "nu", "w", "h_s", "step", *ks, *made))
+
+
+def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
+    """New state, error against the tolerance, next step, and whether this one counts."""
+    names = _rates(method)
+
+    def finish(q: Vector, nu: Vector, w: Vector, **v: Vector) -> dict[str, Vector]:
+        ks = [v[name] for name in names]
+        h, x, x_new = v["h_s"][0], [*q, *nu], [*v["q_s"], *v["nu_s"]]
+        errors = [increment(h, method.error, [k[j] for k in ks]) for j in range(len(x))]
+        size = error_size(x, x_new, errors, v["rtol"][0], v["atol"][0])
+        w_new = [
+            y + increment(h, method.weights, [k[len(x) + i] for k in ks]) for i, y in enumerate(w)
+        ]
+        return {**control(size, v), "q": v["q_s"], "nu": v["nu_s"], "w": w_new}
+
+    sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2} | dict.fromkeys(CONTROL, 1)
+    sizes |= dict.fromkeys(names, d.n_k)
+    return formula_tape("finish", sizes | {"q_s": d.n_q, "nu_s": d.n_nu}, finish)
+
+
+def dense_tape(method: ButcherTableau, d: Dynamics) -> Tape:
+    """State inside a step: part 0 to 1 of it, from the start and the rates of the stages."""
+
+    def weight(s: Formula, row: Sequence[Fraction]) -> Formula:
+        value = 0.0 * s
+        for coefficient in reversed(row):
+            value = float(coefficient) + s * value
+        return s * value
+
+    def inside(
+        q: Vector, nu: Vector, w: Vector, h: Vector, part: Vector, **ks: Vector
+    ) -> dict[str, Vector]:
+        s = part[0]
+        pairs = [(weight(s, row), k) for row, k in zip(method.dense, ks.values(), strict=True)]
+        x = [
+            y + h[0] * sum((b * k[j] for b, k in pairs), 0.0 * s)
+            for j, y in enumerate([*q, *nu, *w])
+        ]
+        return {"x": x}
+
+    sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2, "h": 1, "part": 1}
+    return formula_tape("dense", sizes | dict.fromkeys(_rates(method), d.n_k), inside)
+
+
+def _length() -> Evaluate:
+    """Length and end of the step; by multiplication, as a sum of a million steps would drift."""
+
+    def length(
+        t: Vector, h: Vector, t0: Vector, t_end: Vector, step: Vector, n_steps: Vector
+    ) -> dict[str, Vector]:
+        last = step[0] + 1.0 >= n_steps[0]
+        return {
+            "h_s": [last.then(t_end[0] - t[0], h[0])],
+            "t_n": [last.then(t_end[0], t0[0] + (step[0] + 1.0) * h[0])],
+        }
+
+    names = ("t", "h", "t0", "t_end", "step", "n_steps")
+    return Evaluate(formula_tape("length", dict.fromkeys(names, 1), length), (*names, "h_s", "t_n"))
+
+
+def _saved_steps(d: Dynamics) -> list[Operation]:
+    def due(**v: Vector) -> dict[str, Vector]:
+        ratio = v["step"][0] / v["save_steps"][0]
+        flag = v["commit"][0] & (ratio.equals(ratio.floor()) | (v["step"][0] >= v["n_steps"][0]))
+        return {"due": [flag], "x": [*v["q"], *v["nu"], *v["w"]]}
+
+    sizes = dict.fromkeys(("commit", "step", "save_steps", "n_steps"), 1)
+    sizes |= {"q": d.n_q, "nu": d.n_nu, "w": 2}
+    look = Evaluate(formula_tape("due", sizes, due), (*sizes, "due", "x"))
+    return [look, WriteRow("out", "index", "x", "due"), advanced()]

@@ -1,0 +1,167 @@
+r"""Newton's method on many nonlinear systems at once, by damped steps of least norm.
+
+Every run solves :math:`r(x) = 0` for its own x. With one unit of each row in :math:`R` and one of
+each unknown in :math:`C`, a step is
+
+.. math:: \Delta x = -C \tilde J^T (\tilde J \tilde J^T + \mu \sigma 1)^{-1} R^{-1} r, \qquad
+          \tilde J = R^{-1} J C,
+
+:math:`\sigma` the mean squared row length. The damping :math:`\mu` of a run grows tenfold where a
+step does not reduce the residual and shrinks tenfold where it does. Rows may be redundant.
+Convergence is judged in the same units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Function = Callable[[Array, Indices], Array]  # of unknowns (runs, n), and the numbers of the runs
+Step = Callable[[Array, Array, Array], Array]  # of J (runs, m, n), r (runs, m), damping (runs,)
+
+CLOSED = 1e-10  # of the rows' units: a residual below this has vanished
+FINISHED = 1e-3  # of the tolerance: a residual below this cannot be improved
+LAST_STEP = 1e-9  # of the unknowns' units: after an undamped step this short only rounding is left
+MAX_NEWTON_STEP = 1.0  # of the unknowns' units: on a circle a longer one never helps
+MAX_STEPS = 200
+MIN_DAMPING, MAX_DAMPING = 1e-13, 1e6  # of the mean squared row length
+TRUNCATED = 1e-9  # of the largest singular value: smaller ones are left out
+ROUNDING = 2e-16  # of a residual: what additions of lengths below a metre leave
+METRE = (0.1, 1.0)  # [m]: sizes of mechanisms whose lengths are measured in metres
+
+
+def unit_length(extent: float) -> float:
+    """Unit of length [m] in which a mechanism of some extent is measured: a metre, or the extent.
+
+    Newton's method compares lengths with radians: a machine of micrometres and one of kilometres
+    close to the same relative accuracy.
+    """
+    return 1.0 if METRE[0] <= extent <= METRE[1] else extent
+
+
+def find_roots(
+    residual: Function,
+    jacobian: Function,
+    x: Array,
+    *,
+    rows: Array | float = 1.0,
+    columns: Array | float = 1.0,
+    step: Step | None = None,
+    retract: Callable[[Array], Array] | None = None,
+    tolerance: float = CLOSED,
+    last_step: float = LAST_STEP,
+    max_step: float = MAX_NEWTON_STEP,
+    max_steps: int = MAX_STEPS,
+) -> tuple[Array, Array]:
+    """Solve residual(x) = 0 for every run, each near its guess.
+
+    Args:
+        residual: Residuals of some runs, (runs, m).
+        jacobian: Their derivatives by the unknowns, (runs, m, n).
+        x: Guesses, (runs, n).
+        rows: One unit of each residual.
+        columns: One unit of each unknown; zero holds an unknown at its guess.
+        step: Solver of the linear systems instead of `truncated_step`.
+        retract: Brings unknowns back to where they must be after a step, as unit quaternions.
+        tolerance: Residual at which a run is solved, of the rows' units.
+        last_step: Length of an undamped step after which a run ends, of the unknowns' units.
+        max_step: Longest change of an unknown in one step, of its unit.
+        max_steps: Steps, those included that did not help.
+
+    Returns:
+        The best unknowns of every run, (runs, n), and what is left of their residuals, of the rows'
+        units, (runs,).
+    """
+    x = np.array(x, dtype=float) if retract is None else retract(np.array(x, dtype=float))
+    units = np.asarray(rows, dtype=float)
+    step = truncated_step if step is None else step
+    r = residual(x, np.arange(len(x))) / units
+    error = residual_size(r, units)
+    damping = np.zeros(len(x))
+    active = np.arange(len(x))
+    for _ in range(max_steps):
+        left = error[active]
+        runs_on = (left > FINISHED * tolerance) & np.isfinite(left)
+        active = active[runs_on & (damping[active] <= MAX_DAMPING)]
+        if not active.size:
+            break
+        J = jacobian(x[active], active) * columns / units[..., np.newaxis]
+        y = step(J, r[active], damping[active])
+        length = np.abs(y).max(axis=-1, initial=0.0)
+        is_last = (length < last_step) & (damping[active] == 0.0)
+        y *= (max_step / length.clip(max_step))[:, np.newaxis]
+        trial = x[active] - columns * y
+        trial = trial if retract is None else retract(trial)
+        there = residual(trial, active) / units
+        helps = np.linalg.norm(there, axis=-1) < np.linalg.norm(r[active], axis=-1)
+        better = active[helps]
+        x[better], r[better] = trial[helps], there[helps]
+        error[better] = residual_size(there[helps], units)
+        more = (10 * damping[active]).clip(MIN_DAMPING)
+        less = np.where(damping[active] > MIN_DAMPING, damping[active] / 10, 0.0)
+        damping[active] = np.where(is_last, np.inf, np.where(helps, less, more))
+    return x, error
+
+
+def difference_jacobian(residual: Function, change: float) -> Function:
+    """Derivatives of residuals by central differences.
+
+    Args:
+        residual: Residuals of some runs, (runs, m).
+        change: Of each unknown.
+    """
+
+    def jacobian(x: Array, runs: Indices) -> Array:
+        columns = []
+        for off in change * np.eye(x.shape[1]):
+            columns.append((residual(x + off, runs) - residual(x - off, runs)) / (2 * change))
+        return np.stack(columns, axis=-1)
+
+    return jacobian
+
+
+def residual_size(r: Array, units: Array | float) -> Array:
+    """Largest residual of every run, of the rows' units, without what rounding leaves."""
+    beyond: Array = (np.abs(r) - ROUNDING / np.asarray(units)).clip(0.0)
+    return np.asarray(beyond.max(axis=-1, initial=0.0))
+
+
+def truncated_step(
+    J: Array, r: Array, damping: Array, tolerance: float | Array = TRUNCATED
+) -> Array:
+    """Solve J y = r by the shortest y from singular values: also where rows contradict each other.
+
+    Args:
+        J: (runs, m, n).
+        r: (runs, m).
+        damping: Of the mean squared row length, (runs,).
+        tolerance: Smaller singular values are left out, relative to the largest.
+    """
+    U, s, Vt = np.linalg.svd(J, full_matrices=False)
+    solid = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
+    mean = (s * s).sum(axis=-1, keepdims=True) / max(r.shape[-1], 1)
+    squares = np.where(solid, s * s + damping[:, np.newaxis] * mean, 1.0)
+    along = (np.swapaxes(U, 1, 2) @ r[..., np.newaxis])[..., 0]
+    y = np.swapaxes(Vt, 1, 2) @ (np.where(solid, s / squares, 0.0) * along)[..., np.newaxis]
+    return np.asarray(y[..., 0])
+
+
+def quick_step(J: Array, r: Array, damping: Array) -> Array:
+    """Solve J y = r by the shortest y of rows that agree with each other, for many runs.
+
+    Without damping, the least there must be for redundant rows is taken out again by a correction.
+    """
+    if not r.shape[-1]:
+        return np.zeros((len(r), J.shape[-1]))
+    transposed, right = np.swapaxes(J, 1, 2), r[..., np.newaxis]
+    gram = J @ transposed
+    size = (np.trace(gram, axis1=1, axis2=2) / r.shape[-1]).clip(1e-12)
+    gram += (damping.clip(MIN_DAMPING) * size)[:, np.newaxis, np.newaxis] * np.eye(r.shape[-1])
+    y = transposed @ np.linalg.solve(gram, right)
+    left = np.where(damping[:, np.newaxis, np.newaxis] == 0.0, right - J @ y, 0.0)
+    y += transposed @ np.linalg.solve(gram, left)
+    return np.asarray(y[..., 0])

@@ -1,0 +1,340 @@
+r"""Which rows hold something, which speeds may be chosen (C, N).
+
+Rows that vanish everywhere (an upright wheel on a planar base cannot leave the ground) and rows
+that follow from the others wherever the mechanism can be (the second wheel of an axle cannot slide
+sideways if the first cannot) are left out, and said to be. Numbers that were rounded when they were
+written make such rows contradict the others a little; a tolerance says how much is a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from axode.symbolic.algebra.rank import least_norm, null_space, rank, smallest_singular_value
+from axode.symbolic.constraints.rows import Row
+
+RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
+AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
+NOTHING_NEW = 1e-10  # of a row's length: less than this may be rounding
+WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
+VALID = 1e-6  # smallest singular value at which a choice still describes the motion
+
+
+@dataclass(frozen=True)
+class DroppedRow:
+    """A row that was left out, why, and the rows it follows from.
+
+    Attributes:
+        name: Of the row.
+        follows_from: Names of kept rows; none if it vanishes.
+        disagreement: By how much it contradicts them where they hold, at the configurations that
+            were tried; zero if it does so by rounding errors only.
+        unit: Of the disagreement: of the row's residual, or of none if it is a velocity's.
+    """
+
+    name: str
+    follows_from: tuple[str, ...]
+    disagreement: float = 0.0
+    unit: str = ""
+
+    def __str__(self) -> str:
+        off = f"{self.disagreement:.2g} {self.unit}".strip()
+        if not self.follows_from:
+            within = f" to within {off}" if self.disagreement else ""
+            return f"{self.name} (vanishes everywhere{within})"
+        within = f", to within {off}" if self.disagreement else ""
+        return f"{self.name} (follows from {', '.join(self.follows_from)}{within})"
+
+
+@dataclass(frozen=True)
+class Units:
+    """What rows and speeds are measured in, so that small machines are judged as large ones are.
+
+    In metres the levers of a machine of millimetres would look like rounding errors beside ones.
+
+    Attributes:
+        rows: Factor per row: one by the unit of length for a row of metres.
+        speeds: Factor per speed: the unit of length for a speed along a line.
+    """
+
+    rows: np.ndarray
+    speeds: np.ndarray
+
+    def measure(self, A: np.ndarray) -> np.ndarray:
+        """Measure rows at a configuration in these units."""
+        measured: np.ndarray = self.rows[:, np.newaxis] * A * self.speeds
+        return measured
+
+    def of_rows(self, rows: Sequence[int]) -> Units:
+        """Select the units of some rows."""
+        return Units(self.rows[list(rows)], self.speeds)
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """What the rows amount to."""
+
+    kept: tuple[int, ...]
+    dropped: tuple[DroppedRow, ...]
+    indeterminate: tuple[str, ...]  # rows whose constraint forces statics cannot tell apart
+    null_bases: tuple[np.ndarray, ...]  # per sample: orthonormal, speeds x mobility
+    matrices: tuple[np.ndarray, ...]  # per sample: A of the kept rows
+    all_matrices: tuple[np.ndarray, ...] = ()  # per sample: A of all rows
+    singular_samples: int = 0
+    home_matrix: tuple[np.ndarray, ...] = ()  # A of the kept rows at home, where motions start
+    rests: tuple[float, ...] = ()  # per row: what the kept ones do not span, of its scale
+    tolerance: float = 0.0  # up to which rests were taken for rounding
+    loose: tuple[int, ...] = ()  # rows that were dropped though they contradict kept ones
+    extent: float = 1.0  # [m] of the mechanism, for the tolerance
+    units: Units | None = None  # in which rows were compared; metres if none
+
+
+def analyse(
+    rows: list[Row],
+    matrices: list[np.ndarray],
+    tolerance: float = 0.0,
+    hold: Collection[int] = (),
+    units: Units | None = None,
+) -> RankReport:
+    """Judge rows by their values at several feasible configurations.
+
+    Args:
+        rows: All of them.
+        matrices: Their entries at each configuration.
+        tolerance: What of a row may be rounding, in parts of the rows of its kind.
+        hold: Rows to which the tolerance does not apply.
+        units: In which to compare them, instead of metres.
+    """
+    given = matrices
+    if units is not None:
+        matrices = [units.measure(A) for A in given]
+    matrices = _with_unit_couplings(rows, matrices)
+    size = matrices[0].shape[1]
+    own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices) for r in range(len(rows))])
+    scales = _scales(rows, own)
+    free = np.array([0.0 if r in hold else tolerance for r in range(len(rows))])
+    least = np.maximum(RANK_TOLERANCE * own, free * scales)
+    kept: list[int] = []
+    dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
+    left = np.zeros(len(rows))
+    spans = [_Span(size) for _ in matrices]
+    for r in range(len(rows)):
+        if own[r] < max(RANK_TOLERANCE, least[r]):
+            dropped.append((r, np.zeros(0)))
+            left[r] = own[r] / scales[r]
+            continue
+        rests = [span.rest(A[r]) for span, A in zip(spans, matrices, strict=True)]
+        sizes = np.array([np.abs(rest).max() for rest in rests])
+        left[r] = sizes.max() / scales[r]
+        # a small ratio of a coupling, such as a spindle's pitch, is no rounding
+        exact = r in hold or (
+            rows[r].kind == "coupling" and _share(rests, matrices, r) > AMPLIFIED * tolerance
+        )
+        if exact:
+            least[r] = RANK_TOLERANCE * own[r]
+        elif least[r] <= sizes.max() < AMPLIFIED * tolerance * scales[r]:
+            # rounding errors of the rows it follows from count as often as it takes these rows
+            taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
+            terms = scales[r] + np.array(taken) @ scales[kept]
+            least[r] = np.inf if (sizes < tolerance * terms).all() else 0.0
+        if (sizes < least[r]).all():
+            weights = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
+            dropped.append((r, np.max(weights, axis=0)))
+            continue
+        kept.append(r)
+        for span, rest, A in zip(spans, rests, matrices, strict=True):
+            span.add(rest, A[r], 0.0 if exact else tolerance)
+    reports, indeterminate = _describe(rows, kept, dropped, tolerance)
+    kept_matrices = tuple(A[kept] for A in given)
+    bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
+    regular = tuple(basis for basis in bases if basis is not None)
+    return RankReport(
+        tuple(kept),
+        reports,
+        indeterminate,
+        regular,
+        kept_matrices,
+        tuple(given),
+        len(bases) - len(regular),
+        rests=tuple(left.tolist()),
+        tolerance=tolerance,
+        units=units,
+    )
+
+
+def _describe(
+    rows: list[Row], kept: list[int], dropped: list[tuple[int, np.ndarray]], tolerance: float
+) -> tuple[tuple[DroppedRow, ...], tuple[str, ...]]:
+    """Describe dropped rows, and name those whose forces statics cannot tell apart."""
+    reports = tuple(
+        DroppedRow(
+            rows[r].name,
+            tuple(
+                rows[kept[i]].name for i, c in enumerate(weights) if abs(c) > max(1e-6, tolerance)
+            ),
+        )
+        for r, weights in dropped
+    )
+    # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
+    undecided = {name for report in reports for name in (report.name, *report.follows_from)}
+    indeterminate = sorted(undecided, key=[row.name for row in rows].index)
+    return reports, tuple(indeterminate)
+
+
+def _with_unit_couplings(rows: list[Row], matrices: list[np.ndarray]) -> list[np.ndarray]:
+    """Couplings in a unit in which their largest coefficient is one."""
+    coupled = [r for r, row in enumerate(rows) if row.kind == "coupling"]
+    if not coupled:
+        return matrices
+    made = [A.copy() for A in matrices]
+    for A in made:
+        A[coupled] /= np.abs(A[coupled]).max(axis=1, keepdims=True).clip(1e-300)
+    return made
+
+
+def _share(rests: list[np.ndarray], matrices: list[np.ndarray], row: int) -> float:
+    """How much of one of its own coefficients the kept rows leave of a row, at most."""
+    shares = [
+        np.abs(rest[A[row] != 0] / A[row][A[row] != 0]).max(initial=0.0)
+        for rest, A in zip(rests, matrices, strict=True)
+    ]
+    return float(max(shares))
+
+
+def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
+    """Sizes to which rounding is compared: turning rows are of unit vectors, others of levers."""
+    largest: dict[str, float] = {}
+    for row, size in zip(rows, own.tolist(), strict=True):
+        if row.unit == "m" and size > RANK_TOLERANCE:
+            largest[row.owner] = max(largest.get(row.owner, 0.0), size)
+    return np.array([largest.get(row.owner, 1.0) if row.unit == "m" else 1.0 for row in rows])
+
+
+def describe_dropped(
+    rows: list[Row], report: RankReport, scales: np.ndarray, kept: list[int]
+) -> tuple[DroppedRow, ...]:
+    """Why rows other than some to keep can be left out: which of those each follows from.
+
+    Args:
+        rows: All of them.
+        report: What they amount to.
+        scales: Their usual sizes, zero of those that vanish everywhere.
+        kept: The rows to keep.
+    """
+    found = []
+    for r, row in enumerate(rows):
+        if r in kept:
+            continue
+        follows = np.zeros(len(kept))
+        if scales[r] > 0.0:
+            weights = [
+                np.abs(_coefficients(A[kept], A[r], report.tolerance)) for A in report.all_matrices
+            ]
+            follows = np.max(weights, axis=0)
+        least = max(1e-6, report.tolerance)
+        names = (rows[k].name for k, c in zip(kept, follows, strict=True) if c > least)
+        found.append(DroppedRow(row.name, tuple(names)))
+    return tuple(found)
+
+
+class _Span:
+    """What some rows span: an orthonormal basis that grows with them, by Gram and Schmidt."""
+
+    def __init__(self, size: int) -> None:
+        self._basis = np.zeros((size, size))
+        self._count = 0
+
+    def rest(self, row: np.ndarray) -> np.ndarray:
+        """What of a row they do not span."""
+        basis = self._basis[: self._count]
+        for _ in range(2):  # twice is enough, whatever cancels
+            row = row - basis.T @ (basis @ row)
+        return row
+
+    def add(self, rest: np.ndarray, row: np.ndarray, tolerance: float = 0.0) -> None:
+        """One row more, and what of it was not spanned."""
+        length = float(np.linalg.norm(rest))
+        if length > max(NOTHING_NEW, tolerance) * float(np.linalg.norm(row)):
+            self._basis[self._count] = rest / length
+            self._count += 1
+
+
+def _coefficients(basis: np.ndarray, row: np.ndarray, tolerance: float) -> np.ndarray:
+    return least_norm(basis.T, row, max(1e-10, tolerance))
+
+
+def rank_of(A: np.ndarray) -> int:
+    """Numerical rank, rows scaled alike."""
+    if A.size == 0:
+        return 0
+    size = np.abs(A).max(axis=1)
+    scaled = A[size > RANK_TOLERANCE] / size[size > RANK_TOLERANCE, np.newaxis]
+    return int(rank(scaled, RANK_TOLERANCE, floor=1.0))
+
+
+def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
+    """Orthonormal basis of what the rows leave free, or None where rank is lost."""
+    if A.shape[0] == 0:
+        return np.eye(A.shape[1])
+    scaled = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
+    if rank(scaled, RANK_TOLERANCE) < len(A):
+        return None
+    return null_space(scaled, rank=A.shape[1] - dimension)
+
+
+def condition_of(report: RankReport, chosen: list[int]) -> float:
+    """How far a choice of independent speeds is from dependence, 0 to 1, at its best sample.
+
+    One generic configuration at which the choice works is enough for it to be valid. Speeds are
+    compared by direction only, so that units do not matter.
+    """
+    n = report.null_bases[0].shape[1]
+    if len(chosen) != n:
+        return 0.0
+    free = _free_speeds(report.null_bases)
+    tied = [speed for speed in chosen if speed not in free]
+    if not tied:
+        return 1.0  # nothing to choose
+    smallest = [smallest_singular_value(_unit_rows(Z[tied])) for Z in report.null_bases]
+    return float(max(smallest))
+
+
+def complete(report: RankReport, preferred: list[int]) -> list[int]:
+    """A valid choice of independent speeds, taking preferred ones in order where they do well."""
+    n = report.null_bases[0].shape[1]
+    bases = [_unit_rows(Z) for Z in report.null_bases]
+    homes = [_null_basis(A, n) for A in report.home_matrix]
+    at_home = [_unit_rows(Z) for Z in homes if Z is not None]
+    free = _free_speeds(report.null_bases)
+    for threshold in (WELL_CONDITIONED, 1e-3, VALID):
+        chosen: list[int] = []
+        for speed in preferred:
+            if len(chosen) == n:
+                break
+            trial = [j for j in [*chosen, speed] if j not in free]
+            values = [
+                [smallest_singular_value(Z[trial]) for Z in group]
+                for group in (bases, at_home)
+                if group and speed not in free
+            ]
+            if min((float(np.median(group)) for group in values), default=1.0) > threshold:
+                chosen.append(speed)
+        if len(chosen) == n:
+            return chosen
+    raise AssertionError("a null basis always has n independent rows")
+
+
+def _free_speeds(bases: Sequence[np.ndarray]) -> set[int]:
+    """Speeds that no constraint touches: orthogonal to all others, so they suit any choice."""
+    lengths = np.min([np.linalg.norm(Z, axis=1) for Z in bases], axis=0)
+    return set(np.flatnonzero(lengths > 1.0 - 1e-12).tolist())
+
+
+def _unit_rows(Z: np.ndarray) -> np.ndarray:
+    """Rows made unit length; those that vanish stay zero."""
+    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+    scaled: np.ndarray = np.where(lengths > VALID, Z / lengths.clip(1e-300), 0.0)
+    return scaled

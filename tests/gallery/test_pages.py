@@ -1,0 +1,48 @@
+"""Pages of the gallery describe every parameter and show the source."""
+
+import importlib.util
+import re
+import sys
+
+import pytest
+
+from axode import gallery
+from axode.mechanism.topology import parameters_of
+from house.tree import ROOT
+
+
+@pytest.fixture(scope="module")
+def hook():
+    """The module that writes the pages."""
+    spec = importlib.util.spec_from_file_location(
+        "gallery_pages", ROOT / "docs" / "hooks" / "gallery.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", gallery.NAMES)
+def test_every_parameter_has_a_meaning_and_a_unit(hook, name):
+    rows = hook.parameters(name)
+    named = [each for row in rows for each in row.names]
+    assert len(named) == len(set(named))
+    inside = re.findall(r"`(\w+)`", " ".join(row.meaning for row in rows))
+    missing = parameters_of(gallery.build(name)).keys() - {*named, *inside}
+    assert not missing, f"document {missing} in the docstring of gallery/{name}.py"
+    for row in rows:
+        assert row.meaning
+        assert row.unit or not isinstance(row.defaults[0], float), f"{row.names}: name the unit"
+
+
+def test_the_source_runs_without_its_docstring(hook):
+    page = "\n".join(hook._source("four_bar"))
+    first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert "Crank, coupler and rocker" not in first and "def four_bar(" in first
+    assert "def closed(" in second and "def closed(" not in first
+    both = first + "\n" + re.sub(r"^    ", "", second, flags=re.MULTILINE)
+    space: dict = {}
+    exec(both, space)
+    assert str(space["four_bar"]()) == str(gallery.build("four_bar"))
+    assert "[caster_robot](caster_robot.md)" in hook._source("two_caster_robot")[-1]

@@ -1,0 +1,328 @@
+"""Texts of errors that no other test raises, by the part of the package that raises them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import struct
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode import gallery
+from axode.cli.model_sources import mechanism_from
+from axode.cli.time_tables import load_columns
+from axode.codegen.targets.ptx import Kernels, kernels
+from axode.disk.typed import as_dataclass, parse_json
+from axode.errors import (
+    Doubtful,
+    FileError,
+    InvalidArgument,
+    InvalidIndependent,
+    NotApplicable,
+    NotAsAsked,
+    UnknownName,
+)
+from axode.literature.acceptance.cases import Case, Quantity, Signal
+from axode.literature.acceptance.held_coordinates import holds_of
+from axode.mechanism.elements.bodies import Mesh
+from axode.mechanism.elements.wheels import AbstractWheel
+from axode.model.model_file import MAGIC, VERSION
+from axode.problems.steps.compiled import Place
+from axode.results.sweep_result import Sweep
+from axode.runtime.device import cupy, refuse_old
+from axode.show.style import sized
+from axode.show.viewer.trails import checked_trails
+from axode.symbolic.wheels import symbolic_wheel
+
+
+@cache
+def model() -> ax.Model:
+    return gallery.build("unicycle").derive().compile()
+
+
+@cache
+def run() -> ax.Trajectory:
+    return ax.simulate(model(), 0.02, start={"v": 1.0}, save_every=0.01)
+
+
+@cache
+def linear() -> Any:
+    return ax.linearize(model())
+
+
+def arm(mark: str = "") -> ax.Mechanism:
+    """A pendulum, which has no wheels."""
+    bot = ax.Mechanism("arm")
+    bot.add_body(f"link{mark}", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("hinge", ax.Revolute("y"), parent=bot.ground, child=f"link{mark}")
+    return bot
+
+
+@cache
+def pendulum() -> ax.Model:
+    return arm().derive().compile()
+
+
+@cache
+def ball() -> ax.Model:
+    """A body that turns about a point."""
+    bot = ax.Mechanism("ball")
+    body = bot.add_body("body", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("ball", ax.Spherical(), parent=bot.ground, child=body)
+    return bot.derive().compile()
+
+
+def long_chain() -> ax.Mechanism:
+    bot = ax.Mechanism("chain")
+    holder = bot.ground
+    for k in range(1001):
+        body = bot.add_body(f"b{k}", mass=1.0, inertia=(1, 1, 1))
+        bot.add_joint(f"j{k}", ax.Revolute("y"), parent=holder, child=body)
+        holder = body
+    return bot
+
+
+DESCRIBE = {
+    "Mesh, file: expected the address of a file": lambda: Mesh(3),
+    "terms: expected coefficients by joint": lambda: arm().add_coupling("gear", "hinge"),
+    "speeds, and equations are written out for at most": lambda: long_chain().derive(),
+    "expected x, y, axis and roller angle of wheel": lambda: gallery.build(
+        "mecanum_platform", wheels=((0, 0, 0),)
+    ),
+    "cannot reach its point on the platform": lambda: gallery.build(
+        "six_legged_platform", c_M=(0, 0, 9)
+    ),
+}
+DERIVE = {
+    "measure 'which' depends on itself": lambda: (
+        _measured(lambda s: s["which"]).derive().compile().measures([0.3], [0.0])
+    ),
+    "independent takes a list of names, got the text 'v'": lambda: arm().derive(independent="v"),
+    "independent takes a list of names of speeds": lambda: arm().derive(independent=[1]),
+    "cannot decide on; write numpy.where": lambda: (
+        _measured(lambda s: 1 if s["hinge"] > 0 else 2).derive().compile().measures([0.3], [0.0])
+    ),
+}
+COMPILE = {
+    "parameters must be 'fixed' or 'free'": lambda: arm().derive().compile(parameters="none"),
+    "precision='float32' is for GPUs": lambda: arm().derive().compile(precision="float32"),
+    "cannot export 'x.txt'; endings are": lambda: model().export("x.txt"),
+    "this model's parameters are fixed": lambda: (
+        arm()
+        .derive()
+        .compile(parameters="fixed")
+        .forward_dynamics([0.0], [0.0], parameters={"m": 1})
+    ),
+    "capability must be one of": lambda: kernels({}, capability="1.0"),
+    "axode has no precision 'half'": lambda: kernels({}, precision="half"),
+    "a kernel is written to a .ptx file": lambda: Kernels("", {}).export("x.txt"),
+    "out has 2 arrays, expected 1": lambda: model().mass_matrix(model().home, out=[1, 2]),
+    "takes 4 arrays, got 0": lambda: model().tape("forward_dynamics").evaluate(),
+}
+STATES = {
+    "q has the speed": lambda: model().forward_dynamics({"phi_dot": 1.0}, [0.0, 0.0]),
+    "near: expected 4 coordinates, got shape (1,)": lambda: ax.assemble(model(), [1.0]),
+    "start: expected coordinates, speeds and measures by name": lambda: ax.simulate(
+        model(), 1.0, start=3
+    ),
+    "start: (q, nu) of sizes 4 and 2 are needed": lambda: ax.simulate(
+        model(), 1.0, start=([0.0], [0.0])
+    ),
+    "start: the quaternion": lambda: ax.simulate(ball(), 1.0, start=([1, 1, 0, 0], [0, 0, 0])),
+    "direction must be -1, 0 or 1": lambda: ax.simulate(
+        model(), 1.0, events=ax.Event("e", "x", direction=2)
+    ),
+    "two events are called 'e'": lambda: ax.simulate(
+        model(), 1.0, events=[ax.Event("e", "x"), ax.Event("e", "y")]
+    ),
+}
+MOTIONS = {
+    "times: give the times": lambda: ax.inverse(pendulum(), {"hinge": "t"}),
+    "times: two or more finite times are needed": lambda: ax.inverse(
+        pendulum(), {"hinge": [0.0]}, times=[0.0]
+    ),
+    "samples are too few; splines of order": lambda: ax.inverse(
+        pendulum(), {"hinge": [0.0, 1.0]}, times=[0.0, 1.0]
+    ),
+    "independent speeds: give these as functions of time too": lambda: ax.inverse(
+        model(), {"theta": "t"}, times=1.0
+    ),
+    "a measure of speed, and a motion is given by coordinates": lambda: ax.inverse(
+        _measured(lambda s: s["hinge.rate"]).derive().compile(), {"which": "t"}, times=1.0
+    ),
+}
+SOLVE = {
+    "precision: float32 counts": lambda: Place("cuda", "float32").refuse("rk4", 10**9),
+    "has no choice 'no'": lambda: ax.simulate(model(), 1.0, singular="no"),
+    "'x': expected numbers, got": lambda: ax.sweep(model(), 1.0, start={"x": ["a", "b"]}),
+    "'x': a grid takes a list of values": lambda: ax.sweep(
+        model(), 1.0, start={"x": np.zeros((2, 2))}
+    ),
+    "expected a pair such as ('max', 'pitch')": lambda: ax.sweep(
+        model(), 1.0, start={"x": [0.0]}, outputs={"far": "x"}
+    ),
+    "has no kind 'most'": lambda: ax.sweep(
+        model(), 1.0, start={"x": [0.0]}, outputs={"far": ("most", "x")}
+    ),
+    "parallel_lines: lead must be >= 0 m": lambda: ax.paths.parallel_lines(
+        1.0, 1.0, duration=1.0, lead=-1.0
+    ),
+    "a path has no start 'slow'": lambda: ax.paths.straight(1.0, duration=1.0, start="slow"),
+    "velocity has no direction; give heading": lambda: ax.paths.along("0", "0", 1.0)([0.0]),
+    "inputs: a list of names is needed": lambda: ax.linearize(model(), inputs="tau_drive"),
+    "s: a list of names is needed, got 'w'": lambda: ax.linearize(model(), states="w"),
+    "reduced: a state is named twice": lambda: linear().reduced(["w", "w"]),
+    "reduced: these states do not stand alone": lambda: linear().reduced(["x"]),
+    "this model is already in steps of": lambda: linear().discretized(0.1).discretized(0.1),
+    "R: a weight > 0 is needed for tau_steer too": lambda: (
+        linear().reduced(["phi_dot", "w"]).lqr(Q=1.0, R={"tau_drive": 1.0})
+    ),
+}
+RESULTS = {
+    "a Python function, which a file cannot hold": lambda: _measured(abs).save("x.toml"),
+    "indexed by a column's name or a list of names": lambda: run()[0],
+    "the sweep has no output 'far'": lambda: Sweep({}, {}, np.array([True]), {})["far"],
+    "what is added has no column 'y'": lambda: run().with_columns({"a": 0.0}, units={"y": "m"}),
+    "the name of a column is text": lambda: run().plot(["v", 3]),
+    "plot, x and y: 1 and 2 columns": lambda: run().plot("path", x="x", y=["y", "x"]),
+    "plot, save: expected the path of a file": lambda: run().plot("v", save=3),
+    "the file of a plot ends in": lambda: run().plot("v", save="a.txt"),
+    "plot, labels: a list of 1, one per run": lambda: run().plot("v", labels="ab"),
+    "the scene of 'unicycle' has no point 'tip'": lambda: checked_trails(model().scene, ["tip"]),
+    "a figure has no size": lambda: sized("huge"),
+    "does not know the model that made it": lambda: dataclasses.replace(run(), origin=None).view(),
+    "view shows a Trajectory, a Mechanism": lambda: ax.view(object()),
+}
+FILES = {
+    "its description is not JSON": lambda: parse_json("{"),
+    "has an unknown entry 'b'": lambda: as_dataclass(Case, {"b": 1}, "x"),
+    "expected an object with fields": lambda: Case.of(3, 1),
+    "it has no system, expected": lambda: Case.of({"id": "a"}, 1),
+    "must be an object, got": lambda: _case(state=[1]),
+    "tolerance needs the numbers rel and abs": lambda: _case(tolerance={"rel": "x"}),
+    "expected a number, a formula or signal/until": lambda: Signal.of([1]),
+    "time: '1e999' is no number": lambda: Quantity.of("x@1e999"),
+    "hold: expected {name: value, 'until': T}": lambda: holds_of(3, arm().derive(), {}),
+    "hold: no motor acts on 'hinge'": lambda: holds_of({"hinge": 0.0}, arm().derive(), {}),
+    "'four_bar' cannot be built with": lambda: mechanism_from("four_bar", ["theta1=[1,2]"]),
+}
+TABLES = {
+    "is empty; its first line should name the columns": "\n",
+    "has two columns 'a'": "time,a,a\n0,1,2\n",
+    "is not a table": 'time,a\n0,"1\n',
+}
+
+
+def _measured(function: Any) -> ax.Mechanism:
+    bot = arm()
+    bot.measure("which", function, unit="1")
+    return bot
+
+
+def _case(**more: Any) -> Case:
+    return Case.of({"id": "a", "system": "s", "expected": {}, **more}, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        item
+        for group in (DESCRIBE, DERIVE, COMPILE, STATES, MOTIONS, SOLVE, RESULTS, FILES)
+        for item in group.items()
+    ],
+)
+def test_text(text, call):
+    with pytest.raises(ax.errors.AxodeError) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("text", TABLES)
+def test_text_of_a_table(text, tmp_path):
+    path = tmp_path / "motion.csv"
+    path.write_text(TABLES[text])
+    with pytest.raises(FileError) as caught:
+        load_columns(path)
+    assert text in str(caught.value)
+
+
+def test_columns_of_different_lengths(tmp_path):
+    np.savez(tmp_path / "motion.npz", time=np.zeros(3), a=np.zeros(2))
+    with pytest.raises(FileError, match="the columns differ in length"):
+        load_columns(tmp_path / "motion.npz")
+
+
+def test_independent_speeds_that_depend_on_each_other():
+    with pytest.raises(InvalidIndependent, match="v, phi_dot cannot be the independent speeds"):
+        gallery.build("unicycle").derive(independent=["v", "phi_dot"])
+    with pytest.raises(InvalidIndependent, match="a speed is named twice"):
+        gallery.build("unicycle").derive(independent=["v", "v"])
+
+
+def test_a_wheel_without_symbols():
+    class Roller(ax.Omni):
+        """A wheel of a class that is registered through its base."""
+
+    assert symbolic_wheel(Roller(0.1), {})
+    with pytest.raises(NotApplicable, match="wheels of class AbstractWheel have no symbolic"):
+        symbolic_wheel(AbstractWheel(0.1), {})
+
+
+def test_a_mass_centre_outside_the_shape():
+    with pytest.warns(Doubtful, match="is not inside the shape that its inertia is taken from"):
+        ax.Mechanism("m").add_body("b", mass=1.0, com=(5, 0, 0), shape=ax.Box((1, 1, 1)))
+
+
+def test_a_home_that_does_not_close_the_loops():
+    linkage = gallery.build("four_bar")
+    linkage.home({"theta2": -1.3})
+    with pytest.warns(NotAsAsked, match="closing the loops moved home"):
+        linkage.derive(self_check=False)
+
+
+def test_a_vehicle_without_wheels_neither_slips_nor_tips():
+    model = arm().derive().compile()
+    trajectory = ax.simulate(model, 0.02, save_every=0.01)
+    with pytest.raises(NotApplicable, match="nothing of it can slip or tip"):
+        ax.feasible(model, trajectory, friction=0.5)
+    many = ax.simulate(model, 0.02, start={"hinge": [0.0, 0.1]}, save_every=0.01)
+    with pytest.raises(InvalidArgument, match="it has many runs; take one with"):
+        ax.feasible(model, many, friction=0.5)
+
+
+def test_damaged_files_of_models(tmp_path):
+    path = tmp_path / "arm.axm"
+    arm().derive().compile().save(path)
+    with pytest.raises(UnknownName, match="a model from a file has no target 'tpu'"):
+        ax.load_model(path, target="tpu")
+    for header, size, text in (
+        ("{}", 99, "its description is longer than the file"),
+        ("{}", 2, "its description has other entries than facts and functions"),
+    ):
+        body = MAGIC + struct.pack("<II", VERSION, size) + header.encode()
+        path.write_bytes(body + hashlib.sha256(body).digest())
+        with pytest.raises(FileError, match=text):
+            ax.load_model(path)
+    path.write_bytes(MAGIC)
+    with pytest.raises(FileError, match="is truncated; save the model again"):
+        ax.load_model(path)
+
+
+def test_arrays_that_hold_no_numbers(tmp_path):
+    np.savez(tmp_path / "motion.npz", time=np.array([1j]))
+    with pytest.raises(FileError, match="holds complex128, not numbers"):
+        load_columns(tmp_path / "motion.npz")
+
+
+def test_a_machine_without_a_gpu(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(NotApplicable, match="running on a GPU needs CuPy: pip install"):
+        cupy()
+    monkeypatch.setattr("axode.runtime.device.own_capability", lambda: "5.0")
+    with pytest.raises(NotApplicable, match="this GPU has compute capability"):
+        refuse_old("7.5", "7.8")
