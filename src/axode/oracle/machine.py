@@ -11,7 +11,7 @@ import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.topology import parameters_of, tree_order
+from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
 from axode.mechanism.values.expressions import evaluate
 from axode.oracle.joint_motions import (
     Placed,
@@ -67,6 +67,7 @@ class Machine:
             self.joints.append(place(connection, self.number, self.parameters, q, v))
             self.coordinates += connection.coordinates
             self.speeds += connection.speeds
+        self.meanings = speed_meanings(mechanism)
         self.loops = [place(loop, self.number, self.parameters) for loop in mechanism.loops]
         self.gravity = numbers(mechanism.gravity, self.parameters)
 

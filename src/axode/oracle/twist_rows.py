@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from axode.mechanism.elements.wheels import Contact, Mecanum
-from axode.mechanism.topology import coordinate_of, speed_of
+from axode.mechanism.topology import coordinate_of
 from axode.oracle.joint_motions import Placed, held_directions, rate_matrix, speed_directions
 from axode.oracle.machine import BodyFrames, Machine
 from axode.oracle.numbers import (
@@ -184,7 +184,7 @@ def _rate_of(machine: Machine, q: Array, name: str) -> dict[int, Array]:
     """The rate of a coordinate or joint as weights on the speeds, or just the speed it names."""
     coordinate = coordinate_of(machine.mechanism, name)
     if coordinate is None:
-        return {machine.speeds.index(str(speed_of(machine.mechanism, name))): np.asarray(1.0)}
+        return {machine.speeds.index(machine.meanings[name]): np.asarray(1.0)}
     k = machine.coordinates.index(coordinate)
     joint = next(j for j in machine.joints if j.q.start <= k < j.q.stop)
     N = rate_matrix(joint, q[..., joint.q])[..., k - joint.q.start, :]
