@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.rank import smallest_singular_value
+from axode.symbolic.algebra.rank import null_space, smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.equations import Equations
@@ -168,12 +168,14 @@ def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | N
     for row, four in zip(unit, map(list, e.system.tree.quaternions), strict=True):
         row[four] = q[four]
     rows = np.vstack([residual_jacobian, unit])
-    _, s, Vt = np.linalg.svd(rows)
-    dimension = q.size - int((s > RANK * s.max(initial=1.0)).sum())
-    if dimension != configuration_dof(e.system) or not np.isfinite(s).all():
+    if not np.isfinite(rows).all():
+        return None
+    free = null_space(rows, RANK, floor=1.0)
+    dimension = free.shape[1]
+    if dimension != configuration_dof(e.system):
         return None
     basis = np.zeros((q.size + n, dimension + n))
-    basis[: q.size, :dimension] = Vt[q.size - dimension :].T
+    basis[: q.size, :dimension] = free
     basis[q.size :, dimension:] = np.eye(n)
     return basis
 
