@@ -265,7 +265,7 @@ class RollingDisk(Adapter):
 
     @quantity
     def centre_circle_radius(self, now: Moment) -> float:
-        """Of a steady motion, whose velocity turns with the yaw rate."""
+        """Radius in a steady motion, whose velocity turns with the yaw rate."""
         return float(np.linalg.norm(self.c_dot(now)) / abs(self.case.state["yaw_rate"]))
 
 
@@ -286,7 +286,7 @@ class PathRobot(CasterRobot):
 
     @property
     def on_circle(self) -> bool:
-        """Whether the case is a steady turn."""
+        """Return whether the case is a steady turn."""
         return "path_of_axle_midpoint" not in self.case.input
 
     @property

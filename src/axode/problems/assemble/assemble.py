@@ -13,7 +13,7 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.problems.arguments import read_state, require_model
-from axode.problems.assemble.closure import Closure
+from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.start_speeds import consistent_speeds
 from axode.problems.parameter_arguments import check_parameters
@@ -61,7 +61,7 @@ def assemble(
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
     asked = _named_coordinates(model, near)
-    closure = Closure(model, {n: np.array([v]) for n, v in wanted.items()}, held, options)
+    closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, options)
     guess = guess[np.newaxis]
     q = closure.close(guess, _untied(model, asked), tries, seed)
     closure.warn_of_overruled(asked, guess, q)
@@ -131,7 +131,7 @@ def _close_many(
     guess = np.tile(model.home, (len(first), 1))
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
-    closure = Closure(model, named, [], options)
+    closure = ClosureSystem(model, named, [], options)
     q = closure.close(guess, _untied(model, asked))
     closure.warn_of_overruled(asked, guess, q)
     return q[which]

@@ -44,7 +44,7 @@ def in_units(model: Model, units: Sequence[str]) -> Array:
     return np.array([model.facts.length if unit == "m" else 1.0 for unit in units])
 
 
-class Closure:
+class ClosureSystem:
     """Residuals of loops, contacts, wanted measures and unit quaternions as one system per run.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -11,10 +10,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
+from axode.errors import InvalidArgument, SingularConfiguration, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.shortfall import find_shortfall, force_size
+from axode.model.shortfall import force_size, warn_of_shortfall
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
@@ -357,7 +356,7 @@ def solve_forces(
     if short:
         _correct_forces(model, values, q, nu, u, missing, o)
     signals = tuple(model.signals)
-    if model.actuation in ("underactuated", "unactuated"):
+    if model.is_underactuated:
         lacking = model.signals.of_kind("independent")
         values = np.concatenate([values, missing[..., [s.index for s in lacking]]], axis=-1)
         units = {"m/s": "N", "rad/s": "N m"}
@@ -399,18 +398,10 @@ def _weights(model: Model, weights: Any) -> Any:
 
 def _warn_if_short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
     """Warn if the motors fall short of the motion, and return whether they do."""
-    if model.actuation not in ("underactuated", "unactuated"):
+    if not model.is_underactuated:
         return False
-    found = find_shortfall(model, missing, force_size(model, q, nu, u, missing, o))
-    if found is None:
-        return False
-    warnings.warn(
-        f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
-        f"{found[0]:.3g} is missing on {found[1]}; see the columns that end in '.missing'",
-        UnderactuatedMotion,
-        stacklevel=4,
-    )
-    return True
+    size = force_size(model, q, nu, u, missing, o)
+    return warn_of_shortfall(model, missing, size, "see the columns that end in '.missing'", 5)
 
 
 def _work(times: Array, power: Array) -> Array:

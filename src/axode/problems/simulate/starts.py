@@ -10,7 +10,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble_many
-from axode.problems.assemble.closure import OPEN, Closure, allowed_residual
+from axode.problems.assemble.closure import OPEN, ClosureSystem, allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.singular.pivots import find_smallest_pivots
 
@@ -96,7 +96,7 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
     if (residual <= allowed).all():
         return q
     if interpolated:
-        return Closure(model, {}, [], options).close(q)
+        return ClosureSystem(model, {}, [], options).close(q)
     worst, row = np.unravel_index(int(np.argmax(residual / allowed)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],

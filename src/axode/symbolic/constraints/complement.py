@@ -135,7 +135,7 @@ def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> boo
 
 
 @dataclass(frozen=True)
-class Leg:
+class HeldLoop:
     """Rows of one loop whose far side is held at a point: A x = own x - F (J x).
 
     Where nothing else mentions the leg's own speeds, they follow from the point's velocity alone.
@@ -158,7 +158,7 @@ class Complement:
     scales: tuple[float, ...]  # usual lengths of the rows
     matrices: tuple[np.ndarray, ...]  # A of the kept rows, at samples
     units: Units | None = None  # in which pivots are measured; metres if none
-    legs: tuple[Leg, ...] = ()
+    legs: tuple[HeldLoop, ...] = ()
 
     @classmethod
     def of(
@@ -168,7 +168,7 @@ class Complement:
         bias: SX,
         report: RankReport,
         independent: list[int],
-        legs: tuple[Leg, ...] = (),
+        legs: tuple[HeldLoop, ...] = (),
     ) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
@@ -186,7 +186,7 @@ class Complement:
         whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices, units)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
-    def _stands_alone(self, leg: Leg) -> bool:
+    def _stands_alone(self, leg: HeldLoop) -> bool:
         """Whether a leg's speeds follow from its point's velocity and nothing else needs them."""
         blocks = [block for block in self.base.blocks if set(block[0]) & set(leg.rows)]
         own = {j for _, columns in blocks for j in columns}
@@ -227,7 +227,7 @@ class Complement:
             Y.append(leg.J @ rest)
         return L, ca.vertcat(*Y)
 
-    def _leg_speeds(self, leg: Leg) -> SX:
+    def _leg_speeds(self, leg: HeldLoop) -> SX:
         """A leg's speeds for unit velocities of its point: speeds x 3."""
         x = SX(self.size, 3)
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
