@@ -57,7 +57,7 @@ class Mobility:
 
     @property
     def integrable(self) -> int:
-        """How many velocity constraints are positions in disguise."""
+        """Number of velocity constraints that are integrable to positions."""
         return self.configuration_dof - self.reachable
 
     @property
@@ -142,7 +142,7 @@ def mobility_of(equations: Equations) -> Mobility:
 
 
 def configuration_dof(system: System) -> int:
-    """How many coordinates the constraints on positions leave free."""
+    """Number of coordinates that the constraints on positions leave free."""
     loose = set(system.report.loose)  # they contradict others a little and do not count
     holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
     ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
@@ -207,11 +207,11 @@ class _Fields:
         self._slopes = slopes.sparse().tocsr()  # of one field after the other
 
     def slope(self, number: int) -> Any:
-        """How a field changes with the coordinates."""
+        """Derivative of a field by the coordinates."""
         return self._slopes[number * self.size : (number + 1) * self.size]
 
     def rates_along(self, direction: np.ndarray) -> np.ndarray:
-        """How every field changes along a direction, one per column."""
+        """Rates of all fields along a direction, one per column."""
         rates: np.ndarray = (self._slopes @ direction).reshape(self.count, self.size).T
         return rates
 
@@ -229,7 +229,7 @@ def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
 
 
 def _locked(system: System) -> tuple[str, ...]:
-    """Speeds that no motion has; what moves by the clock is not looked at."""
+    """Speeds that no motion has, unless time is explicit."""
     if system.rheonomic:
         return ()
     names = system.tree.speed_names
