@@ -17,7 +17,7 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
-from axode.model.shortfall import force_size, warn_of_shortfall
+from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
 
@@ -166,7 +166,7 @@ class Model:
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if not self.is_underactuated:
             return self._evaluate("inverse_dynamics", values, options)
-        solved, missing, size = self._solve_inverse(values, options)
+        solved, missing, size = solve_inverse(self, values, options)
         warn_of_shortfall(self, missing, size, "inverse_dynamics_with_residual returns it")
         return solved
 
@@ -186,32 +186,10 @@ class Model:
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if self.is_underactuated:
-            solved, missing, _ = self._solve_inverse(values, options)
-            return solved, missing
+            return solve_inverse(self, values, options)[:2]
         solved = self._evaluate("inverse_dynamics", values, options)
-        return solved, self._evaluate("inverse_residual", values, _without_out(options))
-
-    def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
-        """Inputs, what they cannot give, and the size of the forces that balance."""
-        rest = _without_out(options)
-        if "inverse_solution" not in self.functions:  # of a file that holds some functions only
-            solved = self._evaluate("inverse_dynamics", values, options)
-            missing = self._evaluate("inverse_residual", values, rest)
-            size = force_size(self, values["q"], values["nu"], solved, missing, rest)
-            return solved, missing, size
-        whole = self._evaluate("inverse_solution", values, rest)
-        inputs = len(self.inputs)
-        solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
-        out = options.get("out")
-        if out is not None:
-            if (out.shape, out.dtype) != (solved.shape, solved.dtype):
-                raise InvalidArgument(
-                    "inverse_dynamics: out for 'inverse_dynamics' must be a writable C-contiguous "
-                    f"{solved.dtype} array of shape {solved.shape}."
-                )
-            out[...] = solved
-            solved = out
-        return solved, missing, whole[..., -1].max(initial=0.0)
+        rest: Any = {name: value for name, value in options.items() if name != "out"}
+        return solved, self._evaluate("inverse_residual", values, rest)
 
     def hybrid_dynamics(
         self,
@@ -491,7 +469,3 @@ class Model:
             check_threads(threads)
         result: Array = entry.call(*arrays, out=options.get("out"), threads=threads)
         return result
-
-
-def _without_out(options: Options) -> Options:
-    return {k: v for k, v in options.items() if k != "out"}  # type: ignore[return-value]

@@ -71,7 +71,7 @@ class Scene:
     """All that is drawn; poses are asked of a model.
 
     Attributes:
-        name: Of the mechanism.
+        name: Name of the mechanism.
         bodies: Names in the order of the model's poses.
         solids, floors, touches, cords: What is drawn.
         size: A length of the order of the mechanism's size [m].

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.model import Model
-from axode.problems.arguments import number, read_state, refuse_no_model, seconds
-from axode.problems.assemble.dropped_rows import missed_rows
+from axode.problems.arguments import number, read_state, require_model, seconds
+from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
 from axode.problems.simulate.events import check_events
@@ -97,7 +97,7 @@ def simulate(
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
     """
-    refuse_no_model("simulate", model)
+    require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
         method,
@@ -132,7 +132,7 @@ def simulate(
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
             refuse_singular_start(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
-    missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
+    missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
     return trajectory
