@@ -121,8 +121,8 @@ class Callback:
     more.
 
     Args:
-        function: Function of time and a mapping of the state (coordinates, speeds, measures by name); gives
-            inputs by name, or all of them.
+        function: Called with the time and a mapping of the state (coordinates, speeds and measures
+            by name); returns inputs by name, or all of them.
     """
 
     function: Callable[[float, Mapping[str, float]], Any]
