@@ -12,7 +12,6 @@ UNFINISHED = (
     "mechanism/elements",
     "mechanism/mechanism.py",
     "mechanism/topology.py",
-    "model",
     "problems",
     "results",
     "symbolic",

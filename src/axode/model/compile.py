@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.model.function_source import SymbolicLibrary, refuse_precision
+from axode.model.function_source import SymbolicLibrary, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
 
@@ -26,7 +26,7 @@ def compile_model(
         raise UnknownName("axode", "target", target, TARGETS)
     if parameters not in ("fixed", "free"):
         raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {parameters!r}")
-    refuse_precision(precision, target)
+    check_precision(precision, target)
     fixed = parameters == "fixed"
     library = SymbolicLibrary(equations, target, fixed=fixed, precision=precision)
     return Model(Facts.of(equations, fixed=fixed), library)

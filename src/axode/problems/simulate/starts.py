@@ -46,7 +46,7 @@ def starts(
     return q, nu, p, batch
 
 
-def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) -> None:
+def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> None:
     """Stop where the independent speeds tell nothing, so that none of them can be given.
 
     A little beside it a run changes to others; where rows lose rank it says which. Asked only of

@@ -72,10 +72,11 @@ class Mobility:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: mobility {self.mobility}, {self.actuation}"]
-        lines += [f"  {label:<15}{text}" for label, text in self._entries() if text]
+        lines += [f"  {label:<15}{text}" for label, text in self.entries() if text]
         return "\n".join(lines)
 
-    def _entries(self) -> list[tuple[str, str]]:
+    def entries(self) -> list[tuple[str, str]]:
+        """What it says, by label; texts may be empty."""
         kind = "holonomic" if self.holonomic else "nonholonomic"
         time = "rheonomic, not catastatic" if self.rheonomic else "scleronomic, catastatic"
         reach = f"{self.configuration_dof} dof"
