@@ -42,7 +42,6 @@ class Facts:
     fixed: bool
     actuation: str
     home: tuple[float, ...]
-    scene: str  # what pictures show, as the JSON of `axode.mechanism.scene.scene`
     # joints and coordinates that name a speed too, and which
     speed_aliases: tuple[tuple[str, str], ...] = ()
     # rows that follow from the kept ones at the parameters' defaults, and what that may hang on
@@ -54,8 +53,7 @@ class Facts:
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
-        """Of a derived mechanism."""
-        from axode.mechanism.scene.shaping import scene_of
+        """Collect them from a derived mechanism."""
         from axode.symbolic.functions import unknown_contact_forces
 
         system = equations.system
@@ -86,7 +84,6 @@ class Facts:
             fixed=fixed,
             actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
-            scene=scene_of(system.mechanism).to_json(),
             length=system.assembly.length,
             bases=free_bases(system.mechanism),
             dropped=tuple(str(row) for row in system.report.dropped),

@@ -22,7 +22,7 @@ from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement, HeldLoop
 from axode.symbolic.constraints.loops import loop_rows
-from axode.symbolic.constraints.redundant_rows import VALID, RankReport, complete, condition_of
+from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
     Row,
     column_of,
@@ -348,7 +348,7 @@ def _choose(
     driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
     if len(driven) == n and condition_of(report, driven) > 1e-3:
         return driven
-    return sorted(complete(report, preferred))
+    return sorted(choose_speeds(report, preferred))
 
 
 def _driven(mechanism: Mechanism) -> list[str]:
@@ -395,7 +395,9 @@ def _users_choice(
     if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
         return chosen
     names = [tree.speed_names[j] for j in chosen]
-    alternative = ", ".join(tree.speed_names[j] for j in complete(report, [*chosen, *preferred]))
+    alternative = ", ".join(
+        tree.speed_names[j] for j in choose_speeds(report, [*chosen, *preferred])
+    )
     if len(set(chosen)) != len(chosen):
         reason = "a speed is named twice"
     elif len(chosen) != n:

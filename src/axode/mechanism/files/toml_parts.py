@@ -134,37 +134,21 @@ class Builder:
         self.record_origin(("body",), TableOrigin("body", name, derived=_derived(table)), name)
 
     def joint(self, name: str, table: JointTable) -> None:
-        self.mechanism.add_joint(
-            name,
-            self.joint_of("joint", name, table),
-            **_placement(table),
-            coordinates=table.coordinates,
-            speeds=table.speeds,
-        )
+        made = self.joint_of("joint", name, table)
+        self.mechanism.add_joint(name, made, **_arguments(table, *JOINT_KEYS))
         self.record_origin(("joint", "loop"), TableOrigin("joint", name, {"joint": "type"}), name)
 
     def loop(self, name: str, table: LoopTable) -> None:
-        self.mechanism.add_loop(name, self.joint_of("loop", name, table), **_placement(table))
+        made = self.joint_of("loop", name, table)
+        self.mechanism.add_loop(name, made, **_arguments(table, *JOINT_KEYS))
         self.record_origin(("loop",), TableOrigin("loop", name, {"joint": "type"}), name)
 
     def wheel(self, name: str, table: WheelTable) -> None:
-        motor = table.motor
-        if isinstance(motor, MotorNumbers):
-            motor = Motor(motor.limit, motor.gear, motor.rotor_inertia)
-        self.mechanism.add_wheel(
-            name,
-            self.wheel_of("wheel", name, table),
-            on=table.on,
-            at=table.at,
-            axis=table.axis,
-            mass=table.mass,
-            inertia=table.inertia,
-            motor=motor,
-            ground=_ground(table),
-            coordinate=table.coordinate,
-            speed=table.speed,
-            shape=self.shape("wheel", name, table.shape),
-        )
+        given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
+        given["shape"] = self.shape("wheel", name, table.shape)
+        if isinstance(table.motor, MotorNumbers):
+            given["motor"] = Motor(**_arguments(table.motor))
+        self.mechanism.add_wheel(name, self.wheel_of("wheel", name, table), **given)
         keys = {"parent": "on", "joint": "type", "body": ""}
         origin = TableOrigin("wheel", name, keys, _derived(table))
         self.record_origin(("body", "joint", "loop", "wheel", "contact"), origin, name)
@@ -173,21 +157,8 @@ class Builder:
         )
 
     def caster(self, name: str, table: CasterTable) -> None:
-        self.mechanism.add_caster(
-            name,
-            self.wheel_of("caster", name, table),
-            on=table.on,
-            at=table.at,
-            trail=table.trail,
-            drop=table.drop,
-            mass=table.mass,
-            inertia=table.inertia,
-            bracket_mass=table.bracket_mass,
-            bracket_com=table.bracket_com,
-            bracket_inertia=table.bracket_inertia,
-            pivot_axis=table.pivot_axis,
-            ground=_ground(table),
-        )
+        given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
+        self.mechanism.add_caster(name, self.wheel_of("caster", name, table), **given)
         origin = TableOrigin("caster", name, {"at": "trail"}, _derived(table))
         self.record_origin(("body", "joint", "loop", "wheel", "contact"), origin, name)
         bracket = {
@@ -201,19 +172,13 @@ class Builder:
         self.record_origin(("body", "joint", "loop"), origin, f"{name}_bracket")
 
     def contact(self, name: str, table: ContactTable) -> None:
-        self.mechanism.add_contact(
-            name,
-            self.wheel_of("contact", name, table),
-            body=table.body,
-            at=table.at,
-            axis=table.axis,
-            ground=_ground(table),
-        )
+        given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
+        self.mechanism.add_contact(name, self.wheel_of("contact", name, table), **given)
         self.record_origin(("contact", "wheel"), TableOrigin("contact", name), name)
 
     def coupling(self, kind: str, name: str, table: Table) -> None:
         joints, coefficient = COUPLINGS[kind]
-        given = {key: getattr(table, key) for key in type(table).model_fields}
+        given = _arguments(table)
         made = getattr(self.mechanism, f"add_{kind}")(name, **given)
         if kind == "coupling":
             keys = {f"coefficients.{joint}": f"terms.{joint}" for joint, _ in made.terms}
@@ -223,34 +188,25 @@ class Builder:
         self.record_origin(("coupling",), TableOrigin(kind, name, keys), name)
 
     def motor(self, name: str, table: MotorTable) -> None:
-        numbers = Motor(table.limit, table.gear, table.rotor_inertia)
-        self.mechanism.add_motor(name, table.joint, motor=numbers, input=table.input)
+        self.mechanism.add_motor(name, **_arguments(table))
         self.record_origin(("motor",), TableOrigin("motor", name), name)
 
     def damper(self, name: str, table: DamperTable) -> None:
-        self.mechanism.add_damper(
-            name, coefficient=table.coefficient, **self.ends("damper", name, table)
-        )
+        self.mechanism.add_damper(name, **self.acting("damper", name, table))
         origin = TableOrigin("damper", name, {"damping": "coefficient"})
         self.record_origin(("damper", "spring"), origin, name)
 
     def spring(self, name: str, table: SpringTable) -> None:
-        self.mechanism.add_spring(
-            name,
-            stiffness=table.stiffness,
-            rest=table.rest,
-            damping=table.damping,
-            **self.ends("spring", name, table),
-        )
+        self.mechanism.add_spring(name, **self.acting("spring", name, table))
         origin = TableOrigin("spring", name, {"coefficient": "damping"})
         self.record_origin(("spring", "damper"), origin, name)
 
     def wrench(self, name: str, table: WrenchTable) -> None:
-        self.mechanism.add_wrench(name, table.body, at=table.at, frame=table.frame)
+        self.mechanism.add_wrench(name, **_arguments(table))
         self.record_origin(("wrench",), TableOrigin("wrench", name), name)
 
     def measure(self, name: str, table: MeasureTable) -> None:
-        self.mechanism.measure(name, table.kind, **_take(table, "body", "at", "other", "other_at"))
+        self.mechanism.measure(name, **_arguments(table))
         self.record_origin(("measure",), TableOrigin("measure", name), name)
 
     # pieces of tables ----------------------------------------------------------------------------
@@ -300,23 +256,22 @@ class Builder:
                 given[key] = {"size": (1.0, 1.0, 1.0), "file": "-"}.get(key, 1.0)
         return made(**given)
 
-    def ends(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:
-        """What a damper or spring acts on: a joint, or points of two bodies."""
+    def acting(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:
+        """Arguments of a damper or spring, which acts on a joint or on points of two bodies."""
         if table.joint is None:
-            return _take(table, "parent", "child", "at", "child_at")
-        for key in ("parent", "child", "at", "child_at"):
+            return _arguments(table)
+        ends = ("parent", "child", "at", "child_at")
+        for key in ends:
             if key in table.model_fields_set:
                 message = f"a {kind} acts on a joint or between two bodies, not both"
                 self.report(kind, name, key, message)
-        return {"joint": table.joint}
+        return _arguments(table, *ends)
 
 
-def _take(table: Table, *keys: str) -> dict[str, Any]:
+def _arguments(table: Table, *without: str) -> dict[str, Any]:
+    """Keys of a table that are arguments of the method that adds its part."""
+    keys = type(table).model_fields.keys() - {"type", *without}
     return {key: getattr(table, key) for key in keys}
-
-
-def _placement(table: LoopTable) -> dict[str, Any]:
-    return _take(table, "parent", "child", "at", "rotation", "child_at", "child_rotation")
 
 
 def _derived(table: BodyTable | WheelTable | CasterTable) -> tuple[str, ...]:

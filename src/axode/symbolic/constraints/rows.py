@@ -19,7 +19,7 @@ import casadi as ca
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Prescribed
 from axode.mechanism.topology import coupled_by
-from axode.symbolic.algebra.spatial import SX, cross, dot
+from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.tree.frames import ROOT, symbolic_scalar
 from axode.symbolic.tree.kinematics import Motion, Tree
 
@@ -257,17 +257,3 @@ def matrix_of(rows: list[Row], size: int) -> SX:
 def column_of(values: list[SX]) -> SX:
     """A column, empty if there is nothing."""
     return ca.vertcat(*values) if values else SX.zeros(0, 1)
-
-
-__all__ = [
-    "LinkState",
-    "Row",
-    "UnitWrench",
-    "column_of",
-    "coupling_rows",
-    "dot",
-    "matrix_of",
-    "prescribed_rows",
-    "row_entries",
-    "state_at",
-]
