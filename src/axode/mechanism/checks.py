@@ -317,7 +317,7 @@ def _unheld_bodies(mechanism: Mechanism) -> Iterator[Fault]:
 
 
 def _leads_to_unknown_body(mechanism: Mechanism, name: str) -> bool:
-    """Whether the joints of a body lead to one that is unknown, which is reported elsewhere."""
+    """Return whether the joints of a body lead to an unknown one, which is reported elsewhere."""
     parents = {c.child: c.parent for c in mechanism.connections}
     known = {body.name for body in mechanism.bodies}
     for _ in parents:
