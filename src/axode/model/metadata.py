@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.typed import as_dataclass
 from axode.mechanism.free_bodies import free_bases
-from axode.mechanism.topology import speed_meanings, speed_of, speed_units, tree_order
+from axode.mechanism.topology import speed_meanings, speed_units, tree_order
 from axode.mechanism.values.expressions import numeric
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class Facts:
 def _input_units(equations: Equations) -> tuple[str, ...]:
     """Of motors after the joint they move, of wrenches after the component."""
     mechanism, motors = equations.system.mechanism, equations.system.forces.motors
-    units = speed_units(mechanism)
-    moved = (units.get(speed_of(mechanism, d.coordinate) or "") for d in mechanism.drives)
+    units, meanings = speed_units(mechanism), speed_meanings(mechanism)
+    moved = (units[meanings[d.coordinate]] for d in mechanism.drives)
     forces = ["N" if unit == "m/s" else "N m" for unit in moved]
     wrenches = equations.inputs[motors:]
     return (*forces, *("N" if n.endswith((".fx", ".fy", ".fz")) else "N m" for n in wrenches))

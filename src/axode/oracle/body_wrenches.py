@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from axode.mechanism.elements.forces import Strut
-from axode.mechanism.topology import coordinate_of, speed_of
+from axode.mechanism.topology import coordinate_of
 from axode.oracle.joint_motions import rate_matrix
 from axode.oracle.machine import BodyFrames, Machine, Twists
 from axode.oracle.numbers import Array, cross, dot, matvec, numbers
@@ -16,10 +16,8 @@ Loads = list[tuple[int, Array, Array]]  # body, moment about its frame's origin,
 
 
 def speed_index(machine: Machine, name: str) -> int:
-    """Which speed a joint, coordinate or speed means."""
-    speed = speed_of(machine.mechanism, name)
-    assert speed is not None
-    return machine.speeds.index(speed)
+    """Index of the speed that a joint, coordinate or speed means."""
+    return machine.speeds.index(machine.meanings[name])
 
 
 def armature(machine: Machine) -> Array:

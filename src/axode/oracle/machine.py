@@ -11,7 +11,7 @@ import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.topology import parameters_of, tree_order
+from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
 from axode.mechanism.values.expressions import evaluate
 from axode.oracle.joint_motions import (
     Placed,
@@ -67,6 +67,7 @@ class Machine:
             self.joints.append(place(connection, self.number, self.parameters, q, v))
             self.coordinates += connection.coordinates
             self.speeds += connection.speeds
+        self.meanings = speed_meanings(mechanism)
         self.loops = [place(loop, self.number, self.parameters) for loop in mechanism.loops]
         self.gravity = numbers(mechanism.gravity, self.parameters)
 
@@ -113,7 +114,7 @@ class Machine:
         return q_dot
 
     def frames(self, q: Array) -> BodyFrames:
-        """Where everything is at coordinates q."""
+        """Frames at coordinates q."""
         count, leading = len(self.body_names), q.shape[:-1]
         R = [np.broadcast_to(np.eye(3), (*leading, 3, 3))] * count
         p = [np.zeros((*leading, 3))] * count
@@ -131,7 +132,7 @@ class Machine:
         return BodyFrames(R, p, parent_axes, child_axes, child_origin)
 
     def twists(self, frames: BodyFrames, v: Array) -> Twists:
-        """How every body moves, outward from the ground."""
+        """Twists of all bodies, outward from the ground."""
         zero = np.zeros((*v.shape[:-1], 3))
         w, u = [zero] * len(self.body_names), [zero] * len(self.body_names)
         for i, joint in enumerate(self.joints):
@@ -158,7 +159,7 @@ class Machine:
         return frames, self.twists(frames, v_h)
 
     def step(self, q: Array, v: Array) -> Array:
-        """Coordinates that carry their rates."""
+        """Return coordinates whose imaginary parts are their rates."""
         return np.asarray(q + 1j * STEP * self.rates(q, v))
 
 

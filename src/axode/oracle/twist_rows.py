@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from axode.mechanism.elements.wheels import Contact, Mecanum
-from axode.mechanism.topology import coordinate_of, speed_of
+from axode.mechanism.topology import coordinate_of
 from axode.oracle.joint_motions import Placed, held_directions, rate_matrix, speed_directions
 from axode.oracle.machine import BodyFrames, Machine
 from axode.oracle.numbers import (
@@ -33,7 +33,7 @@ Form = dict[int, tuple[Array, Array]]  # by body: n and f of n . w + f . u
 
 @dataclass(frozen=True)
 class TwistRow:
-    """A row by name: what it asks of twists, and of time."""
+    """A row by name: its form on twists, and the motion it follows."""
 
     name: str
     form: Form
@@ -59,7 +59,7 @@ def apply(form: Form, w: list[Array], u: list[Array]) -> Array:
 
 
 def changed(form: Form, w: list[Array], u: list[Array]) -> float:
-    """How large the terms are of which the rate of a form's value is made."""
+    """Size of the terms in the rate of a form's value."""
     total = 0.0
     for body, (n, f) in form.items():
         for weight, x in ((n, w[body]), (f, u[body])):
@@ -82,7 +82,7 @@ def matrix_of(forms: list[Form], bodies: int) -> Array:
 
 
 def joint_rows(machine: Machine, frames: BodyFrames, i: int) -> Iterator[TwistRow]:
-    """What a joint of the tree holds, seen from its child."""
+    """Rows of a joint of the tree, seen from its child."""
     joint = machine.joints[i]
     pairs = held_directions(joint, frames.child_axes[i], frames.parent_axes[i], False)
     for name, (n, f) in pairs.items():
@@ -184,7 +184,7 @@ def _rate_of(machine: Machine, q: Array, name: str) -> dict[int, Array]:
     """The rate of a coordinate or joint as weights on the speeds, or just the speed it names."""
     coordinate = coordinate_of(machine.mechanism, name)
     if coordinate is None:
-        return {machine.speeds.index(str(speed_of(machine.mechanism, name))): np.asarray(1.0)}
+        return {machine.speeds.index(machine.meanings[name]): np.asarray(1.0)}
     k = machine.coordinates.index(coordinate)
     joint = next(j for j in machine.joints if j.q.start <= k < j.q.stop)
     N = rate_matrix(joint, q[..., joint.q])[..., k - joint.q.start, :]

@@ -15,7 +15,7 @@ import numpy as np
 from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.topology import parameters_of, speed_of, tree_order
+from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
 from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
@@ -352,8 +352,8 @@ def _choose(
 
 
 def _driven(mechanism: Mechanism) -> list[str]:
-    speeds = [speed_of(mechanism, drive.coordinate) for drive in mechanism.drives]
-    return list(dict.fromkeys(s for s in speeds if s is not None))
+    meanings = speed_meanings(mechanism)
+    return list(dict.fromkeys(meanings[drive.coordinate] for drive in mechanism.drives))
 
 
 def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
@@ -386,12 +386,12 @@ def _users_choice(
     mechanism: Mechanism, tree: Tree, report: RankReport, asked: Sequence[str], preferred: list[int]
 ) -> list[int]:
     n = report.null_bases[0].shape[1]
+    meanings = speed_meanings(mechanism)
     chosen: list[int] = []
     for name in asked:
-        speed = speed_of(mechanism, name)
-        if speed is None:
+        if name not in meanings:
             raise UnknownName(f"mechanism '{mechanism.name}'", "speed", name, tree.speed_names)
-        chosen.append(tree.speed_names.index(speed))
+        chosen.append(tree.speed_names.index(meanings[name]))
     if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
         return chosen
     names = [tree.speed_names[j] for j in chosen]

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from axode.codegen.lowering.derivative_columns import column_functions
-from axode.codegen.lowering.instructions import ChunkLowering, Plan, plan
+from axode.codegen.lowering.instructions import UNCUT, ChunkLowering, Plan, plan
 from axode.codegen.lowering.ir import Format
 from axode.codegen.lowering.program import Operation, Program, ReadRow, WriteRow
 from axode.codegen.lowering.program_loop import ProgramWriter
 
-UNCUT = 1_000_000_000  # a kernel is one function, however long
 GLOBAL = " addrspace(1)"
 _THREAD = """declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from axode.codegen.lowering.instructions import (
     LONGEST_FUNCTION,
     SHARED_DIVISIONS,
+    UNCUT,
     ChunkLowering,
     plan,
 )
@@ -23,7 +24,7 @@ class PackedLowering(ChunkLowering):
     """Writes a whole tape with the operations of equal limbs in vectors."""
 
     def __init__(self, tape: Tape, packing: Packing) -> None:
-        super().__init__(plan(tape, longest=len(tape.kinds)), 0, 1)
+        super().__init__(plan(tape, longest=UNCUT), 0, 1)
         self.packing = packing
         self.wide = self.w.alongside(packing.lanes, self.w.format)
         self.widest = packing.lanes

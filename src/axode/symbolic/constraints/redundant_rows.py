@@ -294,9 +294,11 @@ def condition_of(report: RankReport, chosen: list[int]) -> float:
     n = report.null_bases[0].shape[1]
     if len(chosen) != n:
         return 0.0
-    if n == 0:
+    free = _free_speeds(report.null_bases)
+    tied = [speed for speed in chosen if speed not in free]
+    if not tied:
         return 1.0  # nothing to choose
-    smallest = [smallest_singular_value(_unit_rows(Z[chosen])) for Z in report.null_bases]
+    smallest = [smallest_singular_value(_unit_rows(Z[tied])) for Z in report.null_bases]
     return float(max(smallest))
 
 
@@ -306,22 +308,29 @@ def choose_speeds(report: RankReport, preferred: list[int]) -> list[int]:
     bases = [_unit_rows(Z) for Z in report.null_bases]
     homes = [_null_basis(A, n) for A in report.home_matrix]
     at_home = [_unit_rows(Z) for Z in homes if Z is not None]
+    free = _free_speeds(report.null_bases)
     for threshold in (WELL_CONDITIONED, 1e-3, VALID):
         chosen: list[int] = []
         for speed in preferred:
             if len(chosen) == n:
                 break
-            trial = [*chosen, speed]
+            trial = [j for j in [*chosen, speed] if j not in free]
             values = [
                 [smallest_singular_value(Z[trial]) for Z in group]
                 for group in (bases, at_home)
-                if group
+                if group and speed not in free
             ]
-            if min(float(np.median(group)) for group in values) > threshold:
-                chosen = trial
+            if min((float(np.median(group)) for group in values), default=1.0) > threshold:
+                chosen.append(speed)
         if len(chosen) == n:
             return chosen
     raise AssertionError("a null basis always has n independent rows")
+
+
+def _free_speeds(bases: Sequence[np.ndarray]) -> set[int]:
+    """Speeds that no constraint touches: orthogonal to all others, so they suit any choice."""
+    lengths = np.min([np.linalg.norm(Z, axis=1) for Z in bases], axis=0)
+    return set(np.flatnonzero(lengths > 1.0 - 1e-12).tolist())
 
 
 def _unit_rows(Z: np.ndarray) -> np.ndarray:
