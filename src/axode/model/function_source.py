@@ -22,7 +22,7 @@ PRECISIONS = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Entry:
-    """A function ready to be called: one array an argument, batch axes first."""
+    """A function ready to be called: one array per argument, batch axes first."""
 
     arguments: tuple[str, ...]
     call: Callable[..., Any]
@@ -36,19 +36,19 @@ class AbstractLibrary(ABC):
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Functions that can be had."""
+        """Names of the available functions."""
 
     @abstractmethod
     def tape(self, name: str) -> Tape:
-        """A function as a tape."""
+        """Tape of a function."""
 
     @abstractmethod
     def entry(self, name: str) -> Entry:
-        """A function, ready."""
+        """Function ready to be called."""
 
     @abstractmethod
     def jacobian(self, name: str, wrt: str) -> Entry:
-        """A function's derivative by one of its arguments."""
+        """Derivative of a function by one of its arguments."""
 
     @abstractmethod
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
@@ -56,7 +56,7 @@ class AbstractLibrary(ABC):
 
     @abstractmethod
     def on_cpu(self) -> AbstractLibrary:
-        """The same functions for the CPU, in double precision."""
+        """Same functions for the CPU, in double precision."""
 
 
 class SymbolicLibrary(AbstractLibrary):
@@ -71,7 +71,7 @@ class SymbolicLibrary(AbstractLibrary):
         self.precision = precision
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and other processes derive the mechanism again; symbols cannot travel."""
+        """Derive the mechanism again in copies and other processes; symbols cannot be pickled."""
         e = self.equations
         return _derived, (
             type(self),
@@ -177,7 +177,7 @@ class TapeLibrary(AbstractLibrary):
 
 
 def graph_tape(graph: FunctionGraph) -> Tape:
-    """The tape of one of the model's functions."""
+    """Tape of one of the model's functions."""
     sizes = dict(zip(graph.arguments, graph.sizes, strict=True))
     return shaped_tape(graph.function, sizes, graph.name, graph.shape)
 
@@ -185,14 +185,14 @@ def graph_tape(graph: FunctionGraph) -> Tape:
 def shaped_tape(
     function: casadi.Function, sizes: Mapping[str, int], name: str, shape: tuple[int, ...]
 ) -> Tape:
-    """A tape whose ports are shaped as the model's arrays are, single numbers too."""
+    """Tape whose ports have the shapes of the model's arrays."""
     tape = Tape.from_casadi(function)
     inputs = tuple(Port(argument, (size,)) for argument, size in sizes.items())
     return replace(tape, inputs=inputs, outputs=(Port(name, shape),))
 
 
 def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
-    """Machine code of a tape, compiled when it is first called."""
+    """Function of a tape, compiled when it is first called."""
     arguments = tuple(port.name for port in tape.inputs)
     if target == "cuda":
         return Entry(arguments, gpu_function(tape, precision))
@@ -202,7 +202,7 @@ def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> E
 
 
 def gpu_function(tape: Tape, precision: str) -> Any:
-    """A tape on the GPU of this machine."""
+    """Compile a tape for the GPU of this machine."""
     from axode.runtime.cuda import KernelFile, own_capability
 
     capability = own_capability()  # before anything is compiled: there may be no GPU
@@ -212,8 +212,8 @@ def gpu_function(tape: Tape, precision: str) -> Any:
     return KernelFile(made.ptx, made.header).function(tape.name)
 
 
-def refuse_precision(precision: str, target: str) -> None:
-    """Stop at numbers that a target does not have."""
+def check_precision(precision: str, target: str) -> None:
+    """Require a precision that the target has."""
     if not isinstance(precision, str) or precision not in PRECISIONS:
         raise UnknownName("axode", "precision", precision, PRECISIONS)
     if precision != "float64" and target != "cuda":

@@ -1,4 +1,4 @@
-"""What a model knows about itself besides its functions: names, sizes, defaults. Plain data."""
+"""Metadata of a model: names, units, sizes and defaults, as plain data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Facts:
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
-        """Of a derived mechanism."""
+        """Collect the metadata of a derived mechanism."""
         from axode.mechanism.scene.shaping import scene_of
         from axode.symbolic.functions import unknown_contact_forces
 
@@ -100,12 +100,12 @@ class Facts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON's own types."""
+        """Convert to the types of JSON."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Any) -> Facts:
-        """Read what `to_json` gave.
+        """Read what `to_json` returned.
 
         Raises:
             FileError: naming the first entry that is missing, unknown or of another type.
@@ -114,7 +114,7 @@ class Facts:
 
 
 def _input_units(equations: Equations) -> tuple[str, ...]:
-    """Of motors after the joint they move, of wrenches after the component."""
+    """Units of inputs: of motors by the joint they move, of wrenches by the component."""
     mechanism, motors = equations.system.mechanism, equations.system.forces.motors
     units = speed_units(mechanism)
     moved = (units.get(speed_of(mechanism, d.coordinate) or "") for d in mechanism.drives)

@@ -1,4 +1,4 @@
-"""The model: named functions of numbers, NumPy in and out, any leading batch axes."""
+"""The model: functions of NumPy arrays with names, and any leading batch axes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
 class Options(TypedDict, total=False):
-    """What every function takes besides its arguments.
+    """Keywords that every function takes.
 
     Attributes:
         t: Time [s], where it is explicit.
         parameters: Values by name instead of the defaults, or all of them in order, if the
             model's are free.
-        out: An array to write to.
-        threads: How many threads share a batch.
+        out: Array to write to.
+        threads: Number of threads that share a batch.
     """
 
     t: npt.ArrayLike
@@ -47,7 +47,7 @@ class Options(TypedDict, total=False):
 
 
 class Model:
-    """Numbers in, numbers out.
+    """Functions of a mechanism on arrays of numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
@@ -90,7 +90,7 @@ class Model:
 
     @property
     def scene(self) -> Scene:
-        """What pictures of it show: solids on its bodies, floors, contacts."""
+        """Scene that pictures of it show: solids on its bodies, floors, contacts."""
         from axode.mechanism.scene.scene import Scene
 
         return Scene.from_json(self.facts.scene)
@@ -128,7 +128,7 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What was compiled stays behind: a copy finds it in the cache."""
+        """Leave compiled code behind: a copy finds it in the cache."""
         return type(self), (self.facts, self.library)
 
     # functions of the state --------------------------------------------------------------------
@@ -219,15 +219,15 @@ class Model:
         return both[..., : len(self.independent)], both[..., len(self.independent) :]
 
     def mass_matrix(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Generalised inertia I, symmetric positive definite."""
+        """Generalized inertia I, symmetric positive definite."""
         return self._evaluate("mass_matrix", {"q": q}, options)
 
     def coriolis(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """The matrix C with Idot - 2 C skew."""
+        """Matrix C, with Idot - 2 C skew-symmetric."""
         return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
 
     def bias(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """C nu, and what explicit time adds."""
+        """Bias force C nu, and what explicit time adds."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
     def potential_force(self, q: Values, **options: Unpack[Options]) -> Array:
@@ -300,11 +300,11 @@ class Model:
         return self._evaluate("residual", {"q": q}, options)
 
     def residual_jacobian(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Their derivatives by the coordinates."""
+        """Derivatives of the residuals by the coordinates."""
         return self._evaluate("residual_jacobian", {"q": q}, options)
 
     def speed_map(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Theta: all joint speeds for unit independent ones."""
+        """Matrix Theta: all joint speeds for unit independent ones."""
         return self._evaluate("speed_map", {"q": q}, options)
 
     def measures(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
@@ -314,7 +314,7 @@ class Model:
     def measures_jacobian(
         self, q: Values, nu: Values | None = None, **options: Unpack[Options]
     ) -> Array:
-        """Their derivatives by the coordinates, then by the independent speeds."""
+        """Derivatives of the measures by the coordinates, then by the independent speeds."""
         return self._evaluate("measures_jacobian", {"q": q, "nu": nu}, options)
 
     def poses(self, q: Values, **options: Unpack[Options]) -> Array:
@@ -352,15 +352,15 @@ class Model:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Names of everything it can evaluate."""
+        """Names of the functions that it can evaluate."""
         return self.library.names()
 
     def tape(self, function: str) -> Tape:
-        """A function as a tape of scalar operations."""
+        """Tape of the scalar operations of a function."""
         return self.library.tape(function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
-        """A function as C99: header, source and a self-test; its name begins with `prefix`."""
+        """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
         from axode.codegen.targets.c import c_code
 
         return c_code(self.tape(function), prefix)
@@ -389,7 +389,7 @@ class Model:
         precision: Literal["float64", "float32"] | None = None,
         prefix: str | None = None,
     ) -> tuple[Path, ...]:
-        """Write functions for other programs; the ending of the path says for which.
+        """Write functions for other programs, in the format that the path's ending names.
 
         Args:
             path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
@@ -409,7 +409,7 @@ class Model:
         return export_model(self, path, functions, rollout, input, capability, precision, prefix)
 
     def on_cpu(self) -> Model:
-        """The same model with functions that run on the CPU in double precision; often itself."""
+        """Model with functions that run on the CPU in double precision; often itself."""
         if self.target != "cuda":
             return self
         if self._cpu is None:
@@ -421,7 +421,7 @@ class Model:
     def evaluate(
         self, function: str, arguments: Mapping[str, Any], options: Options | None = None
     ) -> Array:
-        """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
+        """Evaluate any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
         return self._evaluate(function, arguments, options or {})
 
     def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:

@@ -48,11 +48,11 @@ class Event:
         object.__setattr__(self, "state", NamedValues(values))
 
     def located(self, time: float, index_of_run: int | None, state: Mapping[str, float]) -> Event:
-        """The same event where it happened, without its function."""
+        """Event where it happened, without its function."""
         return Event(self.name, time=time, index_of_run=index_of_run, state=state)
 
     def expression(self, state: Any) -> Any:
-        """Its value in symbols."""
+        """Expression of its function in symbols."""
         assert self.function is not None
         value = state[self.function] if isinstance(self.function, str) else self.function(state)
         if getattr(value, "shape", ()) not in ((), (1, 1)):

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from axode.errors import InvalidArgument
-from axode.results.trajectory import ROUNDING, Trajectory
+from axode.results.column_checks import ROUNDING
+from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
 
 
-def joined(pieces: Sequence[Trajectory], *, shift: bool) -> Trajectory:
-    """One trajectory of several; see `Trajectory.concatenate`."""
+def join(pieces: Sequence[Trajectory], *, shift: bool) -> Trajectory:
+    """Join trajectories end to end; see `Trajectory.concatenate`."""
     if not pieces:
         raise InvalidArgument("concatenate: one or more trajectories are needed")
     result = pieces[0]
@@ -32,7 +33,7 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
     second = second[first.names]
     if shift:
         second = _moved(second, float(first.time[-1] - second.time[0]))
-    shared = _check_times(first, second)
+    shared = _find_shared_sample(first, second)
     values = second.values
     if shared:
         values = _counted_on(first, second)[..., 1:, :]
@@ -81,8 +82,8 @@ def _moved(piece: Trajectory, by: float) -> Trajectory:
     return replace(piece, time=piece.time + by, events=events)
 
 
-def _check_times(first: Trajectory, second: Trajectory) -> bool:
-    """Whether the end of one is the start of the other."""
+def _find_shared_sample(first: Trajectory, second: Trajectory) -> bool:
+    """Whether one sample ends the first and starts the second; times must go on."""
     ways = {float(np.sign(piece.time[-1] - piece.time[0])) for piece in (first, second)} - {0.0}
     if len(ways) > 1:
         raise InvalidArgument("its time goes the other way")

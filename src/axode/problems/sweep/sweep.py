@@ -25,7 +25,7 @@ from axode.problems.steps.compiled import Place, compiled
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.stages import FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import Output, checked_outputs, gathering
+from axode.problems.sweep.accumulate import Output, check_outputs, gather_outputs
 from axode.problems.sweep.axes import Axes
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def sweep(
     start_time, length = seconds("t0", t0), seconds("duration", duration)
     settings = Settings("rk4", start_time, length, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
-    wanted = checked_outputs(model, outputs)
+    wanted = check_outputs(model, outputs)
     given = read_state(model, start, "start")
     axes = _axes(combine, given.named, parameters, input)
     plan = plan_input(model, axes.spread(input))
@@ -147,7 +147,7 @@ class _Batch(CompiledRuns):
     ) -> None:
         self.outputs, self.least_pivot = outputs, least_pivot
         self.dynamics = d = task.dynamics()
-        program = fixed_step_program(RK4, d, gathering(task.model, d, outputs, task.speeds))
+        program = fixed_step_program(RK4, d, gather_outputs(task.model, d, outputs, task.speeds))
         key = ("sweep", program.digest)
         rollout = compiled(task.model, key, task.settings.place, lambda: program)
         super().__init__(task, rollout, members, start, p, {"least_pivot": least_pivot})
