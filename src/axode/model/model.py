@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -52,9 +53,9 @@ class Model:
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
     short as in `signals`. A state that is given by measures or dependent speeds is solved for, as
-    `assemble` does. A `State` or `run.at(t)` in place of q gives nu as well, a `State` also time
-    and parameters, unless these are given. Any leading axes are batch axes and broadcast. All
-    functions take the keywords of `Options`.
+    `assemble` does. A `State` or `run.at(t)` in place of q gives nu too, a `State` also time and
+    parameters, unless these are given. Any leading axes are batch axes and broadcast. All functions
+    take the keywords of `Options`.
 
     Attributes:
         signals: Everything that has a name and a unit and can be read off a state.
@@ -88,12 +89,10 @@ class Model:
         home: Array = self._arguments.defaults["q"].copy()
         return home
 
-    @property
+    @cached_property
     def scene(self) -> Scene:
         """Scene that pictures of it show: solids on its bodies, floors, contacts."""
-        from axode.mechanism.scene.scene import Scene
-
-        return Scene.from_json(self.facts.scene)
+        return self.library.scene()
 
     @property
     def has_equations(self) -> bool:
@@ -168,7 +167,7 @@ class Model:
         if not self.is_underactuated:
             return self._evaluate("inverse_dynamics", values, options)
         solved, missing, size = solve_inverse(self, values, options)
-        warn_of_shortfall(self, missing, size)
+        warn_of_shortfall(self, missing, size, "inverse_dynamics_with_residual returns it")
         return solved
 
     def inverse_dynamics_with_residual(
@@ -376,7 +375,7 @@ class Model:
         from axode.model.model_file import save_model
 
         names = self.functions if functions is None else tuple(functions)
-        save_model(self.facts, {name: self.tape(name) for name in names}, path)
+        save_model(self.facts, self.scene, {name: self.tape(name) for name in names}, path)
 
     def export(
         self,

@@ -113,7 +113,7 @@ class NamedArguments:
         Raises:
             InvalidArgument: for a state that is not given by name, or speeds given twice.
         """
-        from axode.problems.assemble.assemble import assembled
+        from axode.problems.assemble.assemble import assemble_many
         from axode.problems.assemble.start_speeds import consistent_speeds
 
         model, q, nu = self.model.on_cpu(), values.get("q"), values.get("nu")
@@ -140,7 +140,7 @@ class NamedArguments:
         flat = {name: np.broadcast_to(array, batch).ravel() for name, array in named.items()}
         spread = conditions.spread(batch)
         if given is None:
-            q, rates = assembled(model, flat, len(spread.t), float(conditions.t), spread.p)
+            q, rates = assemble_many(model, flat, len(spread.t), float(conditions.t), spread.p)
         else:
             q = np.broadcast_to(given, (*batch, given.shape[-1])).reshape(len(spread.t), -1)
             rates = consistent_speeds(model, q, flat, dict(spread.options))

@@ -83,13 +83,21 @@ def solve_inverse(
     return solved, missing, whole[..., -1].max(initial=0.0)
 
 
-def warn_of_shortfall(model: Model, missing: Array, size: float) -> None:
-    """Warn if the motors cannot produce a motion; called by a method of the model."""
+def warn_of_shortfall(
+    model: Model, missing: Array, size: float, remedy: str, stacklevel: int = 3
+) -> bool:
+    """Warn of a force that the motors cannot give; `remedy` says where to find it.
+
+    Returns:
+        Whether there is one.
+    """
     found = find_shortfall(model, missing, size)
-    if found is not None:
-        warnings.warn(
-            f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, "
-            f"{found[0]:.3g} is missing on {found[1]}; inverse_dynamics_with_residual returns it",
-            UnderactuatedMotion,
-            stacklevel=3,
-        )
+    if found is None:
+        return False
+    warnings.warn(
+        f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
+        f"{found[0]:.3g} is missing on {found[1]}; {remedy}",
+        UnderactuatedMotion,
+        stacklevel=stacklevel,
+    )
+    return True

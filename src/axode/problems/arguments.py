@@ -33,7 +33,7 @@ FORMS = (
 STEPS = {"Mechanism": "mechanism.derive().compile()", "Equations": "equations.compile()"}
 
 
-def refuse_no_model(verb: str, given: Any) -> None:
+def require_model(verb: str, given: Any) -> None:
     """Stop at equations, mechanisms and names where a compiled model is meant.
 
     Raises:
@@ -46,7 +46,7 @@ def refuse_no_model(verb: str, given: Any) -> None:
     raise InvalidArgument(f"{verb}: a model is needed, got {kind}; make one with {remedy}")
 
 
-def refuse_no_mechanism(verb: str, given: Any) -> None:
+def require_mechanism(verb: str, given: Any) -> None:
     """Stop at equations, models and names where the description itself is meant.
 
     Raises:

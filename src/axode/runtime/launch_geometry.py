@@ -1,12 +1,12 @@
-"""How many threads a block and how many blocks: all of the chip, as far as registers reach."""
+"""How many threads per block and how many blocks: all of the chip, as far as registers reach."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 WARP = 32  # threads that go together on every NVIDIA GPU
-BLOCKS = (64, 128, 256)  # threads a block that are considered
-REGISTERS_ROUNDED = 8  # registers a thread are given out in such portions
+BLOCKS = (64, 128, 256)  # threads per block that are considered
+REGISTERS_ROUNDED = 8  # registers per thread are given out in such portions
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Chip:
 
     Attributes:
         multiprocessors: Parts that each work on blocks of their own.
-        registers: Of each part.
+        registers: Registers of each part.
         threads: That each part can hold.
     """
 
@@ -32,7 +32,7 @@ def resident(chip: Chip, registers: int, block: int) -> int:
 
 
 def launch_geometry(runs: int, registers: int, chip: Chip) -> tuple[int, int]:
-    """Blocks, and threads a block.
+    """Blocks, and threads per block.
 
     The block that keeps most threads on the chip, the smaller of equals; a batch too small to fill
     it is spread over all multiprocessors in smaller blocks.

@@ -19,10 +19,8 @@ FOLLOWS = 1e-5  # of its terms: less than this may come of a configuration that 
 NAMED = 4  # rows and parameters that a message names
 
 
-def refuse_rows_that_no_longer_follow(
-    model: Model, q: Array, t: float | Array, p: Array | None
-) -> None:
-    """Stop at parameters at which the model would miss a constraint.
+def check_dropped_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> None:
+    """Require parameters at which the rows that the model left out still follow from others.
 
     Args:
         model: Whose parameters they are.
@@ -33,13 +31,13 @@ def refuse_rows_that_no_longer_follow(
     Raises:
         InvalidArgument: naming the rows and the parameters that differ from their defaults.
     """
-    missed = missed_rows(model, q, t, p)
+    missed = describe_missed_rows(model, q, t, p)
     if missed:
         raise InvalidArgument(missed)
 
 
-def missed_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> str | None:
-    """Words for constraints that a model lacks at some parameters, and the remedy."""
+def describe_missed_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> str | None:
+    """Describe constraints that a model lacks at some parameters, and the remedy."""
     facts = model.facts
     if p is None or not facts.row_parameters or "dropped_rows" not in model.functions:
         return None

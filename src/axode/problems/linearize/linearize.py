@@ -15,10 +15,14 @@ from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model, Options
 from axode.model.state import State
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import require_model
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
-from axode.problems.linearize.operating_point import find_equilibrium, inputs_there, operating_point
+from axode.problems.linearize.operating_point import (
+    find_equilibrium,
+    find_inputs,
+    find_operating_point,
+)
 from axode.problems.linearize.steady_motions import (
     AT_REST,
     CoMoving,
@@ -80,17 +84,17 @@ def linearize(
             no equilibrium to settle at.
         SingularConfiguration: where the constraints lose rank.
     """
-    refuse_no_model("linearize", model)
+    require_model("linearize", model)
     check_parameters(model, parameters)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
-    point = operating_point(model, state, options)
+    point = find_operating_point(model, state, options)
     regular = choose_rows(model, point.q, Conditions.of(model, **options))
     if regular is not model:
-        model, point = regular, operating_point(regular, state, options)
+        model, point = regular, find_operating_point(regular, state, options)
     observables = Observables(model)
     if settle:
         point = find_equilibrium(model, point, input, lambda q: _places(observables, q, options))
-    task = _Task(observables, point, inputs_there(model, input, point), options)
+    task = _Task(observables, point, find_inputs(model, input, point), options)
     chosen = task.names(states, "state") if states is not None else task.all_states
     shown = task.names(outputs, "output") if outputs is not None else chosen
     made = task.linear(chosen, shown, _chosen_inputs(model, inputs))

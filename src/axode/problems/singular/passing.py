@@ -36,7 +36,7 @@ BEYOND = np.linspace(1.1, 8.0, 70)  # places beyond, in times until rank is lost
 LOWEST = 0.3  # of the present pivot: what it must fall below on the way
 CERTAIN = 1e-9  # relative: difference of polynomials of two degrees that is rounding, nearly
 UNCERTAIN = 1e-6  # and one that is still a motion, if nothing better comes
-LOOKS = 25  # places on the way at which watched functions are compared
+EVENT_SAMPLES = 25  # places on the way at which watched functions are compared
 CHECKED = 9  # places on the way at which constraints are checked
 CORRECTION = 1e-6  # relative: a larger change of the speeds would be another motion
 OPEN = 1e-9  # [m or rad]: constraints that stay open by more belong to another branch
@@ -281,7 +281,7 @@ def find_events(
         x = landing.path(t)
         return np.atleast_1d(call_traced(function, x[:n_q], x[n_q:-2], batch.conditions(run, t)))
 
-    times = np.linspace(landing.start, landing.time, LOOKS)
+    times = np.linspace(landing.start, landing.time, EVENT_SAMPLES)
     g = np.array([watched(t) for t in times])
     found = []
     for k, watch in enumerate(batch.watches):

@@ -10,7 +10,7 @@ from axode.problems.steps.rates import Dynamics, to_next_sample
 from axode.problems.steps.stages import NOT_FINITE, RUNNING, UNDERFLOW, active, advanced
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0  # of the step-size control
-SHARE = 0.1  # of the tolerance that one step may use, so that many of them stay near it
+SHARE = 0.1  # of the tolerance, as `simulate` documents it, that one step may use
 SHORTEST = 4e-15  # of the time: a shorter step would hardly change it
 CONTROL = ("t", "h", "h_s", "t_end", "way", "rtol", "atol", "status")  # what `control` reads
 GIVEN = ("t_end", "way", "longest", "rtol", "atol", "rows")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.arguments import GivenState, read_state, refuse_no_model, seconds
+from axode.problems.arguments import GivenState, read_state, require_model, seconds
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import CompiledRuns, Session, Task, check_on_interrupt
 from axode.problems.simulate.batch import SMALLEST_PIVOT
@@ -81,7 +81,7 @@ def sweep(
     Raises:
         Interrupted: after Ctrl-C.
     """
-    refuse_no_model("sweep", model)
+    require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     place = Place.of(model, target, precision)
     start_time, length = seconds("t0", t0), seconds("duration", duration)
