@@ -12,9 +12,7 @@ UNFINISHED = (
     "mechanism/elements",
     "mechanism/mechanism.py",
     "mechanism/topology.py",
-    "model",
     "problems",
-    "results",
     "symbolic",
 )
 

@@ -119,9 +119,9 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
     for name, (length, dimension) in lengths.items():
         if length != sizes[dimension]:
             yield f"{length} {name} for {sizes[dimension]} names"
-    strangers = set(facts.independent) - set(facts.speeds)
-    if strangers:
-        yield f"independent speeds that are no speeds: {', '.join(sorted(strangers))}"
+    unknown = set(facts.independent) - set(facts.speeds)
+    if unknown:
+        yield f"independent speeds that are no speeds: {', '.join(sorted(unknown))}"
     if not 0 <= facts.motors <= sizes["u"]:
         yield f"{facts.motors} motors among {sizes['u']} inputs"
     if any(len(four) != 4 for four in facts.quaternions):

@@ -96,7 +96,7 @@ class Model:
 
     @property
     def has_equations(self) -> bool:
-        """Whether it was compiled from equations; a model read from a file was not."""
+        """Return whether it was compiled from equations; a model read from a file was not."""
         return isinstance(self.library, SymbolicLibrary)
 
     @property
@@ -115,7 +115,7 @@ class Model:
 
     @property
     def is_underactuated(self) -> bool:
-        """Whether there are motions that its motors cannot produce."""
+        """Return whether there are motions that its motors cannot produce."""
         return self.actuation in ("underactuated", "unactuated")
 
     def __repr__(self) -> str:
@@ -395,9 +395,10 @@ class Model:
                 `axode.runtime.cuda`, with `x.json` beside it.
             functions: Which; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
-            input: Of those runs, as `simulate` takes it; an argument of the kernel unless given.
+            input: Input of those runs, as `simulate` takes it; an argument of the kernel unless
+                given.
             capability: Oldest compute capability the kernels must run on.
-            precision: Of the kernels; the model's unless given.
+            precision: Precision of the kernels; the model's unless given.
             prefix: What names in C begin with; `x_` unless given, "" for none.
 
         Returns:

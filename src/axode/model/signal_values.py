@@ -68,7 +68,7 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
 
     Args:
         model: What moves.
-        values: Of signals, (..., samples, signals); changed in place.
+        values: Values of signals, (..., samples, signals); changed in place.
         kinds: Which signals they are.
     """
     names = [signal.name for signal in model.signals.of_kind(*kinds)]

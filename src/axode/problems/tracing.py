@@ -35,7 +35,7 @@ Array = npt.NDArray[np.float64]
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether something is an expression of CasADi's."""
+    """Return whether something is an expression of CasADi's."""
     return type(value).__module__.partition(".")[0] == "casadi"
 
 

@@ -62,8 +62,8 @@ def _check_columns(first: Trajectory, second: Trajectory) -> None:
     besides = [name for name in second.names if name not in first]
     if lacking or besides:
         faults = (("it lacks", lacking), ("it alone has", besides))
-        told = (f"{verb} {', '.join(map(repr, names))}" for verb, names in faults if names)
-        raise InvalidArgument("; ".join(told))
+        texts = (f"{verb} {', '.join(map(repr, names))}" for verb, names in faults if names)
+        raise InvalidArgument("; ".join(texts))
     for name in first.names:
         if first.unit(name) != second.unit(name):
             raise InvalidArgument(
@@ -83,7 +83,7 @@ def _moved(piece: Trajectory, by: float) -> Trajectory:
 
 
 def _find_shared_sample(first: Trajectory, second: Trajectory) -> bool:
-    """Whether one sample ends the first and starts the second; times must go on."""
+    """Return whether one sample ends the first and starts the second; times must go on."""
     ways = {float(np.sign(piece.time[-1] - piece.time[0])) for piece in (first, second)} - {0.0}
     if len(ways) > 1:
         raise InvalidArgument("its time goes the other way")

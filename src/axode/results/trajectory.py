@@ -289,7 +289,7 @@ class Trajectory:
         return self._by_name(self.resample([float(t)], method=method).values[..., 0, :])
 
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
-        """The same motion at other times.
+        """Return the motion at other times.
 
         Coordinates, speeds, energies and measures are joined by cubic splines with not-a-knot ends;
         inputs, residuals and forces, which may jump, by straight lines, and so is a column with NaN
