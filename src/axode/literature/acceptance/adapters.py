@@ -46,7 +46,9 @@ from axode.errors import UnknownName
 from axode.literature.acceptance.cases import Case, Signal
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
+from axode.model.signal_values import state_values
 from axode.model.state import State
+from axode.names import NamedValues
 from axode.problems.assemble.assemble import assemble
 from axode.symbolic.equations import Equations
 
@@ -71,23 +73,16 @@ class Moment:
         Raises:
             UnknownName: if the model has none of that name.
         """
-        if name not in self.values:
-            raise UnknownName(f"model '{self.model.name}'", "signal", name, tuple(self.values))
-        return self.values[name]
+        return float(self.values[name])
 
     def several(self, *names: str) -> list[float]:
         """Some of them, in order."""
         return [self[name] for name in names]
 
     @cached_property
-    def values(self) -> dict[str, float]:
+    def values(self) -> NamedValues:
         """Coordinates, joint speeds, inputs and measures by name."""
-        m = self.model
-        found = dict(zip(m.measure_names, m.measures(self.q, self.nu, t=self.t), strict=True))
-        found |= dict(zip(m.inputs, self.u, strict=True))
-        found |= dict(zip(m.speed_names, m.joint_speeds(self.q, self.nu, t=self.t), strict=True))
-        found |= dict(zip(m.coordinates, self.q, strict=True))
-        return {name: float(value) for name, value in found.items()}
+        return state_values(self.model, self.q, self.nu, {"t": self.t}, self.u)
 
     @cached_property
     def nu_dot(self) -> Array:
