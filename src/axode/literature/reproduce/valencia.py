@@ -230,8 +230,8 @@ PLATFORM_CAPTION = (
     "heading. Only the 10 N m and the heading are printed; the rest is chosen: m = 24 kg, I = 1.1 "
     "kg m², I1 = 0.03 kg m², r = 0.11 m, l = 0.24 m and a friction of 2 N m s/rad per side, "
     "without which no speed is constant. The radius has no value where the platform goes straight "
-    "on. Grey: equations (66) and (67) with the wheels' inertia and friction, and with the sign and "
-    "the name that (67) lacks (erratum E-15)."
+    "on. Grey: equations (66) and (67) with the wheels' inertia and friction, and with the sign "
+    "and the name that (67) lacks (erratum E-15)."
 )
 
 ITEMS = (

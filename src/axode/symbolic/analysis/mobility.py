@@ -10,7 +10,7 @@ their Lie brackets:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -181,7 +181,7 @@ def reachable_dimension(system: System, most: int) -> int:
         fresh: list[SX] = []
         for i in range(base.count):
             X, x = base.fields[:, i], base.values[:, i]
-            brackets = newest.rates_along(x) - base.slope(i) @ newest.values  # (C9)
+            brackets = newest.rates_along(x) - base.rates_of(i, newest.values)  # (C9)
             for j in range(i + 1 if newest is base else 0, newest.count):
                 Y, y = newest.fields[:, j], newest.values[:, j]
                 # a bracket that vanishes leaves rounding errors, and long fields large ones
@@ -204,16 +204,17 @@ class _Fields:
         q0 = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
         values, slopes = function(q0, 0.0, system.defaults)
         self.values = np.array(values).reshape(fields.shape)
-        self._slopes = slopes.sparse().tocsr()  # of one field after the other
+        self._slopes = slopes  # of one field after the other
+        self._each = ca.vertsplit(slopes, self.size) if self.count else []
 
-    def slope(self, number: int) -> Any:
-        """How a field changes with the coordinates."""
-        return self._slopes[number * self.size : (number + 1) * self.size]
+    def rates_of(self, number: int, directions: np.ndarray) -> np.ndarray:
+        """Return how one field changes along each of many directions."""
+        return np.array(self._each[number] @ ca.DM(directions)).reshape(directions.shape)
 
     def rates_along(self, direction: np.ndarray) -> np.ndarray:
-        """How every field changes along a direction, one per column."""
-        rates: np.ndarray = (self._slopes @ direction).reshape(self.count, self.size).T
-        return rates
+        """Return how every field changes along a direction, one per column."""
+        rates = np.array(self._slopes @ ca.DM(direction))
+        return rates.reshape(self.count, self.size).T
 
 
 def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
