@@ -21,7 +21,7 @@ from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
 from axode.problems.arguments import number, shortened
 from axode.problems.state_formulas import parse_formula
-from axode.problems.tracing import is_symbolic, saturated, traced_tape
+from axode.problems.tracing import is_symbolic, saturate, traced_tape
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -338,7 +338,7 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
                 item = evaluate(item, values, TAPE_FUNCTIONS)
             elif np.ndim(item):
                 raise InvalidArgument(f"input '{name}': one number, where others are formulas")
-            made.append(saturated(zero + item, bound))
+            made.append(saturate(zero + item, bound))
         return {"u": made}
 
     sizes = {"t": 1} | ({"p": len(free)} if free else {})

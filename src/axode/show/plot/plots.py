@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
-from axode.show.plot.choice import Panel, chosen_panels, overview
+from axode.show.plot.choice import Panel, choose_panels, overview
 from axode.show.plot.legends import Legend, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
     DRAWN_RUNS,
@@ -52,7 +52,7 @@ def plot(
     sized(size)
     suffix = None if save is None else _suffix(save)
     _check_labels(trajectory, labels)
-    path, panels = chosen_panels(trajectory, what)
+    path, panels = choose_panels(trajectory, what)
     if not what:
         wheels = wheel_tracks(trajectory)
         free = bases(trajectory) if wheels else []
