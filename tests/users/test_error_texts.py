@@ -280,7 +280,7 @@ def test_a_mass_centre_outside_the_shape():
 
 def test_a_home_that_does_not_close_the_loops():
     linkage = gallery.build("four_bar")
-    linkage.home({"theta2": -1.3})
+    linkage.set_home({"theta2": -1.3})
     with pytest.warns(NotAsAsked, match="closing the loops moved home"):
         linkage.derive(self_check=False)
 
