@@ -68,7 +68,7 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
 
     Args:
         model: What moves.
-        values: Of signals, (..., samples, signals); changed in place.
+        values: Values of signals, (..., samples, signals); changed in place.
         kinds: Which signals they are.
     """
     names = [signal.name for signal in model.signals.of_kind(*kinds)]
@@ -77,8 +77,11 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
     values[..., error] = total - total[..., :1] - values[..., supplied] + values[..., dissipated]
 
 
-def state_values(model: Model, q: Array, nu: Array, options: Any = None) -> NamedValues:
-    """Coordinates, all speeds and measures of one state by name."""
-    values = signal_values(model, q, nu, options=options, kinds=STATE_KINDS).tolist()
-    names = model.signals.names(*STATE_KINDS)
-    return NamedValues(dict(zip(names.known, values, strict=True)), names)
+def state_values(
+    model: Model, q: Array, nu: Array, options: Any = None, u: Array | None = None
+) -> NamedValues:
+    """Coordinates, all speeds and measures of one state by name, and inputs if they are given."""
+    kinds = STATE_KINDS if u is None else (*STATE_KINDS, "input")
+    values = signal_values(model, q, nu, u, options=options, kinds=kinds).tolist()
+    names = (signal.name for signal in model.signals.of_kind(*kinds))
+    return NamedValues(dict(zip(names, values, strict=True)), model.signals.names(*kinds))

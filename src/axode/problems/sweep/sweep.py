@@ -25,7 +25,7 @@ from axode.problems.steps.compiled import Place, compiled
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.stages import FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import Output, checked_outputs, gathering
+from axode.problems.sweep.accumulate import Output, check_outputs, gather_outputs
 from axode.problems.sweep.axes import Axes
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def sweep(
             "rising", "falling") and of what, a column of a trajectory by name or a function of the
             state's symbols. The last state and the largest error of the energy balance unless
             given. A crossing is the time of the first one, NaN if there is none.
-        step: Of rk4 [s], 1 ms unless given; extremes and crossings are looked for at every step.
+        step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
+            every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
             and input; "zip" pairs lists of equal length, as `simulate` does.
         t0: Time at the start [s].
@@ -87,7 +88,7 @@ def sweep(
     start_time, length = seconds("t0", t0), seconds("duration", duration)
     settings = Settings("rk4", start_time, length, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
-    wanted = checked_outputs(model, outputs)
+    wanted = check_outputs(model, outputs)
     given = read_state(model, start, "start")
     axes = _axes(combine, given.named, parameters, input)
     plan = plan_input(model, axes.spread(input))
@@ -147,7 +148,7 @@ class _Batch(CompiledRuns):
     ) -> None:
         self.outputs, self.least_pivot = outputs, least_pivot
         self.dynamics = d = task.dynamics()
-        program = fixed_step_program(RK4, d, gathering(task.model, d, outputs, task.speeds))
+        program = fixed_step_program(RK4, d, gather_outputs(task.model, d, outputs, task.speeds))
         key = ("sweep", program.digest)
         rollout = compiled(task.model, key, task.settings.place, lambda: program)
         super().__init__(task, rollout, members, start, p, {"least_pivot": least_pivot})
