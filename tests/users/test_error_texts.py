@@ -24,7 +24,7 @@ from axode.literature.acceptance.held_coordinates import holds_of
 from axode.mechanism.elements.bodies import Mesh
 from axode.model.model_file import MAGIC, VERSION
 from axode.results.sweep_result import Sweep
-from axode.runtime.device import cupy, refuse_old
+from axode.runtime.device import check_capability, cupy
 from axode.show.style import sized
 
 
@@ -241,4 +241,4 @@ def test_a_machine_without_a_gpu(monkeypatch):
         cupy()
     monkeypatch.setattr("axode.runtime.device.own_capability", lambda: "5.0")
     with pytest.raises(NotApplicable, match="this GPU has compute capability"):
-        refuse_old("7.5", "7.8")
+        check_capability("7.5", "7.8")

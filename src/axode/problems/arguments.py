@@ -1,4 +1,4 @@
-"""What a verb was given, refused early if it is something else."""
+"""Check what a verb was given, before anything is computed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from axode.model.model import Model
 STEPS = {"Mechanism": "mechanism.derive().compile()", "Equations": "equations.compile()"}
 
 
-def refuse_no_model(verb: str, given: Any) -> None:
-    """Stop at equations, mechanisms and names where a compiled model is meant.
+def require_model(verb: str, given: Any) -> None:
+    """Require a compiled model, not a mechanism, equations or a name.
 
     Raises:
         InvalidArgument: saying how to make a model of it.
@@ -24,8 +24,8 @@ def refuse_no_model(verb: str, given: Any) -> None:
     raise InvalidArgument(f"{verb}: a model is needed, got {kind}; make one with {remedy}")
 
 
-def refuse_no_mechanism(verb: str, given: Any) -> None:
-    """Stop at equations, models and names where the description itself is meant.
+def require_mechanism(verb: str, given: Any) -> None:
+    """Require a mechanism, not equations, a model or a name.
 
     Raises:
         InvalidArgument: saying where a mechanism comes from.
@@ -39,7 +39,7 @@ def refuse_no_mechanism(verb: str, given: Any) -> None:
 
 
 def seconds(name: str, given: Any) -> float:
-    """A number of seconds.
+    """Return a number of seconds.
 
     Raises:
         InvalidArgument: if it is no number.
@@ -48,7 +48,7 @@ def seconds(name: str, given: Any) -> float:
 
 
 def number(name: str, given: Any, expected: str = "a number") -> float:
-    """One number.
+    """Return one number.
 
     Raises:
         InvalidArgument: if it is none, or larger than any float.
@@ -60,7 +60,7 @@ def number(name: str, given: Any, expected: str = "a number") -> float:
 
 
 def shortened(given: Any) -> str:
-    """What was given, as a message shows it."""
+    """Shorten what was given for a message."""
     text = "a whole number of very many digits"
     if not isinstance(given, int) or abs(given) < 1 << 64:
         text = ascii(given) if isinstance(given, str) else repr(given)

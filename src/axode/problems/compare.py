@@ -13,7 +13,7 @@ import numpy.typing as npt
 from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
 from axode.model.compile import compile_model
-from axode.problems.arguments import refuse_no_mechanism
+from axode.problems.arguments import require_mechanism
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -90,7 +90,7 @@ def compare(
     Raises:
         InvalidArgument: for anything but a mechanism.
     """
-    refuse_no_mechanism("compare", mechanism)
+    require_mechanism("compare", mechanism)
     from axode.symbolic.formulations import FORMULATIONS
 
     reference = mechanism.derive(REFERENCE)

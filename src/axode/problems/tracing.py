@@ -36,7 +36,7 @@ Array = npt.NDArray[np.float64]
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether something is an expression of CasADi's."""
+    """Check whether a value is an expression of CasADi."""
     return type(value).__module__.partition(".")[0] == "casadi"
 
 

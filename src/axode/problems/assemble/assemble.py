@@ -12,9 +12,9 @@ from axode.errors import InvalidArgument, UnknownName
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.state import State
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import require_model
 from axode.problems.assemble.closure import Closure
-from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
+from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.start_speeds import consistent_speeds
 from axode.problems.parameter_arguments import check_parameters
 
@@ -49,7 +49,7 @@ def assemble(
         LoopNotClosed: naming the worst row, its residual and the best configuration found.
         InvalidArgument: for parameters at which constraints hold that the model left out.
     """
-    refuse_no_model("assemble", model)
+    require_model("assemble", model)
     check_parameters(model, parameters)
     guess, speeds, wanted = _split(model, near)
     held = _held(model, fix, guess)
@@ -62,7 +62,7 @@ def assemble(
     error = float(np.abs(closure.residual(q, np.arange(1))).max(initial=0.0))
     if parameters:
         p = model.parameter_vector(parameters)
-        refuse_rows_that_no_longer_follow(model, q, t, p)
+        check_dropped_rows(model, q, t, p)
     nu = consistent_speeds(model, q, {n: np.array([v]) for n, v in speeds.items()}, options)
     return State(q[0], nu[0], error, model, options)
 

@@ -19,9 +19,7 @@ FOLLOWS = 1e-5  # of its terms: less than this may come of a configuration that 
 NAMED = 4  # rows and parameters that a message names
 
 
-def refuse_rows_that_no_longer_follow(
-    model: Model, q: Array, t: float | Array, p: Array | None
-) -> None:
+def check_dropped_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> None:
     """Stop at parameters at which the model would miss a constraint.
 
     Args:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import require_model
 from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def feasible(
         UnknownName: for a wheel the model does not have.
         NotApplicable: for a mechanism without wheels.
     """
-    refuse_no_model("feasible", model)
+    require_model("feasible", model)
     mu = by_contact(model, "friction", friction, 1.0)
     stiff = by_contact(model, "stiffness", stiffness, 1.0)
     if trajectory.batch:

@@ -17,8 +17,8 @@ from axode.model.model import Model
 from axode.model.shortfall import find_shortfall, force_size
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
-from axode.problems.arguments import refuse_no_model
-from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
+from axode.problems.arguments import require_model
+from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, checked_times
@@ -77,7 +77,7 @@ def inverse(
     """
     from axode.results.trajectory import Trajectory
 
-    refuse_no_model("inverse", model)
+    require_model("inverse", model)
     check_parameters(model, parameters)
     options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
     lengths = None
@@ -337,7 +337,7 @@ def solved_trajectory(
     refuse_singular(model, q, conditions, described)
     if options.get("parameters"):
         flat = q.reshape(-1, q.shape[-1])
-        refuse_rows_that_no_longer_follow(model, flat, o["t"].ravel(), conditions.p)
+        check_dropped_rows(model, flat, o["t"].ravel(), conditions.p)
     motion = (q, nu, nu_dot, outside)
     others = Elsewhere(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()

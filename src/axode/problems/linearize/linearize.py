@@ -15,7 +15,7 @@ from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model, Options
 from axode.model.state import State
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import require_model
 from axode.problems.assemble.assemble import signal_name
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
@@ -81,7 +81,7 @@ def linearize(
             no equilibrium to settle at.
         SingularConfiguration: where the constraints lose rank.
     """
-    refuse_no_model("linearize", model)
+    require_model("linearize", model)
     check_parameters(model, parameters)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
     point = operating_point(model, at, options)

@@ -17,7 +17,7 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.model import Model
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import require_model
 from axode.problems.inverse.motions import (
     MISFIT,
     GivenMotion,
@@ -389,7 +389,7 @@ def _path_motion(
 
     if not isinstance(path, Path):
         raise InvalidArgument(f"path: expected a Path such as circle(2.0, speed=1.0), got {path!r}")
-    refuse_no_model("follow", model)
+    require_model("follow", model)
     equations = model.equations
     body = _base(model, base)
     at = _point(model, body, point)

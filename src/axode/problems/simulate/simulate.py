@@ -1,4 +1,4 @@
-"""Simulate: a mechanism's motion from a start, under inputs, with what it costs and does."""
+"""Simulate: integrate the motion of a mechanism from a start, under inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.model import Model
-from axode.problems.arguments import number, refuse_no_model, seconds
+from axode.problems.arguments import number, require_model, seconds
 from axode.problems.assemble.dropped_rows import missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
@@ -20,12 +20,12 @@ from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import refuse_singular_start, starts
+from axode.problems.simulate.starts import check_singular_start, starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import EXPLICIT
-from axode.problems.steps.stages import NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.steps.step_acceptance import NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -94,7 +94,7 @@ def simulate(
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
     """
-    refuse_no_model("simulate", model)
+    require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
         method,
@@ -126,7 +126,7 @@ def simulate(
         advise(model.name, runs.stiff)
     if not batch:
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
-            refuse_singular_start(model, q, settings.t0, p)
+            check_singular_start(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
     missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
     if missed:  # a start may be special: straight wheels, links in line
@@ -139,12 +139,12 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     t = outcome.time
     step = ""
     if runs.settings.method == "rk4":
-        step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
+        step = f"\n  Or the step of {runs.settings.step_size:g} s is too long for it."
     if outcome.status == SINGULAR:
-        step += _ways_across(runs, outcome.word)
+        step += _advise_passing(runs, outcome.cause)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
-            f"longer determined: {outcome.word}.{step}",
+            f"longer determined: {outcome.cause}.{step}",
             trajectory,
             t,
         )
@@ -155,12 +155,12 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
             else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
         )
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}", trajectory, t
+            f"'{name}' failed at t = {t:.6g} s: {outcome.cause}.\n  {remedy}{step}", trajectory, t
         )
 
 
-def _ways_across(runs: Runs, words: str) -> str:
-    """What else to try where constraints lose rank."""
+def _advise_passing(runs: Runs, words: str) -> str:
+    """Advise what else to try where constraints lose rank."""
     if FLAT_WHEEL in words:
         return ""
     if runs.settings.singular == "pass":

@@ -1,4 +1,4 @@
-"""Where runs start: coordinates, speeds and parameters of all of them."""
+"""Starts of all runs: coordinates, speeds and parameters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.state import State
 from axode.problems.assemble.assemble import assembled
-from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
+from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
 OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
-SINGULAR = 1e-12  # pivot below which speeds divide by rounding errors
+SINGULAR_PIVOT = 1e-12  # below it speeds divide by rounding errors
 
 
 def _named_start(start: Any) -> dict[str, Array]:
@@ -67,7 +67,7 @@ def starts(
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in named.items()}
         q, nu = assembled(model, flat, count, t0, p)
-    refuse_rows_that_no_longer_follow(model, q, t0, p)
+    check_dropped_rows(model, q, t0, p)
     return q, nu, p, batch
 
 
@@ -88,11 +88,11 @@ def _flat(model: Model, given: list[Array], batch: tuple[int, ...]) -> tuple[Arr
     return np.array(q), np.array(nu)
 
 
-def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) -> None:
-    """Stop where the independent speeds tell nothing, so that none of them can be given.
+def check_singular_start(model: Model, q: Array, t0: float, p: Array | None) -> None:
+    """Check that the independent speeds determine the others at the start.
 
-    A little beside it a run changes to others; where rows lose rank it says which. Asked only of
-    runs that failed at once, because what tells it has to be compiled.
+    A little beside such a configuration a run changes to other speeds. Only runs that failed at
+    once are checked, because the pivots have to be compiled.
 
     Raises:
         SingularConfiguration: naming independent speeds that would do.
@@ -101,7 +101,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
         return
     conditions = Conditions(np.full(len(q), float(t0)), p)
     pivots = find_smallest_pivots(model, q, conditions)
-    if not pivots.min(initial=1.0) < SINGULAR:
+    if not pivots.min(initial=1.0) < SINGULAR_PIVOT:
         return
     from axode.symbolic.constraints.row_choice import rows_at
 

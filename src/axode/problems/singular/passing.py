@@ -107,7 +107,7 @@ class _Approach:
         self.batch, self.run, self.model = batch, run, batch.model
         b = batch.buffers
         self.t = float(b["t"][run, 0])
-        self.way = batch.settings.way
+        self.direction = batch.settings.direction
         self.x = batch.state(run)
         self.n_q = b["q"].shape[1]
         self.pivot = self._pivot(self.x[: self.n_q])
@@ -127,7 +127,7 @@ class _Approach:
         gap = self._gap(fine, ahead)
         if gap is None or self._misses_samples(gap):
             return None
-        end = self.t + self.way * gap
+        end = self.t + self.direction * gap
         x = fine(end)
         if not self._stays_closed(fine, gap):
             return None
@@ -147,7 +147,7 @@ class _Approach:
         speed = float(np.abs(rate[: self.n_q]).max(initial=0.0))
         if not speed > 0:
             return None
-        back = self.way * 0.1 * self.pivot / speed
+        back = self.direction * 0.1 * self.pivot / speed
         fallen = self._pivot(self.x[: self.n_q] - back * rate[: self.n_q]) - self.pivot
         return abs(back) * self.pivot / fallen if fallen > 0 else None
 
@@ -175,7 +175,7 @@ class _Approach:
         from scipy.integrate import solve_ivp
 
         nodes = 0.5 * (1 - np.cos(np.linspace(0, np.pi, NODES)))
-        times = self.t - self.way * length * nodes
+        times = self.t - self.direction * length * nodes
         made = solve_ivp(
             self._rates,
             (times[0], times[-1]),
@@ -205,11 +205,11 @@ class _Approach:
         """Find the time until the pivot is as large as now, if it becomes small in between."""
         spans = ahead * BEYOND
         if self.batch.settings.method == "rk4":
-            step = self.batch.settings.length
+            step = self.batch.settings.step_size
             spans = np.unique(np.ceil(spans / step)) * step
-        lowest = self._pivot(path(self.t + self.way * ahead)[: self.n_q])
+        lowest = self._pivot(path(self.t + self.direction * ahead)[: self.n_q])
         for span in spans.tolist():
-            pivot = self._pivot(path(self.t + self.way * span)[: self.n_q])
+            pivot = self._pivot(path(self.t + self.direction * span)[: self.n_q])
             if lowest < LOWEST * self.pivot and pivot >= self.pivot:
                 return float(span)
             lowest = min(lowest, pivot)
@@ -221,7 +221,7 @@ class _Approach:
         Where lengths differ a little from those that would lose rank, the motion turns off just
         before, and no smooth one leads across.
         """
-        times = self.t + self.way * gap * np.linspace(0.0, 1.0, CHECKED)
+        times = self.t + self.direction * gap * np.linspace(0.0, 1.0, CHECKED)
         q = np.array([path(t)[: self.n_q] for t in times])
         residual = self.model.residual(q, **self.batch.conditions(self.run).options)
         return bool(np.abs(residual).max(initial=0.0) < OPEN)
@@ -231,7 +231,7 @@ class _Approach:
         sampled = self.batch.plan.sampled
         if sampled is None:
             return False
-        times = self.t + self.way * np.array([1e-9, 1.0]) * gap
+        times = self.t + self.direction * np.array([1e-9, 1.0]) * gap
         first, last = np.floor((times - sampled.start) / sampled.period)
         inside = 0 <= min(first, last) + 1 < sampled.count
         return bool(first != last and inside)

@@ -18,7 +18,7 @@ from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
 from axode.problems.singular.passing import NEAR_ENOUGH
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
-from axode.problems.steps.stages import FLAT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import FLAT, RUNNING, SINGULAR
 from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
@@ -28,13 +28,15 @@ Array = npt.NDArray[np.float64]
 BETTER = 3.0  # times the present pivot: what another choice must offer
 BETTER_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
 GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
-LOST = 1e-3  # a pivot below which the motion is no longer determined
+SINGULAR_PIVOT = 1e-3  # a pivot below which the motion is no longer determined
 ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
 STEADILY = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
 FALLING = 10.0  # of `flat`: nearer than this a wheel that lies down explains what becomes singular
 NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
-HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
-MOST = 60  # models of one mechanism
+SAME_CONFIGURATION = (
+    1e-2  # [rad or m] from where a model was made: another made here would be the same
+)
+MAX_MODELS = 60  # models of one mechanism
 UNTOLD = 1e-9  # a pivot below which a model's speeds say nothing of a start
 CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
 INVOLVED = 0.2  # of the largest weight: smaller ones are not named
@@ -78,9 +80,9 @@ class Choices:
         present = smallest_pivot(model, q, conditions)
         models = [(own, own.home), *self.made]
         known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, conditions))
-        enough = smallest_pivot(known, q, conditions) > max(_better(own) * present, LOST)
-        made_here = any(np.abs(at - q).max() < HERE for _, at in models)
-        if enough or made_here or len(models) >= MOST:
+        enough = smallest_pivot(known, q, conditions) > max(_better(own) * present, SINGULAR_PIVOT)
+        made_here = any(np.abs(at - q).max() < SAME_CONFIGURATION for _, at in models)
+        if enough or made_here or len(models) >= MAX_MODELS:
             return known, words
         made = Equations(repartitioned(system, rows), equations.formulation)
         return self._keep(model, made, q), words
@@ -170,13 +172,15 @@ def near_singular(
     other, words = choices.best(model, own, q, conditions, passing=across is not None)
     if other is not model:
         present, offered = (smallest_pivot(m, q, conditions) for m in (model, other))
-        if offered > max(_better(own) * present, LOST) or (near < LOST and offered > GOOD):
+        if offered > max(_better(own) * present, SINGULAR_PIVOT) or (
+            near < SINGULAR_PIVOT and offered > GOOD
+        ):
             return other
     if across is not None:
         pivot = smallest_pivot(model, q, conditions)
         if pivot < NEAR_ENOUGH and across(batch, run, words):
             return None
-        if near >= max(ASK_AGAIN * pivot, LOST):
+        if near >= max(ASK_AGAIN * pivot, SINGULAR_PIVOT):
             b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
             return None
         near = min(near, 0.0)  # the step is too long
@@ -210,7 +214,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
     other, _ = _CHOICES.setdefault(own, Choices()).best(own, own, q, conditions)
-    if smallest_pivot(other, q, conditions) < LOST:
+    if smallest_pivot(other, q, conditions) < SINGULAR_PIVOT:
         return None
     mine = [own.speed_names.index(name) for name in own.independent]
     rest = np.zeros(len(other.independent))
@@ -247,7 +251,7 @@ def choose_models(
         k = int(waiting[0])
         other, _ = choices.best(own, own, flat[k], known.at(k))
         offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
-        good = offered > np.maximum(_better(own) * pivots[waiting], LOST)
+        good = offered > np.maximum(_better(own) * pivots[waiting], SINGULAR_PIVOT)
         good |= (offered > pivots[waiting]) & (offered > GOOD)
         if other is not own and good.any():
             models += [] if other in models else [other]
@@ -259,7 +263,7 @@ def choose_models(
 def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
     b = batch.buffers
     step = abs(float(b["h_s"][run, 0]))
-    if near >= LOST:
+    if near >= SINGULAR_PIVOT:
         b["least_pivot"][run] = ASK_AGAIN * near
     elif batch.settings.adaptive and step > NEAREST:
         b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not

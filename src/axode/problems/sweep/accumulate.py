@@ -1,4 +1,4 @@
-"""Extremes, integrals and first crossings found while runs go on, so that none need be stored."""
+"""Gather extremes, integrals and first crossings during the runs, so that none is stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Step:
     h: Formula
 
     def crossing(self, rising: bool, falling: bool) -> Formula:
-        """Whether the value crosses zero; one that starts on it does not."""
+        """Whether the value crosses zero; one that starts at zero does not."""
         a, b = self.before, self.after
         up, down = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
         return up | down if rising and falling else up if rising else down
@@ -40,17 +40,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to make one number of a whole run.
+    """How one number of a whole run is made.
 
     Attributes:
         begin: From the value at the start.
         go_on: From what there is and a step.
-        words: What it is.
+        description: What it is.
     """
 
     begin: Callable[[Formula], Formula]
     go_on: Callable[[Formula, Step], Formula]
-    words: str
+    description: str
 
 
 def _first(rising: bool, falling: bool) -> Callable[[Formula, Step], Formula]:
@@ -89,11 +89,11 @@ class Output:
     what: Quantity
 
 
-def checked_outputs(model: Model, given: Any) -> dict[str, Output]:
-    """What the user wants to know of every run.
+def check_outputs(model: Model, given: Any) -> dict[str, Output]:
+    """Check the outputs that the user asks for.
 
     Raises:
-        UnknownName: for a way of making a number that there is not.
+        UnknownName: for an unknown kind of output.
         InvalidArgument: for anything that is not a pair.
     """
     if given is None:
@@ -124,7 +124,7 @@ def checked_outputs(model: Model, given: Any) -> dict[str, Output]:
 def gathering(
     model: Model, d: Dynamics, outputs: Sequence[Output], speeds: Sequence[str] | None = None
 ) -> Gathering:
-    """The operations that make the numbers, into the buffer `made`, in order.
+    """Make the operations that gather the numbers in the buffer `made`, in order.
 
     Args:
         model: What moves.

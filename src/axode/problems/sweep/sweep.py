@@ -1,4 +1,4 @@
-"""Sweep: a few numbers of very many runs, none of which is stored."""
+"""Sweep: simulate very many runs and keep a few numbers of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.arguments import refuse_no_model, seconds
+from axode.problems.arguments import require_model, seconds
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import CompiledRuns, Session, Task, check_on_interrupt
 from axode.problems.simulate.batch import SMALLEST_PIVOT
@@ -23,9 +23,9 @@ from axode.problems.singular.other_models import translate_speeds
 from axode.problems.singular.switching import choose_models
 from axode.problems.steps.compiled import Place, compiled
 from axode.problems.steps.explicit import fixed_step_program
-from axode.problems.steps.stages import FINISHED, LEFT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import Output, checked_outputs, gathering
+from axode.problems.sweep.accumulate import Output, check_outputs, gathering
 from axode.problems.sweep.axes import Axes
 from axode.problems.sweep.state_columns import source_of, sources
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-ENOUGH = 0.2  # pivot of the user's model from which on runs stay with it
+GOOD_PIVOT = 0.2  # of the user's model, from which on runs stay with it
 LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
-NOT_CARRIED = ("q", "nu", "status", "near", "flat")  # buffers that another model starts anew
+RESET_BUFFERS = ("q", "nu", "status", "near", "flat")  # where a run changes its model
 
 
 def sweep(
@@ -83,13 +83,13 @@ def sweep(
     Raises:
         Interrupted: after Ctrl-C.
     """
-    refuse_no_model("sweep", model)
+    require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     place = Place.of(model, target, precision)
     start_time, length = seconds("t0", t0), seconds("duration", duration)
     settings = Settings("rk4", start_time, length, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
-    wanted = checked_outputs(model, outputs)
+    wanted = check_outputs(model, outputs)
     axes = _axes(combine, start, parameters, input)
     plan = plan_input(model, axes.spread(input))
     if plan.callback is not None:
@@ -123,7 +123,7 @@ def _axes(combine: str, start: Any, parameters: Any, input: Any) -> Axes:
 
 
 def _refuse_mixture(axes: Axes, start: Any, input: Any, plan: InputPlan) -> None:
-    """A grid of named values, and arrays whose runs have no names."""
+    """Refuse a grid of named values together with arrays of runs, which have no names."""
     arrays = isinstance(start, tuple) and any(np.ndim(a) > 1 for a in start)
     tables = bool(plan.batch) and not isinstance(input, Mapping)
     if axes.values and (arrays or tables):
@@ -197,7 +197,7 @@ class _Runs:
             finally:
                 self._deliver(batch)
             for model, which, least_pivot in self._elsewhere(batch):
-                waiting.append(self._moved(batch, model, which, least_pivot))
+                waiting.append(self._move(batch, model, which, least_pivot))
 
     def _deliver(self, batch: _Batch) -> None:
         """Keep what a batch has done."""
@@ -216,7 +216,7 @@ class _Runs:
         if fresh.any() and not self._names_forces():
             own = self.task.model
             conditions = batch.conditions(stopped)
-            described = choose_models(own, b["q"][stopped], conditions, ENOUGH)
+            described = choose_models(own, b["q"][stopped], conditions, GOOD_PIVOT)
             stays = np.flatnonzero(~described.elsewhere)
             for model, (k, *_) in [(own, (stays,)), *described.others()]:
                 k = k[fresh[k]]
@@ -233,7 +233,7 @@ class _Runs:
         named = (output.what for output in self.outputs if isinstance(output.what, str))
         return any(source_of(known, name, "sweep").function == "multipliers" for name in named)
 
-    def _moved(self, batch: _Batch, model: Model, which: Numbers, least_pivot: float) -> _Batch:
+    def _move(self, batch: _Batch, model: Model, which: Numbers, least_pivot: float) -> _Batch:
         """Move some runs to another model, from where they are."""
         own, members, conditions = batch.buffers, batch.members[which], batch.conditions(which)
         self.first.buffers["status"][members] = LEFT  # until the other batch has run
@@ -248,7 +248,7 @@ class _Runs:
         start = {
             name: own[name][which]
             for name in own
-            if name in batch.rollout.program.state and name not in NOT_CARRIED
+            if name in batch.rollout.program.state and name not in RESET_BUFFERS
         }
         start |= {"q": q, "nu": nu}
         return _Batch(task, self.outputs, members, start, conditions.p, least_pivot)
@@ -270,7 +270,7 @@ def _result(
     info = {
         "model": runs.task.model.name,
         "runs": runs.count,
-        "step": s.length,
+        "step": s.step_size,
         "steps": s.n_steps,
         "seconds": seconds,
         "target": place.target,
