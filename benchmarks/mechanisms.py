@@ -137,7 +137,7 @@ def platform(legs: int = 6) -> ax.Mechanism:
         mechanism.add_loop(f"ankle{k}", ax.Spherical(), parent=rod, child=top, child_at=at_top[k])
         mechanism.add_motor(f"leg{k}", f"leg{k}")
     pose = (np.array([0.0, 0.0, PLATFORM_HEIGHT]), np.array([1.0, 0.0, 0.0, 0.0]))
-    mechanism.home(platform_coordinates(legs, *pose))
+    mechanism.set_home(platform_coordinates(legs, *pose))
     return mechanism
 
 
@@ -171,7 +171,7 @@ def balancer() -> ax.Mechanism:
         mechanism.add_wheel(
             side, ax.Rolling(radius=0.1), on=pole, at=(0.0, y, 0.0), mass=0.5, motor=True
         )
-    mechanism.home({"base.z": 0.1})
+    mechanism.set_home({"base.z": 0.1})
     return mechanism
 
 
@@ -228,7 +228,7 @@ def rolling_disk() -> ax.Mechanism:
     disk = mechanism.add_body("disk", mass=2.0, inertia=ax.Inertia.disk(2.0, 0.3, "y"))
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("disk", ax.Rolling(radius=0.3), body=disk, axis="y")
-    mechanism.home({"base.z": 0.3})
+    mechanism.set_home({"base.z": 0.3})
     return mechanism
 
 

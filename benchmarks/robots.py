@@ -78,7 +78,7 @@ def with_rods(speeds: int) -> ax.Mechanism:
             f"ball{k}", ax.Spherical(), parent=rod, child=f"limb{k}.0", child_at=(0.05, 0.0, 0.02)
         )
         robot.add_motor(f"rod{k}", f"rod{k}")
-    robot.home({f"rod{k}": 0.3 for k in range(min(RODS, speeds - 6))})
+    robot.set_home({f"rod{k}": 0.3 for k in range(min(RODS, speeds - 6))})
     return robot
 
 
@@ -90,7 +90,7 @@ def on_wheels(speeds: int) -> ax.Mechanism:
     for side, y in (("left", TRACK / 2), ("right", -TRACK / 2)):
         wheel = ax.Rolling(radius=WHEEL_RADIUS)
         robot.add_wheel(side, wheel, on=trunk, at=(0.0, y, 0.0), mass=0.5, motor=True)
-    robot.home({"base.z": WHEEL_RADIUS})
+    robot.set_home({"base.z": WHEEL_RADIUS})
     _grow(robot, trunk, speeds - 3)
     return robot
 

@@ -38,7 +38,7 @@ def linkage() -> ax.Mechanism:
         child_at=(-B, 0, 0),
         child_rotation=(-BETA, 0, 0),
     )
-    machine.home(j1=1.0, j2=2 * np.arctan(RATIO / np.tan(0.5)), j3=-1.0)
+    machine.set_home(j1=1.0, j2=2 * np.arctan(RATIO / np.tan(0.5)), j3=-1.0)
     return machine
 
 

@@ -22,7 +22,7 @@ def slider_crank(*, motor: bool) -> ax.Mechanism:
     machine.add_joint("rod", ax.Revolute("y"), parent=crank, child=rod, at=(CRANK, 0, 0))
     machine.add_joint("slide", ax.Prismatic("x"), parent=machine.ground, child=piston)
     machine.add_loop("pin", ax.Revolute("y"), parent=rod, child=piston, at=(ROD, 0, 0))
-    machine.home(crank=0.5, rod=-0.6, slide=0.45)  # in front of the crank, not behind it
+    machine.set_home(crank=0.5, rod=-0.6, slide=0.45)  # in front of the crank, not behind it
     if motor:
         machine.add_motor("motor", "crank")
     else:

@@ -22,7 +22,7 @@ def turntable() -> ax.Mechanism:
     machine.add_joint("free", ax.Floating(), parent=machine.ground, child=ball)
     machine.add_contact("roll", ax.Ball(RADIUS), body=ball, ground=table)
     machine.prescribe("spin", lambda t: RATE * t)
-    machine.home({"free.x": 0.5, "free.z": RADIUS})
+    machine.set_home({"free.x": 0.5, "free.z": RADIUS})
     return machine
 
 

@@ -85,7 +85,7 @@ def geared_five_bar() -> ax.Mechanism:
     )
     bot.add_gear("cranks", "ja", "jc", 1.0, offset=-3.1)
     bot.add_motor("crank", "ja")
-    bot.home(ja=-1.9, jb=0.9, jc=-1.2, jd=-0.9)
+    bot.set_home(ja=-1.9, jb=0.9, jc=-1.2, jd=-0.9)
     return bot
 
 
@@ -106,5 +106,5 @@ def differential_car(base: str = "planar") -> ax.Mechanism:
     bot.add_differential("axle", "shaft", "left", "right", ratio)
     bot.add_motor("engine", "shaft")
     bot.add_motor("steering", "steer")
-    bot.home(steer=0.3)
+    bot.set_home(steer=0.3)
     return bot

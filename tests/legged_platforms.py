@@ -162,7 +162,7 @@ def six_legs(
         chain = _up_to_the_tip(bot, p, g, str(number), base, knee, motor, miss)
         in_tree = held_by == "leg" and number == 0
         _hold(bot, p, g, chain, str(number), tip, R if in_tree else None)
-    bot.home({"free.qw": 1.0} if held_by == "floating" else {})
+    bot.set_home({"free.qw": 1.0} if held_by == "floating" else {})
     return bot
 
 
@@ -268,5 +268,5 @@ def hanging_legs() -> ax.Mechanism:
             at=tuple(g["B"]),
             child_at=tuple(g["B"] - chain.origin),
         )
-    bot.home({"free.qw": 1.0})
+    bot.set_home({"free.qw": 1.0})
     return bot

@@ -149,7 +149,7 @@ def near_loop(near: Near, size: int) -> ax.Mechanism:
         values = random_coordinates(rng, connection.joint)
         home |= dict(zip(connection.coordinates, map(float, values), strict=True))
     close_loop(bot, rng, "closure", closure, ends[0], ends[1], home)
-    bot.home(home)
+    bot.set_home(home)
     return bot
 
 

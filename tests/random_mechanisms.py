@@ -263,7 +263,7 @@ def random_loop(
         values = random_coordinates(rng, connection.joint)
         home |= dict(zip(connection.coordinates, map(float, values), strict=True))
     close_loop(bot, rng, "closure", joint, ends[0], ends[1], home)
-    bot.home(home)
+    bot.set_home(home)
     if acted_on:
         act_on(bot, rng)
     return bot
@@ -304,7 +304,7 @@ def ring(cut: int, kinds: Sequence[str], seed: int) -> ax.Mechanism:
             continue
         connection = bot.add_joint(f"joint{i}", joint, parent=parent, child=child, **place)
         home |= dict(zip(connection.coordinates, map(float, q), strict=True))
-    bot.home(home)
+    bot.set_home(home)
     return bot
 
 
@@ -489,7 +489,7 @@ def four_bar() -> ax.Mechanism:
         child_at=(0.4, 0, 0),
     )
     bot.add_motor("crank", "a")
-    bot.home(a=-1.0, b=0.7, d=-1.5)
+    bot.set_home(a=-1.0, b=0.7, d=-1.5)
     return bot
 
 
@@ -504,7 +504,7 @@ def massless_coupler() -> ax.Mechanism:
     bot.add_joint("pin", ax.Revolute("y"), parent="crank", child="rod", at=(0.2, 0, 0))
     bot.add_loop("wrist", ax.Spherical(), parent="rod", child="slider", at=(0.6, 0, 0))
     bot.add_motor("turn", "turn")
-    bot.home(turn=-1.0, pin=1.3, slide=0.7)
+    bot.set_home(turn=-1.0, pin=1.3, slide=0.7)
     return bot
 
 
@@ -536,7 +536,7 @@ def platform(legs: int = 6) -> ax.Mechanism:
             f"p{k}": math.sqrt(dx**2 + dy**2 + dz**2),
             f"u{k}.second": math.atan2(dx, math.hypot(dy, dz)),
         }
-    bot.home(home)
+    bot.set_home(home)
     return bot
 
 
@@ -551,7 +551,7 @@ def rolling_disk() -> ax.Mechanism:
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=disk)
     bot.add_contact("rim", ax.Rolling(0.3), body=disk)
     bot.add_wrench("push", disk, frame="body")
-    bot.home({"base.z": 0.3})
+    bot.set_home({"base.z": 0.3})
     return bot
 
 
@@ -564,7 +564,7 @@ def rolling_ball() -> ax.Mechanism:
     bot.add_contact(
         "skin", ax.Ball(0.25), body=ball, ground=ax.Plane(normal=normal, point=(0, 0, 1))
     )
-    bot.home({"base.z": 1.0 + 0.25 / math.cos(0.3)})
+    bot.set_home({"base.z": 1.0 + 0.25 / math.cos(0.3)})
     return bot
 
 
@@ -586,7 +586,7 @@ def balancer() -> ax.Mechanism:
             mass=0.5,
             motor=ax.Motor(limit=4.0, gear=3.0, rotor_inertia=1e-3),
         )
-    bot.home({"base.z": 0.1})
+    bot.set_home({"base.z": 0.1})
     return bot
 
 
@@ -598,7 +598,7 @@ def car() -> ax.Mechanism:
     for name, x, y in (("rl", 0, 0.4), ("rr", 0, -0.4), ("fl", 1, 0.4), ("fr", 1, -0.4)):
         wheel = ax.Rolling(0.15) if x == 0 else ax.Rolling(0.15, lateral="free")
         bot.add_wheel(name, wheel, on=body, at=(x, y, 0), mass=1.0, motor=x == 0)
-    bot.home({"base.z": 0.15})
+    bot.set_home({"base.z": 0.15})
     return bot
 
 
@@ -629,7 +629,7 @@ def disk_on_plate() -> ax.Mechanism:
     )
     bot.add_spring("hinge", "tilt.first", stiffness=60.0)
     bot.add_spring("hinge2", "tilt.second", stiffness=60.0)
-    bot.home({"base.z": 0.72})
+    bot.set_home({"base.z": 0.72})
     return bot
 
 
@@ -660,7 +660,7 @@ def snakeboard() -> ax.Mechanism:
         bot.add_joint(name, ax.Revolute("z"), parent=board, child=truck, at=(x, 0, 0))
         bot.add_contact(name, ax.Skate(0.0), body=truck)
         bot.add_motor(name, name)
-    bot.home(front=0.4, back=-0.5)
+    bot.set_home(front=0.4, back=-0.5)
     return bot
 
 
@@ -672,7 +672,7 @@ def ballbot() -> ax.Mechanism:
     bot.add_wheel("ball", ax.Ball(0.15), on=body, mass=3.0)
     for axis in ("wx", "wy", "wz"):
         bot.add_motor(axis, f"ball.{axis}")
-    bot.home({"base.z": 0.15})
+    bot.set_home({"base.z": 0.15})
     return bot
 
 
@@ -744,7 +744,7 @@ def driven_five_bar() -> ax.Mechanism:
     bot.add_loop(
         "tip", ax.Revolute("y"), parent="b", child="d", at=(0.5, 0, 0), child_at=(0.5, 0, 0)
     )
-    bot.home(ja=-1.9, jb=0.9, jc=-1.2, jd=-0.9)
+    bot.set_home(ja=-1.9, jb=0.9, jc=-1.2, jd=-0.9)
     bot.prescribe("ja", lambda t: -1.9 + 0.4 * np.sin(3.0 * t))
     bot.add_motor("elbow", "jb")
     return bot
@@ -760,7 +760,7 @@ def steered_plate() -> ax.Mechanism:
     bot.add_contact("skin", ax.Ball(0.1), body=ball, ground=plate)
     bot.prescribe("tilt.first", lambda t: 0.2 * np.sin(2.0 * t))
     bot.prescribe("tilt.second", lambda t: 0.1 * np.cos(3.0 * t))
-    bot.home({"base.z": 0.1, "tilt.second": 0.1})
+    bot.set_home({"base.z": 0.1, "tilt.second": 0.1})
     return bot
 
 
@@ -881,7 +881,7 @@ def parametric_loop() -> ax.Mechanism:
         rotation=(0, 0, lean),
     )
     bot.add_motor("turn", "turn", gear=ax.Parameter("gear", 2.0))
-    bot.home({"turn": -1.0, "slide.slide": 0.7, "ball.qw": 0.87, "ball.qy": 0.5})
+    bot.set_home({"turn": -1.0, "slide.slide": 0.7, "ball.qw": 0.87, "ball.qy": 0.5})
     return bot
 
 
@@ -909,7 +909,7 @@ def on_a_plinth() -> ax.Mechanism:
     )
     bot.add_wrench("nothing", plinth)
     bot.add_wrench("push", rod, frame="body")
-    bot.home({"hinge.first": 0.2})
+    bot.set_home({"hinge.first": 0.2})
     return bot
 
 
@@ -931,7 +931,7 @@ def double_spin() -> ax.Mechanism:
         motor=ax.Motor(gear=-2.0, rotor_inertia=1e-3),
     )
     bot.prescribe("axle", lambda t: 0.5 * np.sin(2.0 * t))
-    bot.home({"base.z": 0.1})
+    bot.set_home({"base.z": 0.1})
     return bot
 
 

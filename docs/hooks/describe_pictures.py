@@ -153,7 +153,7 @@ def loop(bar: Any) -> Figure:
     figure, panels = canvas(9.0, 3.3, columns=3)
     above = bar.derive().compile()
     other = bar.copy()
-    other.home(coupler=-1.8, rocker=-1.2)
+    other.set_home(coupler=-1.8, rocker=-1.2)
     below = other.derive().compile()
     given = np.array([bar.home_coordinates[name] for name in above.coordinates])
     every = (given, above.home, below.home)

@@ -61,17 +61,21 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.mechanism.files.loading import schema as schema
     from axode.model.model import Model as Model
     from axode.model.model_file import load_model as load_model
+    from axode.model.state import State as State
     from axode.problems.assemble.assemble import assemble as assemble
     from axode.problems.compare import compare as compare
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
+    from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.paths import paths
+    from axode.problems.paths.paths import Path as Path
     from axode.problems.simulate.inputs import Callback as Callback
     from axode.problems.simulate.inputs import Sampled as Sampled
     from axode.problems.simulate.simulate import simulate as simulate
     from axode.problems.sweep.sweep import sweep as sweep
     from axode.results.event import Event as Event
+    from axode.results.sweep_result import Sweep as Sweep
     from axode.results.trajectory import Trajectory as Trajectory
     from axode.show.viewer.opening import view as view
     from axode.symbolic.equations import Equations as Equations
@@ -98,7 +102,11 @@ _LAZY = {
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
     "verify": "axode.literature.acceptance",
+    "Linearization": "axode.problems.linearize.linearization",
     "Model": "axode.model.model",
+    "Path": "axode.problems.paths.paths",
+    "State": "axode.model.state",
+    "Sweep": "axode.results.sweep_result",
     "load_model": "axode.model.model_file",
 }
 
@@ -114,12 +122,14 @@ __all__ = [
     "Fixed",
     "Floating",
     "Inertia",
+    "Linearization",
     "Mecanum",
     "Mechanism",
     "Model",
     "Motor",
     "Omni",
     "Parameter",
+    "Path",
     "Planar",
     "Plane",
     "Prismatic",
@@ -130,6 +140,8 @@ __all__ = [
     "Skate",
     "Sphere",
     "Spherical",
+    "State",
+    "Sweep",
     "Trajectory",
     "Universal",
     "assemble",

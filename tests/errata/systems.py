@@ -107,7 +107,7 @@ def bars(closed: bool) -> ax.Model:
             at=(SPAN, 0, 0),
             child_at=at,
         )
-        mechanism.home(named(tuple(BARS), bar_angles(1.2)))
+        mechanism.set_home(named(tuple(BARS), bar_angles(1.2)))
     mechanism.add_motor("crank", "crank")
     return mechanism.derive(independent=["crank"] if closed else None).compile("interpreter")
 
@@ -202,7 +202,7 @@ def six_legs() -> ax.Model:
             child_at=tuple(leg.P - PLATFORM_CENTRE),
         )
         mechanism.add_motor(f"elbow{j}", f"leg{j}_4")
-    mechanism.home(
+    mechanism.set_home(
         dict(zip(("platform.x", "platform.y", "platform.z"), PLATFORM_CENTRE, strict=True))
     )
     return mechanism.derive(independent=[f"leg{j}_4" for j in range(6)]).compile("interpreter")
@@ -396,7 +396,7 @@ def disk_model() -> ax.Model:
     disk = mechanism.add_body("disk", mass=k.m, inertia=ax.Inertia.axial(k.along, k.across, "y"))
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("rim", ax.Rolling(radius=k.R), body=disk, axis="y")
-    mechanism.home({"base.z": k.R})
+    mechanism.set_home({"base.z": k.R})
     return mechanism.derive(independent=["base.wx", "base.wy", "base.wz"]).compile("interpreter")
 
 
@@ -409,7 +409,7 @@ def wheel_on_a_plank() -> ax.Model:
     ball = mechanism.add_body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=ball)
     mechanism.add_contact("touch", ax.Ball(radius=0.1), body=ball, ground=plank)
-    mechanism.home({"base.x": 0.3, "base.y": 0.05, "base.z": 0.1})
+    mechanism.set_home({"base.x": 0.3, "base.y": 0.05, "base.z": 0.1})
     return mechanism.derive().compile("interpreter")
 
 
@@ -453,5 +453,5 @@ def pendulum_model(J3: float = Pendulum.J3, target: str = "interpreter") -> ax.M
         mechanism.add_wheel(
             name, ax.Rolling(radius=k.r), on=body, at=(0, side, 0), mass=k.m, motor=True
         )
-    mechanism.home({"base.z": k.r})
+    mechanism.set_home({"base.z": k.r})
     return mechanism.derive(independent=["left.rate", "right.rate", "base.wy"]).compile(target)

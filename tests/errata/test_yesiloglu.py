@@ -305,7 +305,7 @@ def rolling_cart() -> ax.Model:
             motor=True,
             inertia=ax.Inertia.axial(*CART_WHEEL[1:], "y"),
         )
-    mechanism.home({"base.z": CART_R})
+    mechanism.set_home({"base.z": CART_R})
     return mechanism.derive(independent=["l", "r", "base.wy"]).compile("interpreter")
 
 

@@ -128,7 +128,7 @@ def test_snakeboard_drives_itself():
         ("phi_b", lambda t: -0.5 * np.sin(t)),
     ):
         bot.prescribe(name, motion)
-    bot.home(phi_f=0.0, phi_b=0.0)
+    bot.set_home(phi_f=0.0, phi_b=0.0)
     model = bot.derive().compile()
     run = ax.simulate(model, 40.0, progress=False)
     assert np.hypot(run.final["x"], run.final["y"]) > 0.5

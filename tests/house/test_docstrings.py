@@ -39,7 +39,7 @@ def faults(source: str) -> Iterator[str]:
         names = sections["Args"]
         missing = [name for name in wanted if name not in names]
         unknown = [name for name in names if name not in (*wanted, *optional)]
-        if "Keyword Args" not in sections:
+        if "Keyword Args" not in sections and not isinstance(node, ast.ClassDef):
             missing += [name for name in optional if name not in names]
         twice = sorted({name for name in names if names.count(name) > 1})
         for words, which in (("missing", missing), ("unknown", unknown), ("twice", twice)):
@@ -60,16 +60,16 @@ def _fields(node: ast.ClassDef) -> tuple[list[str], list[str]]:
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
             return _arguments(item)
-    fields = [
-        item.target.id
+    fields = {
+        item.target.id: ast.unparse(item.value) if item.value else ""
         for item in node.body
         if isinstance(item, ast.AnnAssign)
         and isinstance(item.target, ast.Name)
         and not item.target.id.startswith("_")
         and "ClassVar" not in ast.unparse(item.annotation)
-        and not isinstance(item.value, ast.Call)  # field(default_factory=...): filled by methods
-    ]
-    return fields, []
+    }
+    filled = [name for name, value in fields.items() if "default_factory" in value]  # by methods
+    return [name for name in fields if name not in filled], filled
 
 
 def test_listed_arguments_are_those_of_the_signature():

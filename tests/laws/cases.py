@@ -115,7 +115,7 @@ class Case:
         """Feasible, generic, well-posed states."""
         rng = np.random.default_rng([self.seed, 2026])
         e, assembly = self.equations, self.system.assembly
-        home = assembly.closed_home()
+        home = assembly.find_home()
         found: list[State] = []
         measure = ca.Function("m", [e.q, e.t, e.p], [e.Theta, e.I])
         speeds = ca.Function("v", [e.q, e.nu, e.t, e.p], [e.v])

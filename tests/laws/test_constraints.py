@@ -63,19 +63,19 @@ def test_the_complement_spans_all_that_the_rows_leave_free(name):
 def test_holonomic_rows_are_the_rates_of_their_residuals(name):
     """For any speeds at all; rows of one loop may be mixed among themselves, one to one."""
     case = case_of(name)
-    chords = dict.fromkeys(row.chord for row in case.system.rows if row.holonomic)
-    for chord in chords:
-        rows = [r for r in case.system.rows if r.holonomic and r.chord == chord]
+    owners = dict.fromkeys(row.owner for row in case.system.rows if row.holonomic)
+    for owner in owners:
+        rows = [r for r in case.system.rows if r.holonomic and r.owner == owner]
         A = matrix_of(rows, case.tree.v.shape[0])
         J = ca.jacobian(column_of([r.residual for r in rows]), case.tree.q) @ case.tree.N
         for state in case.states:
             A_n, J_n = case.at(state, A, J)
             mixing = np.linalg.lstsq(A_n.T, J_n.T, rcond=1e-12)[0].T
-            agree(mixing @ A_n, J_n, ROUNDING, chord)
+            agree(mixing @ A_n, J_n, ROUNDING, owner)
             full = np.linalg.matrix_rank(A_n, tol=1e-9)
-            assert np.linalg.matrix_rank(J_n, tol=1e-9) == full, f"{chord}: rank differs"
+            assert np.linalg.matrix_rank(J_n, tol=1e-9) == full, f"{owner}: rank differs"
             if all(row.kind != "loop" for row in rows):
-                agree(A_n, J_n, ROUNDING, chord)
+                agree(A_n, J_n, ROUNDING, owner)
 
 
 def check_biases(case, states):

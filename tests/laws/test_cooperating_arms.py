@@ -158,7 +158,7 @@ def test_cart_of_arms_is_the_cart_of_wheels(seed):
             motor=True,
             inertia=(p["It"], p["Ia"], p["It"]),
         )
-    bot.home({"base.z": p["r"]})
+    bot.set_home({"base.z": p["r"]})
     names = ("one.rate", "two.rate", "base.wy")
     model = bot.derive(independent=names).compile("interpreter")
     psi, pitch = state["psi"] / 2, state["load_pitch"] / 2
@@ -275,7 +275,7 @@ def test_two_arms_on_a_turning_base():
             rotation=inward,
             child_at=tuple(np.asarray(tips[a]) - (X, Y, 0)),
         )
-    bot.home({f"joint{a}{k}": e["theta"][3 * a + k - 1] for a in range(2) for k in (1, 2, 3)})
+    bot.set_home({f"joint{a}{k}": e["theta"][3 * a + k - 1] for a in range(2) for k in (1, 2, 3)})
     equations = bot.derive()
     tau, v = case["input"]["tau"], [rate, *e["theta_dot"]]
     nu = [v[equations.speeds.index(s)] for s in equations.independent]

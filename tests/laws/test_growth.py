@@ -54,7 +54,7 @@ def robot(limbs: int, length: int, base: str = "floating", motors: bool = True) 
             bot.add_wheel(
                 side, ax.Rolling(radius=0.1), on=trunk, at=(0, y, 0), mass=0.5, motor=motors
             )
-        bot.home({"base.z": 0.1})
+        bot.set_home({"base.z": 0.1})
     for k in range(limbs):
         parent = trunk
         for j in range(length):

@@ -249,7 +249,7 @@ def body_motion(case, nu=None, twists=None):
     t = ca.vertcat(*e.twists.values())
     n, p = len(e.independent), case.system.defaults
     state = State(
-        case.system.assembly.home(),
+        case.system.assembly.named_home,
         np.zeros(n),
         np.zeros(n),
         np.zeros(0),
@@ -276,7 +276,7 @@ def test_any_joint_of_a_ring_may_close_it(name, cut):
     nu = np.random.default_rng(4).normal(size=len(reference.equations.independent))
     t, t_dot = body_motion(reference, nu)
     other = Case(ring(cut, kinds, seed))
-    residual = other.system.assembly.residual(other.system.assembly.home())
+    residual = other.system.assembly.residual(other.system.assembly.named_home)
     agree(residual, np.zeros_like(residual), ROUNDING, "home")
     t_other, t_dot_other = body_motion(other, twists=t)
     agree(t_other, t, SAME_MOTION, "twists")

@@ -267,7 +267,7 @@ def test_legs_refuse_a_branching_leg():
     bot = platform(6)
     bot.add_body("flap", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
     bot.add_joint("hinge", ax.Revolute("y"), parent="piston3", child="flap")
-    with pytest.raises(ax.NotApplicable, match="does not lead on from 'piston3'"):
+    with pytest.raises(ax.NotApplicable, match="does not continue from 'piston3'"):
         bot.derive("legs")
 
 

@@ -20,7 +20,7 @@ from axode.mechanism.values.expressions import (
     parse_scalar,
     shown,
 )
-from axode.mechanism.values.functions import FUNCTIONS, NAMES, takes
+from axode.mechanism.values.formula_functions import FUNCTIONS, NAMES, takes
 from axode.mechanism.values.parameter_values import _ON_ARRAYS
 from axode.oracle.numbers import _JET_FUNCTIONS, motion_at
 from axode.symbolic.algebra.formula_symbols import SYMBOLIC, symbolic_value

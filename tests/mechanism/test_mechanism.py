@@ -45,7 +45,7 @@ def test_a_loop_said_to_be_one_is_one():
 def test_copies_are_independent():
     m = with_bodies("a")
     m.add_joint("j", ax.Revolute(), parent="ground", child="a")
-    m.home(j=0.1)
+    m.set_home(j=0.1)
     same = m.copy()
     assert same == m
     same.add_body("b", mass=1, inertia=POINT)
@@ -59,10 +59,10 @@ def test_copies_are_independent():
     same.add_loop("l", ax.Revolute(), parent="ground", child="b")
     same.prescribe("k", 0)
     same.measure("tip", "position", body="a")
-    same.home(j=0.2, k=0.3)
+    same.set_home(j=0.2, k=0.3)
     original = with_bodies("a")
     original.add_joint("j", ax.Revolute(), parent="ground", child="a")
-    original.home(j=0.1)
+    original.set_home(j=0.1)
     assert m == original
     assert m != same
 

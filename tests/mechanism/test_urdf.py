@@ -493,8 +493,7 @@ def test_base_is_one_of_three_words_and_of_urdf_only(file, tmp_path):
     )
     ax.load("arm.urdf").save("arm.toml")
     assert refused("arm.toml", ax.InvalidArgument, base="floating") == (
-        "base='floating' is for URDF files; in arm.toml a joint on the ground says how a body is "
-        "held"
+        "base='floating' is for URDF files; in arm.toml a joint on the ground holds the first body"
     )
 
 

@@ -142,7 +142,7 @@ def ball_on_plate(turn):
     )
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=ball)
     bot.add_contact("skin", ax.Ball(0.1, lateral="free"), body=ball, ground=plate)
-    bot.home({"base.z": 0.1, "tilt": 0.2})
+    bot.set_home({"base.z": 0.1, "tilt": 0.2})
     return bot
 
 

@@ -78,7 +78,7 @@ def axode_disk() -> ax.Model:
     disk = mechanism.add_body("disk", mass=MASS, inertia=inertia)
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("rim", ax.Rolling(radius=RADIUS), body=disk, axis="y")
-    mechanism.home({"base.z": RADIUS})
+    mechanism.set_home({"base.z": RADIUS})
     return mechanism.derive(independent=["base.wx", "base.wy", "base.wz"]).compile("interpreter")
 
 

@@ -33,5 +33,5 @@ def cart(
     for k, (x, y) in enumerate(supports):
         slider(bot, f"support{k}", x, y)
     if base != "planar":
-        bot.home({"base.z": R})
+        bot.set_home({"base.z": R})
     return bot

@@ -59,7 +59,7 @@ def rolling_disk() -> ax.Model:
     disk = bot.add_body("disk", mass=2.0, inertia=ax.Inertia.disk(2.0, 0.3, "y"))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=disk)
     bot.add_contact("rim", ax.Rolling(0.3), body=disk)
-    bot.home({"base.z": 0.3})
+    bot.set_home({"base.z": 0.3})
     return bot.derive(independent=["base.wx", "base.wy", "base.wz"]).compile()
 
 
@@ -122,7 +122,7 @@ def four_bar_of(
 def four_bar(independent: str = "crank") -> ax.Model:
     """A crank-rocker; either joint on the ground may carry the independent speed."""
     bot = four_bar_of(0.1, 0.35, 0.3, 0.4, "four-bar")
-    bot.home(four_bar_angles(1.2))
+    bot.set_home(four_bar_angles(1.2))
     return bot.derive(independent=[f"{independent}.rate"]).compile()
 
 
@@ -144,7 +144,7 @@ def four_bar_angles(crank: float) -> dict[str, float]:
 def parallelogram() -> ax.Model:
     """Links equal in pairs: stretched out it may become an anti-parallelogram."""
     bot = four_bar_of(0.2, 0.5, 0.2, 0.5, "parallelogram")
-    bot.home(crank=1.0, coupler=-1.0, rocker=1.0)
+    bot.set_home(crank=1.0, coupler=-1.0, rocker=1.0)
     return bot.derive().compile()
 
 
@@ -160,5 +160,5 @@ def slider_crank(independent: str = "slide") -> ax.Model:
     bot.add_joint("slide", ax.Prismatic("x"), parent=bot.ground, child="slider")
     bot.add_loop("wrist", ax.Revolute("z"), parent="rod", child="slider", at=(0.3, 0, 0))
     bot.add_motor("turn", "turn")
-    bot.home(turn=1.0, pin=-1.28, slide=0.34)
+    bot.set_home(turn=1.0, pin=-1.28, slide=0.34)
     return bot.derive(independent=[f"{independent}.rate"]).compile()

@@ -178,7 +178,7 @@ def test_wrong_names_and_numbers():
         ax.assemble(model, {"krank": 1.0})
     with pytest.raises(ax.UnknownName, match=r"'crank\.rate'"):
         ax.assemble(model, fix=["crank.rate"])
-    with pytest.raises(ax.InvalidArgument, match="expected 3 coordinates"):
+    with pytest.raises(ax.InvalidArgument, match="of sizes 3 and 1 is needed, got"):
         ax.assemble(model, [1.0, 2.0])
     with pytest.raises(ax.InvalidArgument, match="'crank': must be finite"):
         ax.assemble(model, {"crank": math.nan})

@@ -46,7 +46,7 @@ def test_a_pulse_written_in_many_ways(name: str):
 
 
 def test_conditions_in_measures_and_events():
-    bot = machines.slider().library.equations.system.mechanism.copy()
+    bot = machines.slider().equations.system.mechanism.copy()
     bot.measure("inside", lambda s: (s["rail"] > 0.1) & (np.abs(s["rail"]) < 0.4), unit="1")
     bot.measure("angle", lambda s: np.arctan2(np.sign(s["rail"]), np.maximum(s["rail"], 1)))
     model = bot.derive().compile()

@@ -222,7 +222,7 @@ def test_rolling_disk():
     disk = bot.add_body("disk", mass=2.0, inertia=ax.Inertia.axial(0.09, 0.045, "y"))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=disk)
     bot.add_contact("rim", ax.Rolling(radius=0.3), body=disk, axis="y")
-    bot.home({"base.z": 0.3})
+    bot.set_home({"base.z": 0.3})
     model = bot.derive().compile()
     run = ax.simulate(model, 0.5, start={"roll": 0.3, "base.wy": 8.0, "base.wz": 0.5})
     found = feasible(model, run, friction=0.4)
@@ -240,7 +240,7 @@ def balancer() -> ax.Mechanism:
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
     for side, y in (("left", 0.2), ("right", -0.2)):
         bot.add_wheel(side, ax.Rolling(0.1), on=pole, at=(0, y, 0), mass=0.5, motor=True)
-    bot.home({"base.z": 0.1})
+    bot.set_home({"base.z": 0.1})
     return bot
 
 

@@ -86,7 +86,7 @@ def test_a_wheel_on_a_moving_plane_is_watched():
     disk = bot.add_body("disk", mass=1.0, inertia=(0.1, 0.2, 0.1))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=disk)
     bot.add_contact("rim", ax.Mecanum(0.3), body=disk, axis="y", ground=ax.Plane(on=table))
-    bot.home({"base.z": 0.3})
+    bot.set_home({"base.z": 0.3})
     equations = bot.derive()
     assert [contact.name for contact in equations.system.leaning] == ["rim"]
     model = equations.compile("interpreter")

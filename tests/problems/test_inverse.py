@@ -294,7 +294,7 @@ def test_all_verbs_agree_where_motors_fall_short(size, balanced, tmp_path, capsy
             verb()
         verdicts.append(any(issubclass(w.category, ax.UnderactuatedMotion) for w in caught))
     bot.save(tmp_path / "cart.toml")
-    at = ["--at", f"pin={angle!r},slide.rate={size!r}"]
+    at = ["--state", f"pin={angle!r},slide.rate={size!r}"]
     assert run_cli(["inverse", str(tmp_path / "cart.toml"), *at]) == 0
     verdicts.append("pin.rate.missing" in capsys.readouterr().out)
     assert verdicts == [not balanced] * 3
@@ -335,7 +335,7 @@ def test_limits_that_are_passed_are_named():
         ({"left": "t", "right": "t"}, {"save_every": 0.0}, "save_every"),
         ({"left": "t", "right": "t"}, {"weights": [1.0]}, "expected 2 numbers"),
         ({"left": "t", "right": "t"}, {"weights": {"left.torque": -1.0}}, "> 0"),
-        ({"left": "t", "right": "t"}, {"wrenches": {"gust.fx": 1.0}}, "input from outside"),
+        ({"left": "t", "right": "t"}, {"wrenches": {"gust.fx": 1.0}}, "wrench input"),
         ({}, {}, "give signals by name"),
         ("forward", {}, "expected a Trajectory or signals"),
     ],
@@ -406,7 +406,7 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
         child_at=(0.2, 0, 0),
     )
     bot.add_motor("crank", "a")
-    bot.home(a=-1.0, b=1.0, d=-1.0)
+    bot.set_home(a=-1.0, b=1.0, d=-1.0)
     model = bot.derive().compile()
     safe = inverse(model, {"a": "-1 + 0.5 * t"}, times=1.0, save_every=0.1)
     np.testing.assert_allclose(safe["d"], safe["a"], atol=1e-9)

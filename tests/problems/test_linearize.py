@@ -488,11 +488,14 @@ def test_points_are_given_in_every_way_that_a_start_is():
         (lambda: ax.linearize(balancer(), input="held"), 'by name are needed, or "hold"'),
         (
             lambda: ax.linearize(balancer(), {"pitch": [0.1, 0.2]}),
-            "at: one number is needed for each",
+            "state: one number is needed for each",
         ),
         (lambda: ax.linearize(ax.gallery.build("unicycle")), "a model is needed, got Mechanism"),
         (lambda: ax.linearize(balancer(), states=["pitsch"]), "has no signal 'pitsch'"),
-        (lambda: ax.linearize(balancer(), inputs=["torque"]), "has no signal 'torque'"),
+        (
+            lambda: ax.linearize(balancer(), inputs=["torque"]),
+            "several inputs that 'torque' may mean",
+        ),
         (
             lambda: ax.linearize(balancer(), states=["pitch", "pitch_rate"], outputs=["base.x"]),
             "outputs: base.x depends on more than the states base.pitch, base.pitch_rate.\n"
@@ -506,11 +509,11 @@ def test_points_are_given_in_every_way_that_a_start_is():
             lambda: ax.linearize(balancer(), input={"left.torque": "sin(t)"}),
             "constant inputs by name",
         ),
-        (lambda: ax.linearize(balancer(), 3.0), "at: expected coordinates, speeds and measures"),
+        (lambda: ax.linearize(balancer(), 3.0), "state: expected coordinates, speeds and measures"),
         (lambda: ax.linearize(built("four_bar"), (np.zeros(3), np.zeros(1))), "this q is open by"),
         (
             lambda: ax.linearize(balancer(), (np.zeros(3), np.zeros(1))),
-            r"one (q, nu) of sizes 9 and 3",
+            r"q, or (q, nu), of sizes 9 and 3",
         ),
         (
             lambda: ax.linearize(balancer()).lqr(),
@@ -525,7 +528,7 @@ def test_points_are_given_in_every_way_that_a_start_is():
         ),
         (
             lambda: ax.linearize(cart_pole()).lqr({"lean": 1.0}),
-            "Q: nothing is paid for rail; rail.rate",
+            "Q: there is no weight on rail; rail.rate",
         ),
         (lambda: ax.linearize(cart_pole()).lqr({"leen": 1.0}), "has no state 'leen'"),
         (lambda: ax.linearize(cart_pole()).lqr(R=0.0), "R: every input must cost something"),
@@ -583,7 +586,7 @@ def test_the_command_line_says_the_same(capsys, tmp_path):
     words = [
         "linearize",
         "wheeled_pendulum",
-        "--at",
+        "--state",
         "theta3=pi",
         "--states",
         "theta3,theta3_dot,surge",

@@ -21,7 +21,7 @@ QUIET = 1e-7  # disagreements below this are in the report and in no warning
 
 def four_bar() -> ax.Mechanism:
     bot = four_bar_of(0.1, 0.35, 0.3, 0.4, "four-bar")
-    bot.home(four_bar_angles(1.2))
+    bot.set_home(four_bar_angles(1.2))
     return bot
 
 
@@ -38,7 +38,7 @@ def three_cranks() -> ax.Mechanism:
         at=(0.2, 0, 0),
         child_at=(0.2, 0, 0),
     )
-    bot.home(crank=0.8, coupler=-0.8, rocker=0.8, third=0.8)
+    bot.set_home(crank=0.8, coupler=-0.8, rocker=0.8, third=0.8)
     return bot
 
 
@@ -56,7 +56,7 @@ def sarrus() -> ax.Mechanism:
         bot.add_joint(
             f"c{k}", hinge, parent=f"upper{k}", child="top", at=(0, 0, 0.5), child_at=0.4 * out
         )
-    bot.home(a0=0.6, b0=-1.2, c0=0.6, a1=0.6, b1=-1.2)
+    bot.set_home(a0=0.6, b0=-1.2, c0=0.6, a1=0.6, b1=-1.2)
     return bot
 
 
@@ -288,7 +288,7 @@ def test_many_rounded_loops_are_closed_next_to_home():
                 at=at,
                 child_at=c.child_at,
             )
-        bot.home({f"{name}{k}": angle for name, angle in four_bar_angles(1.2).items()})
+        bot.set_home({f"{name}{k}": angle for name, angle in four_bar_angles(1.2).items()})
     with pytest.warns(Doubtful):
         equations = rounded(bot, error).derive()
     assert equations.mobility.rows == 5 * count and equations.mobility.mobility == count

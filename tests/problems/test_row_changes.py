@@ -40,7 +40,7 @@ def bennett(alpha: float, beta: float, formulation: str = "recursive") -> ax.Mod
         child_rotation=(-beta, 0, 0),
     )
     bot.add_motor("drive", "j0")
-    bot.home(j0=1.0, j1=second_angle(alpha, beta, 1.0), j2=-1.0)
+    bot.set_home(j0=1.0, j1=second_angle(alpha, beta, 1.0), j2=-1.0)
     return bot.derive(formulation).compile()
 
 
@@ -202,7 +202,7 @@ def test_a_plate_on_three_cranks():
             at=pivots[k],
             child_at=(0.5, 0, 0),
         )
-    bot.home(t0=0.8, t1=0.8, t2=0.8, p=-0.8)
+    bot.set_home(t0=0.8, t1=0.8, t2=0.8, p=-0.8)
     run = ax.simulate(bot.derive().compile(), 2.0, start={"t0.rate": 9.0})
     assert run.final["t0"] > 4 * math.pi and run.energy_error < ENERGY
     assert np.abs(run["t2"] - run["t0"]).max() < 1e-9 and run["residual"].max() < CLOSED

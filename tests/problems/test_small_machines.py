@@ -30,7 +30,7 @@ def cart(length: float) -> ax.Mechanism:
         trail=0.06 * s,
         mass=0.4 * mass,
     )
-    bot.home({"caster_bracket": 0.4})
+    bot.set_home({"caster_bracket": 0.4})
     return bot
 
 
@@ -64,7 +64,7 @@ def four_bar(length: float) -> ax.Mechanism:
     bot.add_joint("rocker", ax.Revolute("z"), parent=bot.ground, child="rocker", at=(frame, 0, 0))
     hinge = {"parent": "coupler", "child": "rocker", "at": (b, 0, 0), "child_at": (c, 0, 0)}
     bot.add_loop("hinge", ax.Revolute("z"), **hinge)
-    bot.home(four_bar_angles(1.2))
+    bot.set_home(four_bar_angles(1.2))
     return bot
 
 

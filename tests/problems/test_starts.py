@@ -70,7 +70,7 @@ def leaning_wheel() -> ax.Mechanism:
     bot.add_joint("lift", ax.Prismatic("z"), parent="carriage", child="slide")
     bot.add_joint("lean", ax.Revolute("x"), parent="slide", child="fork")
     bot.add_wheel("wheel", ax.Rolling(0.3, lateral="free"), on="fork", mass=1.0)
-    bot.home(lift=0.3)
+    bot.set_home(lift=0.3)
     return bot
 
 

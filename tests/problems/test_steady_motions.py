@@ -45,7 +45,7 @@ def test_a_disk_that_rolls_straight_on(spin, angle):
     assert np.allclose(sorted(moving(lin), key=lambda p: p.real), expected, atol=EXACT * 10)
     assert (square > 0) == (spin**2 < G / (3 * R))
     assert lin.axes.rates == {"disk about its own y": pytest.approx(spin)}
-    assert "axes that turn: disk about its own y" in str(lin)
+    assert "rotating axes: disk about its own y" in str(lin)
 
 
 def circling(lean: float, turn: float, spin: float) -> tuple[np.ndarray, np.ndarray]:
@@ -170,7 +170,7 @@ def test_a_wheel_out_of_round_is_periodic_and_said_so():
     bot.add_body("disk", mass=M, inertia=(0.04, ALONG, 0.05))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child="disk")
     bot.add_contact("rim", ax.Rolling(radius=R), body="disk")
-    bot.home({"base.z": R})
+    bot.set_home({"base.z": R})
     model = bot.derive(independent=["base.wx", "base.wy", "base.wz"]).compile("interpreter")
     with pytest.warns(NotAnEquilibrium, match="how the rates depend on the states"):
         lin = ax.linearize(model, {"base.wy": 5.0})
@@ -184,5 +184,5 @@ def test_a_law_does_not_read_states_in_turning_axes():
     bot.add_wrench("push", "disk")
     pushed = ax.linearize(bot.derive().compile("interpreter"), {"base.wy": 5.0})
     gains = {"push.mx": {"base.roll": 1.0}}
-    with pytest.raises(ax.AxodeError, match=r"cannot read base\.roll: .* axes that turn"):
+    with pytest.raises(ax.AxodeError, match=r"cannot read base\.roll: .* rotating axes"):
         pushed.state_feedback(gains)

@@ -48,7 +48,7 @@ def test_columns_of_a_kind():
     assert run.columns("force") == ()
     with pytest.raises(UnknownName, match="Did you mean 'energy'") as caught:
         run.columns("energie")
-    assert str(caught.value).startswith("a trajectory has no kind of column 'energie'.")
+    assert str(caught.value).startswith("a trajectory has no column kind 'energie'.")
 
 
 def test_several_columns_make_a_trajectory():
@@ -194,7 +194,7 @@ def test_what_does_not_fit_is_refused(text):
 
 
 def test_unknown_kinds_and_parts_of_quaternions_are_told():
-    with pytest.raises(UnknownName, match=r"no kind of column 'sped'.*\n.*Did you mean 'speed'"):
+    with pytest.raises(UnknownName, match=r"no column kind 'sped'.*\n.*Did you mean 'speed'"):
         runs.one(kinds=dict.fromkeys(runs.COLUMNS, "sped"))
     with pytest.raises(UnknownName, match="a quaternion has no column 'w'"):
         runs.one(quaternions=(("w", "x", "y", "z"),))
@@ -342,5 +342,5 @@ def test_columns_that_do_not_fit():
         run.with_columns({"pitch": 0.0})
     with pytest.raises(UnknownName, match="has no column 'tap'"):
         run.with_columns({"tip": 0.0}, units={"tap": "m"})
-    with pytest.raises(UnknownName, match="kind of column 'mesure'"):
+    with pytest.raises(UnknownName, match="column kind 'mesure'"):
         run.with_columns({"tip": 0.0}, kind="mesure")

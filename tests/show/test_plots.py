@@ -125,7 +125,7 @@ def test_what_means_nothing_is_told_with_what_is_near():
     for wrong, told in (
         (3, "names of columns or lists"),
         (["pitch", 4], "text, got 4"),
-        (["path"], "picture of its own"),
+        (["path"], "plot of its own"),
     ):
         with pytest.raises(InvalidArgument, match=told):
             one().plot(wrong)
@@ -230,7 +230,9 @@ def test_few_runs_have_a_colour_and_a_name_each():
         assert len({line.get_color() for line in axes.get_lines()}) == 3
     with pytest.raises(InvalidArgument, match="a list of 3, one per run"):
         batch((3,)).plot("pitch", labels=["soft"])
-    with pytest.raises(InvalidArgument, match="2 to 8 runs of one signal a panel, here are 3 runs"):
+    with pytest.raises(
+        InvalidArgument, match="2 to 8 runs of one signal per panel, here are 3 runs"
+    ):
         batch((3,)).plot("speeds", labels=["soft", "middle", "hard"])
 
 

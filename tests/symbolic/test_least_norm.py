@@ -40,7 +40,7 @@ def test_solutions_are_the_shortest(redundant):
 def test_both_ways_close_at_the_same_place(name, monkeypatch):
     system = MECHANISMS[name]().derive().system
     monkeypatch.setattr(assembly, "DENSE", 0)
-    home = system.assembly.closed_home()
+    home = system.assembly.find_home()
     assert np.abs(home - system.home).max() < SAME
     for mine, dense in zip(system.assembly.samples(system.home, 3), system.samples, strict=False):
         assert np.abs(mine - dense).max() < SAME

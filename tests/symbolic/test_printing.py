@@ -10,7 +10,7 @@ import pytest
 
 import axode as ax
 from axode.printing.latex import PARTS, _arguments, _tape, latex, number_tex, to_sympy
-from axode.printing.names import typeset_names
+from axode.printing.latex_names import typeset_names
 from axode.printing.polynomials import Polynomials
 
 TOLERANCE = 1e-11  # relative: both sides are rounded arithmetic on the same graph
@@ -61,7 +61,7 @@ def four_bar():
         child_at=(0.6, 0, 0),
     )
     bot.add_motor("drive", "phi1")
-    bot.home(phi1=1.0, phi2=-0.5, phi3=1.2)
+    bot.set_home(phi1=1.0, phi2=-0.5, phi3=1.2)
     return bot
 
 
@@ -70,7 +70,7 @@ def rolling_disk():
     disk = bot.add_body("disk", mass=1.0, inertia=ax.Inertia.disk(1.0, 0.3, "y"))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child=disk)
     bot.add_contact("rim", ax.Rolling(0.3), body=disk)
-    bot.home({"base.z": 0.29, "base.qw": 0.98, "base.qx": 0.2})
+    bot.set_home({"base.z": 0.29, "base.qw": 0.98, "base.qx": 0.2})
     return bot
 
 

@@ -72,7 +72,7 @@ def test_a_platform_closes_in_any_units(unit):
         machine.add_loop(
             f"ball{k}", ax.Spherical(), parent=piston, child=plate, child_at=tuple(0.6 * way)
         )
-    machine.home({"base.z": unit})
+    machine.set_home({"base.z": unit})
     equations = machine.derive()
     assert equations.mobility.mobility == 6
     legs = [equations.system.home[equations.coordinates.index(f"leg{k}")] for k in range(3)]
@@ -88,7 +88,7 @@ def test_rows_that_vanish_leave_their_forces_undecided():
     machine.add_joint("wrist", ax.Revolute("y"), parent=crank, child=rod, at=(0.1, 0, 0))
     machine.add_joint("slide", ax.Prismatic("x"), parent=machine.ground, child=piston)
     machine.add_loop("pin", ax.Revolute("y"), parent=rod, child=piston, at=(0.4, 0, 0))
-    machine.home(crank=0.5, wrist=-0.6, slide=0.45)
+    machine.set_home(crank=0.5, wrist=-0.6, slide=0.45)
     mobility = machine.derive().mobility
     assert mobility.rank == 2
     assert len(mobility.indeterminate) == 3

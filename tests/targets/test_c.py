@@ -199,7 +199,7 @@ def test_no_name_leaves_its_comment(tmp_path, trigraphs):
 @pytest.mark.parametrize("stem", ['a"b', "a\\", "a\nb", "a??/"])
 def test_file_names_that_cannot_be_included_are_refused(stem):
     tape = Tape.from_casadi(functions.planar_chain(2))
-    with pytest.raises(ax.InvalidArgument, match="cannot stand in an #include"):
+    with pytest.raises(ax.InvalidArgument, match="cannot be written in an #include"):
         c_library(stem, [tape])
 
 

@@ -381,7 +381,7 @@ def test_derivatives_can_be_saved_along(tmp_path):
 def test_a_jacobian_wants_its_own_arguments():
     m = model("arm")
     q, nu, u = m.home, np.zeros(len(m.independent)), np.zeros(len(m.inputs))
-    for wrong in ((q,), (q, nu, u, u)):
+    for wrong in ((), (q, nu, u, u)):
         with pytest.raises(ax.InvalidArgument, match="takes q, nu, u"):
             m.jacobian("forward_dynamics", "q", *wrong)
 

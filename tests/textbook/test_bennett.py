@@ -46,7 +46,7 @@ def linkage(last=B):
         child_at=(-last, 0, 0),
         child_rotation=(-BETA, 0, 0),
     )
-    machine.home(j1=1.0, j2=second_angle(1.0), j3=-1.0)
+    machine.set_home(j1=1.0, j2=second_angle(1.0), j3=-1.0)
     return machine
 
 

@@ -70,7 +70,7 @@ def test_wheels_that_mesh_turn_opposite_ways_and_belts_turn_alike():
     for add, sign in (("add_gear", -1), ("add_belt", 1)):
         m = shafts()
         getattr(m, add)("k", "a", "b", 2.0, offset=0.3)
-        m.home(b=0.5)
+        m.set_home(b=0.5)
         model = model_of(m, independent=["b.rate"])
         q = dict(zip(model.coordinates, model.home, strict=True))
         assert q["a"] == pytest.approx(sign * 2.0 * q["b"] + 0.3, abs=1e-12)
@@ -135,7 +135,7 @@ def test_a_coupled_cylindrical_joint_is_a_screw(formulation):
         m.add_joint("bolt", joint, parent="ground", child="bolt", rotation=(0.2, 0.1, 0.4))
         if isinstance(joint, ax.Cylindrical):
             m.add_screw("thread", "bolt.angle", "bolt.slide", 0.02)
-        m.home({m.connections[0].coordinates[0]: 0.4})
+        m.set_home({m.connections[0].coordinates[0]: 0.4})
         speed = m.connections[0].speeds[0]
         model = model_of(m, formulation, independent=[speed])
         q, nu = model.home, [1.3]
@@ -248,9 +248,9 @@ def test_home_keeps_what_leads_and_moves_what_follows():
     m.add_mimic("ab", "b", "a", multiplier=3.0, offset=0.5)
     home = model_of(m).home
     assert home == pytest.approx([0.0, 0.5, 1.1], abs=1e-14)
-    m.home(b=0.8)
+    m.set_home(b=0.8)
     assert model_of(m).home == pytest.approx([0.1, 0.8, 1.7], abs=1e-14)
-    m.home(a=1.0, b=0.8)  # cannot be kept: the nearest configuration
+    m.set_home(a=1.0, b=0.8)  # cannot be kept: the nearest configuration
     with pytest.warns(ax.errors.NotAsAsked, match="moved home: a = 1 became"):
         a, b, c = model_of(m).home
     assert (3 * a + 0.5, 2 * b + 0.1) == pytest.approx((b, c))

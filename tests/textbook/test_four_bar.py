@@ -41,7 +41,7 @@ def equations() -> ax.Equations:
     )
     mechanism.add_motor("crank", "crank")
     home = dict(zip(LENGTHS, angles(1.2), strict=True))
-    mechanism.home(home)
+    mechanism.set_home(home)
     return mechanism.derive()
 
 

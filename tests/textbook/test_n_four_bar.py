@@ -44,7 +44,7 @@ def windows(n: int, longer: float = 0.0, cart: bool = False) -> ax.Mechanism:
             child_at=(1, 0, 0),
         )
     upright = {f"a{i}": math.pi / 2 for i in range(n + 1)}
-    bot.home(upright | {f"b{i}": -math.pi / 2 for i in range(n)})
+    bot.set_home(upright | {f"b{i}": -math.pi / 2 for i in range(n)})
     return bot
 
 
@@ -179,7 +179,7 @@ def test_an_isosceles_slider_crank_passes_its_pivot():
     bot.add_joint("s", ax.Prismatic("x"), parent=bot.ground, child=slide)
     bot.add_loop("pin", ax.Revolute("z"), parent=rod, child=slide, at=(0.3, 0, 0))
     bot.add_motor("drive", "a")
-    bot.home(a=0.5, b=-1.0, s=0.6 * math.cos(0.5))
+    bot.set_home(a=0.5, b=-1.0, s=0.6 * math.cos(0.5))
     model = bot.derive().compile()
     pulses = ax.Sampled({"drive.torque": [0.2, -0.1, 0.3]}, period=0.7)
     for given in (None, pulses, ax.Callback(lambda t, state: {"drive.torque": -0.05})):

@@ -32,7 +32,7 @@ def equations() -> ax.Equations:
         mechanism.add_wheel(
             name, ax.Rolling(radius=R), on=body, at=(0, side, 0), mass=MW, motor=True
         )
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     return mechanism.derive(independent=SPEEDS)
 
 
@@ -112,7 +112,7 @@ def test_printed_a33_is_wrong_when_moments_differ():
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=body)
     for name, side in (("left", TRACK / 2), ("right", -TRACK / 2)):
         mechanism.add_wheel(name, ax.Rolling(radius=R), on=body, at=(0, side, 0), mass=MW)
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     model = mechanism.derive(independent=SPEEDS).compile("interpreter")
     A = S.T @ model.mass_matrix(posture(0.0, 0.6)) @ S
     assert_close(A[2, 2], J3 / 2 + MB * D**2)

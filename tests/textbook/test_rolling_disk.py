@@ -21,7 +21,7 @@ def equations() -> ax.Equations:
     disk = mechanism.add_body("disk", mass=M, inertia=ax.Inertia.axial(ALONG, ACROSS, "y"))
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("rim", ax.Rolling(radius=R), body=disk, axis="y")
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     return mechanism.derive(independent=["base.wx", "base.wy", "base.wz"])
 
 

@@ -30,7 +30,7 @@ def model() -> ax.Model:
         mechanism.add_joint(name, ax.Revolute("z"), parent=board, child=truck, at=(x, 0, 0))
         mechanism.add_contact(name, ax.Skate(), body=truck, axis="y")
         mechanism.add_motor(name, name)
-    mechanism.home({"front": 0.4, "back": -0.4})
+    mechanism.set_home({"front": 0.4, "back": -0.4})
     return mechanism.derive(independent=SPEEDS).compile("interpreter")
 
 

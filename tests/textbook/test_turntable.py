@@ -15,7 +15,7 @@ def turntable():
     machine.add_joint("free", ax.Floating(), parent=machine.ground, child=ball)
     machine.add_contact("roll", ax.Ball(RADIUS), body=ball, ground=table)
     machine.prescribe("spin", lambda t: RATE * t)
-    machine.home({"free.z": RADIUS, "free.x": 0.5})
+    machine.set_home({"free.z": RADIUS, "free.x": 0.5})
     return machine
 
 

@@ -310,7 +310,7 @@ class Growing:
             motion = self.dice.among([self.dice.number(), self.dice.formula(3, [Time()]) + Time()])
             assert isinstance(motion, float | Expression)
             self.mechanism.prescribe(self.dice.among(free), motion)
-            self.mechanism.home({self.dice.among(named): self.dice.number()})
+            self.mechanism.set_home({self.dice.among(named): self.dice.number()})
 
 
 def random_description(seed):

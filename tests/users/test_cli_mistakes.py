@@ -105,7 +105,7 @@ MISTAKES = [
     ("inverse four_bar --motion fake.npz", 1, "fake.npz"),
     ("inverse four_bar --motion wrong.toml", 1, "a motion's file ends in"),
     ("inverse four_bar --motion theta1=t", 2, "needs its duration"),
-    ("inverse four_bar --motion theta1=t --at theta1=1", 2, "choose one"),
+    ("inverse four_bar --motion theta1=t --state theta1=1", 2, "choose one"),
     ("inverse four_bar --out x.csv", 2, "needs --motion or --path"),
     ("inverse four_bar --acceleration w=1", 1, "has no signal 'w'"),
     ("inverse four_bar --path circle:radius=1,speed=1", 1, "has no base"),
@@ -155,7 +155,7 @@ WORDS = st.sampled_from(
         "--start",
         "--input",
         "--time",
-        "--at",
+        "--state",
         "--motion",
         "--path",
         "--method",
@@ -212,7 +212,7 @@ WORDS = st.sampled_from(
 @settings(max_examples=80)
 @example(["simulate", "chaplygin_sleigh", "--time", "0.01", "--start", "v=1", "--out", "x.csv"])
 @example(["check", "\0"])
-@example(["inverse", "chaplygin_sleigh", "--at", "v=1", "--json"])
+@example(["inverse", "chaplygin_sleigh", "--state", "v=1", "--json"])
 def test_whatever_is_typed_ends_with_words(arguments):
     sink = io.StringIO(), io.StringIO()
     own = sys.stdout, sys.stderr

@@ -315,7 +315,7 @@ def test_inverse_at_a_state(capsys):
         capsys,
         "inverse",
         "five_axis_arm",
-        "--at",
+        "--state",
         "theta2=0.5,theta1_dot=1",
         "--acceleration",
         "theta3_dot=2",
@@ -327,7 +327,7 @@ def test_inverse_at_a_state(capsys):
 
 
 def test_inverse_says_what_motors_cannot_give(capsys):
-    found = told(capsys, "inverse", "wheeled_pendulum", "--at", "theta3=0.3")
+    found = told(capsys, "inverse", "wheeled_pendulum", "--state", "theta3=0.3")
     model = model_of("wheeled_pendulum")
     _, missing = model.inverse_dynamics_with_residual({"theta3": 0.3}, {}, {})
     assert list(found["missing"].values()) == pytest.approx(missing.tolist(), rel=1e-9)

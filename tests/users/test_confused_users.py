@@ -43,7 +43,7 @@ CASES = {
         "motor 'm': no joint holds body 'loose' yet, name the joint",
     ),
     "a number for a coordinate": (
-        lambda m: m.home({1: 2}),
+        lambda m: m.set_home({1: 2}),
         "the name of a coordinate is text, got 1",
     ),
     "names that are none": (
@@ -166,18 +166,18 @@ CASES = {
     ),
     "damping of a joint's spring": (
         lambda m: m.add_spring("s", "plane.x", stiffness=1, damping=1),
-        "spring 's': friction of a joint is a damper of its own, add_damper",
+        "spring 's': friction of a joint is added as a damper, with add_damper",
     ),
     "a motor's limit": (
         lambda m: m.add_motor("m", "plane.surge", limit="4 N m"),
         "motor 'm', limit: expected a number or a Parameter, got '4 N m'",
     ),
     "home without names": (
-        lambda m: m.home([1, 2]),
+        lambda m: m.set_home([1, 2]),
         'home: expected a mapping such as {"base.z": 0.1}, got [1, 2]',
     ),
     "a formula for home": (
-        lambda m: m.home(elbow=ax.Parameter("l", 1)),
+        lambda m: m.set_home(elbow=ax.Parameter("l", 1)),
         "home, elbow: expected a number, got the formula 'l'",
     ),
     "text for a motion": (
@@ -221,7 +221,7 @@ def test_any_printable_name_will_do(name, tmp_path):
     m.add_joint(name, ax.Revolute(), parent="ground", child=body)
     m.add_motor(name, name)
     m.add_wrench(name, name)
-    m.home({name: 0.1})
+    m.set_home({name: 0.1})
     m.check()
     assert list(m.derive().coordinates) == [name]
     m.save(tmp_path / "robot.toml")

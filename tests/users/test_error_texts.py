@@ -18,14 +18,26 @@ from axode.cli.model_sources import mechanism_from
 from axode.cli.time_tables import load_columns
 from axode.codegen.targets.ptx import Kernels, kernels
 from axode.disk.typed import as_dataclass, parse_json
-from axode.errors import FileError, InvalidArgument, InvalidIndependent, NotApplicable, UnknownName
+from axode.errors import (
+    Doubtful,
+    FileError,
+    InvalidArgument,
+    InvalidIndependent,
+    NotApplicable,
+    NotAsAsked,
+    UnknownName,
+)
 from axode.literature.acceptance.cases import Case, Quantity, Signal
 from axode.literature.acceptance.held_coordinates import holds_of
 from axode.mechanism.elements.bodies import Mesh
+from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
+from axode.problems.steps.compiled import Place
 from axode.results.sweep_result import Sweep
 from axode.runtime.device import check_capability, cupy
 from axode.show.style import sized
+from axode.show.viewer.trails import checked_trails
+from axode.symbolic.wheels import symbolic_wheel
 
 
 @cache
@@ -51,6 +63,20 @@ def arm(mark: str = "") -> ax.Mechanism:
     return bot
 
 
+@cache
+def pendulum() -> ax.Model:
+    return arm().derive().compile()
+
+
+@cache
+def ball() -> ax.Model:
+    """A body that turns about a point."""
+    bot = ax.Mechanism("ball")
+    body = bot.add_body("body", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("ball", ax.Spherical(), parent=bot.ground, child=body)
+    return bot.derive().compile()
+
+
 def long_chain() -> ax.Mechanism:
     bot = ax.Mechanism("chain")
     holder = bot.ground
@@ -73,6 +99,9 @@ DESCRIBE = {
     ),
 }
 DERIVE = {
+    "measure 'which' depends on itself": lambda: (
+        _measured(lambda s: s["which"]).derive().compile().measures([0.3], [0.0])
+    ),
     "independent takes a list of names, got the text 'v'": lambda: arm().derive(independent="v"),
     "independent takes a list of names of speeds": lambda: arm().derive(independent=[1]),
     "cannot decide on; write numpy.where": lambda: (
@@ -95,7 +124,40 @@ COMPILE = {
     "out has 2 arrays, expected 1": lambda: model().mass_matrix(model().home, out=[1, 2]),
     "takes 4 arrays, got 0": lambda: model().tape("forward_dynamics").evaluate(),
 }
+STATES = {
+    "q has the speed": lambda: model().forward_dynamics({"phi_dot": 1.0}, [0.0, 0.0]),
+    "near: expected 4 coordinates, got shape (1,)": lambda: ax.assemble(model(), [1.0]),
+    "start: expected coordinates, speeds and measures by name": lambda: ax.simulate(
+        model(), 1.0, start=3
+    ),
+    "start: (q, nu) of sizes 4 and 2 are needed": lambda: ax.simulate(
+        model(), 1.0, start=([0.0], [0.0])
+    ),
+    "start: the quaternion": lambda: ax.simulate(ball(), 1.0, start=([1, 1, 0, 0], [0, 0, 0])),
+    "direction must be -1, 0 or 1": lambda: ax.simulate(
+        model(), 1.0, events=ax.Event("e", "x", direction=2)
+    ),
+    "two events are called 'e'": lambda: ax.simulate(
+        model(), 1.0, events=[ax.Event("e", "x"), ax.Event("e", "y")]
+    ),
+}
+MOTIONS = {
+    "times: give the times": lambda: ax.inverse(pendulum(), {"hinge": "t"}),
+    "times: two or more finite times are needed": lambda: ax.inverse(
+        pendulum(), {"hinge": [0.0]}, times=[0.0]
+    ),
+    "samples are too few; splines of order": lambda: ax.inverse(
+        pendulum(), {"hinge": [0.0, 1.0]}, times=[0.0, 1.0]
+    ),
+    "independent speeds: give these as functions of time too": lambda: ax.inverse(
+        model(), {"theta": "t"}, times=1.0
+    ),
+    "a measure of speed, and a motion is given by coordinates": lambda: ax.inverse(
+        _measured(lambda s: s["hinge.rate"]).derive().compile(), {"which": "t"}, times=1.0
+    ),
+}
 SOLVE = {
+    "precision: float32 counts": lambda: Place("cuda", "float32").refuse("rk4", 10**9),
     "has no choice 'no'": lambda: ax.simulate(model(), 1.0, singular="no"),
     "'x': expected numbers, got": lambda: ax.sweep(model(), 1.0, start={"x": ["a", "b"]}),
     "'x': a grid takes a list of values": lambda: ax.sweep(
@@ -113,7 +175,7 @@ SOLVE = {
     "a path has no start 'slow'": lambda: ax.paths.straight(1.0, duration=1.0, start="slow"),
     "velocity has no direction; give heading": lambda: ax.paths.along("0", "0", 1.0)([0.0]),
     "inputs: a list of names is needed": lambda: ax.linearize(model(), inputs="tau_drive"),
-    "a list of names is needed, got 'w'": lambda: ax.linearize(model(), states="w"),
+    "s: a list of names is needed, got 'w'": lambda: ax.linearize(model(), states="w"),
     "reduced: a state is named twice": lambda: linear().reduced(["w", "w"]),
     "reduced: these states do not stand alone": lambda: linear().reduced(["x"]),
     "this model is already in steps of": lambda: linear().discretized(0.1).discretized(0.1),
@@ -131,6 +193,7 @@ RESULTS = {
     "plot, save: expected the path of a file": lambda: run().plot("v", save=3),
     "the file of a plot ends in": lambda: run().plot("v", save="a.txt"),
     "plot, labels: a list of 1, one per run": lambda: run().plot("v", labels="ab"),
+    "the scene of 'unicycle' has no point 'tip'": lambda: checked_trails(model().scene, ["tip"]),
     "a figure has no size": lambda: sized("huge"),
     "does not know the model that made it": lambda: dataclasses.replace(run(), origin=None).view(),
     "view shows a Trajectory, a Mechanism": lambda: ax.view(object()),
@@ -169,7 +232,7 @@ def _case(**more: Any) -> Case:
     ("text", "call"),
     [
         item
-        for group in (DESCRIBE, DERIVE, COMPILE, SOLVE, RESULTS, FILES)
+        for group in (DESCRIBE, DERIVE, COMPILE, STATES, MOTIONS, SOLVE, RESULTS, FILES)
         for item in group.items()
     ],
 )
@@ -199,6 +262,27 @@ def test_independent_speeds_that_depend_on_each_other():
         gallery.build("unicycle").derive(independent=["v", "phi_dot"])
     with pytest.raises(InvalidIndependent, match="a speed is named twice"):
         gallery.build("unicycle").derive(independent=["v", "v"])
+
+
+def test_a_wheel_without_symbols():
+    class Roller(ax.Omni):
+        """A wheel of a class that is registered through its base."""
+
+    assert symbolic_wheel(Roller(0.1), {})
+    with pytest.raises(NotApplicable, match="wheels of class AbstractWheel have no symbolic"):
+        symbolic_wheel(AbstractWheel(0.1), {})
+
+
+def test_a_mass_centre_outside_the_shape():
+    with pytest.warns(Doubtful, match="is not inside the shape that its inertia is taken from"):
+        ax.Mechanism("m").add_body("b", mass=1.0, com=(5, 0, 0), shape=ax.Box((1, 1, 1)))
+
+
+def test_a_home_that_does_not_close_the_loops():
+    linkage = gallery.build("four_bar")
+    linkage.home({"theta2": -1.3})
+    with pytest.warns(NotAsAsked, match="closing the loops moved home"):
+        linkage.derive(self_check=False)
 
 
 def test_a_vehicle_without_wheels_neither_slips_nor_tips():

@@ -10,7 +10,7 @@ import pytest
 
 import axode as ax
 from axode.mechanism.files import loading as files
-from axode.mechanism.values.functions import NAMES
+from axode.mechanism.values.formula_functions import NAMES
 
 SOUND = """\
 name = "rover"

@@ -163,7 +163,7 @@ turn = "2 * pi * t"
         bracket_mass=0.1,
         bracket_inertia=(1e-3, 1e-3, 1e-3),
     )
-    cart.home({"base.z": 0.1, "base.x": 2})
+    cart.set_home({"base.z": 0.1, "base.x": 2})
     cart.prescribe("turn", lambda t: 2 * math.pi * t)
     loaded = ax.load(path)
     assert loaded == cart
@@ -254,6 +254,6 @@ def test_numpy_numbers_are_written_as_numbers(tmp_path):
     arm.add_joint(
         "j", ax.Revolute(np.array([0, 0, 1])), parent="ground", child="a", rotation=np.eye(3)
     )
-    arm.home(j=np.float64(0.1))
+    arm.set_home(j=np.float64(0.1))
     arm.save(tmp_path / "arm.toml")
     assert every_bit(ax.load(tmp_path / "arm.toml")) == every_bit(arm)

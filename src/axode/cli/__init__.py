@@ -61,10 +61,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """The command line's exit code: 0 done, 1 wrong mechanism or data, 2 wrong command."""
+    """Return the exit code: 0 done, 1 wrong mechanism or data, 2 wrong command."""
     command: Callable[..., Any] = typer.main.get_command(app)
     with warnings.catch_warnings():
-        warnings.showwarning = _tell
+        warnings.showwarning = _print_warning
         try:
             code = command(args=arguments, prog_name="axode", standalone_mode=False)  # type: ignore[call-arg]
             sys.stdout.flush()
@@ -75,11 +75,11 @@ def run(arguments: list[str] | None = None) -> int:
         except SystemExit as left:  # the parser's way when nobody reads any more
             return _reader_gone() if isinstance(left.__context__, BrokenPipeError) else WRONG_DATA
         except Exception as error:
-            return _told(error)
+            return _describe(error)
 
 
-def _told(error: Exception) -> int:
-    """Words for what went wrong, and the exit code; a fault of ours is raised."""
+def _describe(error: Exception) -> int:
+    """Describe an error, and return the exit code; a fault of Axode itself is raised."""
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
     if show is not None and code is not None:  # of the command line's own parser
         show()
@@ -99,8 +99,8 @@ def _told(error: Exception) -> int:
     return WRONG_DATA
 
 
-def _tell(message: Warning | str, *place: Any, **more: Any) -> None:
-    """A warning for people: what it says, not which line of ours said it."""
+def _print_warning(message: Warning | str, *place: Any, **more: Any) -> None:
+    """Print a warning without the line of code that raised it."""
     print(f"Warning: {message}", file=sys.stderr)
 
 
@@ -110,7 +110,7 @@ def _reader_gone() -> int:
 
 
 def _forget_output() -> None:
-    """What is still to be printed goes nowhere, so that leaving does not fail once more."""
+    """Discard what is still to be printed, so that leaving does not fail once more."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -124,10 +124,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _about(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which it is.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Exact dynamics of robots that roll, that close on themselves, and that do both.
+    """Exact dynamics of wheeled robots and closed-loop mechanisms.
 
     axode check caster_robot
 

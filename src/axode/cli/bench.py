@@ -25,18 +25,24 @@ STEP = 1e-5  # [s], so short that nothing falls over
 
 def bench(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name of the gallery.")
+        str,
+        typer.Argument(metavar="SOURCE", help="File of a mechanism, or a name from the gallery."),
     ] = "wheeled_pendulum",
     option: Options = None,
     functions: Annotated[
-        list[str] | None, typer.Option(help="Of the model, between commas; the usual unless given.")
+        list[str] | None,
+        typer.Option(help="Functions to time, separated by commas; the usual ones by default."),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=3, max=1000, help="Times everything is timed.")] = 15,
-    batch: Annotated[int, typer.Option(min=8, max=1_000_000, help="Samples of a batch.")] = 4096,
+    repeat: Annotated[
+        int, typer.Option(min=3, max=1000, help="Number of repetitions of every timing.")
+    ] = 15,
+    batch: Annotated[
+        int, typer.Option(min=8, max=1_000_000, help="Number of samples in a batch.")
+    ] = 4096,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
-    """Time a model's functions and its simulation on this machine: median, and least to most.
+    """Time the functions and the simulation of a model: median, fastest and slowest.
 
     axode bench
 
@@ -68,7 +74,7 @@ def bench(
 
 
 def timed(work: Callable[[], Any], repeat: int, count: int = 1) -> dict[str, float]:
-    """Median, least and most seconds of one of the `count` things that the work does."""
+    """Return the median, least and largest time of one of `count` repetitions [s]."""
     work()  # compiles, and warms the caches
     started = time.perf_counter()
     work()
@@ -84,7 +90,7 @@ def timed(work: Callable[[], Any], repeat: int, count: int = 1) -> dict[str, flo
 
 
 def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any]:
-    """Times of one function [s a sample]: called from Python, and in batches of three kinds."""
+    """Time one function [s per sample]: called from Python, and in three kinds of batches."""
     import numpy as np
 
     from axode.codegen.targets.cpu import CompiledFunction, cpu_count
@@ -107,7 +113,7 @@ def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any
 
 
 def _samples(model: Model, name: str, size: int, batch: int, rng: Any) -> Any:
-    """Home configurations with random speeds and forces: what is timed has no branches."""
+    """Return home configurations with random speeds and forces: the code has no branches."""
     import numpy as np
 
     if name == "q":
@@ -118,7 +124,7 @@ def _samples(model: Model, name: str, size: int, batch: int, rng: Any) -> Any:
 
 
 def _steps(model: Model, repeat: int) -> dict[str, Any]:
-    """Steps of rk4 a second: one run on one core, and many on all; why not, where it cannot run."""
+    """Time rk4 [steps per second]: one run on one core, many on all; else say why it cannot run."""
     from axode.errors import AxodeError
 
     found: dict[str, Any] = {}

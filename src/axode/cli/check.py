@@ -1,4 +1,4 @@
-"""`axode check`: what a mechanism can do."""
+"""`axode check`: mobility, redundant constraints and actuation of a mechanism."""
 
 from axode.cli.model_sources import Options, Source, mechanism_from
 from axode.cli.shared import AsJson, JsonFile, deliver
@@ -7,7 +7,7 @@ from axode.cli.shared import AsJson, JsonFile, deliver
 def check(
     source: Source, option: Options = None, as_json: AsJson = False, out: JsonFile = None
 ) -> None:
-    """Say what a mechanism can do: mobility, redundant rows, actuation.
+    """Analyse a mechanism: mobility, redundant constraints, actuation.
 
     axode check examples/rover.toml
 

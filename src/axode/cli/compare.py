@@ -1,4 +1,4 @@
-"""`axode compare`: one mechanism by every formulation."""
+"""`axode compare`: one mechanism derived by every formulation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ def compare(
     source: Source,
     option: Options = None,
     formulation: Annotated[
-        list[str] | None, typer.Option(help="One to compare; may be repeated. All unless given.")
+        list[str] | None,
+        typer.Option(help="Formulation to compare; may be repeated. All by default."),
     ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
-    """Derive a mechanism by every formulation and show that they agree.
+    """Derive a mechanism by every formulation and compare the results.
 
     axode compare caster_robot
 

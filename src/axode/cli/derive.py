@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli.model_sources import Options, Source, mechanism_from
-from axode.cli.shared import AsJson, print_json, words, writable, write_text
+from axode.cli.shared import AsJson, check_writable, print_json, words, write_text
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -20,20 +20,26 @@ def derive(
     source: Source,
     option: Options = None,
     formulation: Annotated[
-        str, typer.Option(help="recursive, complement, multipliers, lagrange, ...")
+        str, typer.Option(help="Formulation: recursive, complement, multipliers, lagrange, ...")
     ] = "recursive",
     independent: Annotated[
-        list[str] | None, typer.Option(help="Speeds to keep; chosen for you unless given.")
+        list[str] | None,
+        typer.Option(
+            help="Independent speeds, separated by commas; chosen automatically by default."
+        ),
     ] = None,
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Parts to print: I, C, bias, tau, gamma, delta, Theta, A, q_dot, energy."
+            help="Parts to print, separated by commas: I, C, bias, tau, gamma, delta, Theta, A, "
+            "q_dot, energy."
         ),
     ] = None,
-    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX and nothing else.")] = False,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print the equations as LaTeX and nothing else.")
+    ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Write the equations as a LaTeX document, .tex.")
+        Path | None, typer.Option(help="File for the equations as a LaTeX document (.tex).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,7 +49,7 @@ def derive(
 
     axode derive four_bar --formulation lagrange --out four_bar.tex
     """
-    writable(out, (".tex",))
+    check_writable(out, (".tex",))
     if latex and as_json:
         raise typer.BadParameter("choose one of --latex and --json", param_hint="--latex")
     equations = mechanism_from(source, option).derive(formulation, words(independent) or None)
@@ -59,7 +65,7 @@ def derive(
 
 
 def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:
-    """The equations as a document that LaTeX sets on one page, as large as they need."""
+    """Return a LaTeX document with the equations on one page, as large as they need."""
     text = equations.latex(parts)
     lines = text.split("\\\\\n")
     heights = [1.0 + 0.6 * max(0, line.count(r" \\ ") - line.count(r"\qquad")) for line in lines]
@@ -102,7 +108,7 @@ def _facts(equations: Equations) -> dict[str, Any]:
 
 
 def _operations(equations: Equations) -> dict[str, int]:
-    """Scalar operations of the functions people ask for most, repeated terms counted once."""
+    """Count the scalar operations of the usual functions, repeated terms once."""
     model = equations.compile("interpreter")
     asked = [name for name in COUNTED if name != "inverse_dynamics" or model.inputs]
     return {name: model.tape(name).n_operations for name in asked}

@@ -16,7 +16,7 @@ from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was tried."""
+    """Result of one check."""
 
     what: str
     passed: bool
@@ -25,7 +25,7 @@ class Finding:
 
 
 def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
-    """Say what is installed here and check that it works, in some seconds.
+    """Print what is installed and check that it works; takes a few seconds.
 
     axode doctor
 
@@ -75,7 +75,7 @@ def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
     gpu, cache = facts["gpu"], facts["cache"]
     kept = "off (AXODE_CACHE)"
     if cache["folder"]:
-        state = "" if cache["writable"] else "NOT writable, "
+        state = "" if cache["check_writable"] else "NOT check_writable, "
         kept = f"{cache['folder']}, {state}{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
     graphics = gpu.get("why") or (
         f"{gpu['name']}, {gpu['memory'] / 2**30:.0f} GiB, capability "
@@ -106,7 +106,7 @@ def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _findings() -> Iterator[Finding]:
-    """Checks one after the other; one that breaks does not keep the others from being done."""
+    """Run the checks one after the other; one that raises does not stop the others."""
     known: dict[str, Any] = {}
     checks: list[tuple[str, Callable[[dict[str, Any]], tuple[bool, str]]]] = [
         ("derive", _derive),
@@ -176,7 +176,7 @@ def _threads(known: dict[str, Any]) -> tuple[bool, str]:
 
 
 def _cache(known: dict[str, Any]) -> tuple[bool, str]:
-    """Something is written there and read again."""
+    """Check that the cache can be written and read."""
     from axode.codegen.targets.object_cache import ObjectCache, cache_directory
 
     folder = cache_directory()

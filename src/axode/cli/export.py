@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from axode.cli.model_sources import Options, Source, mechanism_from, model_from
-from axode.cli.shared import AsJson, print_json, words, writable, write_text
+from axode.cli.shared import AsJson, check_writable, print_json, words, write_text
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -25,31 +25,38 @@ ENDINGS = {
 def export(
     source: Source,
     to: Annotated[
-        Path, typer.Option(help="The file to write: .c, .axm, .tex, .toml or .ptx says what.")
+        Path,
+        typer.Option(
+            help="File to write; its ending, .c, .axm, .tex, .toml or .ptx, chooses the format."
+        ),
     ],
     option: Options = None,
     functions: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of the model, between commas, or all; .axm has all, others "
-            "forward_dynamics unless given."
+            help="Functions to export, separated by commas, or all; forward_dynamics by default, "
+            "and all in an .axm file."
         ),
     ] = None,
     parameters: Annotated[
-        str, typer.Option(help="fixed folds them into the code, free leaves them arguments.")
+        str, typer.Option(help="Parameters: fixed (folded into the code) or free (arguments).")
     ] = "fixed",
     rollout: Annotated[
-        str | None, typer.Option(help="rk4 or dopri5 adds whole runs to a .ptx file.")
+        str | None,
+        typer.Option(help="Integrator of whole runs to add to a .ptx file: rk4 or dopri5."),
     ] = None,
     capability: Annotated[
-        str | None, typer.Option(help="Oldest GPU that a .ptx file is for; 7.5 unless given.")
+        str | None,
+        typer.Option(
+            help="Compute capability of the oldest GPU that runs the .ptx file; 7.5 by default."
+        ),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="float64 or float32, of a .ptx file.")
+        str | None, typer.Option(help="Precision of a .ptx file: float64 or float32.")
     ] = None,
     prefix: Annotated[
         str | None,
-        typer.Option(help="What names in a .c file begin with; robot_ in robot.c unless given."),
+        typer.Option(help="Prefix of all names in a .c file; robot_ for robot.c by default."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +66,7 @@ def export(
 
     axode export caster_robot --to robot.axm --parameters free
     """
-    writable(to, tuple(ENDINGS), "--to")
+    check_writable(to, tuple(ENDINGS), "--to")
     if parameters not in ("fixed", "free"):
         raise typer.BadParameter(
             f"'{parameters}' is neither fixed nor free", param_hint="--parameters"
@@ -86,7 +93,7 @@ def export(
 
 
 def _of_kernels(ending: str, *given: str | None) -> dict[str, str]:
-    """Options that only kernels have, by name."""
+    """Return the options that only kernels have, by name."""
     names = ("rollout", "capability", "precision")
     found = {name: value for name, value in zip(names, given, strict=True) if value is not None}
     if found and ending != ".ptx":
@@ -121,7 +128,7 @@ def _compiled(model: Model, to: Path, asked: tuple[str, ...], more: dict[str, An
 
 
 def _arrays(model: Model) -> dict[str, list[str]]:
-    """What the arguments hold, in order."""
+    """Return the names in each array argument, in order."""
     free = [] if model.facts.fixed else list(model.parameters)
     return {
         "q": list(model.coordinates),

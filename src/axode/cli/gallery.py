@@ -10,11 +10,14 @@ from axode.cli.shared import AsJson, JsonFile, deliver
 
 
 def gallery(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Tell more of one.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Mechanism to describe; all are listed by default."),
+    ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
-    """List the mechanisms that come with Axode, or tell more of one.
+    """List the mechanisms that come with Axode, or describe one of them.
 
     axode gallery
 

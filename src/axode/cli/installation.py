@@ -1,4 +1,4 @@
-"""What this machine and this installation have."""
+"""Facts about this machine and this installation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKED_AS = {"cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")}
 
 
 def processor() -> str:
-    """The processor's own name."""
+    """Return the name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         return next(
@@ -37,13 +37,13 @@ def processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of Python, Axode and what it cannot do without."""
+    """Return the versions of Python, of Axode and of what it requires."""
     found = {"python": platform.python_version(), "axode": sys.modules["axode"].__version__}
     return found | {name: version_of(name) for name in NEEDED}
 
 
 def version_of(package: str) -> str:
-    """Of an installed package; "missing" if it is not there."""
+    """Return the version of an installed package, or "missing"."""
     for name in PACKED_AS.get(package, (package,)):
         try:
             return metadata.version(name)
@@ -53,7 +53,7 @@ def version_of(package: str) -> str:
 
 
 def extras() -> dict[str, dict[str, str]]:
-    """What is there of what is optional, and how to get it."""
+    """Return which optional packages are installed, and how to install the others."""
     return {
         extra: {"package": package, "version": version_of(package), "for": use}
         for extra, (package, use) in EXTRAS.items()
@@ -61,12 +61,12 @@ def extras() -> dict[str, dict[str, str]]:
 
 
 def cache() -> dict[str, Any]:
-    """Where compiled code is kept, whether it can be, and how much there is."""
+    """Return the folder of compiled code, its size, and whether it can be written."""
     from axode.codegen.targets.object_cache import cache_directory
 
     folder = cache_directory()
     if folder is None:
-        return {"folder": None, "writable": False, "files": 0, "bytes": 0}
+        return {"folder": None, "check_writable": False, "files": 0, "bytes": 0}
     sizes = []
     for file in folder.glob("*") if folder.is_dir() else ():
         try:
@@ -76,14 +76,14 @@ def cache() -> dict[str, Any]:
     nearest = next((p for p in (folder, *folder.parents) if p.exists()), folder)
     return {
         "folder": str(folder),
-        "writable": os.access(nearest, os.W_OK | os.X_OK),
+        "check_writable": os.access(nearest, os.W_OK | os.X_OK),
         "files": len(sizes),
         "bytes": sum(sizes),
     }
 
 
 def gpu() -> dict[str, Any]:
-    """The GPU that CuPy finds, or why there is none."""
+    """Return the GPU that CuPy finds, or why there is none."""
     from axode.errors import AxodeError
     from axode.runtime.cuda import cupy
 

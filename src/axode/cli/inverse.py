@@ -1,4 +1,4 @@
-"""`axode inverse`: what the motors must give."""
+"""`axode inverse`: motor torques and forces for a motion, a path or a state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from axode.cli.shared import (
     ColumnsFile,
     Parameters,
     Plot,
+    check_writable,
     numbers,
     pairs,
     print_json,
     words,
-    writable,
 )
 
 if TYPE_CHECKING:
@@ -33,29 +33,38 @@ def inverse(
     option: Options = None,
     motion: Annotated[
         list[str] | None,
-        typer.Option(help="A file of columns (.csv, .npz, .parquet), or NAME=FORMULA of time t."),
+        typer.Option(
+            help="Motion: a file of columns (.csv, .npz, .parquet), or NAME=FORMULA of time t."
+        ),
     ] = None,
     path: Annotated[
         str | None,
         typer.Option(
-            help="Of a vehicle: straight, circle, parallel_lines or along, with values: "
+            help="Path of a vehicle: straight, circle, parallel_lines or along, with values: "
             "circle:radius=2,speed=0.5."
         ),
     ] = None,
-    point: Annotated[str, typer.Option(help="Of the base that follows the path: X,Y,Z.")] = "0,0,0",
-    time: Annotated[float | None, typer.Option(help="Of a motion by formulas, in seconds.")] = None,
-    every: Annotated[float | None, typer.Option(help="Seconds between samples.")] = None,
-    start: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE that the motion does not determine.")
+    point: Annotated[
+        str, typer.Option(help="Point X,Y,Z of the base that follows the path, in metres.")
+    ] = "0,0,0",
+    time: Annotated[
+        float | None, typer.Option(help="Duration of a motion given by formulas, in seconds.")
     ] = None,
-    at: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE: one state instead of a motion.")
+    every: Annotated[float | None, typer.Option(help="Time between samples, in seconds.")] = None,
+    start: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of coordinates that the motion does not determine."),
+    ] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE of one state, instead of a motion.")
     ] = None,
     acceleration: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE by the speed's name, at that state.")
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of accelerations at that state, by the names of speeds."),
     ] = None,
     weight: Annotated[
-        list[str] | None, typer.Option(help="MOTOR=VALUE where there are more than needed.")
+        list[str] | None,
+        typer.Option(help="MOTOR=VALUE: weight of a motor where there are more than needed."),
     ] = None,
     parameter: Parameters = None,
     columns: Columns = None,
@@ -63,51 +72,51 @@ def inverse(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what the motors must give along a motion, along a path, or at one state.
+    """Compute the motor torques and forces along a motion, along a path, or at one state.
 
-    axode inverse five_axis_arm --at theta2=0.5 --acceleration theta1_dot=1
+    axode inverse five_axis_arm --state theta2=0.5 --acceleration theta1_dot=1
 
     axode inverse differential_drive --path circle:radius=2,speed=0.5
     """
-    from axode.cli.run_summaries import Telling
+    from axode.cli.run_summaries import RunSummary
     from axode.cli.time_tables import ENDINGS
 
-    for alone in ({"--at": at}, {"--acceleration": acceleration}):
-        _refuse_both({"--motion": motion, "--path": path} | alone)
-    writable(out, ENDINGS)
-    writable(plot, (".png", ".svg", ".pdf"), "--plot")
+    for alone in ({"--state": state}, {"--acceleration": acceleration}):
+        _check_one_of({"--motion": motion, "--path": path} | alone)
+    check_writable(out, ENDINGS)
+    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     options: dict[str, Any] = {
         "parameters": numbers("--parameter", parameter) or None,
         "weights": numbers("--weight", weight) or None,
     }
-    begin, state = numbers("--start", start), numbers("--at", at)
+    begin, where = numbers("--start", start), numbers("--state", state)
     rates = numbers("--acceleration", acceleration)
     if not motion and not path:
-        _refuse_alone(
+        _check_needed(
             {"--out": out, "--plot": plot, "--time": time, "--every": every, "--start": start}
         )
-        _one_state(model_from(source, option), state, rates, options, as_json=as_json)
+        _one_state(model_from(source, option), where, rates, options, as_json=as_json)
         return
     model, options = model_from(source, option), options | {"save_every": every}
     if path:
         run = _along_path(model, path, point, begin, options)
     else:
         run = _along_motion(model, motion or [], time, begin, options)
-    telling = Telling(words(columns), out, plot, KINDS)
-    telling.write(run)
+    summary = RunSummary(words(columns), out, plot, KINDS)
+    summary.write(run)
     if as_json:
-        print_json(telling.summary(run))
+        print_json(summary.summary(run))
     else:
-        telling.show(run)
+        summary.show(run)
 
 
-def _refuse_both(given: dict[str, Any]) -> None:
+def _check_one_of(given: dict[str, Any]) -> None:
     named = [option for option, value in given.items() if value]
     if len(named) > 1:
         raise typer.BadParameter(f"choose one of {' and '.join(named)}", param_hint=named[1])
 
 
-def _refuse_alone(given: dict[str, Any]) -> None:
+def _check_needed(given: dict[str, Any]) -> None:
     for option, value in given.items():
         if value is not None:
             raise typer.BadParameter("it needs --motion or --path", param_hint=option)
@@ -126,13 +135,14 @@ def _one_state(
 ) -> None:
     from axode.cli.tables import show_table, shown
     from axode.model.shortfall import find_shortfall, force_size
-    from axode.problems.assemble.assemble import assemble, signal_name
+    from axode.model.signals import STATE_KINDS
+    from axode.problems.assemble.assemble import assemble
 
     values = {"parameters": options["parameters"]} if options["parameters"] else {}
-    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
-    given = [name for name in state if signal_name(model, name, signals) in model.coordinates]
+    signals = [model.signals.resolve(name, *STATE_KINDS) for name in state]
+    given = [signal.name for signal in signals if signal.kind == "coordinate"]
     there = assemble(model, state, fix=given, parameters=options["parameters"])
-    nu_dot = {signal_name(model, name, model.independent): x for name, x in rates.items()}
+    nu_dot = model.signals.names("independent").by_full_name(rates)
     u, missing = model.inverse_dynamics_with_residual(
         there.q, there.nu, nu_dot, weights=options["weights"], **values
     )
@@ -236,7 +246,7 @@ def _along_path(
 
 
 def _made(paths: Any, kind: str, given: dict[str, Any]) -> Any:
-    """A path by its name; a value that it does not take is told with those that it does."""
+    """Make a path by its name; an unknown value is reported with the known ones."""
     from inspect import signature
 
     from axode.errors import UnknownName

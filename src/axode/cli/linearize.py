@@ -1,4 +1,4 @@
-"""`axode linearize`: how a mechanism moves near one state."""
+"""`axode linearize`: linear model of a mechanism at a state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.shared import AsJson, Parameters, numbers, print_json, words, writable
+from axode.cli.shared import AsJson, Parameters, check_writable, numbers, print_json, words
 
 Names = list[str] | None
 
@@ -16,32 +16,41 @@ Names = list[str] | None
 def linearize(
     source: Source,
     option: Options = None,
-    at: Annotated[
+    state: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."),
+        typer.Option(
+            help="NAME=VALUE of coordinates, speeds or measures; home at rest by default."
+        ),
     ] = None,
     states: Annotated[
-        Names, typer.Option(help="Names between commas; all that the constraints leave free.")
+        Names, typer.Option(help="States, separated by commas; all independent ones by default.")
     ] = None,
-    inputs: Annotated[Names, typer.Option(help="Names between commas; all unless given.")] = None,
+    inputs: Annotated[
+        Names, typer.Option(help="Inputs, separated by commas; all by default.")
+    ] = None,
     outputs: Annotated[
-        Names, typer.Option(help="Names between commas; the states unless given.")
+        Names, typer.Option(help="Outputs, separated by commas; the states by default.")
     ] = None,
     input: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE of inputs at that state; zero elsewhere.")
+        list[str] | None, typer.Option(help="NAME=VALUE of inputs at that state; zero by default.")
     ] = None,
-    hold: Annotated[bool, typer.Option("--hold", help="Inputs that keep the speeds.")] = False,
+    hold: Annotated[
+        bool, typer.Option("--hold", help="Find inputs that keep the speeds constant.")
+    ] = False,
     settle: Annotated[
-        bool, typer.Option("--settle", help="Go to the equilibrium next to that state first.")
+        bool, typer.Option("--settle", help="Find the equilibrium nearest to that state first.")
     ] = False,
     parameter: Parameters = None,
     dt: Annotated[
-        float | None, typer.Option(help="In steps of so many seconds, inputs held.")
+        float | None,
+        typer.Option(help="Sampling time of a discrete-time model with inputs held, in seconds."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write all of it: .npz or .json.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the matrices and names: .npz or .json.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Linearise a mechanism at a state; tell poles, and what inputs move and outputs show.
+    """Linearise a mechanism at a state; print poles, controllability and observability.
 
     axode linearize wheeled_pendulum --states theta3,theta3_dot,surge
 
@@ -51,10 +60,10 @@ def linearize(
 
     if hold and input:
         raise typer.BadParameter("give inputs, or let --hold find them", param_hint="--hold")
-    writable(out, (".npz", ".json"))
+    check_writable(out, (".npz", ".json"))
     made = linearize_model(
         model_from(source, option),
-        numbers("--at", at),
+        numbers("--state", state),
         states=words(states) or None,
         inputs=words(inputs) or None,
         outputs=words(outputs) or None,

@@ -1,4 +1,4 @@
-"""What the verbs are asked about: a file or a name from the gallery, and how it is to be built."""
+"""Mechanisms and models that verbs act on: from files or from the gallery."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from axode.model.model import Model
 
 Source = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="A mechanism's file, or a name from the gallery.")
+    str, typer.Argument(metavar="SOURCE", help="File of a mechanism, or a name from the gallery.")
 ]
 Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="NAME=VALUE for building it: base=floating of a URDF file, separate=true of one of "
-        "the gallery.",
+        help="NAME=VALUE for building the mechanism: base=floating for a URDF file, or an option "
+        "of the gallery.",
     ),
 ]
 ENDINGS = (".toml", ".urdf", ".axm")
 
 
 def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechanism:
-    """A mechanism from a file or from the gallery, whichever the word names, built as asked."""
+    """Build a mechanism from a file or from the gallery."""
     from axode.errors import FileError, NotApplicable, UnknownName
 
     if is_compiled(source):
@@ -58,7 +58,7 @@ def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechani
 def model_from(
     source: str, options: Iterable[str] | None = None, parameters: Literal["fixed", "free"] = "free"
 ) -> Model:
-    """A compiled model: from a mechanism, or from a file that `axode export` wrote."""
+    """Return a compiled model: from a mechanism, or from a file that `axode export` wrote."""
     if is_compiled(source):
         from axode.model.model_file import load_model
 
@@ -95,7 +95,7 @@ def _from_gallery(name: str, values: dict[str, Any]) -> Mechanism:
 
 
 def _values(given: Iterable[str] | None) -> dict[str, Any]:
-    """Options by name; a comma separates them where a NAME= follows, as lists have commas too."""
+    """Read options by name; a comma separates them only before NAME=, as lists have commas too."""
     found: dict[str, Any] = {}
     for part in (part for item in given or () for part in re.split(r",(?=\s*\w+\s*=)", item)):
         name, _, text = (piece.strip() for piece in part.partition("="))
@@ -111,7 +111,7 @@ def _values(given: Iterable[str] | None) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A truth, a number or a formula of numbers, a list of them, or else the word itself."""
+    """Read a truth value, a number, a formula of numbers, a list of these, or else text."""
     from axode.mechanism.values.expressions import parse_scalar
 
     if text.lower() in ("true", "false"):

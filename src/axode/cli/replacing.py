@@ -1,4 +1,4 @@
-"""Which files a verb may overwrite: those of the kind that it writes."""
+"""Files that a verb may overwrite: those of the format that it writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BESIDE = {".c": ".h", ".ptx": ".json"}  # what is written along
 
 
 def check_replaceable(path: Path, option: str) -> None:
-    """Refuse to overwrite a file that holds something else than what its ending says.
+    """Check that a file to be overwritten holds what its ending says.
 
     Raises:
         FileError: naming the file.
@@ -46,11 +46,11 @@ def check_replaceable(path: Path, option: str) -> None:
 
 
 def check_json(path: Path | None) -> Path | None:
-    """Refuse an --out that would put JSON over something else; a callback of the option."""
+    """Check that --out would not put JSON over something else; a callback of the option."""
     if path is not None:
         if path.suffix.lower() in set(_KINDS) - {".json"}:
             raise typer.BadParameter(
-                f"'{path}' should end in .json, which is what is written", param_hint="--out"
+                f"'{path}' should end in .json, the format that is written", param_hint="--out"
             )
         _check(path, _JSON, "--out")
     return path

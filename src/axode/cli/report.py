@@ -1,4 +1,4 @@
-"""`axode report`: one page about a mechanism and what it did."""
+"""`axode report`: one page about a mechanism and a run."""
 
 import re
 from pathlib import Path
@@ -7,18 +7,21 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.shared import Inputs, Parameters, Starts, numbers, pairs, writable
+from axode.cli.shared import Inputs, Parameters, Starts, check_writable, numbers, pairs
 
 
 def report(
     source: Source,
     option: Options = None,
-    out: Annotated[Path | None, typer.Option(help="The page; NAME.html unless given.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File of the page; NAME.html by default.")
+    ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Tell of this trajectory, as `axode simulate` wrote it.")
+        Path | None, typer.Option(help="Trajectory to report, as `axode simulate` wrote it.")
     ] = None,
     time: Annotated[
-        float, typer.Option(help="Simulate for so many seconds; 0 shows the mechanism alone.")
+        float,
+        typer.Option(help="Duration of the simulation, in seconds; 0 shows the mechanism alone."),
     ] = 5.0,
     start: Starts = None,
     input: Inputs = None,
@@ -32,12 +35,12 @@ def report(
     """
     from axode.show.report import report as write_report
 
-    writable(out, (".html", ".htm"))
+    check_writable(out, (".html", ".htm"))
     begin, values = numbers("--start", start), numbers("--parameter", parameter)
     texts = pairs("--input", input)
     if run is not None and (begin or texts or values):
         raise typer.BadParameter(
-            "--start, --input and --parameter go with a run of its own, not with --run"
+            "--start, --input and --parameter are for a new run, not for --run"
         )
     model = model_from(source, option)
     trajectory: Any = None
@@ -54,7 +57,7 @@ def report(
 
 
 def _page_named(name: str) -> Path:
-    """The page of a mechanism in this folder, whatever the mechanism is called."""
+    """Return a file name for a mechanism of any name."""
     path = Path(re.sub(r"[^\w.+-]", "_", name).lstrip(".") + ".html")
-    writable(path, (".html",))
+    check_writable(path, (".html",))
     return path

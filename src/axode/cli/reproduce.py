@@ -1,4 +1,4 @@
-"""`axode reproduce`: what the sources show, computed again."""
+"""`axode reproduce`: results of the sources, reproduced."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 
 def reproduce(
     ids: Annotated[
-        list[str] | None, typer.Argument(help="Items or sources; none lists them.")
+        list[str] | None,
+        typer.Argument(help="Items or sources to reproduce; none lists all items."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All items.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Reproduce all items.")] = False,
     out: Annotated[
         str, typer.Option(help="Folder for tables, figures and the index page.")
     ] = "out/reproduce",
     as_json: AsJson = False,
 ) -> None:
-    """Compute again what the sources show and compare it with their numbers.
+    """Reproduce the results of the sources and compare the numbers.
 
     axode reproduce --all
 
@@ -35,7 +36,7 @@ def reproduce(
         return
     from axode.literature.reproduce.making import reproduce as make
 
-    result = make(None if everything else ids, out, tell=None if as_json else _tell)
+    result = make(None if everything else ids, out, tell=None if as_json else _print_verdict)
     if as_json:
         print_json({"page": result.page, "items": [_plain(one) for one in result.made]})
     else:
@@ -44,7 +45,7 @@ def reproduce(
         raise typer.Exit(WRONG_DATA)
 
 
-def _tell(one: Reproduction) -> None:
+def _print_verdict(one: Reproduction) -> None:
     print(f"{one.verdict.word:<7}  {one.item.id}: {one.verdict.sentence}", flush=True)
 
 

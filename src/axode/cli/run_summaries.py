@@ -1,4 +1,4 @@
-"""What a run or a motion amounts to: a table for readers, JSON for machines, files for both."""
+"""Summary of a run or a motion: a table, JSON, files and plots."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ USUAL = ("coordinate", "independent", "input", "measure")  # kinds of columns in
 
 
 @dataclass(frozen=True)
-class Telling:
-    """How a trajectory is told.
+class RunSummary:
+    """How a trajectory is summarised.
 
     Attributes:
         names: Columns to show and to draw; the usual ones if there are none.
         out, plot: Files to write.
-        kinds: Of the usual columns.
+        kinds: Kinds of the usual columns.
     """
 
     names: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Telling:
     kinds: tuple[str, ...] = USUAL
 
     def write(self, run: Trajectory) -> None:
-        """The files that were asked for."""
+        """Write the files that were asked for."""
         from axode.cli.time_tables import save_columns
 
         if self.out is not None:
@@ -40,7 +40,7 @@ class Telling:
             run.plot(*self.names, save=self.plot)
 
     def show(self, run: Trajectory) -> None:
-        """The table, and what is to be said of the whole."""
+        """Print the table, and remarks on the whole run."""
         from axode.cli.tables import show_entries, show_table, shown
 
         names = self._chosen(run) or self._usual(run)
@@ -60,7 +60,7 @@ class Telling:
                 print(f"wrote {path}")
 
     def summary(self, run: Trajectory | None, failure: Exception | None = None) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the same as data for JSON."""
         told: dict[str, Any] = {}
         if failure is not None:
             told["error"] = getattr(failure, "message", str(failure))
@@ -89,7 +89,7 @@ class Telling:
         return [name for name in usual if ".contact." not in name][:MOST_ROWS]
 
     def _chosen(self, run: Trajectory) -> list[str]:
-        """Columns that the user's words mean, as a plot understands them."""
+        """Return the columns that names and groups mean, as in a plot."""
         from axode.show.plot.choice import columns_of
 
         meant = [name for word in self.names if word != "path" for name in columns_of(run, word)]
@@ -137,7 +137,7 @@ def _energy_error(run: Trajectory) -> float | None:
 
 
 def _extremes(run: Trajectory, name: str) -> tuple[float, float, float, float]:
-    """First, last, least and largest value of a column; NaN where a force is unknown."""
+    """Return the first, last, least and largest value of a column; NaN for unknown forces."""
     column = run[name]
     if np.isnan(column).all():
         return (float("nan"),) * 4

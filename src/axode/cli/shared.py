@@ -1,4 +1,4 @@
-"""What the verbs share: options, and how a result is told."""
+"""Options and output that the verbs share."""
 
 from __future__ import annotations
 
@@ -16,33 +16,37 @@ from axode.cli.replacing import check_json, check_replaceable
 WRONG_DATA = 1
 INTERRUPTED = 130
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 JsonFile = Annotated[
-    Path | None, typer.Option("--out", help="Write the result as JSON.", callback=check_json)
+    Path | None, typer.Option("--out", help="File for the result as JSON.", callback=check_json)
 ]
 Starts = Annotated[
     list[str] | None,
     typer.Option(
-        "--start", help="NAME=VALUE of coordinates, speeds or measures; home at rest elsewhere."
+        "--start", help="NAME=VALUE of coordinates, speeds or measures; home at rest by default."
     ),
 ]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
-        "--input", help="NAME=FORMULA of time t and of the state, as in left.torque=0.1*sin(t)."
+        "--input",
+        help="NAME=FORMULA of inputs, of time t and of the state: left.torque=0.1*sin(t).",
     ),
 ]
 Parameters = Annotated[
     list[str] | None,
-    typer.Option("--parameter", help="NAME=VALUE in place of the default; may be repeated."),
+    typer.Option(
+        "--parameter", help="NAME=VALUE of a parameter; may be repeated. Its default otherwise."
+    ),
 ]
 Columns = Annotated[
-    list[str] | None, typer.Option(help="To show and to draw: names, or path, energy, inputs, ...")
+    list[str] | None,
+    typer.Option(help="Columns to show and to plot: names, or path, energy, inputs, ..."),
 ]
 ColumnsFile = Annotated[
-    Path | None, typer.Option(help="Write all columns: .csv, .npz or .parquet.")
+    Path | None, typer.Option(help="File for all columns: .csv, .npz or .parquet.")
 ]
-Plot = Annotated[Path | None, typer.Option(help="Draw to a file: .png, .svg or .pdf.")]
+Plot = Annotated[Path | None, typer.Option(help="File for a plot: .png, .svg or .pdf.")]
 
 
 # NAME=VALUE --------------------------------------------------------------------------------------
@@ -81,7 +85,7 @@ def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
 
 
 def numbers(option: str, given: Iterable[str] | None) -> dict[str, float]:
-    """What was given as NAME=NUMBER; formulas of numbers and pi are numbers."""
+    """Read NAME=NUMBER; formulas of numbers and pi are numbers."""
     return {name: _number(option, name, text) for name, text in pairs(option, given).items()}
 
 
@@ -105,11 +109,11 @@ def words(given: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(part for part in split_at_commas(given) if part)
 
 
-# how a result is told ----------------------------------------------------------------------------
+# results ------------------------------------------------------------------------------------------
 
 
 def deliver(data: Any, show: Callable[[], None], *, as_json: bool, out: Path | None = None) -> None:
-    """A result to a file if asked for, and to the screen for whoever reads it there."""
+    """Write a result to a file if asked for, and print it as a table or as JSON."""
     if out is not None:
         write_text(out, json_text(data) + "\n")
     if as_json:
@@ -119,12 +123,12 @@ def deliver(data: Any, show: Callable[[], None], *, as_json: bool, out: Path | N
 
 
 def print_json(value: Any) -> None:
-    """For machines; what JSON has no word for is told as text."""
+    """Print JSON; what JSON has no type for is printed as text."""
     print(json_text(value))
 
 
 def json_text(value: Any) -> str:
-    """JSON that any program reads: numbers that are not finite are null."""
+    """Return JSON that any program reads: numbers that are not finite are null."""
     return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
 
@@ -151,8 +155,8 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, text.encode())
 
 
-def writable(path: Path | None, endings: tuple[str, ...], option: str = "--out") -> None:
-    """Refuse a file that could not be written before any work is done for it.
+def check_writable(path: Path | None, endings: tuple[str, ...], option: str = "--out") -> None:
+    """Check that a file can be written before any work is done for it.
 
     Raises:
         typer.BadParameter: for an ending that means nothing here.
@@ -164,7 +168,7 @@ def writable(path: Path | None, endings: tuple[str, ...], option: str = "--out")
         return
     if path.suffix.lower() not in endings:
         raise typer.BadParameter(
-            f"'{path}' should end in {' or '.join(endings)}, which says what to write",
+            f"'{path}' should end in {' or '.join(endings)}, which chooses the format",
             param_hint=option,
         )
     if not path.parent.is_dir():

@@ -1,4 +1,4 @@
-"""`axode simulate`: how a mechanism moves."""
+"""`axode simulate`: motion of a mechanism from a start."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from axode.cli.shared import (
     Parameters,
     Plot,
     Starts,
+    check_writable,
     numbers,
     pairs,
     print_json,
     words,
-    writable,
 )
 
 if TYPE_CHECKING:
@@ -35,42 +35,48 @@ MOST_SAMPLES, MOST_STEPS = 10**7, 10**11  # more would fill the memory, or take 
 def simulate(
     source: Source,
     option: Options = None,
-    time: Annotated[float, typer.Option(help="How long, in seconds; below 0 backwards.")] = 5.0,
+    time: Annotated[
+        float, typer.Option(help="Duration, in seconds; negative to run backwards.")
+    ] = 5.0,
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
     until: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE at which to stop, as in pitch=1.0.")
+        list[str] | None, typer.Option(help="NAME=VALUE at which the run stops, as in pitch=1.0.")
     ] = None,
     method: Annotated[
-        str, typer.Option(help="auto, dopri5, radau9 or rodas5p (stiff); or rk4 (fixed steps).")
+        str,
+        typer.Option(
+            help="Integrator: auto, dopri5, radau9 or rodas5p (stiff), or rk4 (fixed steps)."
+        ),
     ] = "auto",
-    step: Annotated[float | None, typer.Option(help="Of rk4, in seconds.")] = None,
-    rtol: Annotated[float, typer.Option(help="Relative error per step; rk4 ignores it.")] = 1e-10,
-    atol: Annotated[float, typer.Option(help="Absolute error per step; rk4 ignores it.")] = 1e-12,
+    step: Annotated[float | None, typer.Option(help="Step size of rk4, in seconds.")] = None,
+    rtol: Annotated[float, typer.Option(help="Relative error per step; not for rk4.")] = 1e-10,
+    atol: Annotated[float, typer.Option(help="Absolute error per step; not for rk4.")] = 1e-12,
     every: Annotated[
-        float | None, typer.Option(help="Seconds between samples; 1/500 of the time unless given.")
+        float | None,
+        typer.Option(help="Time between samples, in seconds; 1/500 of the duration by default."),
     ] = None,
     singular: Annotated[
-        str, typer.Option(help="Where constraints lose rank: stop, or pass with momentum.")
+        str, typer.Option(help="Where constraints lose rank: stop, or pass with the momentum kept.")
     ] = "stop",
     columns: Columns = None,
     out: ColumnsFile = None,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a mechanism from a start, under inputs; say where it ends and what it cost.
+    """Simulate a mechanism from a start with given inputs; print the final state and the cost.
 
     axode simulate examples/balancer.toml --start pitch=0.05 --until pitch=1
 
     axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
     """
-    from axode.cli.run_summaries import Telling
+    from axode.cli.run_summaries import RunSummary
     from axode.cli.time_tables import ENDINGS
 
-    writable(out, ENDINGS)
-    writable(plot, (".png", ".svg", ".pdf"), "--plot")
-    _refuse_endless(time, every, method, step)
+    check_writable(out, ENDINGS)
+    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
+    _check_size(time, every, method, step)
     given = {
         "start": numbers("--start", start),
         "until": numbers("--until", until),
@@ -78,15 +84,15 @@ def simulate(
     }
     texts = pairs("--input", input)
     model = model_from(source, option)
-    telling = Telling(words(columns), out, plot)
+    summary = RunSummary(words(columns), out, plot)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "save_every": every}
     run, failure = _run(model, time, texts, given, **options, singular=singular)
     if run is not None:
-        telling.write(run)
+        summary.write(run)
     if as_json:
-        print_json(telling.summary(run, failure))
+        print_json(summary.summary(run, failure))
     elif run is not None:
-        telling.show(run)
+        summary.show(run)
     if failure is not None:
         if run is not None:
             failure.add_note(f"What was computed until then is shown above{_kept(out)}.")
@@ -103,7 +109,7 @@ def _kept(out: Path | None) -> str:
 def _run(
     model: Model, time: float, texts: dict[str, str], given: dict[str, Any], **options: Any
 ) -> tuple[Trajectory | None, Exception | None]:
-    """The run, and why it failed if it did; what was computed until then is kept."""
+    """Return the run, and why it failed if it did; what was computed until then is kept."""
     from axode.errors import SimulationFailed
     from axode.problems.simulate.simulate import simulate as simulate_model
     from axode.results.event import Event
@@ -130,15 +136,12 @@ def _run(
 
 
 def _difference(model: Model, name: str, value: float) -> Callable[[Any], Any]:
-    from axode.problems.assemble.assemble import signal_name
-
-    signals = (*model.coordinates, *model.speed_names, *model.measure_names)
-    signal = signal_name(model, name, signals)
+    signal = model.signals.state_names.resolve(name)
     return lambda s: s[signal] - value
 
 
-def _refuse_endless(time: float, every: float | None, method: str, step: float | None) -> None:
-    """Refuse what would fill the memory, or not end in a day."""
+def _check_size(time: float, every: float | None, method: str, step: float | None) -> None:
+    """Check that a run would neither fill the memory nor take longer than a day."""
     from axode.errors import InvalidArgument
 
     steps = step if method == "rk4" else None

@@ -10,7 +10,7 @@ ROUNDING = 1e-15  # SI units: less than this is told as zero
 
 
 def on_terminal() -> bool:
-    """Whether somebody is looking."""
+    """Whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
@@ -25,11 +25,11 @@ def show_table(
     """Print a table.
 
     Args:
-        heads: Of the columns; one that starts with ">" is aligned to the right.
+        heads: Names of the columns; one that starts with ">" is aligned to the right.
         rows: Cells as text.
-        title: Above it.
-        note: Below it.
-        marked: Numbers of the rows that stand out.
+        title: Line above the table.
+        note: Line below the table.
+        marked: Numbers of the rows to highlight.
     """
     names = [head.lstrip(">") for head in heads]
     right = [head.startswith(">") for head in heads]
@@ -46,7 +46,7 @@ def plain_table(
     title: str = "",
     note: str = "",
 ) -> str:
-    """The same as columns of text."""
+    """Return the table as columns of text."""
     everything = [list(names), *map(list, rows)]
     widths = [max(len(row[k]) for row in everything) for k in range(len(names))]
     lines = [title] if title else []
@@ -110,7 +110,7 @@ def _console() -> Any:
 
 
 def shown(value: float) -> str:
-    """A number for readers; what rounding leaves of a zero is one, and what is unknown a dash."""
+    """Format a number; what rounding leaves of a zero is 0, and NaN is a dash."""
     if value != value:
         return "-"
     return f"{0.0 if abs(value) < ROUNDING else value:.6g}"

@@ -1,4 +1,4 @@
-"""Files of named columns over time: what `simulate` and `inverse` write, and motions they read."""
+"""Files of named columns over time: results of `simulate` and `inverse`, and motions."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def _quoted(name: str) -> str:
 
 
 def load_columns(path: Path) -> Trajectory | dict[str, Array]:
-    """A trajectory that Axode wrote, or the columns of somebody's table by name.
+    """Read a trajectory that Axode wrote, or the columns of any table by name.
 
     Raises:
-        FileError: if it cannot be read, telling the line.
+        FileError: if it cannot be read, with the line.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
@@ -129,7 +129,7 @@ def _checked(path: Path, columns: dict[str, Array], names: Any = ()) -> dict[str
 
 
 def as_trajectory(model: Any, columns: dict[str, Array]) -> Trajectory | None:
-    """Columns that hold a whole state, as a trajectory of the model; None if they do not."""
+    """Return a trajectory of the model from columns that hold a whole state, else None."""
     state = (*model.coordinates, *model.independent)
     if not set(state) <= set(columns):
         return None
@@ -152,5 +152,5 @@ def as_trajectory(model: Any, columns: dict[str, Array]) -> Trajectory | None:
 
 
 def time_of(columns: dict[str, Array]) -> Array:
-    """The column of times."""
+    """Return the column of times."""
     return columns[next(name for name in TIME if name in columns)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def verify(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="A file of cases; those of Axode if left out."),
+        typer.Argument(metavar="FILE", help="File of cases; the cases of Axode by default."),
     ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,
@@ -44,7 +44,7 @@ def verify(
 
 
 def _verified(file: str | None) -> Verification:
-    """The same as in Python, with a bar on a terminal."""
+    """Run the cases, with a progress bar on a terminal."""
     from axode.literature.acceptance import checks_of
     from axode.literature.acceptance.cases import OPEN_CASES, load_cases
     from axode.literature.acceptance.table import Verification as Found

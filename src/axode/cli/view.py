@@ -13,35 +13,41 @@ def view(
     source: Source,
     option: Options = None,
     run: Annotated[
-        Path | None, typer.Option(help="Play this trajectory, as `axode simulate --out` wrote it.")
+        Path | None, typer.Option(help="Trajectory to play, as `axode simulate --out` wrote it.")
     ] = None,
     time: Annotated[
-        float | None, typer.Option(help="Simulate for so many seconds, and play that.")
+        float | None, typer.Option(help="Duration of a simulation to play, in seconds.")
     ] = None,
     start: Starts = None,
     input: Annotated[
-        list[str] | None, typer.Option(help="NAME=FORMULA of time t and of the state; with --time.")
+        list[str] | None,
+        typer.Option(help="NAME=FORMULA of inputs, of time t and of the state; with --time."),
     ] = None,
     parameter: Parameters = None,
-    drive: Annotated[bool, typer.Option("--drive", help="Run it in real time at once.")] = False,
+    drive: Annotated[
+        bool, typer.Option("--drive", help="Drive the mechanism in real time.")
+    ] = False,
     torque: Annotated[
-        bool, typer.Option("--torque", help="Sliders set torques, not speeds; with --drive.")
+        bool,
+        typer.Option(
+            "--torque", help="Let the sliders set torques instead of speeds; with --drive."
+        ),
     ] = False,
     trail: Annotated[
         list[str] | None,
-        typer.Option(help="A body, or 'NAME contact' for a wheel, that leaves a trail."),
+        typer.Option(help="Body, or 'NAME contact' for a wheel, that leaves a trail."),
     ] = None,
-    signal: Annotated[list[str] | None, typer.Option(help="A column to draw as a curve.")] = None,
+    signal: Annotated[list[str] | None, typer.Option(help="Column to plot as a curve.")] = None,
     forces: Annotated[bool, typer.Option("--forces", help="Draw forces at the contacts.")] = False,
     port: Annotated[
-        int | None, typer.Option(help="Where to listen; the next free one from 8080 on.")
+        int | None, typer.Option(help="Port to listen on; the first free one from 8080 by default.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to answer on; only this machine unless given.")
+        str, typer.Option(help="Address to listen on; this machine only by default.")
     ] = "127.0.0.1",
-    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
-    """Show a mechanism in the browser; drive it, or play what it did.
+    """Show a mechanism in the browser, drive it, or play a run.
 
     axode view mecanum_rover --drive
 
@@ -51,7 +57,7 @@ def view(
     """
     from axode.show.viewer.opening import view as show
 
-    _refuse_mixed(run, time, drive, input)
+    _check_compatible(run, time, drive, input)
     looks: dict[str, Any] = {
         "trails": words(trail),
         "signals": words(signal),
@@ -75,7 +81,7 @@ def view(
         show(model, drive=mode if drive else False, start=begin or None, parameters=values, **looks)
 
 
-def _refuse_mixed(run: Path | None, time: float | None, drive: bool, input: Any) -> None:
+def _check_compatible(run: Path | None, time: float | None, drive: bool, input: Any) -> None:
     chosen = [
         name
         for name, given in (
@@ -88,11 +94,11 @@ def _refuse_mixed(run: Path | None, time: float | None, drive: bool, input: Any)
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)} exclude each other: choose one")
     if input and time is None:
-        raise typer.BadParameter("needs --time, which says how long", param_hint="--input")
+        raise typer.BadParameter("needs --time, the duration", param_hint="--input")
 
 
 def simulated(model: Any, time: float, start: Any, texts: Any, values: Any) -> Any:
-    """A run; one that failed is shown as far as it came."""
+    """Simulate; a run that failed is shown up to its end."""
     from axode.errors import SimulationFailed
     from axode.problems.simulate.simulate import simulate
 

@@ -51,5 +51,5 @@ def ballbot(**values: float) -> ax.Mechanism:
         bot.add_motor(f"drive_{axis}", f"drive.w{axis}", input=f"tau_{axis}")
     for kind in ("roll", "pitch"):
         bot.measure(f"body.{kind}", kind, body=body)
-    bot.home({"base.z": p.r.default})
+    bot.set_home({"base.z": p.r.default})
     return bot

@@ -155,4 +155,4 @@ def add_caster(
     )
     robot.add_damper(f"c3{mark}", spin, coefficient=ax.Parameter(f"c3{mark}", c3))
     robot.add_damper(f"c4{mark}", f"psi{mark}", coefficient=ax.Parameter(f"c4{mark}", c4))
-    robot.home({f"psi{mark}": math.pi / 2})
+    robot.set_home({f"psi{mark}": math.pi / 2})

@@ -52,9 +52,9 @@ def cooperating_arms(
     tips = [_add_arm(bot, p, arm, joints) for arm in (1, 2)]
     if load:
         _add_load(bot, p, tips)
-        bot.home({"X": pose[0], "Y": pose[1], "F": pose[2]})
+        bot.set_home({"X": pose[0], "Y": pose[1], "F": pose[2]})
     for arm, way, bend in ((1, -1.0, elbow[0]), (2, 1.0, elbow[1])):
-        bot.home(_bent(p, arm, joints, pose, way, bend))
+        bot.set_home(_bent(p, arm, joints, pose, way, bend))
     return bot
 
 

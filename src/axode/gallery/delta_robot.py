@@ -63,8 +63,8 @@ def delta_robot(**values: float) -> ax.Mechanism:
             child_at=(p.Rp * c, p.Rp * s, 0),
             child_rotation=turned,
         )
-        bot.home({f"theta{k}": HOME, f"pitch{k}": tilt - HOME})
-    bot.home({"hinge1": -tilt})
+        bot.set_home({f"theta{k}": HOME, f"pitch{k}": tilt - HOME})
+    bot.set_home({"hinge1": -tilt})
     bot.measure("tool", "position", body="platform")
     return bot
 

@@ -51,7 +51,7 @@ def five_axis_arm(**values: float) -> ax.Mechanism:
     p = parameters("five_axis_arm", DEFAULTS, values)
     bot = ax.Mechanism("five_axis_arm", gravity=(0, -p.g, 0))
     add_arm(bot, bot.ground, p)
-    bot.home(HOME)
+    bot.set_home(HOME)
     return bot
 
 

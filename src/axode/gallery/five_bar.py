@@ -77,5 +77,5 @@ def five_bar(**values: float) -> ax.Mechanism:
     bot.measure("tip", "position", body=tool)
     half = p.c.default - p.l1.default * math.cos(HOME)  # from the elbows to the middle
     lean = math.acos(max(-1.0, min(1.0, half / p.l2.default)))
-    bot.home(theta1=HOME, phi1=lean - HOME, theta2=math.pi - HOME, phi2=HOME - lean)
+    bot.set_home(theta1=HOME, phi1=lean - HOME, theta2=math.pi - HOME, phi2=HOME - lean)
     return bot

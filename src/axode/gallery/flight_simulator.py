@@ -90,10 +90,10 @@ def flight_simulator(
         radial = np.array([math.cos(top_angle), math.sin(top_angle), 0.0])
         span = centre + R @ (Rp * radial + [0.0, 0.0, zp]) - base
         home, along = _leg_home(leg, span)
-        robot.home(home)
+        robot.set_home(home)
         if number == 1:
             names = [f"ball_{leg}.q{axis}" for axis in "wxyz"]
-            robot.home(dict(zip(names, _quaternion(along.T @ R), strict=True)))
+            robot.set_home(dict(zip(names, _quaternion(along.T @ R), strict=True)))
     return robot
 
 

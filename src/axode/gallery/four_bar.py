@@ -67,7 +67,7 @@ def four_bar(
         child_at=(p["a4"], 0, 0),
     )
     linkage.add_motor("motor", "theta1", input="tau")
-    linkage.home(
+    linkage.set_home(
         dict(zip(("theta1", "theta2", "theta3"), closed(a1, a2, a3, a4, theta1), strict=True))
     )
     return linkage

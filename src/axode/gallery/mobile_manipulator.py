@@ -31,5 +31,5 @@ def mobile_manipulator(separate: bool = False, **values: float) -> ax.Mechanism:
     bot = ax.Mechanism("mobile_manipulator", gravity=(0, 0, -p.g))
     (six_wheel_platform.add_separate if separate else six_wheel_platform.add_platform)(bot, p)
     five_axis_arm.add_arm(bot, "chassis", p, at=(p.xa, 0, p.za))
-    bot.home(HOME)
+    bot.set_home(HOME)
     return bot

@@ -63,5 +63,5 @@ def pendulum_on_slope(**values: float) -> ax.Mechanism:
             shape=ax.Cylinder(p.r, p.r / 3, "y"),
         )
         bot.add_motor(f"motor_{side}", f"wheel_{side}", input=f"tau_{side}")
-    bot.home({"base.z": p.r.default / float(np.cos(p.slope.default))})
+    bot.set_home({"base.z": p.r.default / float(np.cos(p.slope.default))})
     return bot

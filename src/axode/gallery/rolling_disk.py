@@ -34,5 +34,5 @@ def rolling_disk(
     mechanism.add_joint("base", ax.Floating(), parent=mechanism.ground, child=disk)
     mechanism.add_contact("rim", ax.Rolling(radius=p["R"]), body=disk, axis="y")
     mechanism.measure("c", "velocity", body=disk)
-    mechanism.home({"base.z": R})
+    mechanism.set_home({"base.z": R})
     return mechanism

@@ -59,5 +59,5 @@ def seven_axis_arm(**values: float) -> ax.Mechanism:
         )
         bot.add_motor(f"motor{k}", f"axis{k}", input=f"tau{k}")
         holder = link
-    bot.home(HOME)
+    bot.set_home(HOME)
     return bot

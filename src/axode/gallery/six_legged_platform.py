@@ -105,9 +105,9 @@ def six_legged_platform(
         radial = np.array([math.cos(top_angle), math.sin(top_angle), 0.0])
         top = centre + R @ (Rp * radial + [0.0, 0.0, zp])
         angles = _leg_angles(leg, base, top, R, top_angle, L1, L2, knee)
-        robot.home({f"theta_{leg}{k}": angle for k, angle in enumerate(angles[:5], start=1)})
+        robot.set_home({f"theta_{leg}{k}": angle for k, angle in enumerate(angles[:5], start=1)})
         if number == 1:
-            robot.home({f"theta_{leg}6": angles[5]})
+            robot.set_home({f"theta_{leg}6": angles[5]})
     return robot
 
 

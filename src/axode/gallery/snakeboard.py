@@ -70,5 +70,5 @@ def snakeboard(**values: float) -> ax.Mechanism:
         )
         bot.add_contact(f"wheels_{end}", ax.Skate(), body=truck)
         bot.add_motor(f"steer_{end}", f"steer_{end}", input=f"tau_{end}")
-    bot.home(phi_f=0.4, phi_b=-0.4)
+    bot.set_home(phi_f=0.4, phi_b=-0.4)
     return bot

@@ -128,6 +128,6 @@ def _with_arms(bot: ax.Mechanism, p: SimpleNamespace, pseudo: bool) -> ax.Mechan
             speeds=(f"q{k}_dot",),
         )
         bot.add_motor(f"motor{k}", f"arm{k}", input=f"tau{k}")
-        bot.home({f"ground{k}.z": p.r.default, f"ground{k}.y": (3 - 2 * k) * p.l.default / 2})
+        bot.set_home({f"ground{k}.z": p.r.default, f"ground{k}.y": (3 - 2 * k) * p.l.default / 2})
     bot.add_loop("grip", ax.Fixed(), parent="half1", child="half2", at=(0, -p.l, 0))
     return bot

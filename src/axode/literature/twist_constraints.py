@@ -76,7 +76,7 @@ class TwistConstraints:
         for coupling in mechanism.couplings:
             raise NotApplicable(
                 f"coupling '{coupling.name}' relates joints, not the twists of two bodies: its row "
-                "stands in equations.A"
+                "is in equations.A"
             )
         self.bodies = tuple(body.name for body in mechanism.bodies)
         self._centres = {

@@ -152,7 +152,7 @@ def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
 
 
 def name_fault(name: str) -> str | None:
-    """Say why something cannot be called so; the rule of every reader."""
+    """Why nothing can have this name, or None; every reader of files asks this."""
     if not name or not name.isprintable():
         return f"a name must be printable text, got {name!r}"
     if name.startswith("["):  # symbols of such names would be taken for lists of symbols
@@ -209,7 +209,7 @@ def _contact_faults(mechanism: Mechanism) -> Iterator[Fault]:
         for field, message in contact.wheel.faults():
             yield Fault(kind, name, field, message)
         fault = axis_fault(contact.axis)
-        if fault and spins.get(name) != contact.axis:  # else told of the joint already
+        if fault and spins.get(name) != contact.axis:  # else reported for the joint already
             yield Fault(kind, name, "axis", fault)
         fault = axis_fault(contact.plane.normal)
         if fault:
@@ -312,12 +312,12 @@ def _unheld_bodies(mechanism: Mechanism) -> Iterator[Fault]:
             continue
         if body.name not in held:
             yield Fault("body", body.name, "", f"no joint holds it; {alone}")
-        elif body.name not in reached and not _hangs_on_a_stranger(mechanism, body.name):
+        elif body.name not in reached and not _leads_to_unknown_body(mechanism, body.name):
             yield Fault("body", body.name, "", f"its joints never reach the ground; {adrift}")
 
 
-def _hangs_on_a_stranger(mechanism: Mechanism, name: str) -> bool:
-    """Whether the joints of a body lead to one that is unknown, which is told elsewhere."""
+def _leads_to_unknown_body(mechanism: Mechanism, name: str) -> bool:
+    """Whether the joints of a body lead to one that is unknown, which is reported elsewhere."""
     parents = {c.child: c.parent for c in mechanism.connections}
     known = {body.name for body in mechanism.bodies}
     for _ in parents:

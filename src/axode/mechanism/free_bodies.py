@@ -1,4 +1,4 @@
-"""Bodies that move freely over the ground, whose coordinates are therefore places in the world."""
+"""Bases that move freely over the ground, so that their coordinates are places in the world."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def free_bases(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
-    """Names of each such body and of its coordinates: x, y, then its yaw or its quaternion.
+    """Name of each such base and of its coordinates: x, y, then its yaw or its quaternion.
 
     A joint that stands elsewhere than at or above the world's origin, or turned, is left out: its
     coordinates count from there.

@@ -15,7 +15,7 @@ MAX_SPEEDS = 1000
 
 
 def require_derivable(mechanism: Mechanism) -> None:
-    """Refuse early what would be derived for hours.
+    """Raise an error early for what would take hours to derive.
 
     Raises:
         NotApplicable: saying how many speeds there are.

@@ -1,4 +1,4 @@
-"""Names resolved: which joint holds which body, which speed a name means."""
+"""Which joint holds which body, and which coordinate or speed a name means."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def tree_order(mechanism: Mechanism) -> list[Connection]:
 
 
 def coordinate_names(mechanism: Mechanism) -> list[str]:
-    """Of all joints of the tree, in tree order."""
+    """Names of all coordinates of the tree, in tree order."""
     return [name for connection in tree_order(mechanism) for name in connection.coordinates]
 
 
 def speed_names(mechanism: Mechanism) -> list[str]:
-    """Of all joints of the tree, in tree order."""
+    """Names of all speeds of the tree, in tree order."""
     return [name for connection in tree_order(mechanism) for name in connection.speeds]
 
 
 def speed_units(mechanism: Mechanism) -> dict[str, str]:
-    """Of all speeds by name, in tree order."""
+    """Units of all speeds by name, in tree order."""
     joints = tree_order(mechanism)
     units = [unit for connection in joints for unit in connection.joint.speed_units]
     return dict(zip(speed_names(mechanism), units, strict=True))

@@ -19,6 +19,7 @@ from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.shortfall import find_shortfall, force_size
 from axode.model.signals import Signals
+from axode.model.state import State
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
-Values = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
 class Options(TypedDict, total=False):
@@ -52,8 +53,9 @@ class Model:
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
     short as in `signals`. A state that is given by measures or dependent speeds is solved for, as
-    `assemble` does. Any leading axes are batch axes and broadcast. All functions take the keywords
-    of `Options`.
+    `assemble` does. A `State` or `run.at(t)` in place of q gives nu as well, a `State` also time
+    and parameters, unless these are given. Any leading axes are batch axes and broadcast. All
+    functions take the keywords of `Options`.
 
     Attributes:
         signals: Everything that has a name and a unit and can be read off a state.
@@ -145,8 +147,8 @@ class Model:
     def inverse_dynamics(
         self,
         q: Values,
-        nu: Values,
-        nu_dot: Values,
+        nu: Values | None = None,
+        nu_dot: Values | None = None,
         *,
         u: Values | None = None,
         weights: Values | None = None,
@@ -158,7 +160,7 @@ class Model:
         warning if they fall short.
 
         Args:
-            q, nu, nu_dot: The motion.
+            q, nu, nu_dot: The motion; at rest, and without acceleration, unless given.
             u: Known wrenches from outside, by name; entries of motors are ignored.
             weights: Weights of the motors' efforts, one unless given.
             options: See `Options`.
@@ -173,8 +175,8 @@ class Model:
     def inverse_dynamics_with_residual(
         self,
         q: Values,
-        nu: Values,
-        nu_dot: Values,
+        nu: Values | None = None,
+        nu_dot: Values | None = None,
         *,
         u: Values | None = None,
         weights: Values | None = None,
@@ -367,15 +369,14 @@ class Model:
         Args:
             function: Its name, such as "forward_dynamics".
             wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
-            arguments: Those of the function, in its own order.
+            arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
         key = ("jacobian", function, wrt)
         if key not in self._entries:
             self._entries[key] = self.library.jacobian(function, wrt)
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
-        needed = [n for n in names if n != "u"]
-        if not len(needed) <= len(arguments) <= len(names):
+        if not 1 <= len(arguments) <= len(names):
             raise InvalidArgument(
                 f"{function} takes {', '.join(names)}; got {len(arguments)} arguments"
             )
@@ -475,6 +476,8 @@ class Model:
             ]
         except NotDirect:
             state = self._arguments.solve_state(values, options)
+            if isinstance(values.get("q"), State):  # its time and parameters, unless given
+                options = {**values["q"].options, **options}
             return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.signals import STATE_KINDS
+from axode.model.state import State
 from axode.names import NamedValues, Names
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class NamedArguments:
             return self.defaults[argument]
         if isinstance(value, Mapping):
             return self._by_name(argument, value)
+        if isinstance(value, State):
+            raise NotDirect
         if hasattr(value, "__cuda_array_interface__"):
             return value  # it stays where it is
         try:
@@ -112,6 +115,9 @@ class NamedArguments:
         from axode.problems.assemble.start_speeds import consistent_speeds
 
         model, q, nu = self.model.on_cpu(), values.get("q"), values.get("nu")
+        if isinstance(q, State):
+            own_q, own_nu = q.vectors(model)
+            return {"q": own_q, "nu": own_nu if nu is None else nu}
         if isinstance(q, NamedValues):
             sample, state = q, {"q": {name: q[name] for name in model.coordinates}}
             return state if nu is not None else state | {"nu": sample}

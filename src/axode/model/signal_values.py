@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.model.model import Model
 from axode.model.signals import ENERGIES, KINDS, STATE_KINDS
 from axode.names import NamedValues
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
 

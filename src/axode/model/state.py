@@ -40,6 +40,15 @@ class State:
         """A coordinate, any joint speed or a measure by name."""
         return float(self.as_dict()[name])
 
+    def vectors(self, model: Model) -> tuple[Array, Array]:
+        """q and nu in the order of a model, which may have other independent speeds."""
+        own = (self.model.coordinates, self.model.independent)
+        if own == (model.coordinates, model.independent):
+            return self.q, self.nu
+        values = self.as_dict()
+        q, nu = ([values[n] for n in names] for names in (model.coordinates, model.independent))
+        return np.array(q, dtype=float), np.array(nu, dtype=float)
+
     def as_dict(self) -> NamedValues:
         """Coordinates, all joint speeds and measures by name."""
         return state_values(self.model, self.q, self.nu, self.options)

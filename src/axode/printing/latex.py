@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from axode.errors import UnknownName
-from axode.printing.names import Typeset, typeset_names
+from axode.printing.latex_names import Typeset, typeset_names
 from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, joined
 from axode.symbolic.algebra.spatial import SX
 

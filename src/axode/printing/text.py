@@ -36,7 +36,7 @@ def readable(equations: Equations, parts: Sequence[str] | None = None) -> list[s
         parts: Some of those that `Equations.latex` takes; I, C nu, tau, gamma, delta unless given.
     """
     from axode.printing.latex import PARTS
-    from axode.printing.names import typeset_names
+    from axode.printing.latex_names import typeset_names
 
     parts = ("I", "bias", "tau", "gamma", "delta") if parts is None else parts
     latex = equations.latex(parts)

@@ -1,13 +1,35 @@
-"""Check what a verb was given, before anything is computed."""
+"""Arguments of verbs: models, states and numbers, checked before anything is computed.
+
+A verb that takes a state takes it in any of these forms, as `start` where a motion or a search
+begins, as `state` where something is evaluated:
+
+- coordinates, speeds and measures by name, `{"pitch": 0.1}`: what is left out is home or at rest;
+- arrays `q` or `(q, nu)`, in the order of `model.coordinates` and `model.independent`;
+- a `State`, as `assemble` returns it;
+- `run.at(t)` or `run.final` of a trajectory, or the trajectory itself for its end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
+from axode.model.state import State
+from axode.names import NamedValues
 
+Array = npt.NDArray[np.float64]
+FORMS = (
+    "coordinates, speeds and measures by name, arrays q or (q, nu), a State, a trajectory or its "
+    "at(t)"
+)
 STEPS = {"Mechanism": "mechanism.derive().compile()", "Equations": "equations.compile()"}
 
 
@@ -65,3 +87,109 @@ def shortened(given: Any) -> str:
     if not isinstance(given, int) or abs(given) < 1 << 64:
         text = ascii(given) if isinstance(given, str) else repr(given)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# states ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GivenState:
+    """A state, or a batch of states, as a verb was given it: arrays, or values by name.
+
+    Attributes:
+        q, nu: Coordinates and independent speeds, (..., size) each; None if it is given by name.
+        named: Values by name, each of the shape of the batch; empty if it is given by arrays.
+        interpolated: Whether it may be between two samples of a trajectory, where loops are open
+            by the error of the interpolation.
+    """
+
+    q: Array | None = None
+    nu: Array | None = None
+    named: Mapping[str, Array] = field(default_factory=dict)
+    interpolated: bool = False
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of the batches that its arrays make."""
+        vectors = [a.shape[:-1] for a in (self.q, self.nu) if a is not None]
+        return vectors or [a.shape for a in self.named.values()]
+
+    def require_one(self, argument: str) -> None:
+        """Refuse a batch of states.
+
+        Raises:
+            InvalidArgument: naming what has several values.
+        """
+        several = [name for name, value in self.named.items() if value.ndim]
+        if several:
+            raise InvalidArgument(
+                f"{argument}: one number is needed for each of {', '.join(several)}"
+            )
+        if any(self.shapes):
+            raise InvalidArgument(
+                f"{argument}: one state is needed, not a batch of shape {max(self.shapes)}"
+            )
+
+
+def read_state(model: Model, given: Any, argument: str) -> GivenState:
+    """Read a state in any of its forms; see the top of this file.
+
+    Args:
+        model: What it is a state of.
+        given: The state.
+        argument: What the verb calls it, for messages.
+
+    Raises:
+        InvalidArgument: for other objects, and for numbers that are not finite or too few.
+        UnknownName: for a trajectory or a state of another model that lacks a coordinate or speed.
+    """
+    from axode.results.trajectory import Trajectory
+
+    if isinstance(given, Trajectory):
+        return _from_arrays(model, _picked(model, given.final), argument)
+    if isinstance(given, State):
+        return _from_arrays(model, given.vectors(model), argument)
+    if isinstance(given, NamedValues):
+        return _from_arrays(model, _picked(model, given), argument, interpolated=True)
+    if given is None or isinstance(given, Mapping):
+        return GivenState(named=_finite_by_name(given or {}, argument))
+    return _from_arrays(model, given if isinstance(given, tuple) else (given,), argument)
+
+
+def _picked(model: Model, values: NamedValues) -> tuple[Array, ...]:
+    """Coordinates and independent speeds from values by name."""
+    return tuple(
+        np.stack([values[name] for name in names], axis=-1) if names else np.zeros(0)
+        for names in (model.coordinates, model.independent)
+    )
+
+
+def _finite_by_name(given: Mapping[str, Any], argument: str) -> dict[str, Array]:
+    arrays = {name: as_numbers(f"{argument} '{name}'", value) for name, value in given.items()}
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise InvalidArgument(f"{argument} '{name}': must be finite")
+    return arrays
+
+
+def _from_arrays(
+    model: Model, given: tuple[Any, ...], argument: str, interpolated: bool = False
+) -> GivenState:
+    try:
+        arrays = [np.asarray(a, dtype=float) for a in given]
+        if not all(a.ndim for a in arrays):
+            raise ValueError("a vector is needed")
+    except (TypeError, ValueError, OverflowError):
+        shown = given if len(given) != 1 else given[0]
+        raise InvalidArgument(f"{argument}: expected {FORMS}, got {shortened(shown)}") from None
+    sizes = (len(model.coordinates), len(model.independent))
+    if len(arrays) == 1:
+        arrays.append(np.zeros(sizes[1]))
+    if len(arrays) != 2 or any(a.shape[-1] != n for a, n in zip(arrays, sizes, strict=True)):
+        shapes = ", ".join(str(a.shape) for a in arrays[: len(given)])
+        raise InvalidArgument(
+            f"{argument}: q, or (q, nu), of sizes {sizes[0]} and {sizes[1]} is needed, got {shapes}"
+        )
+    if not all(np.isfinite(a).all() for a in arrays):
+        raise InvalidArgument(f"{argument}: every number must be finite")
+    return GivenState(arrays[0], arrays[1], interpolated=interpolated)

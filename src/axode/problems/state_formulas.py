@@ -13,7 +13,7 @@ from typing import Any
 
 from axode.errors import InvalidArgument, UnknownName, suggest
 from axode.mechanism.values.expressions import CONSTANTS, TIME, Expression, Parameter, parse_scalar
-from axode.mechanism.values.functions import NAMES
+from axode.mechanism.values.formula_functions import NAMES
 from axode.model.model import Model
 
 # a name with dots, and not the exponent of a number such as 1e5

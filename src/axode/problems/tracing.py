@@ -26,7 +26,6 @@ from axode.mechanism.values.expressions import (
     parameters_in,
 )
 from axode.model.conditions import Conditions
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.problems.state_formulas import stand_in
 
@@ -67,7 +66,7 @@ def traced_tape(
     Raises:
         InvalidArgument: for symbols that are not of the model.
     """
-    if isinstance(model.library, SymbolicLibrary):
+    if model.has_equations:
         return _casadi_tape(model, name, function, speeds, bounds)
     return _formula_tape(model, name, function, bounds)
 

@@ -49,7 +49,7 @@ def check_kinds(trajectory: Trajectory) -> None:
         if name not in trajectory.kinds:
             raise InvalidArgument(f"kinds: '{name}' has none; one of {', '.join(KINDS)}")
         if trajectory.kinds[name] not in KINDS:
-            raise UnknownName("a trajectory", "kind of column", trajectory.kinds[name], KINDS)
+            raise UnknownName("a trajectory", "column kind", trajectory.kinds[name], KINDS)
 
 
 def checked_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axode.errors import InvalidArgument
+from axode.names import NamedValues, Names
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Event:
         direction: 1 for rising, -1 for falling crossings only, 0 for both.
         time: When it happened [s]; NaN for an event to look for.
         index_of_run: In which run of a batch, counted through all its axes; None if there is one.
-        state: Values by name at that time.
+        state: Values by name at that time; short names will do.
     """
 
     name: str
@@ -43,7 +44,9 @@ class Event:
         run = None if self.index_of_run is None else int(self.index_of_run)
         object.__setattr__(self, "time", float(self.time))
         object.__setattr__(self, "index_of_run", run)
-        object.__setattr__(self, "state", {str(k): float(v) for k, v in self.state.items()})
+        values = {str(name): float(value) for name, value in self.state.items()}
+        state = NamedValues(values, Names(f"event '{self.name}'", "signal", values))
+        object.__setattr__(self, "state", state)
 
     def located(self, time: float, index_of_run: int | None, state: Mapping[str, float]) -> Event:
         """The same event where it happened, without its function."""

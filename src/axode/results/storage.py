@@ -92,7 +92,7 @@ def _format(path: str | PathLike[str]) -> Any:
 
 def _check_start(start: bytes, magic: bytes) -> None:
     if start != magic:
-        raise _Damaged("it breaks off at once") if magic.startswith(start) else _Foreign
+        raise _Damaged("it is too short") if magic.startswith(start) else _Foreign
 
 
 def _header(trajectory: Trajectory) -> str:
@@ -179,7 +179,7 @@ def _from_npz(file: IO[bytes], start: bytes) -> Trajectory:
         header = _parsed(str(data.read(KEY)))
         time, values = (_numbers(data.read(name)) for name in ("time", "values"))
     except (*UNREADABLE, FileError) as error:
-        raise _Damaged(str(error).rstrip(".") or "it breaks off") from error
+        raise _Damaged(str(error).rstrip(".") or "it is too short") from error
     return _trajectory(header, time, values)
 
 

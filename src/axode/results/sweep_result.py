@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import UnknownName
+from axode.names import Names
 
 Array = npt.NDArray[np.float64]
 
@@ -33,9 +33,7 @@ class Sweep(Mapping[str, Array]):
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self.arrays:
-            raise UnknownName("the sweep", "output", name, self.arrays)
-        return self.arrays[name]
+        return self.arrays[Names("the sweep", "output", self.arrays).resolve(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.arrays)

@@ -134,7 +134,7 @@ class Trajectory:
 
     def _by_name(self, sample: Array) -> NamedValues:
         values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
-        return NamedValues(values, self._column_names)
+        return NamedValues(values, self.column_names)
 
     @property
     def energy_error(self) -> Any:
@@ -158,7 +158,7 @@ class Trajectory:
     def columns(self, kind: str) -> tuple[str, ...]:
         """Names of one kind, all joint speeds for "speed"; `run[run.columns(kind)]` has them."""
         if kind not in KINDS:
-            raise UnknownName("a trajectory", "kind of column", kind, KINDS)
+            raise UnknownName("a trajectory", "column kind", kind, KINDS)
         wanted = ("speed", "independent") if kind == "speed" else (kind,)
         return tuple(name for name in self.names if self.kinds[name] in wanted)
 
@@ -216,13 +216,14 @@ class Trajectory:
         )
 
     @cached_property
-    def _column_names(self) -> Names:
+    def column_names(self) -> Names:
+        """Names of the columns, with the rule for short ones."""
         state = [name for name in self.names if self.kinds[name] in STATE_KINDS]
         rest = [name for name in self.names if self.kinds[name] not in STATE_KINDS]
         return Names(self._owner, "column", state, rest)
 
     def _position(self, name: str) -> int:
-        return self.names.index(self._column_names.resolve(name))
+        return self.names.index(self.column_names.resolve(name))
 
     def run(self, index: int | tuple[int, ...]) -> Trajectory:
         """One run of a batch, up to its end.
@@ -363,7 +364,7 @@ class Trajectory:
         units, shape = units or {}, self.values.shape[:-1]
         for name in units:
             if name not in columns:
-                raise UnknownName("what is added", "column", name, tuple(columns))
+                raise UnknownName("the added columns", "column", name, tuple(columns))
         added = np.empty((*shape, len(columns)))
         for k, (name, column) in enumerate(columns.items()):
             try:

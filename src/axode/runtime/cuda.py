@@ -99,7 +99,7 @@ class KernelFile(Mapping[str, "GpuKernel"]):
 
         kernel = self[name]
         if "n_steps" not in kernel.header["given"]:
-            raise InvalidArgument(f"'{name}' makes no fixed steps; use function('{name}')")
+            raise InvalidArgument(f"'{name}' is not a rollout; use function('{name}')")
         return GpuRollout(kernel, self.header.get("model", {}))
 
 

@@ -125,11 +125,11 @@ class System:
         ports = {id(row.port): row.port for row in self.kept if row.port is not None}
         legs = []
         for key, port in ports.items():
-            chord = [row for row in self.kept if id(row.port) == key]
-            rows = tuple(r for r, row in enumerate(self.kept) if row.chord == chord[0].chord)
-            if len(rows) != len(chord):
+            held = [row for row in self.kept if id(row.port) == key]
+            rows = tuple(r for r, row in enumerate(self.kept) if row.owner == held[0].owner)
+            if len(rows) != len(held):
                 continue  # other rows of this loop hold more than the point
-            F = ca.vertcat(*[row.direction.T for row in chord if row.direction is not None])
+            F = ca.vertcat(*[row.direction.T for row in held if row.direction is not None])
             J = SX(3, self.tree.v.shape[0])
             for i, velocity in enumerate(port.velocity):
                 for speed, value in velocity.items():
@@ -235,7 +235,7 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     if not report.null_bases:
         raise Immobile(
             f"mechanism '{mechanism.name}': every configuration tried is singular; give a regular "
-            "one with mechanism.home(...)"
+            "one with mechanism.set_home(...)"
         )
     _check_rates(mechanism, tree, rows, report, samples, defaults)
     driven = any(row.kind == "prescribed" for row in rows)
@@ -317,7 +317,7 @@ def _check_rates(
                             "",
                             name.removesuffix(".prescribed"),
                             "contradicts the other constraints: they move it at another rate; "
-                            "prescribe one of these coordinates less",
+                            "remove one of the prescribed motions",
                         )
                     ],
                 )

@@ -110,8 +110,8 @@ def c_library(
     """
     if not stem.isprintable() or any(c in stem for c in '"\\?'):
         raise InvalidArgument(
-            f"{stem!r} cannot stand in an #include of C; name the file without quotes, backslashes "
-            "and question marks"
+            f"{stem!r} cannot be written in an #include of C; name the file without quotes, "
+            "backslashes and question marks"
         )
     taken: set[str] = set()
     before = f"{stem}_" if prefix is None else _checked(prefix)

@@ -144,7 +144,7 @@ class Run:
         for stretch in self.stretches:
             if t <= stretch.end + SAME_TIME:
                 return self._moment(stretch, min(max(t, stretch.begin), stretch.end))
-        raise AssertionError("the stretches fill the run")
+        raise AssertionError("the intervals fill the run")
 
     # extremes -------------------------------------------------------------------------------------
 

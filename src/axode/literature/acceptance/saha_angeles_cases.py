@@ -20,6 +20,7 @@ from axode.mechanism.elements.wheels import Rolling
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
 from axode.model.state import State
+from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, rows_by_name
 from axode.problems.inverse.time_signals import Signal
@@ -58,7 +59,7 @@ def cart(r: float, l: float) -> Mechanism:
     mechanism.add_joint("base", Floating(), parent=mechanism.ground, child=load)
     for k, side in ((1, l / 2), (2, -l / 2)):
         mechanism.add_wheel(f"wheel{k}", Rolling(radius=r), on=load, at=(0, side, 0), mass=1.0)
-    mechanism.home({"base.z": r})
+    mechanism.set_home({"base.z": r})
     return mechanism
 
 
@@ -330,9 +331,9 @@ class PathRobot(CasterRobot):
         rows = rows_by_name(self.model, [signal.name for signal in signals])
         motion = GivenMotion(self.model, rows, signals, {})
         psi = first_of(self.case.state, "psi0", "psi", default=self.way * math.pi / 2)
-        start = {"psi": psi[0] if isinstance(psi, list) else float(psi)}
+        start = {"psi": np.asarray(psi[0] if isinstance(psi, list) else psi, dtype=float)}
         grid, back = np.unique(np.concatenate([[0.0, end], times]), return_inverse=True)
-        found = motion.solve(grid, start)
+        found = motion.solve(grid, GivenState(named=start))
         chosen = np.ravel(back)[2:]
         return MotionSamples(times, found.q[chosen], found.nu[chosen], found.nu_dot[chosen])
 

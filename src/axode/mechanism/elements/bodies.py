@@ -60,7 +60,7 @@ class Inertia:
 
     @classmethod
     def of(cls, value: Any) -> Inertia:
-        """From three principal moments, a 3 x 3 tensor, or an `Inertia` itself."""
+        """Make an inertia from three principal moments, a 3 x 3 tensor, or an `Inertia` itself."""
         if isinstance(value, Inertia):
             return value
         rows = list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
@@ -123,7 +123,7 @@ class Inertia:
     def axial(
         cls, along: Scalar, across: Scalar, axis: Any = "z", *, ideal: bool = False
     ) -> Inertia:
-        """Symmetric about `axis`: `along` it and `across` it."""
+        """Inertia symmetric about an axis: moments `along` it and `across` it."""
         direction = unit(as_vector(axis))
         x, y, z = direction
         xx, yy, zz = (times(n, n) for n in direction)
@@ -140,7 +140,7 @@ class Inertia:
         )
 
     def moved(self, mass: Scalar, offset: Any) -> Inertia:
-        """About a point displaced by `offset` [m] from the mass centre (parallel axes)."""
+        """Inertia about a point displaced by `offset` [m] from the mass centre (parallel axes)."""
         x, y, z = as_vector(offset)
         return Inertia(
             self.xx + mass * (y * y + z * z),
@@ -153,7 +153,7 @@ class Inertia:
 
     @property
     def entries(self) -> tuple[Scalar, ...]:
-        """xx, yy, zz, xy, xz, yz."""
+        """Entries xx, yy, zz, xy, xz, yz."""
         return (self.xx, self.yy, self.zz, self.xy, self.xz, self.yz)
 
     @property
@@ -214,7 +214,7 @@ class Box:
         )
 
     def inertia(self, mass: Scalar) -> Inertia:
-        """Of a solid of this shape."""
+        """Inertia of a solid of this shape."""
         return Inertia.box(mass, self.size)
 
     def outside(self, point: Vector) -> bool:
@@ -244,7 +244,7 @@ class Cylinder:
             yield f"axis {fault}"
 
     def inertia(self, mass: Scalar) -> Inertia:
-        """Of a solid of this shape."""
+        """Inertia of a solid of this shape."""
         return Inertia.cylinder(mass, self.radius, self.length, self.axis)
 
     def outside(self, point: Vector) -> bool:
@@ -273,7 +273,7 @@ class Sphere:
         yield from _not_positive({"radius": self.radius})
 
     def inertia(self, mass: Scalar) -> Inertia:
-        """Of a solid of this shape."""
+        """Inertia of a solid of this shape."""
         return Inertia.sphere(mass, self.radius)
 
     def outside(self, point: Vector) -> bool:
@@ -317,7 +317,7 @@ class Mesh:
             yield f"rotation {fault}"
 
     def inertia(self, mass: Scalar) -> Inertia:
-        """Refuse: the file is not read."""
+        """Raise `InvalidArgument`: the file is not read."""
         raise InvalidArgument("a mesh has no inertia of its own; give inertia=...")
 
     def outside(self, point: Vector) -> bool:
@@ -330,7 +330,7 @@ SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (Box, Cylinder,
 
 
 def _between(start: Vector, end: Vector) -> list[float]:
-    """From one point to another, at the parameters' defaults."""
+    """Vector from one point to another, at the parameters' defaults."""
     return [numeric(b) - numeric(a) for a, b in zip(start, end, strict=True)]
 
 

@@ -100,7 +100,7 @@ class Wrench:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Moment first, then force."""
+        """Names of its six inputs, moment first, then force."""
         return tuple(f"{self.name}.{c}" for c in ("mx", "my", "mz", "fx", "fy", "fz"))
 
 

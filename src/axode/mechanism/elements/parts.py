@@ -1,8 +1,8 @@
 """Single parts of a mechanism, made from whatever a user passes.
 
-What cannot be understood is refused here, before anything is added, by an `InvalidArgument` that
-names the part and the argument. Whether a part is physical and fits the others is not asked yet:
-`checks` tells that, all at once.
+What cannot be understood raises `InvalidArgument`, which names the part and the argument, before
+anything is added. Whether a part is physical and fits the others is checked later, all at once, by
+`checks`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Connection:
 
 
 def convert(owner: str, field: str, conversion: Callable[[Any], T], value: Any) -> T:
-    """The value converted, or a refusal that says whose and which."""
+    """Convert a value; the error names its owner and field."""
     try:
         return conversion(value)
     except (TypeError, ValueError) as error:
@@ -188,7 +188,7 @@ def make_contact(
 
 
 class MadeWheel(NamedTuple):
-    """What `add_wheel` adds, made as a whole: what is refused leaves nothing behind."""
+    """What `add_wheel` adds, made as a whole: an error leaves nothing behind."""
 
     body: Body
     connection: Connection

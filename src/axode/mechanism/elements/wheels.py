@@ -110,7 +110,7 @@ class Mecanum(AbstractWheel):
         return ("roller",)
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        """Besides the radius, rollers along the axis of the wheel cannot drive."""
+        """Field and message of everything wrong; rollers along the wheel's axis cannot drive."""
         yield from super().faults()
         angle = numeric(self.roller_angle)
         if not math.isfinite(angle):

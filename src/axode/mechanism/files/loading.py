@@ -57,8 +57,8 @@ def load(
         )
     if base is not None:
         raise InvalidArgument(
-            f"base={base!r} is for URDF files; in {place} a joint on the ground says how a body is "
-            "held"
+            f"base={base!r} is for URDF files; in {place} a joint on the ground holds "
+            "the first body"
         )
     return _from_toml(text, place)
 
@@ -67,7 +67,7 @@ def _from_toml(text: str, place: Path) -> Mechanism:
     # pydantic takes a moment to import: only those who read files wait for it
     from axode.mechanism.files.toml_reader import mechanism_from
 
-    _refuse_long_keys(text, place)
+    _check_key_lengths(text, place)
     try:
         data = tomllib.loads(text)
         lines = key_lines(text)
@@ -87,8 +87,8 @@ _DOTTED = re.compile(
 )
 
 
-def _refuse_long_keys(text: str, place: Path) -> None:
-    """Stop at keys of very many parts: the reader keeps each beginning of one, word for word."""
+def _check_key_lengths(text: str, place: Path) -> None:
+    """Raise an error for keys of very many parts: the reader keeps each beginning of one."""
     for found in _DOTTED.finditer(text):
         if found[1]:
             line = text.count("\n", 0, found.start()) + 1
@@ -111,8 +111,8 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     place = _as_path(path)
     if place.suffix.lower() not in ("", ".toml"):
         raise FileError(
-            f"cannot write {place}: mechanisms are written as TOML, and '{place.suffix}' says "
-            f"otherwise.\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
+            f"cannot write {place}: mechanisms are written as TOML, not as '{place.suffix}'."
+            f"\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
             "writes .c, .axm and .ptx files."
         )
     mechanism.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -18,20 +18,18 @@ from axode.mechanism.files.toml_schema import (
     ContactTable,
     DamperTable,
     Document,
-    GroundTable,
     JointTable,
     LoopTable,
     MeasureTable,
-    MotorNumbers,
     MotorTable,
     RollTable,
     ShapeTable,
     SpringTable,
     StrutTable,
-    Table,
     WheelTable,
     WrenchTable,
 )
+from axode.mechanism.files.toml_values import GroundTable, MotorNumbers, Table
 from axode.mechanism.mechanism import Mechanism
 
 Report = Callable[[str, str, str, str], None]  # kind, name, key, message
@@ -46,9 +44,15 @@ COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "rack": (("pinion", "slide"), "radius"),
     "screw": (("turning", "slide"), "pitch"),
 }
-JOINT_KEYS = ("axis", "second", "pitch")  # that some joints have
-WHEEL_KEYS = ("radius", "longitudinal", "lateral", "roller_angle")  # that some wheels have
 _MOTOR_KEYS = {key: f"motor.{key}" for key in ("limit", "gear", "rotor_inertia")}
+
+
+def _keys(kinds: Mapping[str, type[Any]]) -> list[str]:
+    """Keys that some of these joints, wheels or shapes have."""
+    return list(dict.fromkeys(entry.name for kind in kinds.values() for entry in fields(kind)))
+
+
+JOINT_KEYS, WHEEL_KEYS, SHAPE_KEYS = _keys(JOINTS), _keys(WHEELS), _keys(SHAPES)
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Builder:
                     self.report(kind, part, "", str(error))
         for coordinate, motion in document.prescribe.items():
             self.mechanism.prescribe(coordinate, motion)
-        self.mechanism.home(document.home)
+        self.mechanism.set_home(document.home)
         return self.mechanism
 
     # one part each -------------------------------------------------------------------------------
@@ -268,8 +272,7 @@ class Builder:
     def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
         if table is None:
             return None
-        keys = ("size", "radius", "length", "axis", "at", "file", "scale", "rotation")
-        return self.variant(kind, name, table, SHAPES[table.type], keys, "shape.")
+        return self.variant(kind, name, table, SHAPES[table.type], SHAPE_KEYS, "shape.")
 
     def variant(
         self,
@@ -287,7 +290,7 @@ class Builder:
         article = "an" if table.type == "omni" else "a"
         what = f"{article} {table.type} {family}"
         for key in [key for key in given if key not in suitable]:
-            others = ", ".join(key for key in keys if key in suitable)
+            others = ", ".join(suitable)
             rest = f"; it has {others}" if others else ""
             self.report(kind, name, prefix + key, f"{what} has no {key}{rest}")
             del given[key]

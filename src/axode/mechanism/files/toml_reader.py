@@ -23,7 +23,8 @@ from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
 from axode.mechanism.files.toml_lines import Path
 from axode.mechanism.files.toml_parts import COUPLINGS, JOINT_KEYS, WHEEL_KEYS, Builder, Origin
-from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document, Table, told
+from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document
+from axode.mechanism.files.toml_values import Table, describe_value
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import Parameter
 
@@ -302,11 +303,11 @@ def _message(item: Any, place: list[str]) -> str:
         options = re.findall(r"'([^']*)'", item["ctx"]["expected"])
         if place[-1] in ("type", "kind") and isinstance(value, str):
             return f"unknown {place[-1]} '{value}'. {suggest(place[-1], value, options)}"
-        return f"must be {item['ctx']['expected']}, got {told(value)}"
+        return f"must be {item['ctx']['expected']}, got {describe_value(value)}"
     if kind == "dict_type":
         example = f"[{place[0]}.NAME]" if place[0] in TABLES else f"[{place[0]}]"
-        return f"expected tables such as {example}, got {told(value)}"
-    return f"{_MESSAGES.get(kind, item['msg'])}, got {told(value)}"
+        return f"expected tables such as {example}, got {describe_value(value)}"
+    return f"{_MESSAGES.get(kind, item['msg'])}, got {describe_value(value)}"
 
 
 def _unknown_key(place: list[str], value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a mechanism file may hold: one class a table.
+"""What a mechanism file may hold: one class per table.
 
 Pydantic reads the tables, formulas included, and writes their JSON Schema. This module is imported
 only when a file is read or the schema asked for.
@@ -6,225 +6,33 @@ only when a file is read or the schema asked for.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    StrictBool,
-    StrictStr,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 
-from axode.mechanism.elements.bodies import SHAPES, Inertia
+from axode.mechanism.elements.bodies import SHAPES
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.measures import KINDS
 from axode.mechanism.elements.wheels import WHEELS
+from axode.mechanism.files.toml_values import (
+    Axis,
+    Constant,
+    Ground,
+    GroundTable,
+    InertiaTable,
+    MotorNumbers,
+    MotorOrTrue,
+    Number,
+    Rotation,
+    Slip,
+    Table,
+    Tensor,
+    Terms,
+    Vector,
+    flatten,
+)
 from axode.mechanism.mechanism import LOOP_TOLERANCE
-from axode.mechanism.values.expressions import Expression, Scalar, as_scalar, parse_scalar
-from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN, as_rotation, as_vector
-
-# values ------------------------------------------------------------------------------------------
-
-
-def told(value: Any) -> str:
-    """A value of a file as messages show it."""
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, list):
-        return f"{len(value)} values" if len(value) != 1 else "1 value"
-    return {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
-
-
-def _scalar(value: Any, info: ValidationInfo) -> Scalar:
-    """A number, or a formula of the file's parameters."""
-    if isinstance(value, str):
-        return parse_scalar(value, (info.context or {}).get("parameters", {}))
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return as_scalar(value)
-    raise ValueError(f"expected a number or a formula, got {told(value)}")
-
-
-def _constant(value: Any, info: ValidationInfo) -> float:
-    """A number, or a formula of numbers alone, such as "pi / 4"."""
-    if not isinstance(value, str):
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(as_scalar(value))
-        raise ValueError(f"expected a number, got {told(value)}")
-    found = parse_scalar(value, (info.context or {}).get("parameters", {}))
-    if isinstance(found, Expression):
-        raise ValueError(f"expected a number, got the formula '{found}'")
-    return found
-
-
-def _all_scalars(value: Any, info: ValidationInfo) -> Any:
-    """Lists of scalars, however deep, with every fault in them told."""
-    if not isinstance(value, list):
-        return _scalar(value, info)
-    items, faults = [], []
-    for item in value:
-        try:
-            items.append(_all_scalars(item, info))
-        except ValueError as fault:
-            faults.append(str(fault))
-    if faults:
-        raise ValueError("; ".join(dict.fromkeys(faults)))
-    return items
-
-
-def _vector(value: Any, info: ValidationInfo) -> Any:
-    if not isinstance(value, list) or any(isinstance(item, list) for item in value):
-        raise ValueError(f"expected three numbers or formulas, got {told(value)}")
-    return as_vector(_all_scalars(value, info))
-
-
-def _axis(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, str) and value in AXES:
-        return AXES[value]
-    if not isinstance(value, list):
-        named = ", ".join(f'"{name}"' for name in AXES)
-        raise ValueError(f"expected three numbers or one of {named}, got {told(value)}")
-    return _vector(value, info)
-
-
-def _rotation(value: Any, info: ValidationInfo) -> Any:
-    return as_rotation(_all_scalars(value, info) if isinstance(value, list) else told(value))
-
-
-_SCALAR: dict[str, Any] = {"type": ["number", "string"]}
-_VECTOR: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 3, "maxItems": 3}
-_MATRIX: dict[str, Any] = {"type": "array", "items": _VECTOR, "minItems": 3, "maxItems": 3}
-_QUATERNION: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 4, "maxItems": 4}
-Number = Annotated[Any, PlainValidator(_scalar), WithJsonSchema(_SCALAR)]
-Constant = Annotated[Any, PlainValidator(_constant), WithJsonSchema(_SCALAR)]
-Vector = Annotated[Any, PlainValidator(_vector), WithJsonSchema(_VECTOR)]
-Axis = Annotated[
-    Any, PlainValidator(_axis), WithJsonSchema({"anyOf": [{"enum": list(AXES)}, _VECTOR]})
-]
-Rotation = Annotated[
-    Any, PlainValidator(_rotation), WithJsonSchema({"anyOf": [_VECTOR, _QUATERNION, _MATRIX]})
-]
-Slip = Literal["rigid", "free"]
-
-
-def _flat(value: Any) -> Any:
-    """Tables in tables as one: base.z = 0.1 names the coordinate "base.z", as quotes would."""
-    if not isinstance(value, dict):
-        return value
-    found: dict[str, Any] = {}
-    for name, item in value.items():
-        inner = _flat(item) if isinstance(item, dict) else {"": item}
-        for rest, leaf in inner.items():
-            found[f"{name}.{rest}" if rest else name] = leaf
-    return found
-
-
-# tables ------------------------------------------------------------------------------------------
-
-
-class Table(BaseModel):
-    """A table whose keys are all known."""
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-class InertiaTable(Table):
-    """The six entries of an inertia tensor about the mass centre [kg m^2]."""
-
-    xx: Number
-    yy: Number
-    zz: Number
-    xy: Number = 0.0
-    xz: Number = 0.0
-    yz: Number = 0.0
-    ideal: StrictBool = False
-    unphysical: StrictBool = False
-
-    def build(self) -> Inertia:
-        """The inertia it describes."""
-        return Inertia(**{name: getattr(self, name) for name in type(self).model_fields})
-
-
-class GroundTable(Table):
-    """A plane to roll on."""
-
-    normal: Axis = Field(AXES["z"], description="Unit normal in the axes of `on`.")
-    point: Vector = Field(ORIGIN, description="A point of the plane in the frame of `on` [m].")
-    on: StrictStr = Field("ground", description="The body that carries the plane.")
-
-
-class MotorNumbers(Table):
-    """A motor's own numbers."""
-
-    limit: Number = Field(None, description="Largest torque or force [N m or N].")
-    gear: Number = Field(1.0, description="Turns of the motor to one of the joint.")
-    rotor_inertia: Number = Field(0.0, description="About the motor's own axis [kg m^2].")
-
-
-def _inertia(value: Any, info: ValidationInfo) -> Any:
-    if value == "point":
-        return Inertia.point()
-    if isinstance(value, dict):
-        return InertiaTable.model_validate(value, context=info.context).build()
-    if isinstance(value, list):
-        return Inertia.of(_all_scalars(value, info))
-    raise ValueError(
-        "expected three principal moments, three rows of three, a table with xx, yy, zz, or "
-        f'"point", got {told(value)}'
-    )
-
-
-def _ground(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, dict):
-        return GroundTable.model_validate(value, context=info.context)
-    if isinstance(value, str):
-        return value
-    raise ValueError(f"expected a body or a table with normal, point and on, got {told(value)}")
-
-
-def _motor(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, dict):
-        return MotorNumbers.model_validate(value, context=info.context)
-    if isinstance(value, bool):
-        return value
-    raise ValueError(f"expected true or a table such as {{ limit = 4.0 }}, got {told(value)}")
-
-
-def _terms(value: Any, info: ValidationInfo) -> Any:
-    """Read coefficients by joint, and report every fault in them."""
-    if not isinstance(value, dict):
-        example = "{ finger2 = 1.0, finger1 = -1.0 }"
-        raise ValueError(f"expected coefficients by joint such as {example}, got {told(value)}")
-    found, faults = {}, []
-    for joint, coefficient in _flat(value).items():
-        try:
-            found[joint] = _scalar(coefficient, info)
-        except ValueError as fault:
-            faults.append(f"{joint}: {fault}")
-    if faults:
-        raise ValueError("; ".join(faults))
-    return found
-
-
-def _either(*schemas: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": list(schemas)})
-
-
-_TENSOR = _either(_VECTOR, _MATRIX, InertiaTable.model_json_schema(), {"const": "point"})
-Tensor = Annotated[Any, PlainValidator(_inertia), _TENSOR]
-Ground = Annotated[
-    Any, PlainValidator(_ground), _either({"type": "string"}, GroundTable.model_json_schema())
-]
-MotorOrTrue = Annotated[
-    Any, PlainValidator(_motor), _either({"type": "boolean"}, MotorNumbers.model_json_schema())
-]
-
-_COEFFICIENTS = WithJsonSchema({"type": "object", "additionalProperties": _SCALAR})
-Terms = Annotated[Any, PlainValidator(_terms), _COEFFICIENTS]
+from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN
 
 
 class ShapeTable(Table):
@@ -450,51 +258,37 @@ class Document(Table):
         description="How far redundant rows may contradict others [rad, or relative to length].",
     )
     parameters: dict[str, Constant] = Field({}, description="Names and defaults, in SI units.")
-    body: dict[str, BodyTable] = {}
-    joint: dict[str, JointTable] = {}
-    loop: dict[str, LoopTable] = {}
-    wheel: dict[str, WheelTable] = {}
-    caster: dict[str, CasterTable] = {}
-    contact: dict[str, ContactTable] = {}
-    coupling: dict[str, CouplingTable] = {}
-    mimic: dict[str, MimicTable] = {}
-    gear: dict[str, GearTable] = {}
-    belt: dict[str, BeltTable] = {}
-    differential: dict[str, DifferentialTable] = {}
-    rack: dict[str, RackTable] = {}
-    screw: dict[str, ScrewTable] = {}
-    motor: dict[str, MotorTable] = {}
-    damper: dict[str, DamperTable] = {}
-    spring: dict[str, SpringTable] = {}
-    wrench: dict[str, WrenchTable] = {}
-    measure: dict[str, MeasureTable] = {}
-    prescribe: Annotated[dict[str, Number], BeforeValidator(_flat)] = Field(
+    body: dict[str, BodyTable] = Field({})
+    joint: dict[str, JointTable] = Field({})
+    loop: dict[str, LoopTable] = Field({})
+    wheel: dict[str, WheelTable] = Field({})
+    caster: dict[str, CasterTable] = Field({})
+    contact: dict[str, ContactTable] = Field({})
+    coupling: dict[str, CouplingTable] = Field({})
+    mimic: dict[str, MimicTable] = Field({})
+    gear: dict[str, GearTable] = Field({})
+    belt: dict[str, BeltTable] = Field({})
+    differential: dict[str, DifferentialTable] = Field({})
+    rack: dict[str, RackTable] = Field({})
+    screw: dict[str, ScrewTable] = Field({})
+    motor: dict[str, MotorTable] = Field({})
+    damper: dict[str, DamperTable] = Field({})
+    spring: dict[str, SpringTable] = Field({})
+    wrench: dict[str, WrenchTable] = Field({})
+    measure: dict[str, MeasureTable] = Field({})
+    prescribe: Annotated[dict[str, Number], BeforeValidator(flatten)] = Field(
         {}, description="Coordinates that follow a formula of the time t."
     )
-    home: Annotated[dict[str, Constant], BeforeValidator(_flat)] = Field(
+    home: Annotated[dict[str, Constant], BeforeValidator(flatten)] = Field(
         {}, description="A configuration near which the loops close."
     )
 
 
 TABLES: dict[str, type[Table]] = {
-    "body": BodyTable,
-    "joint": JointTable,
-    "loop": LoopTable,
-    "wheel": WheelTable,
-    "caster": CasterTable,
-    "contact": ContactTable,
-    "coupling": CouplingTable,
-    "mimic": MimicTable,
-    "gear": GearTable,
-    "belt": BeltTable,
-    "differential": DifferentialTable,
-    "rack": RackTable,
-    "screw": ScrewTable,
-    "motor": MotorTable,
-    "damper": DamperTable,
-    "spring": SpringTable,
-    "wrench": WrenchTable,
-    "measure": MeasureTable,
+    key: kind
+    for key, entry in Document.model_fields.items()
+    for kind in get_args(entry.annotation)
+    if isinstance(kind, type) and issubclass(kind, Table)
 }
 TABLES_IN_TABLES: dict[str, type[Table]] = {
     "inertia": InertiaTable,

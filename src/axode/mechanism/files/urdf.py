@@ -120,7 +120,7 @@ def mechanism_from_urdf(
 
 
 def _require_robot(robot: Element, source: str) -> None:
-    """Refuse files that are XML and no URDF."""
+    """Raise an error for files that are XML and no URDF."""
     if robot.tag != "robot":
         what = _OTHERS.get(robot.tag, f"XML of <{robot.tag}>")
         raise FileError(
@@ -314,7 +314,7 @@ class Reader:
             )
 
     def _add_motors(self, joints: dict[str, Joint]) -> None:
-        """On the joints of the transmissions; without any, where an effort is given.
+        """Add motors on the joints of the transmissions; without any, where an effort is given.
 
         A joint that follows another is moved by its leader, and has a motor only if a transmission
         names it.

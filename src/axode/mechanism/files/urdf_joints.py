@@ -73,12 +73,12 @@ class JointReader:
         axis = self.owner.axis(element)
         if axis is not None:
             return kind, axis
-        told = element.first("axis") or element
+        place = element.first("axis") or element
         message = "points nowhere; give a direction such as '0 0 1'"
         if kind == "planar":
-            self.owner.report(told, "axis xyz", message)
+            self.owner.report(place, "axis xyz", message)
         else:
-            self.owner.note(told, "axis xyz", message, "the joint is fixed")
+            self.owner.note(place, "axis xyz", message, "the joint is fixed")
         return "fixed", X
 
     def _mimic(self, element: Element) -> Mimic | None:

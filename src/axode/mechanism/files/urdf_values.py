@@ -201,7 +201,7 @@ class Owner:
         return mass, com, self._inertia(weight, tensor, mass, angles)
 
     def _inertia(self, weight: Element, tensor: Element, mass: float, angles: Numbers) -> Inertia:
-        """In the link's axes; URDF writes the entries of the tensor, as we do."""
+        """Inertia in the link's axes; URDF too writes the entries of the tensor."""
         self.only(tensor, "ixx", "iyy", "izz", "ixy", "ixz", "iyz")
         known = self.count()
         point = replace(self, otherwise="the link is a point mass")
@@ -297,5 +297,5 @@ def matrix(rotation: Numbers) -> np.ndarray:
 
 
 def _no_minus(values: Numbers) -> Numbers:
-    """Without negative zeros."""
+    """Remove negative zeros."""
     return tuple(value + 0.0 for value in values)

@@ -77,7 +77,7 @@ class Scene:
         name: Of the mechanism.
         bodies: Names in the order of the model's poses.
         solids, floors, touches, cords: What is drawn.
-        size: A length that tells how large the mechanism is [m].
+        size: A length of the order of the mechanism's size [m].
         centres: Mass centres of the bodies, each in its own frame [m].
         up: Unit vector of the world that points up in pictures.
     """
@@ -93,7 +93,7 @@ class Scene:
     up: Triple = (0.0, 0.0, 1.0)
 
     def to_json(self) -> str:
-        """As one compact line."""
+        """The scene as one compact line of JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
@@ -151,7 +151,7 @@ def touch_points(scene: Scene, poses: Array) -> Array:
 def touch_axes(scene: Scene, poses: Array) -> Array:
     """Longitudinal, lateral and normal direction of each contact: (..., touches, 3 axes, 3).
 
-    The axes that a model's contact forces are told in; those of a ball are fixed in its floor.
+    A model gives contact forces along these axes; those of a ball are fixed in its floor.
     """
     axes = np.empty((*poses.shape[:-3], len(scene.touches), 3, 3))
     for k, touch in enumerate(scene.touches):

@@ -18,7 +18,7 @@ from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Scalar, evaluate
 from axode.mechanism.values.geometry import rotation_matrix
 
-WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape tells
+WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape is given
 THIN = 0.022  # radius of a rod, of the mechanism's size
 NEAR = 1e-6  # of the mechanism's size: points nearer than this are one
 
@@ -43,7 +43,7 @@ class _Shaping:
         self.size = self._size()
 
     def scene(self) -> Scene:
-        """All of it."""
+        """The whole scene."""
         floors: dict[Floor, int] = {}
         touches = [self._touch(contact, floors) for contact in self.mechanism.contacts]
         return Scene(
@@ -59,7 +59,7 @@ class _Shaping:
         )
 
     def _up(self) -> tuple[float, float, float]:
-        """Against gravity; what rolls on the ground stands on it as it is described."""
+        """Direction against gravity; z for what rolls on the ground."""
         gravity = self.vector(self.mechanism.gravity)
         strength = float(np.linalg.norm(gravity))
         if self.mechanism.contacts or not strength > 0:
@@ -77,7 +77,7 @@ class _Shaping:
         return np.array([self.number(s) for s in scalars])
 
     def matrix(self, rotation: Any) -> Array:
-        """A rotation."""
+        """Matrix of a rotation."""
         return np.array([self.vector(row) for row in rotation_matrix(rotation)])
 
     def _anchors(self) -> dict[str, list[Array]]:

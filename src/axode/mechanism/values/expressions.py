@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from axode.errors import InvalidArgument, suggest
-from axode.mechanism.values.functions import (
+from axode.mechanism.values.formula_functions import (
     COMPARISONS,
     CONDITIONS,
     FUNCTIONS,
@@ -351,7 +351,7 @@ def numeric(scalar: Scalar) -> float:
 
 
 def shown(scalar: Scalar) -> str:
-    """A value as messages tell it: the number, and the formula it came from."""
+    """A value as messages show it: the number, and the formula it came from."""
     origin = f" ('{scalar}')" if isinstance(scalar, Expression) else ""
     return f"{numeric(scalar):g}{origin}"
 

@@ -45,7 +45,7 @@ def as_vector(value: Any) -> Vector:
 
 
 def take(part: Any, conversion: Callable[[Any], Any], *names: str) -> None:
-    """Convert fields of a frozen part in place; a refusal says which of what."""
+    """Convert fields of a frozen part in place; an error names the part and the field."""
     for name in names:
         try:
             object.__setattr__(part, name, conversion(getattr(part, name)))
@@ -64,7 +64,7 @@ def _items(value: Any, expected: str) -> list[Any]:
 
 
 def as_rotation(value: Any) -> Rotation:
-    """Roll-pitch-yaw, a quaternion or a matrix, told apart by their size.
+    """Roll-pitch-yaw, a quaternion or a matrix, distinguished by their size.
 
     SciPy's `Rotation` is understood as well.
     """
@@ -191,7 +191,7 @@ def minus(a: Scalar) -> Scalar:
 
 
 def unit(axis: Vector) -> Vector:
-    """Along an axis that may be too long; zero for one that points nowhere."""
+    """Unit vector along an axis that may be too long; zero for one that points nowhere."""
     length = math.hypot(*(numeric(a) for a in axis))
     if not 0.0 < length < math.inf:
         return ORIGIN
@@ -214,7 +214,7 @@ def axis_fault(axis: Vector) -> str | None:
 
 
 def _unit_tolerance(value: Any) -> float:
-    """By how much a length may differ from one."""
+    """How much a length may differ from one."""
     formulas = any(isinstance(entry, Expression) for entry in scalars(value))
     return UNIT_TOLERANCE if formulas else ROUNDED_UNIT
 

@@ -20,7 +20,7 @@ from axode.mechanism.elements.bodies import ROUNDING, TRIANGLE_TOLERANCE, Inerti
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Expression, Operation, Parameter, evaluate
-from axode.mechanism.values.functions import UFUNCS
+from axode.mechanism.values.formula_functions import UFUNCS
 from axode.mechanism.values.geometry import UNIT_TOLERANCE
 
 Array = npt.NDArray[np.float64]
@@ -81,7 +81,7 @@ def _replaced(part: Any, values: Mapping[str, float]) -> Any:
 
 
 def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Runs:
-    """Runs that may have a fault, looked at more closely afterwards."""
+    """Runs that may have a fault, to be checked one by one."""
     columns: dict[str, Any] = {TIME: 0.0}
     columns |= {name: np.asarray(v, dtype=float) for name, v in values.items()}
     bad = np.zeros(count, dtype=bool)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.model.named_arguments import as_numbers
+from axode.model.signals import STATE_KINDS
 from axode.model.state import State
-from axode.problems.arguments import require_model
+from axode.problems.arguments import read_state, require_model
 from axode.problems.assemble.closure import Closure
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.start_speeds import consistent_speeds
@@ -24,7 +24,7 @@ Indices = npt.NDArray[np.intp]
 
 def assemble(
     model: Model,
-    near: Mapping[str, float] | npt.ArrayLike | None = None,
+    start: Any = None,
     *,
     fix: Sequence[str] | Mapping[str, float] = (),
     tries: int = 1,
@@ -36,9 +36,10 @@ def assemble(
 
     Args:
         model: What to assemble.
-        near: Coordinates, speeds and measures by name, or all coordinates; home elsewhere. Measures
-            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning tells
-            of one that a measure or the ground leaves another value.
+        start: State to start the search from, by name, as arrays `q` or `(q, nu)`, as a `State`, as
+            `run.at(t)`, or a `Trajectory` for its end; home at rest unless given. Measures by name
+            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning names
+            those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
         seed: Of those starts.
@@ -51,7 +52,12 @@ def assemble(
     """
     require_model("assemble", model)
     check_parameters(model, parameters)
+    given = read_state(model, start, "start")
+    given.require_one("start")
+    near = given.named if given.q is None else given.q
     guess, speeds, wanted = _split(model, near)
+    if given.nu is not None:
+        speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
     held = _held(model, fix, guess)
     options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
     asked = _named_coordinates(model, near)
@@ -79,16 +85,13 @@ def assembled(
         t: Time [s].
         p: Free parameters, (size,) or (count, size).
     """
-    known = (*model.coordinates, *model.speed_names, *model.measure_names)
-    needs = {name: needs for name, _, needs in model.facts.measures}
-    names = {given: signal_name(model, given, known) for given in near}
-    speeds = {
-        names[g]: v for g, v in near.items() if names[g] in model.speed_names or needs.get(names[g])
-    }
-    places = {g: v for g, v in near.items() if names[g] not in speeds}
-    q = _placed(model, {names[g]: v for g, v in places.items()}, count)
+    signals = model.signals
+    named = signals.names(*STATE_KINDS).by_full_name(near)
+    speeds = {name: value for name, value in named.items() if signals.depends_on_speeds(name)}
+    places = {name: value for name, value in named.items() if name not in speeds}
+    q = _placed(model, places, count)
     if q is None:
-        q = _solved(model, places, count, t, p)
+        q = _solved(model, places, _named_coordinates(model, near), count, t, p)
     options: dict[str, Any] = {"t": np.full(count, t)}
     if p is not None:
         options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
@@ -109,7 +112,12 @@ def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | No
 
 
 def _solved(
-    model: Model, places: Mapping[str, Array], count: int, t: float, p: Array | None
+    model: Model,
+    places: Mapping[str, Array],
+    asked: Mapping[int, str],
+    count: int,
+    t: float,
+    p: Array | None,
 ) -> Array:
     """Find closed configurations, each different one once, all together."""
     first, which = _different([*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count)
@@ -117,9 +125,7 @@ def _solved(
     if p is not None:
         own = p if p.ndim == 1 else p[first]
         options["parameters"] = dict(zip(model.parameters, own.T, strict=True))
-    asked = _named_coordinates(model, places)
-    known = (*model.coordinates, *model.measure_names)
-    named = {signal_name(model, given, known): values[first] for given, values in places.items()}
+    named = {name: values[first] for name, values in places.items()}
     guess = np.tile(model.home, (len(first), 1))
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
@@ -140,36 +146,20 @@ def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
     return first, which.reshape(-1)
 
 
-def signal_name(model: Model, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    """The signal a name means: itself, or the only one that ends in it after a dot."""
-    if isinstance(name, str) and name in known:
-        return name
-    ending = [other for other in known if other.endswith(f".{name}")]
-    if len(ending) == 1:
-        return ending[0]
-    raise UnknownName(f"model '{model.name}'", "signal", name, ending or tuple(known))
-
-
 def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, float]]:
     """A guess of q, wanted speeds and wanted measures, from what the user gave."""
     q: Array = model.home
     if near is None:
         return q, {}, {}
     if not isinstance(near, Mapping):
-        array = as_numbers("near", near)
-        if array.shape != q.shape:
-            raise InvalidArgument(f"near: expected {q.size} coordinates, got shape {array.shape}")
-        return array.copy(), {}, {}
-    measured = {name: needs for name, _, needs in model.facts.measures}
-    known = (*model.coordinates, *model.speed_names, *measured)
+        return near.copy(), {}, {}
     speeds, wanted = {}, {}
-    for given, value in near.items():
-        name = signal_name(model, given, known)
+    for name, value in model.signals.names(*STATE_KINDS).by_full_name(near).items():
         if not np.isfinite(value):
-            raise InvalidArgument(f"near '{given}': must be finite, got {value}")
+            raise InvalidArgument(f"near '{name}': must be finite, got {value}")
         if name in model.coordinates:
             q[model.coordinates.index(name)] = float(value)
-        elif name in model.speed_names or measured[name]:
+        elif model.signals.depends_on_speeds(name):
             speeds[name] = float(value)
         else:
             wanted[name] = float(value)
@@ -179,8 +169,7 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
 def _held(model: Model, fix: Any, guess: Array) -> list[int]:
     held = []
     for given in fix:
-        name = signal_name(model, given, model.coordinates)
-        index = model.coordinates.index(name)
+        index = model.signals.resolve(given, "coordinate").index
         if isinstance(fix, Mapping):
             guess[index] = float(fix[given])
         held.append(index)
@@ -191,13 +180,8 @@ def _named_coordinates(model: Model, near: Any) -> dict[int, str]:
     """Names of coordinates that the user gave, by the coordinate's place."""
     if not isinstance(near, Mapping):
         return {}
-    known = (*model.coordinates, *model.speed_names, *model.measure_names)
-    names = {given: signal_name(model, given, known) for given in near}
-    return {
-        model.coordinates.index(name): given
-        for given, name in names.items()
-        if name in model.coordinates
-    }
+    found = {given: model.signals.resolve(given, *STATE_KINDS) for given in near}
+    return {s.index: given for given, s in found.items() if s.kind == "coordinate"}
 
 
 def _untied(model: Model, places: Iterable[int]) -> list[int]:

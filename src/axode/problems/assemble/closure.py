@@ -11,7 +11,7 @@ import numpy.typing as npt
 from axode.errors import LoopNotClosed
 from axode.model.model import Model
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
-from axode.symbolic.algebra.newton import CLOSED, find_roots
+from axode.symbolic.algebra.newton import CLOSED, find_roots, quick_step
 from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
@@ -194,6 +194,7 @@ class Closure:
             q,
             rows=self.rows[rows],
             columns=self.columns * ~fixed,
+            step=quick_step,
             retract=lambda x: self._normalised(x, fixed),
         )
 

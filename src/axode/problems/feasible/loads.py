@@ -222,7 +222,7 @@ class _FreeVehicle:
 
     def __init__(self, model: Model) -> None:
         if not model.contacts:
-            raise NotApplicable(f"'{model.name}' has no wheels: nothing of it can slip or tip")
+            raise NotApplicable(f"'{model.name}' has no wheels that could slip")
         equations = model.equations
         self.model = model
         self.mechanism, self.freed = released(equations.system.mechanism)
@@ -323,9 +323,8 @@ def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
     for name in bound:
         if name in freed.values():
             raise NotApplicable(
-                f"'{name}' is prescribed, coupled or on a spring, so that more than the "
-                "ground turns the base: loads of wheels are known only for vehicles that nothing "
-                "but their wheels holds"
+                f"'{name}' is prescribed, coupled or on a spring, which supports the "
+                "base: wheel loads are known only for vehicles that stand on their wheels alone"
             )
     return free, freed
 

@@ -17,7 +17,8 @@ from axode.model.model import Model
 from axode.model.shortfall import find_shortfall, force_size
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
-from axode.problems.arguments import require_model
+from axode.names import Names
+from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
@@ -41,7 +42,7 @@ def inverse(
     motion: Any,
     *,
     times: npt.ArrayLike | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Any = None,
     wrenches: Mapping[str, npt.ArrayLike] | None = None,
     weights: Mapping[str, float] | npt.ArrayLike | None = None,
     save_every: float | None = None,
@@ -55,8 +56,9 @@ def inverse(
             name: numbers, formulas of t (text, `Expression`, a Python function) or samples at
             `times`. As many as there are independent speeds determine the rest.
         times: Of the samples [s]; for functions also the duration, from t = 0.
-        start: Coordinates by name at the first time, where the motion does not tell them (the
-            swivel of a caster, the place of a vehicle); home unless given.
+        start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
+            where the motion does not tell them (the swivel of a caster, the place of a vehicle);
+            coordinates by name are kept, speeds follow from the motion. Home unless given.
         wrenches: Known inputs from outside by name, numbers or samples [N, N m]; those of the
             trajectory or zero unless given.
         weights: Of the motors' efforts, by motor or all of them, where there are more motors than
@@ -87,7 +89,9 @@ def inverse(
         samples, outside, _ = motion_of_trajectory(model, motion, options, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
-        samples = _of_signals(model, motion, times, start or {}, save_every, options)
+        given = read_state(model, start, "start")
+        given.require_one("start")
+        samples = _of_signals(model, motion, times, given, save_every, options)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
@@ -242,7 +246,7 @@ def _of_signals(
     model: Model,
     motion: Mapping[str, Any],
     times: Any,
-    start: Mapping[str, float],
+    start: GivenState,
     save_every: float | None,
     options: dict[str, Any],
 ) -> MotionSamples:
@@ -294,12 +298,11 @@ def equal_times(time: Array, every: float) -> Array:
 
 def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
     """Known inputs from outside; those of the motors are solved for."""
-    names = model.inputs[model.facts.motors :]
+    wrenches = model.inputs[model.facts.motors :]
+    names = Names(f"model '{model.name}'", "input from outside", wrenches)
     u = np.array(u)
     u[..., : model.facts.motors] = 0.0
-    for name, value in given.items():
-        if name not in names:
-            raise UnknownName(f"model '{model.name}'", "input from outside", name, names)
+    for name, value in names.by_full_name(given).items():
         try:
             u[..., model.inputs.index(name)] = value
         except ValueError:

@@ -20,7 +20,8 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
-from axode.problems.assemble.assemble import signal_name
+from axode.model.signals import STATE_KINDS
+from axode.problems.arguments import GivenState
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.quadrature import Rates, integrated
 from axode.problems.inverse.time_signals import Signal
@@ -158,18 +159,20 @@ def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
 
 
 def full_names(model: Model, names: Sequence[str]) -> list[str]:
-    """What the names of a motion mean; short ones will do where they are clear."""
-    placed = [n for n, _, needs_speeds in model.facts.measures if not needs_speeds]
-    known = (*model.coordinates, *model.speed_names, *placed)
-    moving = [n for n, _, needs_speeds in model.facts.measures if needs_speeds]
-    for name in names:
-        if name not in known and any(n == name or n.endswith(f".{name}") for n in moving):
+    """Full names of the signals that a motion gives.
+
+    Raises:
+        InvalidArgument: for a measure of speed.
+    """
+    signals = [model.signals.resolve(name, *STATE_KINDS) for name in names]
+    for name, signal in zip(names, signals, strict=True):
+        if signal.kind == "measure" and model.signals.depends_on_speeds(signal.name):
             raise InvalidArgument(
                 f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
                 "joint speeds and measures of position.\n"
                 f"  Joint speeds: {', '.join(model.speed_names)}"
             )
-    return [signal_name(model, name, known) for name in names]
+    return [signal.name for signal in signals]
 
 
 # the whole motion --------------------------------------------------------------------------------
@@ -187,7 +190,7 @@ class GivenMotion:
         self.count = len(rows.positions)
         self.exact = all(signal.exact for signal in signals)
 
-    def solve(self, times: Array, start: Mapping[str, float]) -> MotionSamples:
+    def solve(self, times: Array, start: GivenState) -> MotionSamples:
         """The motion at all times, from a start.
 
         Raises:
@@ -215,7 +218,7 @@ class GivenMotion:
         part.model = model
         return part
 
-    def residuals(self, times: Array, start: Mapping[str, float]) -> Array:
+    def residuals(self, times: Array, start: GivenState) -> Array:
         """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
         at = self.given_values(times)
         q = self._quadrature(times, self._start(float(times[0]), start))
@@ -338,12 +341,12 @@ class GivenMotion:
         J = self._position_jacobian(q, np.asarray(t))
         return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
-    def _start(self, t: float, start: Mapping[str, float]) -> Array:
-        """A configuration that the motion starts from, values the user gave kept."""
-        q = self.model.home
+    def _start(self, t: float, start: GivenState) -> Array:
+        """A configuration that the motion starts from, coordinates given by name kept."""
+        q = self.model.home if start.q is None else start.q.copy()
         held = np.zeros(q.size, dtype=bool)
-        for name, value in start.items():
-            k = self.model.coordinates.index(signal_name(self.model, name, self.model.coordinates))
+        for name, value in start.named.items():
+            k = self.model.signals.resolve(name, "coordinate").index
             q[k], held[k] = float(value), True
         wanted, _, _ = self.given_values(np.array([t]))
         return self._closed(q[np.newaxis], np.array([t]), wanted, ~held)[0]

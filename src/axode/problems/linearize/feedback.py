@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument
+from axode.names import Names
 from axode.problems.linearize.controllability import controllable, observable, poles_of, poles_text
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class StateFeedback:
 
     def at(self, targets: Mapping[str, float]) -> StateFeedback:
         """The same gains about other values of some states, such as a speed to keep."""
-        named = {full_name(name, self.states, "the feedback"): v for name, v in targets.items()}
+        named = Names("the feedback", "state", self.states).by_full_name(targets)
         moved = [replace(r, value=float(named.get(r.name, r.value))) for r in self.readings]
         return replace(self, readings=tuple(moved))
 
@@ -99,22 +100,13 @@ class StateFeedback:
         )
 
 
-def full_name(name: str, known: Sequence[str], owner: str, kind: str = "state") -> str:
-    """The one name that is meant: itself, or the only one that ends in it after a dot."""
-    ending = [n for n in known if n == name] or [n for n in known if n.endswith(f".{name}")]
-    if len(ending) == 1:
-        return ending[0]
-    raise UnknownName(owner, kind, name, ending or known)
-
-
 def feedback(lin: Linearization, K: Any) -> StateFeedback:
     """A law with given gains: a matrix, or gains by input and state."""
     if isinstance(K, Mapping):
         gains = np.zeros(lin.B.T.shape)
-        for given, row in K.items():
-            i = lin.inputs.index(full_name(given, lin.inputs, "the linearisation", "input"))
-            for state, gain in row.items():
-                gains[i, lin.states.index(full_name(state, lin.states, "the linearisation"))] = gain
+        for name, row in lin.names("input").by_full_name(K).items():
+            for state, gain in lin.names("state").by_full_name(row).items():
+                gains[lin.inputs.index(name), lin.states.index(state)] = gain
     else:
         gains = np.asarray(K, dtype=float)
     if gains.shape != lin.B.T.shape or not np.isfinite(gains).all():
@@ -138,8 +130,8 @@ def lqr(lin: Linearization, Q: Any, R: Any) -> StateFeedback:
         raise InvalidArgument(
             "lqr: there are no inputs to feed back to; add a motor or a wrench to the mechanism"
         )
-    cost_x = weights("Q", Q, lin.states, "state")
-    cost_u = weights("R", R, lin.inputs, "input")
+    cost_x = weights("Q", Q, lin.names("state"))
+    cost_u = weights("R", R, lin.names("input"))
     if np.linalg.eigvalsh(cost_u).min(initial=1.0) <= 0:
         raise InvalidArgument("R: every input must cost something: weights must be > 0")
     _refuse_unstabilisable(lin)
@@ -153,12 +145,13 @@ def lqr(lin: Linearization, Q: Any, R: Any) -> StateFeedback:
     return feedback(lin, K)
 
 
-def weights(what: str, given: Any, names: Sequence[str], kind: str) -> Array:
+def weights(what: str, given: Any, known: Names) -> Array:
     """A symmetric matrix of weights: from a number, numbers in order or by name, or itself."""
+    names = tuple(known)
     if isinstance(given, Mapping):
         diagonal = np.zeros(len(names))
-        for name, weight in given.items():
-            diagonal[names.index(full_name(name, names, "the linearisation", kind))] = weight
+        for name, weight in known.by_full_name(given).items():
+            diagonal[names.index(name)] = weight
         if what == "R" and len(given) < len(names):
             left = [n for n, w in zip(names, diagonal, strict=True) if not w]
             raise InvalidArgument(f"R: a weight > 0 is needed for {', '.join(left)} too")
@@ -227,7 +220,7 @@ def _refuse_unweighted(lin: Linearization, cost: Array) -> None:
     if (np.abs(growth(lin, found.poles)) > MARGIN).all():
         return
     raise InvalidArgument(
-        f"Q: nothing is paid for {'; '.join(found.missing)}, which would be left where it is "
+        f"Q: there is no weight on {'; '.join(found.missing)}, which would not be brought back "
         "(poles on the edge of stability).\n  Give these states a weight, or leave them out: "
         "lin.reduced([...])."
     )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, NotApplicable
 from axode.model.state import State
+from axode.names import Names
 from axode.problems.linearize.controllability import (
     Reach,
     controllable,
@@ -23,7 +24,7 @@ from axode.problems.linearize.controllability import (
     poles_of,
     poles_text,
 )
-from axode.problems.linearize.feedback import Reading, StateFeedback, feedback, full_name, lqr
+from axode.problems.linearize.feedback import Reading, StateFeedback, feedback, lqr
 from axode.problems.linearize.steady_motions import AT_REST, CoMoving
 
 Array = npt.NDArray[np.float64]
@@ -107,6 +108,14 @@ class Linearization:
         """Whether the outputs show every mode; if not, which they do not."""
         return observable(self.A, self.C, self.states)
 
+    def names(self, kind: str) -> Names:
+        """Names of its states, inputs or outputs, with the rule for short ones.
+
+        Args:
+            kind: "state", "input" or "output".
+        """
+        return Names(f"the linearisation of '{self.name}'", kind, getattr(self, f"{kind}s"))
+
     # other forms -------------------------------------------------------------------------------
 
     def reduced(self, states: Sequence[str]) -> Linearization:
@@ -117,8 +126,7 @@ class Linearization:
         Raises:
             InvalidArgument: naming what depends on what, and the states to add.
         """
-        owner = f"the linearisation of '{self.name}'"
-        names = tuple(full_name(name, self.states, owner) for name in states)
+        names = tuple(self.names("state").resolve(name) for name in states)
         if len(set(names)) != len(names):
             raise InvalidArgument("reduced: a state is named twice")
         outputs = [k for k, y in enumerate(self.outputs) if y in names or y not in self.states]
@@ -126,7 +134,7 @@ class Linearization:
         if why:
             more = [name for name in closed if name not in names]
             raise InvalidArgument(
-                f"reduced: these states do not stand alone: {why}.\n  Add {', '.join(more)}."
+                f"reduced: these states depend on others: {why}.\n  Add {', '.join(more)}."
             )
         keep = [self.states.index(name) for name in names]
         return replace(
@@ -223,9 +231,9 @@ class Linearization:
         used = [n for n in self.carried if np.abs(law.K[:, self.states.index(n)]).max() > DEPENDS]
         if used:
             raise InvalidArgument(
-                f"a law cannot read {', '.join(used)}: they are counted in axes that turn "
-                f"({self.axes}).\n  Linearise on states that turn with nothing, such as measures "
-                "of your own: mechanism.measure(name, function)."
+                f"a law cannot read {', '.join(used)}: they are measured in rotating axes "
+                f"({self.axes}).\n  Linearise on states in fixed axes, such as your own "
+                "measures: mechanism.measure(name, function)."
             )
         return law
 
@@ -267,7 +275,7 @@ class Linearization:
         if self.axes.rates:
             moving = [n for n, x in zip(self.states, self.drift, strict=True) if abs(x) > AT_REST]
             more = f", with a steady motion of {', '.join(moving)}" if moving else ""
-            return f"a steady motion, states counted in axes that turn: {self.axes}{more}"
+            return f"a steady motion, states measured in rotating axes: {self.axes}{more}"
         if self.equilibrium:
             return "an equilibrium"
         if not self.steady:

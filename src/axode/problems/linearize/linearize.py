@@ -16,7 +16,6 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model, Options
 from axode.model.state import State
 from axode.problems.arguments import require_model
-from axode.problems.assemble.assemble import signal_name
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
 from axode.problems.linearize.operating_point import find_equilibrium, inputs_there, operating_point
@@ -48,7 +47,7 @@ _CHARTS: WeakKeyDictionary[Model, dict[Any, Chart]] = WeakKeyDictionary()
 
 def linearize(
     model: Model,
-    at: Any = None,
+    state: Any = None,
     *,
     states: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
@@ -62,8 +61,8 @@ def linearize(
 
     Args:
         model: What moves.
-        at: The operating point: coordinates, speeds and measures by name, a `State`, a `Trajectory`
-            (its end), or arrays `(q, nu)`; home at rest unless given.
+        state: The operating point, by name, as arrays `q` or `(q, nu)`, as a `State`, as
+            `run.at(t)`, or a `Trajectory` for its end; home at rest unless given.
         states: Names of coordinates, joint speeds or measures. Unless given, as many coordinates
             as loops and contacts leave free and the independent speeds; attitudes are told by roll,
             pitch and yaw of floating bodies, and by small angles `ball.rx` about the body's axes.
@@ -71,7 +70,7 @@ def linearize(
         inputs: Which of the model's; all unless given, the others stay as they are.
         outputs: Coordinates, speeds, measures, constraint forces by name; the states unless given.
         input: Inputs at the operating point by name, or "hold": those that keep the speeds.
-        settle: Go to the equilibrium next to `at` first: what the motors cannot hold, the
+        settle: Go to the equilibrium next to `state` first: what the motors cannot hold, the
             configuration does, as a balancer leans into a slope.
         parameters: Values by name instead of the defaults.
         t: Time, where it is explicit [s].
@@ -84,10 +83,10 @@ def linearize(
     require_model("linearize", model)
     check_parameters(model, parameters)
     options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
-    point = operating_point(model, at, options)
+    point = operating_point(model, state, options)
     regular = choose_rows(model, point.q, Conditions.of(model, **options))
     if regular is not model:
-        model, point = regular, operating_point(regular, at, options)
+        model, point = regular, operating_point(regular, state, options)
     observables = Observables(model)
     if settle:
         point = find_equilibrium(model, point, input, lambda q: _places(observables, q, options))
@@ -113,7 +112,7 @@ def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
         return list(range(len(model.inputs)))
     if isinstance(names, str):
         raise InvalidArgument(f"inputs: a list of names is needed, got '{names}'")
-    return [model.inputs.index(signal_name(model, name, model.inputs)) for name in names]
+    return [model.signals.resolve(name, "input").index for name in names]
 
 
 def _tangents(observables: Observables, q: Array, options: Any) -> Array:
@@ -179,7 +178,7 @@ class _Task:
         if isinstance(given, str) or not len(given):
             raise InvalidArgument(f"{kind}s: a list of names is needed, got {given!r}")
         known = self.observables.states if kind == "state" else self.observables.outputs
-        names = tuple(self.observables.full(name, known) for name in given)
+        names = tuple(known.resolve(name) for name in given)
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise InvalidArgument(f"{kind}s: '{twice}' is named twice")
@@ -232,8 +231,7 @@ class _Task:
         self._refuse_dependence(rest, d.y_by_z @ Z, outputs, states, "output")
         m = self.model
         names = tuple(m.inputs[k] for k in inputs)
-        units = {n: self.observables.outputs[n] for n in (*states, *outputs)}
-        units |= dict(zip(m.inputs, m.facts.input_units, strict=True))
+        units = {n: self.observables.units[n] for n in (*states, *outputs, *m.inputs)}
         return Linearization(
             m.name,
             states,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.model.state import State
+from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.symbolic.algebra.newton import find_roots
@@ -21,46 +21,23 @@ BALANCED = 1e-11  # of the forces at work: what is left is rounding
 MAX_STEP = 0.3  # [rad or m] of Newton's method
 
 
-def operating_point(model: Model, at: Any, options: dict[str, Any]) -> State:
-    """A consistent state from any of the ways to say one."""
-    if isinstance(at, State):
-        at = (at.q, at.nu)
-    elif hasattr(at, "final") and not isinstance(at, Mapping):
-        last = at.final
-        at = tuple(
-            np.array([last[name] for name in names], dtype=float)
-            for names in (model.coordinates, model.independent)
-        )
-    if not isinstance(at, tuple):
-        if at is not None and not isinstance(at, Mapping):
-            raise InvalidArgument(
-                "at: expected coordinates, speeds and measures by name, a State of assemble, a "
-                f"trajectory, or (q, nu), got {at!r}"
-            )
-        several = [name for name, value in (at or {}).items() if np.ndim(value)]
-        if several:
-            raise InvalidArgument(f"at: one number is needed for each of {', '.join(several)}")
-        return assemble(model, at, **options)
-    q, nu = _arrays(model, at)
+def operating_point(model: Model, state: Any, options: dict[str, Any]) -> State:
+    """Find a consistent state from any form of a state."""
+    given = read_state(model, state, "state")
+    given.require_one("state")
+    if given.q is None or given.nu is None:
+        return assemble(model, given.named, **options)
+    q, nu = given.q, given.nu
     worst = float(np.abs(model.residual(q, **options)).max(initial=0.0))
     lengths = [abs(float(np.linalg.norm(q[list(four)])) - 1) for four in model.facts.quaternions]
     if not max([worst, *lengths]) <= OPEN:
+        if given.interpolated:
+            return assemble(model, (q, nu), **options)
         raise InvalidArgument(
-            f"at: this q is open by {max([worst, *lengths]):.3g}; give the point by name, or call "
-            "axode.assemble(model, near=...) first"
+            f"state: this q is open by {max([worst, *lengths]):.3g}; give the state by name, or "
+            "call axode.assemble(model, state) first"
         )
     return State(q, nu, worst, model, options)
-
-
-def _arrays(model: Model, at: tuple[Any, ...]) -> tuple[Array, Array]:
-    sizes = (len(model.coordinates), len(model.independent))
-    arrays = [np.asarray(a, dtype=float) for a in at]
-    if [a.shape for a in arrays] != [(n,) for n in sizes]:
-        shapes = ", ".join(str(a.shape) for a in arrays)
-        raise InvalidArgument(
-            f"at: one (q, nu) of sizes {sizes[0]} and {sizes[1]} is needed, got {shapes}"
-        )
-    return arrays[0], arrays[1]
 
 
 def is_hold(given: Any) -> bool:

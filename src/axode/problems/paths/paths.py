@@ -17,7 +17,7 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.model import Model
-from axode.problems.arguments import require_model
+from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.inverse.motions import (
     MISFIT,
     GivenMotion,
@@ -230,7 +230,7 @@ def follow(
     forward: Any = "x",
     base: str | None = None,
     others: Mapping[str, Any] | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Any = None,
     weights: Any = None,
     save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
@@ -251,7 +251,8 @@ def follow(
         base: Name of the base's body, where there are several.
         others: Further signals by name, as `inverse` takes them, for what the path does not
             determine (the joints of an arm); samples are 501, equally spaced over the duration.
-        start: Coordinates at the start that the path does not tell, such as a caster's swivel.
+        start: State at the start, as for `inverse`, where the path does not tell it (a caster's
+            swivel).
         weights, save_every, parameters: As for `inverse`.
 
     Returns:
@@ -271,7 +272,7 @@ def follow(
     )
     motion.steering.refuse_jumps(path.name)
     _refuse_jumps(path)
-    samples = motion.solve(times, start or {})
+    samples = motion.solve(times, _start(model, start))
     outside = np.zeros((times.size, len(model.inputs)))
     driven = solved_trajectory(model, samples, outside, motion.options, weights)
     pose = path.pose(times)
@@ -294,7 +295,7 @@ def admissible(
     forward: Any = "x",
     base: str | None = None,
     others: Mapping[str, Any] | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Any = None,
     save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Array:
@@ -312,7 +313,13 @@ def admissible(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
-    return _size(motion.residuals(times, start or {}))
+    return _size(motion.residuals(times, _start(model, start)))
+
+
+def _start(model: Model, start: Any) -> GivenState:
+    given = read_state(model, start, "start")
+    given.require_one("start")
+    return given
 
 
 def _refuse_jumps(path: Path) -> None:

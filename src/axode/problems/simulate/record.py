@@ -246,7 +246,7 @@ def _warn_of_failures(runs: Runs) -> None:
         kinds = ", ".join(f"{count} {word}" for word, count in failed.items())
         warnings.warn(
             f"{failed.total()} of {runs.count} runs failed ({kinds}); they are NaN beyond their "
-            "ends. The trajectory's statuses say where and why, its lengths how far each came.",
+            "ends. The trajectory's `statuses` tells why, its `lengths` how many samples each has.",
             RunsFailed,
             stacklevel=4,
         )

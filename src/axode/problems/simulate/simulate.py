@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.model import Model
-from axode.problems.arguments import number, require_model, seconds
+from axode.problems.arguments import number, read_state, require_model, seconds
 from axode.problems.assemble.dropped_rows import missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
@@ -61,9 +61,9 @@ def simulate(
     Args:
         model: What moves.
         duration: How long [s]; negative runs backwards in time.
-        start: Coordinates, speeds and measures by name (arrays make a batch of runs), a `State`, a
-            `Trajectory` to continue, or arrays `(q, nu)` with any number of runs; home at rest
-            unless given.
+        start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
+            `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
+            continue; home at rest unless given.
         input: Numbers or formulas of time by name; a function of the state, traced once;
             `Sampled(...)`; `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
@@ -111,7 +111,8 @@ def simulate(
     model = model.on_cpu()  # starts and records are computed there
     watches = check_events(events)
     plan = plan_input(model, input)
-    q, nu, p, batch = starts(model, start, t0, checked_parameters(model, parameters), plan.batch)
+    p = checked_parameters(model, parameters)
+    q, nu, p, batch = starts(model, read_state(model, start, "start"), t0, p, plan.batch)
     with Session(model.name, settings, len(q), progress) as session:
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))

@@ -112,12 +112,12 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
             raise UnknownName(f"outputs, '{name}':", "kind", how, KINDS)
         if not (isinstance(what, str) or callable(what)):
             raise InvalidArgument(
-                f"outputs, '{name}': of what? A column's name or a function of the state, not "
-                f"{what!r}"
+                f"outputs, '{name}': expected the name of a column or a function of the state, "
+                f"got {what!r}"
             )
         made[name] = Output(how, what)
     if not made:
-        raise InvalidArgument("outputs: nothing is asked for")
+        raise InvalidArgument("outputs: give at least one")
     return made
 
 

@@ -29,7 +29,7 @@ class Axes:
 
     def __post_init__(self) -> None:
         if self.combine not in COMBINE:
-            raise UnknownName("sweep", "way to combine", self.combine, COMBINE)
+            raise UnknownName("sweep", "combination", self.combine, COMBINE)
 
     def collect(self, what: str, given: Any) -> None:
         """Add the arrays of a mapping by name; `what` it is, for messages."""

@@ -1,13 +1,9 @@
-"""Numbers of a state that a program computes while it runs: columns, functions of the state.
-
-Columns are called as in a trajectory: coordinates, speeds, inputs, energies, measures, forces.
-"""
+"""Signals of a state and functions of it that a program computes while it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 from axode.codegen.lowering.program import Evaluate, Operation
@@ -15,64 +11,26 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replayed
 from axode.codegen.tape.tape import Port, Tape
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument
 from axode.model.model import Model
+from axode.model.signals import Signal
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.rates import Dynamics
 from axode.problems.tracing import traced_tape
 
 Quantity = str | Callable[[Any], Any]
 START_ENERGY = "start_energy"  # buffer: energy at the start, for the balance's error
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a column comes from: an element of a buffer, or of a function's result."""
-
-    function: str  # "" for a buffer
-    place: str  # the buffer
-    element: int
-
-
-def sources(model: Model) -> dict[str, Source]:
-    """Every column of a model by name."""
-    found: dict[str, Source] = {}
-
-    def add(names: Sequence[str], function: str, place: str) -> None:
-        for k, name in enumerate(names):
-            found.setdefault(name, Source(function, place, k))
-
-    add(model.coordinates, "", "q")
-    add(model.independent, "", "nu")
-    add(model.speed_names, "joint_speeds", "joint_speeds")
-    add(model.inputs, "", "u")
-    add(("kinetic", "potential"), "energy", "energy")
-    add(("supplied", "dissipated"), "", "w")
-    found["error"] = Source("energy", "error", 0)
-    add(model.measure_names, "measures", "measures")
-    parts = ("longitudinal", "lateral", "normal")
-    add([f"{c}.{part}" for c in model.contacts for part in parts], "contact_forces", "forces")
-    add([f"{row}.force" for row in model.rows], "multipliers", "multipliers")
-    return found
-
-
-def source_of(known: dict[str, Source], name: str, owner: str) -> Source:
-    """One column; the end of its name after a dot will do where only one ends in it."""
-    ending = [other for other in known if other.endswith(f".{name}")]
-    if name not in known and len(ending) == 1:
-        name = ending[0]
-    if name not in known:
-        raise UnknownName(owner, "column", name, ending or known)
-    return known[name]
+BUFFERS = ("q", "nu", "u", "w")  # signals that need no function
+BALANCE, RESIDUAL = "energy_balance", "largest_residual"  # signals made of several numbers
 
 
 class Columns:
-    """Several numbers of a state, each once.
+    """Several numbers of a state, each computed once.
 
     Args:
-        model: Whose state it is.
+        model: The model whose state it is.
         d: Its steps.
-        wanted: Names of columns, or functions of the state's symbols.
+        wanted: Names of signals, or functions of the state's symbols.
         speeds: What the functions call nu, where the model has other independent speeds.
     """
 
@@ -84,33 +42,34 @@ class Columns:
         speeds: Sequence[str] | None = None,
     ) -> None:
         self.model, self.d, self.wanted, self._speeds = model, d, tuple(wanted), speeds
-        known = sources(model)
-        self._named = {
-            w: source_of(known, w, f"model '{model.name}'")
-            for w in self.wanted
-            if isinstance(w, str)
-        }
+        self._named = {w: model.signals.resolve(w) for w in self.wanted if isinstance(w, str)}
         self._functions = [w for w in self.wanted if not isinstance(w, str)]
 
     @property
     def needs_start_energy(self) -> bool:
         """Whether the energy at the start must be kept."""
-        return any(source.place == "error" for source in self._named.values())
+        return any(signal.function == BALANCE for signal in self._named.values())
 
     @cached_property
     def _needs_input(self) -> bool:
         tapes = (tape for tape, _ in self._tapes.values())
         used = {port.name for tape in tapes for port in tape.inputs}
-        return "u" in used or any(s.place == "u" for s in self._named.values())
+        return "u" in used or any(s.function == "u" for s in self._named.values())
 
     @cached_property
     def _tapes(self) -> dict[str, tuple[Tape, list[int]]]:
         """Tapes of the functions that are needed, cut to the elements that are."""
         made: dict[str, tuple[Tape, list[int]]] = {}
-        for function in dict.fromkeys(s.function for s in self._named.values() if s.function):
-            mine = [s for s in self._named.values() if s.function == function]
-            parts = [(0, 1) if s.place == "error" else (s.element,) for s in mine]
-            elements = sorted({element for part in parts for element in part})
+        needed: dict[str, set[int]] = {}
+        for signal in self._named.values():
+            if signal.function == BALANCE:
+                needed.setdefault("energy", set()).update((0, 1))
+            elif signal.function == RESIDUAL:
+                needed["residual"] = set(range(len(self.model.residual_rows)))
+            elif signal.function not in BUFFERS:
+                needed.setdefault(signal.function, set()).add(signal.index)
+        for function, indices in needed.items():
+            elements = sorted(indices)
             made[function] = (shortened(tape_of(self.model, function), elements), elements)
         return made
 
@@ -129,7 +88,7 @@ class Columns:
             tape = traced_tape(self.model, "outputs", self._expressions, self._speeds)
             made.append(d.evaluate(tape, {}, "y.functions"))
         for name, size in {"q": d.n_q, "nu": d.n_nu, "u": d.n_u, "w": 2}.items():
-            if any(s.place == name for s in self._named.values()):
+            if any(s.function == name for s in self._named.values()):
                 sizes[name], buffers[name] = size, name
         if self.needs_start_energy:
             sizes |= {START_ENERGY: 1, "w": 2}
@@ -166,14 +125,16 @@ class Columns:
             for w in self.wanted
         ]
 
-    def _one(self, source: Source, v: dict[str, Vector]) -> Formula:
-        if source.place == "error":
+    def _one(self, signal: Signal, v: dict[str, Vector]) -> Formula:
+        if signal.function == BALANCE:
             energy, w = v["energy"], v["w"]
             return energy[0] + energy[1] - v[START_ENERGY][0] - w[0] + w[1]
-        if not source.function:
-            return v[source.place][source.element]
-        elements = self._tapes[source.function][1]
-        return v[source.function][elements.index(source.element)]
+        if signal.function == RESIDUAL:
+            return reduce(Formula.most, map(abs, v["residual"]))
+        if signal.function in BUFFERS:
+            return v[signal.function][signal.index]
+        elements = self._tapes[signal.function][1]
+        return v[signal.function][elements.index(signal.index)]
 
 
 def shortened(tape: Tape, elements: Sequence[int]) -> Tape:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.arguments import require_model, seconds
+from axode.problems.arguments import GivenState, read_state, require_model, seconds
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import CompiledRuns, Session, Task, check_on_interrupt
 from axode.problems.simulate.batch import SMALLEST_PIVOT
@@ -27,7 +27,6 @@ from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING, SINGUL
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, check_outputs, gathering
 from axode.problems.sweep.axes import Axes
-from axode.problems.sweep.state_columns import source_of, sources
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
@@ -61,8 +60,7 @@ def sweep(
     Args:
         model: What moves.
         duration: How long [s].
-        start: Coordinates, speeds and measures by name, as `simulate` takes them; lists of values
-            are swept.
+        start: State to start from, as `simulate` takes it; lists of values by name are swept.
         parameters: Values by name; lists are swept.
         input: As `simulate` takes it, but no callback; lists of constants are swept.
         outputs: By name, a pair: how ("last", "min", "max", "largest", "integral", "crossing",
@@ -90,16 +88,18 @@ def sweep(
     settings = Settings("rk4", start_time, length, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
     wanted = check_outputs(model, outputs)
-    axes = _axes(combine, start, parameters, input)
+    given = read_state(model, start, "start")
+    axes = _axes(combine, given.named, parameters, input)
     plan = plan_input(model, axes.spread(input))
     if plan.callback is not None:
         raise InvalidArgument(
             "input: a Callback runs in Python, one run after the other; give a sweep formulas, "
             "functions of the state or Sampled(...), or use simulate"
         )
-    _refuse_mixture(axes, start, input, plan)
+    _refuse_mixture(axes, given, input, plan)
     p = checked_parameters(model, axes.spread(parameters))
-    q, nu, p, batch = starts(model, axes.spread(start), t0, p, plan.batch)
+    given = replace(given, named=axes.spread(given.named))
+    q, nu, p, batch = starts(model, given, t0, p, plan.batch)
     with Session(model.name, settings, len(q), progress) as session:
         task = Task(model, plan.spread(batch), settings)
         runs = _Runs(
@@ -122,9 +122,9 @@ def _axes(combine: str, start: Any, parameters: Any, input: Any) -> Axes:
     return axes
 
 
-def _refuse_mixture(axes: Axes, start: Any, input: Any, plan: InputPlan) -> None:
-    """Refuse a grid of named values together with arrays of runs, which have no names."""
-    arrays = isinstance(start, tuple) and any(np.ndim(a) > 1 for a in start)
+def _refuse_mixture(axes: Axes, start: GivenState, input: Any, plan: InputPlan) -> None:
+    """A grid of named values, and arrays whose runs have no names."""
+    arrays = start.q is not None and any(start.shapes)
     tables = bool(plan.batch) and not isinstance(input, Mapping)
     if axes.values and (arrays or tables):
         raise InvalidArgument(
@@ -229,9 +229,9 @@ class _Runs:
 
     def _names_forces(self) -> bool:
         """Check whether forces of rows are asked for, which other rows do not have."""
-        known = sources(self.task.model)
+        signals = self.task.model.signals
         named = (output.what for output in self.outputs if isinstance(output.what, str))
-        return any(source_of(known, name, "sweep").function == "multipliers" for name in named)
+        return any(signals.resolve(name).function == "multipliers" for name in named)
 
     def _move(self, batch: _Batch, model: Model, which: Numbers, least_pivot: float) -> _Batch:
         """Move some runs to another model, from where they are."""

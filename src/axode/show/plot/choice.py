@@ -1,7 +1,8 @@
-"""What the words of a plot mean: columns by name, by a part of it, or by a word for many.
+"""Choose the columns of a plot: by name, by a short name, or by a word for many.
 
 A name that a column has means that column. Else it may be one of `WORDS`. Else it means all
-columns that end in it after a dot (`pitch`), or else begin with it before one (`left.contact`).
+columns that end in it after a dot (`pitch`), or else all that begin with it before one
+(`left.contact`); elsewhere a short name has to mean one column only.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import AxodeError, InvalidArgument, UnknownName, suggest
+from axode.names import Names
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 
-# A word for many columns, and their kind; "path" is a picture of its own.
+# A word for many columns, and their kind; "path" is a plot of its own.
 KIND_OF_WORD = {
     "coordinates": "coordinate",
     "speeds": "speed",
@@ -90,14 +92,14 @@ class Panel:
 def chosen_panels(
     trajectory: Trajectory, what: Sequence[str | Sequence[str]]
 ) -> tuple[bool, list[Panel]]:
-    """Whether the path is asked for, and the panels, one a unit; a list has panels of its own.
+    """Whether the path is asked for, and the panels, one per unit; a list has panels of its own.
 
     Raises:
         UnknownName: if a name means nothing, with what does.
         InvalidArgument: if something is no name, or a word means no column of this trajectory.
     """
     if not trajectory.names:
-        raise InvalidArgument(f"{owner_of(trajectory)} has no column to plot")
+        raise InvalidArgument(f"{trajectory.column_names.owner} has no column to plot")
     path, panels, loose = False, list[Panel](), list[str]()
     _check_all(trajectory, what)
     for item in what:
@@ -114,7 +116,7 @@ def chosen_panels(
 
 
 def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> None:
-    """All names that mean nothing, told at once."""
+    """Refuse all names that mean nothing at once."""
     faults: dict[str, AxodeError] = {}
     for item in what:
         if not isinstance(item, str | list | tuple):
@@ -126,7 +128,9 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
                 raise InvalidArgument(f"plot: the name of a column is text, got {word!r}")
             if word == "path" and word not in trajectory:
                 if not isinstance(item, str):
-                    raise InvalidArgument("plot: 'path' is a picture of its own, not in a list")
+                    raise InvalidArgument(
+                        "plot: 'path' is a plot of its own and cannot be in a list"
+                    )
                 continue
             try:
                 columns_of(trajectory, word)
@@ -150,32 +154,24 @@ def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> st
 
 
 def columns_of(trajectory: Trajectory, word: str) -> tuple[str, ...]:
-    """The columns a name or word means."""
-    names, owner = trajectory.names, owner_of(trajectory)
-    if word in names:
-        return (word,)
-    if word in KIND_OF_WORD:
+    """Columns that a name or word means."""
+    owner = trajectory.column_names.owner
+    if word in KIND_OF_WORD and word not in trajectory:
         found = trajectory.columns(KIND_OF_WORD[word])
         if not found:
             there = ", ".join(w for w, kind in KIND_OF_WORD.items() if trajectory.columns(kind))
             raise InvalidArgument(f"{owner} has no column for '{word}'; it has {there or 'none'}")
         return found
-    ending = tuple(name for name in names if name.endswith(f".{word}"))
-    found = ending or tuple(name for name in names if name.startswith(f"{word}."))
+    found = Names(owner, "signal", trajectory.names).matching(word)
     if not found:
         raise UnknownName(owner, "signal", word, _known(trajectory))
     return found
 
 
 def _known(trajectory: Trajectory) -> tuple[str, ...]:
-    """All that has a meaning: words, columns, and endings of columns."""
+    """Everything that has a meaning: words, columns, and endings of columns."""
     endings = (name.partition(".")[2] for name in trajectory.names if "." in name)
     return tuple(dict.fromkeys((*WORDS, *trajectory.names, *endings)))
-
-
-def owner_of(trajectory: Trajectory) -> str:
-    """Whose columns they are, in words."""
-    return f"trajectory of '{trajectory.name}'" if trajectory.name else "the trajectory"
 
 
 def _by_unit(trajectory: Trajectory, names: Iterable[str]) -> list[Panel]:

@@ -59,7 +59,7 @@ class Runs:
             own = tuple(labels) or tuple(f"run {run}" for run in range(count))
         elif labels:
             raise InvalidArgument(
-                f"plot, labels: colours are for 2 to {TOLD_APART} runs of one signal a panel, "
+                f"plot, labels: colours are for 2 to {TOLD_APART} runs of one signal per panel, "
                 f"here are {count} runs, and up to {max(len(p.curves) for p in panels)} signals"
             )
         return cls(trajectory.time, drawn, count, own)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.show.plot.choice import columns_of, owner_of
 from axode.show.plot.decimation import kept
 from axode.show.plot.legends import AXIS, Entry, Legend
 from axode.show.plot.panels import BUCKETS, DRAWN_RUNS, LARGEST
@@ -110,14 +109,10 @@ def named_tracks(
     names = [[one] if isinstance(one, str) else list(one) for one in (x, y)]
     if len(names[0]) != len(names[1]):
         raise InvalidArgument(
-            f"plot, x and y: {len(names[0])} and {len(names[1])} columns; one of each a way"
+            f"plot, x and y: {len(names[0])} and {len(names[1])} columns; give as many of both"
         )
-    pairs = []
-    for over, up in zip(*names, strict=True):
-        pair = [columns_of(trajectory, one) for one in (over, up)]
-        if any(len(found) != 1 for found in pair):
-            raise InvalidArgument(f"plot, x and y: '{over}' and '{up}' have to be a column each")
-        pairs.append([found[0] for found in pair])
+    resolve = trajectory.column_names.resolve
+    pairs = [(resolve(over), resolve(up)) for over, up in zip(*names, strict=True)]
     label = "{0}" if len({a.rpartition(".")[0] for a, _ in pairs}) < len(pairs) else "{1}"
     return [
         Track(
@@ -143,7 +138,8 @@ def tracks(
     if not any(found):
         lengths = [name for name in trajectory.names if trajectory.unit(name) == "m"]
         raise InvalidArgument(
-            f"{owner_of(trajectory)} has no body that moves freely on the ground, and no wheel.\n"
+            f"{trajectory.column_names.owner} has no body that moves freely on the ground, and no "
+            "wheel.\n"
             "  Remedy: plot('path', x='...', y='...') with columns in metres: "
             f"{', '.join(lengths) or 'there are none; a measure of a position would make them'}"
         )

@@ -69,7 +69,7 @@ class Drive:
         self.time, self.message = 0.0, ""
         self.wanted = np.zeros(self.motors.count)
         self.u = np.zeros(len(self.model.inputs))
-        state = assemble(self.model, near=self._start, parameters=self.parameters or None)
+        state = assemble(self.model, self._start, parameters=self.parameters or None)
         self.q, self.nu = state.q, state.nu
         self.last: dict[str, float] = {}
         self._frames: deque[tuple[float, float]] = deque(maxlen=WINDOW)
@@ -83,7 +83,7 @@ class Drive:
         given = self.parameters | {name: value}
         near = dict(zip(self.model.coordinates, self.q.tolist(), strict=True))
         speeds = dict(zip(self.model.independent, self.nu.tolist(), strict=True))
-        state = assemble(self.model, near=near | speeds, t=self.time, parameters=given)
+        state = assemble(self.model, near | speeds, t=self.time, parameters=given)
         self.parameters, self.q, self.nu = given, state.q, state.nu
 
     def poses(self) -> Array:

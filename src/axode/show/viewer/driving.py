@@ -56,7 +56,8 @@ class Driving:
             self._motors()
         self._keys()
         self._curves = Curves(gui)
-        self.looks = Looks(gui, drawing, self._columns(), own=own, **looks)
+        columns = tuple(signal.name for signal in self.drive.model.signals)
+        self.looks = Looks(gui, drawing, columns, own=own, **looks)
         if drive.parameters:
             self._parameters()
         if running:
@@ -123,17 +124,6 @@ class Driving:
         else:
             words = "Keys I and K: one motor up and down; J and L: which one"
         self._gui.add_markdown(f"<small>{words}; space: all zero; enter: run or pause.</small>")
-
-    def _columns(self) -> tuple[str, ...]:
-        model = self.drive.model
-        return (
-            *model.coordinates,
-            *model.speed_names,
-            *model.measure_names,
-            *model.inputs,
-            "kinetic",
-            "potential",
-        )
 
     # what the driver does ----------------------------------------------------------------------
 

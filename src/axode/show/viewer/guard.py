@@ -68,13 +68,13 @@ class Guard:
         headers["X-Frame-Options"] = "DENY"
 
     def report(self, error: BaseException | None) -> None:
-        """Say once, in one line, that somebody sent what nothing can be made of."""
+        """Report an invalid message once, in one line."""
         if not self._reported:
             self._reported = True
             what = type(error).__name__ if error is not None else "no error"
             print(
-                f"Axode's viewer was sent garbage by a page ({what}) and left it aside; more of "
-                "it is not reported.",
+                f"Axode's viewer ignored an invalid message from a page ({what}); further ones "
+                "are not reported.",
                 file=sys.stderr,
                 flush=True,
             )

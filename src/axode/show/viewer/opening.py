@@ -60,7 +60,8 @@ def view(
             until it is run or driven from the panel.
         model: What made the trajectory, if it comes from a file.
         drive: Run at once; "torque" or "speed" says what the motors' sliders set.
-        start: Coordinates, speeds and measures by name, where a drive starts; home unless given.
+        start: State where a drive starts, by name or in any other form that `simulate` takes; home
+            at rest unless given.
         parameters: Values by name that a drive starts with; the defaults unless given.
         play: Whether a trajectory plays at once.
         speed: Of playing; 1 is real time.
@@ -114,8 +115,7 @@ def _played(
     where: tuple[str, int | None],
     how: dict[str, Any],
 ) -> Viewer:
-    for name in looks["signals"]:
-        run.unit(name)  # an error that lists the columns
+    looks["signals"] = tuple(map(run.column_names.resolve, looks["signals"]))
     if not how["speed"] > 0:
         raise InvalidArgument(f"speed: must be > 0, got {how['speed']}")
     motion = Motion(run.run(first), model)
@@ -144,6 +144,8 @@ def _driven(
     where: tuple[str, int | None],
 ) -> Viewer:
     model = _model(what)
+    signals = model.signals
+    looks["signals"] = tuple(signals.resolve(name).name for name in looks["signals"])
     mode = drive if isinstance(drive, str) else "speed"
     driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
     scene = scene_with(model, driven.parameters)

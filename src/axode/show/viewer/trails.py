@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from axode.errors import UnknownName
 from axode.mechanism.scene.scene import Array, Scene, touch_points
+from axode.names import Names
 
 NONE, CONTACTS = "none", "all contacts"
 
@@ -19,16 +19,17 @@ def trail_names(scene: Scene) -> tuple[str, ...]:
 
 
 def checked_trails(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
-    """Names of points, words for many taken apart.
+    """Full names of points; `left.contact` is the point called `left contact`.
 
     Raises:
         UnknownName: listing what there is.
     """
-    known = trail_names(scene)
+    aliases = {f"{touch.name}.contact": f"{touch.name} contact" for touch in scene.touches}
+    owner = f"the scene of '{scene.name}'"
+    known = Names(owner, "point", trail_names(scene), aliases=aliases)
     found: list[str] = []
-    for name in [names] if isinstance(names, str) else names:
-        if name not in known:
-            raise UnknownName(f"the scene of '{scene.name}'", "point", name, known)
+    for given in [names] if isinstance(names, str) else names:
+        name = known.resolve(given)
         if name == CONTACTS:
             found += [f"{touch.name} contact" for touch in scene.touches]
         elif name != NONE:

@@ -29,6 +29,7 @@ LAST_STEP = 1e-9  # of the unknowns' units: after an undamped step this short on
 MAX_NEWTON_STEP = 1.0  # of the unknowns' units: on a circle a longer one never helps
 MAX_STEPS = 200
 MIN_DAMPING, MAX_DAMPING = 1e-13, 1e6  # of the mean squared row length
+TRUNCATED = 1e-9  # of the largest singular value: smaller ones are left out
 ROUNDING = 2e-16  # of a residual: what additions of lengths below a metre leave
 METRE = (0.1, 1.0)  # [m]: sizes of mechanisms whose lengths are measured in metres
 
@@ -64,7 +65,7 @@ def find_roots(
         x: Guesses, (runs, n).
         rows: One unit of each residual.
         columns: One unit of each unknown; zero holds an unknown at its guess.
-        step: Solver of the linear systems instead of `damped_step`.
+        step: Solver of the linear systems instead of `truncated_step`.
         retract: Brings unknowns back to where they must be after a step, as unit quaternions.
         tolerance: Residual at which a run is solved, of the rows' units.
         last_step: Length of an undamped step after which a run ends, of the unknowns' units.
@@ -77,7 +78,7 @@ def find_roots(
     """
     x = np.array(x, dtype=float) if retract is None else retract(np.array(x, dtype=float))
     units = np.asarray(rows, dtype=float)
-    step = damped_step if step is None else step
+    step = truncated_step if step is None else step
     r = residual(x, np.arange(len(x))) / units
     error = residual_size(r, units)
     damping = np.zeros(len(x))
@@ -129,20 +130,38 @@ def residual_size(r: Array, units: Array | float) -> Array:
     return np.asarray(beyond.max(axis=-1, initial=0.0))
 
 
-def damped_step(J: Array, r: Array, damping: Array) -> Array:
-    """Solve J y = r by the shortest y, damped; rows may depend on each other.
+def truncated_step(
+    J: Array, r: Array, damping: Array, tolerance: float | Array = TRUNCATED
+) -> Array:
+    """Solve J y = r by the shortest y from singular values: also where rows contradict each other.
 
-    Without damping, the least there must be for that is taken out again by a correction.
+    Args:
+        J: (runs, m, n).
+        r: (runs, m).
+        damping: Of the mean squared row length, (runs,).
+        tolerance: Smaller singular values are left out, relative to the largest.
+    """
+    U, s, Vt = np.linalg.svd(J, full_matrices=False)
+    solid = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
+    mean = (s * s).sum(axis=-1, keepdims=True) / max(r.shape[-1], 1)
+    squares = np.where(solid, s * s + damping[:, np.newaxis] * mean, 1.0)
+    along = (np.swapaxes(U, 1, 2) @ r[..., np.newaxis])[..., 0]
+    y = np.swapaxes(Vt, 1, 2) @ (np.where(solid, s / squares, 0.0) * along)[..., np.newaxis]
+    return np.asarray(y[..., 0])
+
+
+def quick_step(J: Array, r: Array, damping: Array) -> Array:
+    """Solve J y = r by the shortest y of rows that agree with each other, for many runs.
+
+    Without damping, the least there must be for redundant rows is taken out again by a correction.
     """
     if not r.shape[-1]:
         return np.zeros((len(r), J.shape[-1]))
-    transposed = np.swapaxes(J, 1, 2)
+    transposed, right = np.swapaxes(J, 1, 2), r[..., np.newaxis]
     gram = J @ transposed
     size = (np.trace(gram, axis1=1, axis2=2) / r.shape[-1]).clip(1e-12)
     gram += (damping.clip(MIN_DAMPING) * size)[:, np.newaxis, np.newaxis] * np.eye(r.shape[-1])
-    y = transposed @ np.linalg.solve(gram, r[..., np.newaxis])
-    left = np.where(damping == 0.0, 1.0, 0.0)[:, np.newaxis, np.newaxis] * (
-        r[..., np.newaxis] - J @ y
-    )
+    y = transposed @ np.linalg.solve(gram, right)
+    left = np.where(damping[:, np.newaxis, np.newaxis] == 0.0, right - J @ y, 0.0)
     y += transposed @ np.linalg.solve(gram, left)
     return np.asarray(y[..., 0])

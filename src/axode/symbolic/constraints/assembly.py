@@ -14,13 +14,19 @@ import numpy as np
 
 from axode.mechanism.topology import coupled_by, tree_order
 from axode.symbolic.algebra.least_norm import LeastNorm
-from axode.symbolic.algebra.newton import CLOSED, find_roots, residual_size, unit_length
+from axode.symbolic.algebra.newton import (
+    CLOSED,
+    find_roots,
+    residual_size,
+    truncated_step,
+    unit_length,
+)
+from axode.symbolic.algebra.rank import rank
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.open_loops import NEARLY, not_closed
 from axode.symbolic.constraints.rows import Row, column_of
 from axode.symbolic.tree.kinematics import Tree
 
-TIGHT = 1e-9  # of the largest singular value: smaller ones are zero, whatever the tolerance
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
 TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
 NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
@@ -71,7 +77,8 @@ class Assembly:
         """The same in radians and in parts of the mechanism's extent."""
         return np.asarray(self.residual(q) / self._extents_of_rows[: len(self.rows)])
 
-    def home(self) -> np.ndarray:
+    @cached_property
+    def named_home(self) -> np.ndarray:
         """The configuration named by the mechanism's home, zero elsewhere, quaternions unit."""
         q = np.zeros(self.tree.q.shape[0])
         for four in self.tree.quaternions:
@@ -142,16 +149,13 @@ class Assembly:
         return nearly, left
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
-        def step(J: np.ndarray, r: np.ndarray, damping: np.ndarray) -> np.ndarray:
-            return self._step(J[0], r[0], float(damping[0]), cut)[np.newaxis]
-
         found, error = find_roots(
             lambda x, _: np.array(self.function(x[0], t, self.parameters)).T,
             lambda x, _: np.array(self.jacobian(x[0], t, self.parameters))[np.newaxis],
             q[np.newaxis],
             rows=self.row_lengths,
             columns=self.coordinate_lengths,
-            step=step,
+            step=lambda J, r, damping: self._step(J, r, damping, cut),
             retract=lambda x: self.normalised(x[0])[np.newaxis],
         )
         return found[0], float(error[0])
@@ -174,34 +178,30 @@ class Assembly:
             return False
         J = np.array(self.jacobian(q, t, self.parameters))
         J = J * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
-        step = self._step(J, r / self.row_lengths, 0.0, self.tolerance)
+        r = r / self.row_lengths
+        step = self._step(J[np.newaxis], r[np.newaxis], np.zeros(1), self.tolerance)
         return bool(np.abs(step).max(initial=0.0) < NEGLIGIBLE_STEP)
 
-    def _step(self, J: np.ndarray, r: np.ndarray, damping: float, cut: float | None) -> np.ndarray:
-        """The shortest step that closes if all is linear; rank may be short (redundant rows).
+    def _step(
+        self, J: np.ndarray, r: np.ndarray, damping: np.ndarray, cut: float | None
+    ) -> np.ndarray:
+        """Find the shortest step that closes if all is linear; rank may be short (redundant rows).
 
         Args:
-            J, r: Derivative and residual in the mechanism's units.
-            damping: Of the mean squared row length.
+            J, r, damping: Of one run, as `find_roots` gives them.
             cut: Singular values of rows that nearly follow from others, of the largest; None for a
                 sparse solve, which does not know them.
         """
         if cut is None:
-            return self._sparse.solve(J, r, damping)
+            return self._sparse.solve(J[0], r[0], float(damping[0]))[np.newaxis]
         if cut:
-            rows, columns = (
-                x / y
-                for x, y in (
-                    (self.row_lengths, self._extents_of_rows),
-                    (self._extents_of_columns, self.coordinate_lengths),
-                )
-            )
-            U, s, Vt = np.linalg.svd(J * columns * rows[:, np.newaxis], full_matrices=False)
-            solid = s > NEARLY * cut * s.max(initial=0.0)
-            if solid.sum() < (s > ROUNDED * s.max(initial=0.0)).sum():  # some rows nearly follow
-                return columns * _filtered(U, s, Vt, r * rows, damping, solid)
-        U, s, Vt = np.linalg.svd(J, full_matrices=False)
-        return _filtered(U, s, Vt, r, damping, s > TIGHT * s.max(initial=0.0))
+            rows = self.row_lengths / self._extents_of_rows
+            columns = self._extents_of_columns / self.coordinate_lengths
+            relative = J * columns * rows[:, np.newaxis]
+            least = NEARLY * cut
+            if rank(relative, least) < rank(relative, ROUNDED):  # some rows nearly follow
+                return np.asarray(columns * truncated_step(relative, r * rows, damping, least))
+        return truncated_step(J, r, damping)
 
     def scaled_jacobian(self, q: np.ndarray) -> np.ndarray:
         """Derivative of the holonomic rows by the coordinates: radians and parts of the extent."""
@@ -213,13 +213,13 @@ class Assembly:
     def _sparse(self) -> LeastNorm:
         return LeastNorm(self.jacobian.sparsity_out(0))
 
-    def closed_home(self) -> np.ndarray:
+    def find_home(self) -> np.ndarray:
         """The closed configuration next to home.
 
         Raises:
             LoopNotClosed: naming the rows that stay open.
         """
-        q, error = self.close(self.home())
+        q, error = self.close(self.named_home)
         if self.reached(q, error):
             return q
         # the zero configuration is often singular (all links in line): try beside it
@@ -227,7 +227,7 @@ class Assembly:
             generator = np.random.default_rng(1)
             spreads = [self.coordinate_lengths * spread for spread in SPREADS for _ in range(4)]
             aside = [spread * generator.normal(size=q.size) for spread in spreads]
-            starts = [self.home(), *(self.home() + way for way in aside)]
+            starts = [self.named_home, *(self.named_home + way for way in aside)]
             tries = [self.close(start, tolerance=tolerance) for start in starts]
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
             if self.exact(error):
@@ -239,7 +239,7 @@ class Assembly:
 
     def distance(self, q: np.ndarray) -> float:
         """How far a configuration is from home: radians, or parts of the mechanism's size."""
-        return float(np.linalg.norm((q - self.home()) / self.coordinate_lengths))
+        return float(np.linalg.norm((q - self.named_home) / self.coordinate_lengths))
 
     def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
         """Random closed configurations on home's branch."""
@@ -266,7 +266,7 @@ class Assembly:
         """Length [m] to which errors of position are compared: the mechanism's, or its levers'."""
         linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
         angular = np.array([unit != "m" for unit in self._units], dtype=bool)
-        home = self.home()
+        home = self.named_home
         J = np.array(self.jacobian(home, 0.0, self.parameters))[: len(self.rows)]
         levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
         length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
@@ -348,16 +348,6 @@ class Assembly:
                 return None
             q = closed
         return q
-
-
-def _filtered(
-    U: np.ndarray, s: np.ndarray, Vt: np.ndarray, r: np.ndarray, damping: float, solid: np.ndarray
-) -> np.ndarray:
-    """The shortest solution of U s Vt y = r on solid singular values, damped."""
-    factors = np.zeros_like(s)
-    mean = float(s @ s) / max(len(r), 1)
-    factors[solid] = s[solid] / (s[solid] ** 2 + damping * mean)
-    return np.asarray(Vt.T @ (factors * (U.T @ r)))
 
 
 def numbers(expressions: list[SX], tree: Tree, name: str = "f") -> ca.Function:

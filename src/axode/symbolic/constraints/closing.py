@@ -66,7 +66,7 @@ def close_loops(
     """
     tolerance = tree.mechanism.loop_tolerance
     assembly = Assembly.of(tree, rows, defaults, tolerance)
-    home = assembly.closed_home()
+    home = assembly.find_home()
     samples = assembly.samples(home, SAMPLES)
     matrices = [A(q) for q in samples]
     units = _units(assembly, rows, matrices)

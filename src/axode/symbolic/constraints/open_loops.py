@@ -29,7 +29,7 @@ def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
         assembly: What does not close.
         q: Where it is least open; next to home it is looked for again, surplus rows left open.
     """
-    nearest, _ = assembly.close(assembly.home(), tolerance=DEPENDENT / NEARLY)
+    nearest, _ = assembly.close(assembly.named_home, tolerance=DEPENDENT / NEARLY)
     if np.abs(assembly.relative_residual(nearest)).max() < DEPENDENT:
         q = nearest
     residual = assembly.residual(q)
@@ -56,7 +56,7 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
     """Lengths to check, or where rows contradict each other, a joint that has fewer."""
     plain = (
         "No configuration near home closes it: check the lengths, or name a configuration near "
-        "a closed one with mechanism.home(...)."
+        "a closed one with mechanism.set_home(...)."
     )
     relative = np.abs(assembly.relative_residual(q))
     surplus = len(assembly.rows) - _rank(assembly.scaled_jacobian(q))
@@ -89,7 +89,7 @@ def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> li
     J = assembly.scaled_jacobian(q)
     lines: list[str] = []
     for loop in assembly.tree.mechanism.loops:
-        own = {row.name.rpartition(".")[2] for row in disagreeing if row.chord == loop.name}
+        own = {row.name.rpartition(".")[2] for row in disagreeing if row.owner == loop.name}
         held, found = set(loop.joint.closure_names), []
         for kind in JOINTS.values():
             left = held - set(kind.closure_names)
@@ -116,7 +116,7 @@ def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> li
 
 def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     """Warn of named coordinates of home that closing the loops moved far."""
-    asked, names = assembly.home(), assembly.tree.coordinate_names
+    asked, names = assembly.named_home, assembly.tree.coordinate_names
     quaternions = {k for four in assembly.tree.quaternions for k in four}
     named = {names.index(name) for name in assembly.tree.mechanism.home_coordinates}
     ways = np.abs(home - asked) / assembly.coordinate_lengths

@@ -209,8 +209,8 @@ def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
     largest: dict[str, float] = {}
     for row, size in zip(rows, own.tolist(), strict=True):
         if row.unit == "m" and size > RANK_TOLERANCE:
-            largest[row.chord] = max(largest.get(row.chord, 0.0), size)
-    return np.array([largest.get(row.chord, 1.0) if row.unit == "m" else 1.0 for row in rows])
+            largest[row.owner] = max(largest.get(row.owner, 0.0), size)
+    return np.array([largest.get(row.owner, 1.0) if row.unit == "m" else 1.0 for row in rows])
 
 
 def describe_dropped(

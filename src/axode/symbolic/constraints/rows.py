@@ -1,4 +1,4 @@
-r"""Chords: what loops, rolling contacts and prescribed motions ask of the joint speeds (C).
+r"""Rows: what loops, rolling contacts and prescribed motions ask of the joint speeds (C).
 
 Each row is a unit wrench that acts between two links: what it does power on must vanish. Carried
 inward along both paths, as the recursion carries forces, a wrench (n, f) at a link gives the row's
@@ -41,7 +41,7 @@ class Row:
     """
 
     name: str  # "tip.x", "left.lateral"
-    chord: str  # "tip", "left"
+    owner: str  # the joint, contact or coordinate that it belongs to: "tip", "left"
     kind: str  # "loop", "touch", "rolling", "prescribed" or "coupling"
     unit: str  # of its residual or of its force's direction: "m" or "rad"
     entries: dict[int, SX]  # of A, by speed

@@ -83,9 +83,9 @@ def find_platform(system: System) -> Platform:
     if mechanism.contacts:
         raise _refusal(f"'{mechanism.contacts[0].name}' rolls, and legs only have joints")
     if mechanism.prescribed:
-        raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is led by time")
+        raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is prescribed")
     if mechanism.couplings:
-        raise _refusal(f"coupling '{mechanism.couplings[0].name}' ties joints beside the legs")
+        raise _refusal(f"coupling '{mechanism.couplings[0].name}' relates joints outside the legs")
     edges = _edges(tree)
     link, floats = _platform_link(tree, edges)
     if floats:
@@ -156,7 +156,7 @@ def _leg(tree: Tree, edges: list[_Edge], first: _Edge, platform: int) -> Leg:
         onward = [other for other in _touching(edges, here) if other is not edge]
         if here == ROOT or len(onward) != 1 or here in {i for i, _ in links}:
             where = "the ground" if here == ROOT else f"'{_name(tree, here)}'"
-            raise _refusal(f"the leg of '{first.name}' does not lead on from {where}")
+            raise _refusal(f"the leg of '{first.name}' does not continue from {where}")
         links.append((here, len(joints)))
         edge = onward[0]
     if len(joints) != FREEDOMS:

@@ -55,7 +55,7 @@ class SixSteps:
 
 
 class SpatialOperatorFormulation(AbstractFormulation):
-    r"""Arms of the tree by (F21) to (F23); chords are held by tip forces F_t = A~^T F_c.
+    r"""Arms of the tree by (F21) to (F23); tip forces F_t = A~^T F_c hold loops and contacts.
 
     .. math:: \tilde A V_t = 0, \qquad F_c = (\tilde A \Lambda \tilde A^T)^{-1}
               (\tilde A \alpha^f + \dot{\tilde A} V_t + \tilde A \beta)           \tag{F25}
@@ -71,8 +71,8 @@ class SpatialOperatorFormulation(AbstractFormulation):
         ideal = [body.name for body in system.mechanism.bodies if body.is_idealised]
         if ideal and not regular_inertia(system):
             raise NotApplicable(
-                f"formulation '{self.name}' lets the arms go before it closes the loops, and "
-                f"nothing resists some motion of them then: check {', '.join(ideal)}.\n"
+                f"formulation '{self.name}' opens the loops first, and nothing resists some "
+                f"motion of the open tree: check {', '.join(ideal)}.\n"
                 "  Give these bodies an inertia, or use another formulation."
             )
 
@@ -104,9 +104,9 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     @cached_property
     def _ends(self) -> list[tuple[str, int]]:
-        """Chord and link of every tip, those of dropped chords left out."""
-        chords = dict.fromkeys(row.chord for row in self._tip_rows)
-        return [(chord, link) for chord in chords for link in self._meetings[chord].links]
+        """Loop or contact and link of every tip; those without rows are left out."""
+        owners = dict.fromkeys(row.owner for row in self._tip_rows)
+        return [(owner, link) for owner in owners for link in self._meetings[owner].links]
 
     @property
     def _tip_rows(self) -> list[Row]:
@@ -114,8 +114,8 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     @cached_property
     def tips(self) -> list[Tip]:
-        """Ends of all chords on links that move."""
-        return [Tip(link, self._meetings[chord].point) for chord, link in self._ends]
+        """Ends of all loops and contacts on links that move."""
+        return [Tip(link, self._meetings[owner].point) for owner, link in self._ends]
 
     @cached_property
     def J(self) -> SX:
@@ -127,17 +127,17 @@ class SpatialOperatorFormulation(AbstractFormulation):
         """A~, rows by tips: A~ V_t = 0."""
         A = SX(len(self._tip_rows), 6 * len(self.tips))
         for r, row in enumerate(self._tip_rows):
-            for i, sign in self._tips_of(row.chord):
+            for i, sign in self._tips_of(row.owner):
                 A[r, 6 * i : 6 * i + 6] = sign * self._direction(row).T
         return A
 
-    def _tips_of(self, chord: str) -> list[tuple[int, int]]:
-        meeting = self._meetings[chord]
-        ends = [i for i, (name, _) in enumerate(self._ends) if name == chord]
+    def _tips_of(self, owner: str) -> list[tuple[int, int]]:
+        meeting = self._meetings[owner]
+        ends = [i for i, (name, _) in enumerate(self._ends) if name == owner]
         return [(i, 1 if self._ends[i][1] == meeting.first else -1) for i in ends]
 
     def _direction(self, row: Row) -> SX:
-        return self._meetings[row.chord].directions[row.name.removeprefix(f"{row.chord}.")]
+        return self._meetings[row.owner].directions[row.name.removeprefix(f"{row.owner}.")]
 
     @cached_property
     def closure(self) -> tuple[SX, SX]:
@@ -173,9 +173,9 @@ class SpatialOperatorFormulation(AbstractFormulation):
         """What the place where two links meet adds as it wanders on them."""
         found = []
         for row in self._tip_rows:
-            q_dot = self.system.tree.time_derivative(self._meetings[row.chord].point)
+            q_dot = self.system.tree.time_derivative(self._meetings[row.owner].point)
             f, added = self._direction(row)[3:6], SX(0)
-            for i, sign in self._tips_of(row.chord):
+            for i, sign in self._tips_of(row.owner):
                 w, v = V_t[6 * i : 6 * i + 3], V_t[6 * i + 3 : 6 * i + 6]
                 added += sign * dot(f, cross(w, q_dot - v))
             found.append(added)

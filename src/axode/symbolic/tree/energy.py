@@ -9,7 +9,7 @@ from axode.symbolic.system import System
 
 
 def kinetic_energy(system: System) -> SX:
-    r"""Of all links and rotors, at the speeds v.
+    r"""Kinetic energy of all links and rotors at the speeds v.
 
     .. math:: \sum \tfrac12 m u^2 + u \cdot (\omega \times h) + \tfrac12 \omega^T I \omega \tag{D8}
     """
@@ -23,7 +23,7 @@ def kinetic_energy(system: System) -> SX:
 
 
 def potential_energy(system: System, *, springs: bool = True) -> SX:
-    r"""Of gravity (zero with all mass centres at the origin), and of springs unless left out.
+    r"""Potential energy of gravity, zero with all mass centres at the origin, and of springs.
 
     .. math:: -\sum g \cdot (m p + R h)                                           \tag{D9}
     """

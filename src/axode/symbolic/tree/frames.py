@@ -29,14 +29,14 @@ class Pose:
 
     @classmethod
     def identity(cls) -> Pose:
-        """No turn, no shift."""
+        """The pose without turn and shift."""
         return cls(SX.eye(3), SX.zeros(3))
 
     def __matmul__(self, other: Pose) -> Pose:
         return Pose(snap_rotation(self.R @ other.R), self.point(other.p))
 
     def inverse(self) -> Pose:
-        """The first frame in the second."""
+        """Pose of the outer frame in the inner one."""
         return Pose(self.R.T, place(-self.R.T, self.p, SX.zeros(3)))
 
     def point(self, x: SX) -> SX:
@@ -92,9 +92,9 @@ def align(axis: SX) -> SX:
     if x.is_zero():
         return ca.vertcat(ca.horzcat(1, 0, 0), ca.horzcat(0, z, y), ca.horzcat(0, -y, z))
     # -z may be any half turn away: axes near it are turned to from there, after one about x
-    way = SX(1) if z.is_zero() else ca.if_else(z < FROM_BELOW, -1, 1)
-    turn = way * ca.skew(ca.vertcat(-y, x, 0))
-    return (SX.eye(3) + turn + turn @ turn / (1 + way * z)) @ ca.diag(ca.vertcat(1, way, way))
+    sign = SX(1) if z.is_zero() else ca.if_else(z < FROM_BELOW, -1, 1)
+    turn = sign * ca.skew(ca.vertcat(-y, x, 0))
+    return (SX.eye(3) + turn + turn @ turn / (1 + sign * z)) @ ca.diag(ca.vertcat(1, sign, sign))
 
 
 def constant_turns(R: SX) -> list[Turn]:

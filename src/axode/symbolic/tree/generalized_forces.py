@@ -1,4 +1,4 @@
-r"""Generalised forces of motors, wrenches, dampers and springs on the tree's speeds (D)."""
+r"""Generalized forces of motors, wrenches, dampers and springs on the tree's speeds (D)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _effort(tree: Tree, speed: str) -> str:
 
 
 def _wrench_columns(tree: Tree, body: str, at: object, frame: str) -> SX:
-    """Generalised force of a unit moment and force at a point of a body: speeds x 6."""
+    """Generalized force of a unit moment and force at a point of a body: speeds x 6."""
     size, link = tree.v.shape[0], tree.body_link[body]
     columns = SX(size, 6)
     if link == ROOT:

@@ -54,7 +54,7 @@ def _total(parts: list[RigidInertia]) -> RigidInertia:
 
 
 def link_spreads(tree: Tree) -> list[SX]:
-    """Of every link, the sum of m c^2 over its bodies' mass centres: see `coriolis_matrix`."""
+    """Sum of m c^2 over the mass centres of each link's bodies: see `coriolis_matrix`."""
     spreads = [SX(0) for _ in tree.links]
     for body in tree.mechanism.bodies:
         link = tree.body_link[body.name]

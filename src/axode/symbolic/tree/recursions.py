@@ -163,7 +163,7 @@ def _start(inertias: list[RigidInertia]) -> tuple[list[SX], list[SX], list[SX]]:
 
 
 def without_axis(I_a: SX, H_a: SX) -> tuple[SX, SX]:
-    """A revolute's articulated inertia has nothing left about its axis: say so exactly."""
+    """Remove what rounding leaves of a revolute's articulated inertia about its axis."""
     I_a[2, :], I_a[:, 2], H_a[2, :] = 0, 0, 0
     return I_a, H_a
 

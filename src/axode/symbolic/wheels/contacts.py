@@ -221,7 +221,7 @@ class _Derivative:
         return w_c + relative, w_dot_c + cross(w_c, relative)
 
     def row_bias(self, name: str, t: SX, sticks: bool) -> SX:
-        """Of one row; the direction's own turning counts unless nothing slips."""
+        """Bias of one row; the direction's own turning counts unless nothing slips."""
         bias = dot(t, self.change)
         if sticks:
             return bias

@@ -1,4 +1,4 @@
-"""A joint that the library does not have, added from outside: two classes and a line."""
+"""Joints and wheels that the library does not have, added from outside: two classes and a line."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,9 +11,12 @@ import axode as ax
 from axode.errors import NotApplicable
 from axode.literature.twist_constraints import TwistConstraints
 from axode.mechanism.elements.joints import AbstractJoint
+from axode.mechanism.elements.wheels import AbstractWheel
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.joints import SYMBOLIC_JOINTS, SymbolicJoint
 from axode.symbolic.joints.base import ZERO, X, Y
+from axode.symbolic.wheels import SYMBOLIC_WHEELS
+from axode.symbolic.wheels.disk import SymbolicDisk
 from laws.cases import ROUNDING, SOLVED, Case, agree
 
 
@@ -72,7 +75,7 @@ def crank_and_table() -> ax.Mechanism:
     bot.add_joint("pin", ax.Revolute("z"), parent=crank, child=plate, at=(0.5, 0, 0))
     bot.add_loop("table", XYTable(), parent=bot.ground, child=plate)
     bot.add_motor("crank", "crank")
-    bot.home(crank=0.3, pin=-0.3)
+    bot.set_home(crank=0.3, pin=-0.3)
     return bot
 
 
@@ -140,6 +143,7 @@ def test_a_joint_without_symbols_is_named():
     class Odd(XYTable):
         pass
 
+    @dataclass(frozen=True)
     class Other(AbstractJoint):
         speed_names: ClassVar = ("rate",)
         coordinate_names: ClassVar = ("",)
@@ -153,3 +157,25 @@ def test_a_joint_without_symbols_is_named():
     )
     with pytest.raises(NotApplicable, match="joints of class Other have no symbolic counterpart"):
         bot.derive(self_check=False)
+
+
+def test_a_new_wheel_needs_symbols_too(monkeypatch):
+    @dataclass(frozen=True)
+    class Caterpillar(AbstractWheel):
+        """Slides sideways, as an omni wheel does."""
+
+        rolling_rows: ClassVar = ("longitudinal",)
+
+    def cart(wheel):
+        bot = ax.Mechanism("cart")
+        base = bot.add_body("base", mass=2.0, inertia=(0.1, 0.1, 0.2))
+        bot.add_joint("base", ax.Planar(), parent=bot.ground, child=base, at=(0, 0, 0.1))
+        bot.add_wheel("wheel", wheel, on=base, at=(0, 0.2, 0), mass=0.5)
+        return bot
+
+    with pytest.raises(NotApplicable, match="wheels of class Caterpillar have no symbolic counter"):
+        cart(Caterpillar(0.1)).derive(self_check=False)
+    monkeypatch.setitem(SYMBOLIC_WHEELS, Caterpillar, SymbolicDisk)
+    mine, right = (Case(cart(w(0.1)), self_check=False) for w in (Caterpillar, ax.Omni))
+    for state in mine.states:
+        agree(*(c.at(state, c.equations.forward_dynamics)[0] for c in (mine, right)), ROUNDING, "v")

@@ -1,0 +1,189 @@
+"""The part of a `Mechanism` that couples joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from axode.errors import InvalidArgument
+from axode.mechanism.elements.bodies import Body
+from axode.mechanism.elements.couplings import Coupling
+from axode.mechanism.elements.parts import Connection, as_name, convert, joint_name
+from axode.mechanism.values.expressions import Scalar, as_scalar
+from axode.mechanism.values.geometry import minus
+
+JointLike = str | Connection | Body
+
+
+class CouplingMethods:
+    """The part of a `Mechanism` that couples joints."""
+
+    connections: list[Connection]
+    couplings: list[Coupling]
+
+    def add_coupling(
+        self, name: str, terms: Mapping[Any, Any] | Sequence[tuple[Any, Any]], *, offset: Any = 0.0
+    ) -> Coupling:
+        """Couple joints by a linear relation: coefficients times coordinates add to `offset`.
+
+        Terms that name coordinates (or joints that have one) relate positions, and so speeds. If
+        one term names a speed, such as `base.surge` or `left.rate`, the relation is one of speeds:
+        the rates of all terms add to zero, and positions are free.
+
+        Args:
+            name: Unique among the couplings. The torque or force that it carries is the
+                multiplier `name.coupling`; each joint feels its own coefficient times it.
+            terms: Coefficients by joint, coordinate or speed: `{"finger2": 1.0, "finger1": -1.0}`.
+                The first term sets the unit: the sum, the offset and the multiplier are in [rad]
+                and [N m] if it turns, in [m] and [N] if it slides.
+            offset: What the terms add to [unit of the first term].
+        """
+        owner = f"coupling '{as_name('coupling', name)}'"
+        coupling = Coupling(
+            name, self._terms(owner, terms), convert(owner, "offset", as_scalar, offset)
+        )
+        self.couplings.append(coupling)
+        return coupling
+
+    def _terms(self, owner: str, terms: Any) -> tuple[tuple[str, Scalar], ...]:
+        pairs = list(terms.items()) if isinstance(terms, Mapping) else terms
+        if isinstance(pairs, str) or not isinstance(pairs, Sequence):
+            pairs = [None]
+        found = []
+        for pair in pairs:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise InvalidArgument(
+                    f"{owner}, terms: expected coefficients by joint such as "
+                    f'{{"finger2": 1.0, "finger1": -1.0}}, got {terms!r}'
+                )
+            joint = joint_name(owner, pair[0], self.connections)
+            found.append((joint, convert(owner, f"terms, {joint}", as_scalar, pair[1])))
+        return tuple(found)
+
+    def add_mimic(
+        self,
+        name: str,
+        joint: JointLike,
+        of: JointLike,
+        *,
+        multiplier: Any = 1.0,
+        offset: Any = 0.0,
+    ) -> Coupling:
+        """Let a joint follow another: joint = multiplier * of + offset.
+
+        Args:
+            name: Unique among the couplings; its multiplier is what `joint` feels.
+            joint: The joint that follows.
+            of: The joint that leads.
+            multiplier: Motion of `joint` per unit motion of `of`.
+            offset: Of `joint` where `of` is zero [rad or m].
+        """
+        return self._follow(name, joint, [of], "multiplier", multiplier, offset)
+
+    def add_gear(
+        self, name: str, joint_a: JointLike, joint_b: JointLike, ratio: Any, *, offset: Any = 0.0
+    ) -> Coupling:
+        """Let two wheels mesh: they turn opposite ways, a = -ratio * b + offset.
+
+        Both joints have the body that carries the two axes as parent, and their axes point the same
+        way. For a planetary gear, join sun, planets and ring to the carrier.
+
+        Args:
+            name: Unique among the couplings; its multiplier is the torque on wheel a.
+            joint_a, joint_b: The joints of the two wheels.
+            ratio: Turns of a per turn of b: teeth of b over teeth of a. Negative for a ring gear,
+                which turns the same way as its pinion.
+            offset: Angle of a where b is zero [rad].
+        """
+        return self._follow(name, joint_a, [joint_b], "ratio", ratio, offset, opposite=True)
+
+    def add_belt(
+        self,
+        name: str,
+        joint_a: JointLike,
+        joint_b: JointLike,
+        ratio: Any = 1.0,
+        *,
+        offset: Any = 0.0,
+    ) -> Coupling:
+        """Join two wheels by a belt or chain: they turn the same way, a = ratio * b + offset.
+
+        Args:
+            name: Unique among the couplings; its multiplier is the torque on wheel a.
+            joint_a, joint_b: The joints of the two wheels, on one body, axes pointing the same way.
+            ratio: Turns of a per turn of b: radius of b over radius of a. Negative if crossed.
+            offset: Angle of a where b is zero [rad].
+        """
+        return self._follow(name, joint_a, [joint_b], "ratio", ratio, offset)
+
+    def add_differential(
+        self,
+        name: str,
+        shaft: JointLike,
+        left: JointLike,
+        right: JointLike,
+        ratio: Any = 1.0,
+        *,
+        offset: Any = 0.0,
+    ) -> Coupling:
+        """Drive two joints by one shaft, which turns at their mean: shaft = ratio (left + right)/2.
+
+        Both sides get the same torque, half of `ratio` times the shaft's.
+
+        Args:
+            name: Unique among the couplings; its multiplier is the torque on the shaft.
+            shaft: The joint of the shaft (or of the differential's cage).
+            left, right: The joints of the two sides.
+            ratio: Turns of the shaft per turn of the cage; negative if it turns the other way.
+            offset: Angle of the shaft where both sides are zero [rad].
+        """
+        return self._follow(name, shaft, [left, right], "ratio", ratio, offset)
+
+    def add_rack(
+        self, name: str, pinion: JointLike, slide: JointLike, radius: Any, *, offset: Any = 0.0
+    ) -> Coupling:
+        """Let a pinion move a rack: slide = radius * pinion + offset.
+
+        Args:
+            name: Unique among the couplings; its multiplier is the force on the rack.
+            pinion: The joint that turns.
+            slide: The joint of the rack, which slides.
+            radius: Of the pinion [m]; negative if the rack moves along its -axis as it turns.
+            offset: Position of the rack where the pinion's angle is zero [m].
+        """
+        return self._follow(name, slide, [pinion], "radius", radius, offset)
+
+    def add_screw(
+        self, name: str, turning: JointLike, slide: JointLike, pitch: Any, *, offset: Any = 0.0
+    ) -> Coupling:
+        """Let a spindle move its nut: slide = pitch * turning + offset.
+
+        A `Screw` joint does the same in one joint; here spindle and nut keep joints of their own.
+
+        Args:
+            name: Unique among the couplings; its multiplier is the force on the nut.
+            turning: The joint of the spindle.
+            slide: The joint of the nut, which slides.
+            pitch: Advance per angle [m/rad], as that of a `Screw` joint.
+            offset: Position of the nut where the spindle's angle is zero [m].
+        """
+        return self._follow(name, slide, [turning], "pitch", pitch, offset)
+
+    def _follow(
+        self,
+        name: str,
+        joint: JointLike,
+        leaders: list[JointLike],
+        what: str,
+        ratio: Any,
+        offset: Any,
+        *,
+        opposite: bool = False,
+    ) -> Coupling:
+        """Couple a joint to the mean of others: joint = ratio * mean + offset."""
+        motion = convert(f"coupling '{name}'", what, as_scalar, ratio)
+        if len(leaders) > 1:
+            motion = motion / float(len(leaders))
+        coefficient = motion if opposite else minus(motion)
+        terms = [(joint, 1.0), *((leader, coefficient) for leader in leaders)]
+        return self.add_coupling(name, terms, offset=offset)

@@ -1,0 +1,162 @@
+"""Every verb takes a state in every form: names, arrays, states, trajectories."""
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import axode as ax
+from tests.problems import machines
+
+START = {"crank": 1.0, "crank.rate": 1.5}
+SAME = 1e-9
+
+
+@cache
+def model() -> ax.Model:
+    return machines.four_bar()
+
+
+@cache
+def run() -> ax.Trajectory:
+    return ax.simulate(model(), 0.2, start=START, save_every=0.02)
+
+
+@cache
+def found() -> ax.State:
+    return ax.assemble(model(), START)
+
+
+FORMS = {
+    "names": lambda: START,
+    "State": found,
+    "arrays": lambda: (found().q, found().nu),
+    "lists": lambda: (found().q.tolist(), found().nu.tolist()),
+    "at": lambda: run().at(0.0),
+    "final": lambda: run().between(0.0, 0.0).final,
+    "trajectory": lambda: run().between(0.0, 0.0),
+}
+
+VERBS = {
+    "simulate": lambda s: ax.simulate(model(), 0.01, start=s).final["crank"],
+    "sweep": lambda s: ax.sweep(model(), 0.01, start=s, outputs={"x": ("last", "crank")})["x"],
+    "assemble": lambda s: ax.assemble(model(), s)["rocker.rate"],
+    "linearize": lambda s: linear(s).A[1, 0],
+    "inverse": lambda s: ax.inverse(
+        model(), {"crank.rate": "1.5 + t"}, times=0.02, save_every=0.01, start=s
+    )["crank.torque"][0],
+}
+
+
+def linear(state: Any) -> Any:
+    with warnings.catch_warnings(action="ignore"):  # it is at no equilibrium
+        return ax.linearize(model(), state, states=["crank", "crank.rate"])
+
+
+@cache
+def expected(verb: str) -> Any:
+    return VERBS[verb](found())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_take_every_form(verb: str, form: str):
+    start = FORMS[form]()
+    if verb == "inverse" and form == "names":
+        start = {"crank": START["crank"]}  # speeds follow from the motion
+    assert VERBS[verb](start) == pytest.approx(expected(verb), abs=SAME)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_coordinates_alone_are_at_rest(verb: str):
+    at_rest = ax.assemble(model(), {"crank": 1.0})
+    assert VERBS[verb](found().q) == pytest.approx(VERBS[verb](at_rest), abs=SAME)
+
+
+def test_a_state_between_samples_is_closed():
+    """Interpolated coordinates leave the loop open; a start there is closed again."""
+    coarse = ax.simulate(model(), 2.0, start=START, save_every=0.1)
+    between = coarse.at(0.55)
+    q = np.array([between[name] for name in model().coordinates])
+    assert np.abs(model().residual(q)).max() > 1e-6
+    for end in (
+        ax.simulate(model(), 0.01, start=between).at(0.0),
+        linear(between).point,
+        ax.assemble(model(), between),
+    ):
+        closed = np.array([end[name] for name in model().coordinates])
+        assert np.abs(model().residual(closed)).max() < 1e-9
+        assert np.abs(closed - q).max() < 0.05
+        assert end["crank.rate"] == pytest.approx(between["crank.rate"], abs=1e-12)
+
+
+def test_a_state_of_other_independent_speeds_is_read_by_name():
+    other = machines.four_bar("rocker")
+    start = ax.assemble(other, START)
+    assert other.independent != model().independent
+    assert ax.assemble(model(), start)["crank.rate"] == pytest.approx(1.5, abs=SAME)
+
+
+FUNCTIONS = {
+    "forward_dynamics": lambda m, *state: m.forward_dynamics(*state, u=[0.3]),
+    "inverse_dynamics": lambda m, *state: m.inverse_dynamics(*state, nu_dot=[2.0]),
+    "energy": lambda m, *state: m.energy(*state),
+    "mass_matrix": lambda m, q, *_: m.mass_matrix(q),
+    "poses": lambda m, q, *_: m.poses(q),
+    "multipliers": lambda m, *state: m.multipliers(*state),
+    "jacobian": lambda m, *state: m.jacobian("energy", "q", *state),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_the_model_take_states(function: str):
+    call, state = FUNCTIONS[function], found()
+    wanted = call(model(), state.q, state.nu)
+    for form in (state, run().at(0.0), run().between(0.0, 0.0).final, state.as_dict()):
+        np.testing.assert_allclose(call(model(), form), wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_a_state_brings_its_time_and_parameters():
+    bot = ax.Mechanism("driven", gravity=(0, 0, -machines.G))
+    length = ax.Parameter("length", 1.0)
+    bot.add_body("rod", mass=1.0, com=(0, 0, -length), inertia=(1e-3,) * 3)
+    bot.add_joint("pin", ax.Revolute("y"), parent=bot.ground, child="rod")
+    bot.prescribe("pin", lambda t: 0.3 * t)
+    model = bot.derive().compile("interpreter")
+    state = ax.assemble(model, t=2.0, parameters={"length": 2.0})
+    assert state["pin"] == pytest.approx(0.6)
+    known = {"t": 2.0, "parameters": {"length": 2.0}}
+    np.testing.assert_array_equal(model.energy(state), model.energy(state.q, state.nu, **known))
+    default = {"parameters": {"length": 1.0}}
+    np.testing.assert_array_equal(
+        model.energy(state, **default), model.energy(state.q, state.nu, t=2.0, **default)
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("home", "expected coordinates, speeds and measures by name, arrays q"),
+        ([0.1, 0.2], "of sizes 3 and 1 is needed, got"),
+        ((1.0, 2.0), "expected coordinates, speeds and measures by name, arrays q"),
+        (([0.1] * 3, [0.0], [0.0]), "of sizes 3 and 1 is needed, got"),
+        (([np.nan] * 3, [0.0]), "every number must be finite"),
+        ({"crank": "fast"}, "'crank': expected numbers"),
+        ({"crank": np.inf}, "'crank': must be finite"),
+    ],
+)
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_no_state(verb: str, state: Any, words: str):
+    name = "state" if verb == "linearize" else "start"
+    with pytest.raises(ax.InvalidArgument, match=f"{name}.*{words}"):
+        VERBS[verb](state)
+
+
+@pytest.mark.parametrize("verb", ["assemble", "linearize", "inverse"])
+def test_many_states_where_one_is_needed(verb: str):
+    with pytest.raises(ax.InvalidArgument, match="one number is needed for each of crank"):
+        VERBS[verb]({"crank": [0.1, 0.2]})
+    with pytest.raises(ax.InvalidArgument, match="one state is needed"):
+        VERBS[verb](np.tile(found().q, (2, 1)))
