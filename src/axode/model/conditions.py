@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from axode.model.model import Model, Options
+    from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
+
+
+class Options(TypedDict, total=False):
+    """What every function takes besides its arguments.
+
+    Attributes:
+        t: Time [s], where it is explicit.
+        parameters: Values by name instead of the defaults, or all of them in order, if the
+            model's are free.
+        out: An array to write to.
+        threads: How many threads share a batch.
+    """
+
+    t: npt.ArrayLike
+    parameters: Mapping[str, npt.ArrayLike] | Array
+    out: Array
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,12 @@ class Conditions:
     def options(self) -> Options:
         """Keywords that the functions of a model take."""
         return {"t": self.t} if self.p is None else {"t": self.t, "parameters": self.p}
+
+    def named(self, model: Model) -> dict[str, Any]:
+        """Parameters by name; empty for the defaults."""
+        if self.p is None:
+            return {}
+        return dict(zip(model.parameters, np.moveaxis(self.p, -1, 0), strict=True))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues, Names
@@ -135,14 +136,13 @@ class NamedArguments:
         batch = _batch("q and nu", arrays)
         count = int(np.prod(batch, dtype=int))
         flat = {n: np.broadcast_to(a, batch).reshape(count) for n, a in arrays.items() if n != "q"}
-        t = float(options.get("t", 0.0))
+        conditions = Conditions.of(model, float(options.get("t", 0.0)), options.get("parameters"))
         if isinstance(q, Mapping):
-            p = self.vector("p", options["parameters"]) if "parameters" in options else None
-            solved, rates = assembled(model, flat, count, t, p)
+            solved, rates = assembled(model, flat, count, conditions)
         else:
             solved = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
             solved = solved.reshape(count, -1)
-            rates = consistent_speeds(model, solved, flat, {**options, "t": np.full(count, t)})
+            rates = consistent_speeds(model, solved, flat, conditions)
         made = {"q": solved.reshape(*batch, -1), "nu": rates.reshape(*batch, -1)}
         return made if nu is None or speeds else {"q": made["q"]}
 

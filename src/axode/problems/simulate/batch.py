@@ -216,7 +216,7 @@ class Batch(CompiledRuns):
     def values(self, run: int) -> NamedValues:
         """Coordinates, speeds and measures of a run by name."""
         b = self.buffers
-        return state_values(self.model, b["q"][run], b["nu"][run], self.conditions(run).options)
+        return state_values(self.model, b["q"][run], b["nu"][run], self.conditions(run))
 
     def input_at(self, run: int, t: float, q: Array, nu: Array) -> Array:
         """Inputs of a run at a time and a state."""

@@ -71,8 +71,8 @@ class Probe:
 
     def values(self) -> NamedValues:
         """Coordinates, speeds and measures of the present state by name."""
-        options = self.batch.conditions(self.run, float(self.now["t"][0, 0])).options
-        return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], options)
+        conditions = self.batch.conditions(self.run, float(self.now["t"][0, 0]))
+        return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], conditions)
 
     def end_at(self, end: float, status: int, cause: str) -> None:
         """End the run inside the step and save the samples up to there."""

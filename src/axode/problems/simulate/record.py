@@ -117,7 +117,7 @@ def _own_values(runs: Runs, times: Array, out: Array, conditions: Conditions) ->
     q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
     q, nu = _close(runs.model, q, conditions), np.ascontiguousarray(nu)
     u = _inputs(runs, times, q, nu, conditions)
-    return signal_values(runs.model, q, nu, u, w, options=conditions.options)
+    return signal_values(runs.model, q, nu, u, w, conditions=conditions)
 
 
 def _elsewhere(

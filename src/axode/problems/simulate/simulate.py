@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import SimulationFailed, SingularConfiguration
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import number, read_state, require_model, seconds
 from axode.problems.assemble.dropped_rows import missed_rows
@@ -129,7 +130,7 @@ def simulate(
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
             check_singular_start(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
-    missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
+    missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], Conditions(settings.t_end, p))
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
     return trajectory

@@ -43,8 +43,8 @@ def starts(
         q = _closed(model, q, t0, p, start.interpolated)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
-        q, nu = assembled(model, flat, count, t0, p)
-    check_dropped_rows(model, q, t0, p)
+        q, nu = assembled(model, flat, count, Conditions(t0, p))
+    check_dropped_rows(model, q, Conditions(t0, p))
     return q, nu, p, batch
 
 
@@ -92,13 +92,13 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
             raise InvalidArgument(f"start: the quaternion {names} must have length one")
     if not model.residual_rows:
         return q
-    options = Conditions(t0, p).options
-    residual = np.abs(model.residual(q, **options))
+    conditions = Conditions(t0, p)
+    residual = np.abs(model.residual(q, **conditions.options))
     limit = max(OPEN, measure_disagreement(model))
     if residual.max(initial=0.0) <= limit:
         return q
     if interpolated:
-        return Closure(model, {}, [], options).close(q)
+        return Closure(model, {}, [], conditions).close(q)
     worst, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],

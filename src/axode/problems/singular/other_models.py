@@ -121,8 +121,7 @@ def values_elsewhere(
         q, nu, w, u: States and inputs, (states, size) each.
         conditions: Time and parameters of each.
     """
-    options = conditions.options
-    made = signal_values(other, q, nu, u, w, options=options)
+    made = signal_values(other, q, nu, u, w, conditions=conditions)
     if [*other.signals] == [*own.signals]:
         return made
     places = {signal.name: k for k, signal in enumerate(other.signals)}
@@ -132,7 +131,7 @@ def values_elsewhere(
             values[:, k] = made[:, places[signal.name]]
     rows = own.signals.layout(*KINDS).get("multipliers")
     if other.rows != own.rows and rows is not None:
-        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **options)
+        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **conditions.options)
         columns, which = rows
         values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
     return values

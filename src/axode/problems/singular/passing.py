@@ -292,7 +292,7 @@ def find_events(
                 found.append((t, k))
     found.sort(key=lambda pair: abs(pair[0] - landing.start))
     return [
-        (t, k, state_values(free, x[:n_q], x[n_q:-2], batch.conditions(run, t).options))
+        (t, k, state_values(free, x[:n_q], x[n_q:-2], batch.conditions(run, t)))
         for t, k in found
         for x in (landing.path(t),)
     ]
