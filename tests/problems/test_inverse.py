@@ -335,7 +335,7 @@ def test_limits_that_are_passed_are_named():
         ({"left": "t", "right": "t"}, {"save_every": 0.0}, "save_every"),
         ({"left": "t", "right": "t"}, {"weights": [1.0]}, "expected 2 numbers"),
         ({"left": "t", "right": "t"}, {"weights": {"left.torque": -1.0}}, "> 0"),
-        ({"left": "t", "right": "t"}, {"wrenches": {"gust.fx": 1.0}}, "wrench input"),
+        ({"left": "t", "right": "t"}, {"wrenches": {"gust.fx": 1.0}}, "input from outside"),
         ({}, {}, "give signals by name"),
         ("forward", {}, "expected a Trajectory or signals"),
     ],
