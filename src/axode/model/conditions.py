@@ -82,8 +82,11 @@ class Conditions:
 
     def at(self, places: Any) -> Conditions:
         """Select the conditions of some states; what all of them share stays shared."""
+        shared_t, shared_p = np.ndim(self.t) == 0, self.p is None or self.p.ndim == 1
+        if shared_t and shared_p:
+            return self
         shape = self.shape
-        t = np.array(np.broadcast_to(self.t, shape)[places]) if np.ndim(self.t) else self.t
-        if self.p is None or self.p.ndim == 1:
+        t = self.t if shared_t else np.array(np.broadcast_to(self.t, shape)[places])
+        if self.p is None or shared_p:
             return Conditions(t, self.p)
         return Conditions(t, np.array(np.broadcast_to(self.p, (*shape, self.p.shape[-1]))[places]))

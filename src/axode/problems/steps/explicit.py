@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from itertools import groupby
-from operator import add, itemgetter
+from operator import add
 
 from axode.codegen.lowering.program import Evaluate, Operation, Program, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
@@ -107,15 +107,26 @@ def increment(h: Formula, weights: Sequence[Fraction], rates: Sequence[Formula])
     Weights of zero are skipped, one that divides all others multiplies h, and neighbours of equal
     weight are added first.
     """
-    used = [(weight, rate) for weight, rate in zip(weights, rates, strict=True) if weight]
-    unit = min((abs(weight) for weight, _ in used), default=Fraction(1))
-    if any((weight / unit).denominator != 1 for weight, _ in used):
-        unit = Fraction(1)
+    multiply, divide, groups = _factored(tuple(weights))
     total = 0.0 * h
-    for weight, group in groupby(used, itemgetter(0)):
-        total = total + float(weight / unit) * reduce(add, (rate for _, rate in group))
-    length = h / unit.denominator if unit.numerator == 1 else h * float(unit)
-    return length * total
+    for factor, places in groups:
+        total = total + factor * reduce(add, (rates[i] for i in places))
+    return multiply * h / divide * total
+
+
+@cache
+def _factored(weights: tuple[Fraction, ...]) -> tuple[float, float, list[tuple[float, list[int]]]]:
+    """Common factor of weights as a product and a quotient, then factors and their places."""
+    used = [i for i, weight in enumerate(weights) if weight]
+    unit = min((abs(weights[i]) for i in used), default=Fraction(1))
+    if any((weights[i] / unit).denominator != 1 for i in used):
+        unit = Fraction(1)
+    factors = (float(unit), 1.0) if unit.numerator != 1 else (1.0, float(unit.denominator))
+    groups = [
+        (float(weight / unit), list(places))
+        for weight, places in groupby(used, lambda i: weights[i])
+    ]
+    return *factors, groups
 
 
 def _rates(method: ButcherTableau) -> list[str]:

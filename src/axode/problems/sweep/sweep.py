@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.lowering.program import Program
 from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.problems.arguments import GivenState, read_state, require_model, seconds
@@ -23,6 +24,7 @@ from axode.problems.singular.other_models import translate_speeds
 from axode.problems.singular.switching import choose_models
 from axode.problems.steps.compiled import Place, compiled
 from axode.problems.steps.explicit import fixed_step_program
+from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, check_outputs, gathering
@@ -147,9 +149,7 @@ class _Batch(CompiledRuns):
     ) -> None:
         self.outputs, self.least_pivot = outputs, least_pivot
         self.dynamics = d = task.dynamics()
-        program = fixed_step_program(RK4, d, gathering(task.model, d, outputs, task.speeds))
-        key = ("sweep", program.digest)
-        rollout = compiled(task.model, key, task.settings.place, lambda: program)
+        rollout = _compile_sweep(task, d, tuple(outputs))
         super().__init__(task, rollout, members, start, p, {"least_pivot": least_pivot})
 
     def advance(self, session: Session) -> None:
@@ -157,6 +157,21 @@ class _Batch(CompiledRuns):
         status = self.buffers["status"]
         budget = self.first_budget(len(self.dynamics.rate.kinds))
         session.advance(self, budget, lambda: bool((status == RUNNING).any()))
+
+
+def _compile_sweep(task: Task, d: Dynamics, outputs: tuple[Output, ...]) -> Any:
+    """Compile steps that gather outputs, once for all sweeps that ask for the same."""
+
+    def program() -> Program:
+        return fixed_step_program(RK4, d, gathering(task.model, d, outputs, task.speeds))
+
+    if all(isinstance(output.what, str) for output in outputs):
+        traced = None if d.input is None else d.input.digest
+        return compiled(
+            task.model, ("sweep", outputs, d.samples, traced), task.settings.place, program
+        )
+    made = program()  # functions are traced again: they may have changed
+    return compiled(task.model, ("sweep", made.digest), task.settings.place, lambda: made)
 
 
 class _Runs:
