@@ -122,21 +122,21 @@ class Runs:
         elif status == STIFF:
             self._answer_stiffness(batch, run)
         else:
-            flat, words = find_flattest_wheel(
+            flat, cause = find_flattest_wheel(
                 batch.model, batch.buffers["q"][run], batch.conditions(run)
             )
             if flat < LIES_FLAT:
                 status = SINGULAR
-            batch.resolve(run, status, words if flat < LIES_FLAT else cause_of(batch, run))
+            batch.resolve(run, status, cause if flat < LIES_FLAT else cause_of(batch, run))
 
-    def _pass(self, batch: Batch, run: int, words: str) -> bool:
+    def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
         s, member = self.settings, int(batch.members[run])
         now = float(batch.buffers["t"][run, 0])
         landing = self._candidates.better(member, land_beyond(batch, run), now)
         if landing is None:
             return False
-        self.passages.append(Passage(member, landing, words))
+        self.passages.append(Passage(member, landing, description))
         end, status, cause = landing.time, RUNNING, ""
         if s.direction * (end - s.t_end) >= 0:
             end, status = s.t_end, FINISHED

@@ -161,9 +161,9 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
         )
 
 
-def _advise_passing(runs: Runs, words: str) -> str:
+def _advise_passing(runs: Runs, cause: str) -> str:
     """Advise what else to try where constraints lose rank."""
-    if FLAT_WHEEL in words:
+    if FLAT_WHEEL in cause:
         return ""
     if runs.settings.singular == "pass":
         return "\n  The motion before it leads across on no smooth path that keeps the constraints."

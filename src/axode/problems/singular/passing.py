@@ -1,4 +1,4 @@
-"""Across configurations at which the constraints lose rank, with momentum.
+"""Pass configurations at which the constraints lose rank, with momentum.
 
 Where rows lose rank several motions are possible at once, and accelerations are not determined.
 The motion that arrives there is smooth nevertheless, and goes on as it came: coordinates and speeds
@@ -29,15 +29,15 @@ from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.tracing import call_traced
 
 Array = npt.NDArray[np.float64]
-NEAR_ENOUGH = 0.1  # pivot below which a motion may be continued across
+PASSING_PIVOT = 0.1  # below which a motion may be continued across
 NODES, DEGREE = 14, 9  # of the motion before, and of the polynomials through it
 HISTORY = 4.0  # how much longer than the gap the motion before it is
 BEYOND = np.linspace(1.1, 8.0, 70)  # places beyond, in times until rank is lost
-LOWEST = 0.3  # of the present pivot: what it must fall below on the way
+MIN_FALL = 0.3  # of the present pivot: what it must fall below in the passage
 CERTAIN = 1e-9  # relative: difference of polynomials of two degrees that is rounding, nearly
 UNCERTAIN = 1e-6  # and one that is still a motion, if nothing better comes
-LOOKS = 25  # places on the way at which watched functions are compared
-CHECKED = 9  # places on the way at which constraints are checked
+EVENT_SAMPLES = 25  # in the passage, at which event functions are compared
+CLOSURE_SAMPLES = 9  # in the passage, at which constraints are checked
 CORRECTION = 1e-6  # relative: a larger change of the speeds would be another motion
 OPEN = 1e-9  # [m or rad]: constraints that stay open by more belong to another branch
 
@@ -80,9 +80,9 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
 
 @dataclass
 class Candidates:
-    """The best landings that were found for runs on their way to a singular configuration.
+    """The best landings that were found for runs before a singular configuration.
 
-    Nearer to it the way across is shorter, but the motion before it is less well known.
+    Nearer to it the passage is shorter, but the motion before it is less well known.
     """
 
     best: dict[int, Landing] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class _Approach:
         lowest = self._pivot(path(self.t + self.direction * ahead)[: self.n_q])
         for span in spans.tolist():
             pivot = self._pivot(path(self.t + self.direction * span)[: self.n_q])
-            if lowest < LOWEST * self.pivot and pivot >= self.pivot:
+            if lowest < MIN_FALL * self.pivot and pivot >= self.pivot:
                 return float(span)
             lowest = min(lowest, pivot)
         return None
@@ -221,13 +221,13 @@ class _Approach:
         Where lengths differ a little from those that would lose rank, the motion turns off just
         before, and no smooth one leads across.
         """
-        times = self.t + self.direction * gap * np.linspace(0.0, 1.0, CHECKED)
+        times = self.t + self.direction * gap * np.linspace(0.0, 1.0, CLOSURE_SAMPLES)
         q = np.array([path(t)[: self.n_q] for t in times])
         residual = self.model.residual(q, **self.batch.conditions(self.run).options)
         return bool(np.abs(residual).max(initial=0.0) < OPEN)
 
     def _misses_samples(self, gap: float) -> bool:
-        """Check whether a held input changes on the way."""
+        """Check whether a held input changes in the passage."""
         sampled = self.batch.plan.sampled
         if sampled is None:
             return False
@@ -264,12 +264,12 @@ class _Approach:
 def find_events(
     landing: Landing, batch: Batch, run: int, speeds: Sequence[str]
 ) -> list[tuple[float, int, Mapping[str, float]]]:
-    """Find crossings of watched functions in between: time, number of the watch, values by name.
+    """Find events in between: time, number of the event, values by name.
 
     Args:
         landing: Where the run goes on.
         batch, run: Where it is.
-        speeds: What the watches call nu.
+        speeds: What the events call nu.
     """
     free = release_constraints(batch.model)
     tape = event_tape(free, batch.watches, speeds)
@@ -281,7 +281,7 @@ def find_events(
         x = landing.path(t)
         return np.atleast_1d(call_traced(function, x[:n_q], x[n_q:-2], batch.conditions(run, t)))
 
-    times = np.linspace(landing.start, landing.time, LOOKS)
+    times = np.linspace(landing.start, landing.time, EVENT_SAMPLES)
     g = np.array([watched(t) for t in times])
     found = []
     for k, watch in enumerate(batch.watches):

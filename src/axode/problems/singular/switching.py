@@ -1,4 +1,4 @@
-"""Another choice of rows and independent speeds, where the present one becomes singular."""
+"""Choose other rows and independent speeds where the present ones become singular."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
-from axode.problems.singular.passing import NEAR_ENOUGH
+from axode.problems.singular.passing import PASSING_PIVOT
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.step_acceptance import FLAT, RUNNING, SINGULAR
 from axode.symbolic.algebra.rank import smallest_singular_value
@@ -25,29 +25,27 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
-BETTER = 3.0  # times the present pivot: what another choice must offer
-BETTER_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
+MIN_GAIN = 3.0  # times the present pivot that another choice must offer
+MIN_GAIN_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
 GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
 SINGULAR_PIVOT = 1e-3  # a pivot below which the motion is no longer determined
-ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
-STEADILY = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
-FALLING = 10.0  # of `flat`: nearer than this a wheel that lies down explains what becomes singular
-NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
-SAME_CONFIGURATION = (
-    1e-2  # [rad or m] from where a model was made: another made here would be the same
-)
-MAX_MODELS = 60  # models of one mechanism
-UNTOLD = 1e-9  # a pivot below which a model's speeds say nothing of a start
-CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
-INVOLVED = 0.2  # of the largest weight: smaller ones are not named
+RETRY_PIVOT = 0.3  # of the best pivot on offer: below it another choice is sought again
+FALLING_PIVOT = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
+FALLEN_WHEEL = 10.0  # of `flat`: below it a wheel that lies down explains the singularity
+MIN_STEP = 1e-6  # [s] with which adaptive steps approach a configuration where rank is lost
+SAME_CONFIGURATION = 1e-2  # [rad or m] from where a model was made: no other is made here
+MAX_MODELS = 60  # of one mechanism
+LOST_START = 1e-9  # a pivot below which the speeds of a model do not determine a start
+DETERMINED = 1e-9  # relative: a smaller singular value does not determine a speed
+NAMED_WEIGHT = 0.2  # of the largest weight: rows and speeds of smaller ones are not named
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The same mechanism on other rows and independent speeds, or these solved for otherwise.
+    """Models of the same mechanism on other rows and independent speeds.
 
     Which rows are solved for which speeds first is chosen where a model is made, and may do badly
-    elsewhere; a model that was made for other configurations is therefore not the last word.
+    elsewhere; a model of the same rows may therefore be made again for other configurations.
     """
 
     made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
@@ -55,7 +53,7 @@ class Choices:
     def best(
         self, model: Model, own: Model, q: Array, conditions: Conditions, *, passing: bool = False
     ) -> tuple[Model, str]:
-        """The model that does best at a configuration, and words for what is nearly lost there.
+        """Choose the model that does best at a configuration; describe what is nearly lost there.
 
         Args:
             model: The present one.
@@ -71,21 +69,23 @@ class Choices:
         system = equations.system
         rows = rows_at(system, q, float(conditions.t), own.parameter_vector(conditions.p))
         names, weights, free = rows.weakest
-        words = (
+        description = (
             f"{_weak(names, weights)}, so that it may also move along "
             f"{_direction(equations.speeds, free)}"
         )
         if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):
-            return model, words
+            return model, description
         present = smallest_pivot(model, q, conditions)
         models = [(own, own.home), *self.made]
         known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, conditions))
-        enough = smallest_pivot(known, q, conditions) > max(_better(own) * present, SINGULAR_PIVOT)
+        enough = smallest_pivot(known, q, conditions) > max(
+            _min_gain(own) * present, SINGULAR_PIVOT
+        )
         made_here = any(np.abs(at - q).max() < SAME_CONFIGURATION for _, at in models)
         if enough or made_here or len(models) >= MAX_MODELS:
-            return known, words
+            return known, description
         made = Equations(repartitioned(system, rows), equations.formulation)
-        return self._keep(model, made, q), words
+        return self._keep(model, made, q), description
 
     def _keep(self, model: Model, made: Equations, q: Array) -> Model:
         """Make a model of equations, like another one, and keep it with where it was made."""
@@ -119,7 +119,7 @@ _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
 
 def _weak(rows: tuple[str, ...], weights: Array) -> str:
     size = np.abs(weights)
-    picked = [n for n, w in zip(rows, size, strict=True) if w > INVOLVED * size.max()]
+    picked = [n for n, w in zip(rows, size, strict=True) if w > NAMED_WEIGHT * size.max()]
     if len(picked) == 1:
         return f"the row {picked[0]} vanishes there"
     return f"the rows {', '.join(picked)} depend on each other there"
@@ -128,11 +128,11 @@ def _weak(rows: tuple[str, ...], weights: Array) -> str:
 def _direction(names: tuple[str, ...], weights: Array) -> str:
     scaled = weights / weights[np.argmax(np.abs(weights))]
     pairs = zip(names, scaled.tolist(), strict=True)
-    return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > INVOLVED)
+    return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > NAMED_WEIGHT)
 
 
-def _better(model: Model) -> float:
-    return BETTER_ROUNDED if is_rounded(model) else BETTER
+def _min_gain(model: Model) -> float:
+    return MIN_GAIN_ROUNDED if is_rounded(model) else MIN_GAIN
 
 
 def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
@@ -143,7 +143,7 @@ def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
 def near_singular(
     batch: Batch, run: int, own: Model, across: Callable[[Batch, int, str], bool] | None = None
 ) -> Model | None:
-    """What to do with a run before whose next step a pivot becomes small.
+    """Decide how a run goes on before whose next step a pivot becomes small.
 
     It changes to a model that does better there, which is returned; or it goes on as it is; or it
     goes on beyond; or it ends, if no choice of rows and speeds would do.
@@ -159,32 +159,32 @@ def near_singular(
     q, conditions = b["q"][run].copy(), batch.conditions(run)
     near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
     flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
-    lying = find_flattest_wheel(model, q, conditions)[1] if flat < FALLING else ""
+    lying = find_flattest_wheel(model, q, conditions)[1] if flat < FALLEN_WHEEL else ""
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
     if not model.has_equations:  # from a file: there is no other choice
-        words = (
+        description = (
             f"the independent speeds {', '.join(model.independent)} no longer describe the "
             "motion there; a model compiled from the mechanism changes them"
         )
-        return _go_on_or_end(batch, run, near, words)
+        return _go_on_or_end(batch, run, near, description)
     choices = _CHOICES.setdefault(own, Choices())
-    other, words = choices.best(model, own, q, conditions, passing=across is not None)
+    other, description = choices.best(model, own, q, conditions, passing=across is not None)
     if other is not model:
         present, offered = (smallest_pivot(m, q, conditions) for m in (model, other))
-        if offered > max(_better(own) * present, SINGULAR_PIVOT) or (
+        if offered > max(_min_gain(own) * present, SINGULAR_PIVOT) or (
             near < SINGULAR_PIVOT and offered > GOOD
         ):
             return other
     if across is not None:
         pivot = smallest_pivot(model, q, conditions)
-        if pivot < NEAR_ENOUGH and across(batch, run, words):
+        if pivot < PASSING_PIVOT and across(batch, run, description):
             return None
-        if near >= max(ASK_AGAIN * pivot, SINGULAR_PIVOT):
-            b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
+        if near >= max(RETRY_PIVOT * pivot, SINGULAR_PIVOT):
+            b["least_pivot"][run], b["status"][run] = FALLING_PIVOT * near, RUNNING
             return None
         near = min(near, 0.0)  # the step is too long
-    return _go_on_or_end(batch, run, near, lying or words)
+    return _go_on_or_end(batch, run, near, lying or description)
 
 
 def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
@@ -209,7 +209,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     """
     b = batch.buffers
     q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
-    if not own.has_equations or smallest_pivot(own, q, conditions) > UNTOLD:
+    if not own.has_equations or smallest_pivot(own, q, conditions) > LOST_START:
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
@@ -222,7 +222,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     if not np.any(need):
         return other, rest
     Theta = other.speed_map(q, **conditions.options)[mine]
-    if not smallest_singular_value(Theta) > CONSISTENT:
+    if not smallest_singular_value(Theta) > DETERMINED:
         return None
     return other, np.linalg.solve(Theta, need)
 
@@ -251,7 +251,7 @@ def choose_models(
         k = int(waiting[0])
         other, _ = choices.best(own, own, flat[k], known.at(k))
         offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
-        good = offered > np.maximum(_better(own) * pivots[waiting], SINGULAR_PIVOT)
+        good = offered > np.maximum(_min_gain(own) * pivots[waiting], SINGULAR_PIVOT)
         good |= (offered > pivots[waiting]) & (offered > GOOD)
         if other is not own and good.any():
             models += [] if other in models else [other]
@@ -260,15 +260,15 @@ def choose_models(
     return Described(tuple(models), made_by.reshape(q.shape[:-1]))
 
 
-def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
+def _go_on_or_end(batch: Batch, run: int, near: float, description: str) -> Model | None:
     b = batch.buffers
     step = abs(float(b["h_s"][run, 0]))
     if near >= SINGULAR_PIVOT:
-        b["least_pivot"][run] = ASK_AGAIN * near
-    elif batch.settings.adaptive and step > NEAREST:
+        b["least_pivot"][run] = RETRY_PIVOT * near
+    elif batch.settings.adaptive and step > MIN_STEP:
         b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
     else:
-        batch.resolve(run, SINGULAR, words)
+        batch.resolve(run, SINGULAR, description)
         return None
     b["status"][run] = RUNNING
     return None
