@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.mechanism.topology import coordinate_of, speed_of
+from axode.mechanism.topology import coordinate_of, speed_meanings
 from axode.mechanism.values.expressions import numeric
 from kinematics_by_hand import numbers, poses_by_hand
 from laws.cases import ROUNDING, SOLVED, agree, case_of
@@ -37,7 +37,7 @@ class Seen:
         return c + np.cross(w, self.point(body, x) - self.point(body, self.com[body]))
 
     def speed(self, name):
-        return self.v[speed_of(self.bot, name)]
+        return self.v[speed_meanings(self.bot)[name]]
 
     def stretch(self, strut):
         """Length of a strut and its rate."""

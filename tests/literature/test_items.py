@@ -20,7 +20,7 @@ from axode.literature.reproduce import (
     valencia,
     yesiloglu,
 )
-from axode.literature.reproduce.item import Item, Outcome
+from axode.literature.reproduce.item import Item, ItemResult
 from axode.literature.reproduce.making import comma_separated
 
 # The same computations over less time or with fewer samples.
@@ -38,10 +38,10 @@ DIFFER = {"quasimoro-straight", "caster-torques", "cart-methods"}  # all for rea
 ITEMS = catalogue()
 
 
-class Computed(dict[str, Outcome]):
+class Computed(dict[str, ItemResult]):
     """Items computed when they are asked for."""
 
-    def __missing__(self, name: str) -> Outcome:
+    def __missing__(self, name: str) -> ItemResult:
         with pytest.MonkeyPatch.context() as patch:
             for module, constants in SHORTER.items():
                 for constant, value in constants.items():

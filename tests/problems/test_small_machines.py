@@ -88,7 +88,7 @@ def test_both_closers_close_to_the_same_relative_accuracy(length):
     derived, error = system.assembly.close(guess)
     state = ax.assemble(model, guess)
 
-    assert system.assembly.exact(error)
+    assert system.assembly.is_exact(error)
     for q in (derived, state.q):
         assert np.abs(model.residual(q)).max() < RELATIVE * length
     assert state.q == pytest.approx(derived, abs=1e-9)

@@ -153,6 +153,12 @@ def factored_solve(size: int = 6) -> ca.Function:
     return ca.Function("solve", [A, b], [ca.vertcat(*x)], ["A", "b"], ["x"])
 
 
+def many_sines(count: int) -> ca.Function:
+    """A sum of sines, few operations and much code."""
+    x = ca.SX.sym("x")
+    return ca.Function("f", [x], [sum(ca.sin(k * x) for k in range(1, count + 1))], ["x"], ["y"])
+
+
 def long_function(operations: int) -> ca.Function:
     """Straight-line code of about the given length, with distant dependencies.
 

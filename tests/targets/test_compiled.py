@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import warnings
@@ -268,6 +269,14 @@ def test_long_tapes_are_cut_without_changing_the_result(monkeypatch):
         for lanes in (1, 4):
             cut = CompiledFunction(tape, lanes=lanes)(*arrays)
             assert_agree(cut, whole, tape, f"chunks of {chunk}", scale)
+
+
+def test_functions_are_bounded_in_lines_not_only_in_operations():
+    """A sine is one operation and 43 lines: 4000 of them took LLVM a minute as one function."""
+    tape = Tape.from_casadi(functions.many_sines(1000))
+    for lanes in (1, 4):
+        bodies = re.findall(r"define [^{]*\{\n(.*?)\n\}", kernel.module(tape, lanes), re.DOTALL)
+        assert max(body.count("\n") for body in bodies) <= 4 * lowering.CHUNK
 
 
 def test_a_very_long_tape_compiles():

@@ -52,7 +52,7 @@ def assert_assembles(made, entries=1):
     assert f".target sm_{capability.replace('.', '')}" in text
     assert "call" not in [line.split()[0] for line in text.splitlines() if line.startswith("\t")]
     if PTXAS:
-        known = made.assembled()
+        known = made.assemble()
         assert all(kernel["registers"] > 0 for kernel in known.header["kernels"].values())
         assert "bytes spilled" in repr(known)
 

@@ -93,7 +93,7 @@ class PseudoJoints:
 
     @property
     def rank(self) -> int:
-        """Of d4."""
+        """Rank of d4."""
         return rank_of(self.d4)
 
 
@@ -199,7 +199,7 @@ class Cooperation:
         """Forward dynamics with a load that weighs nothing, or is lumped on the arms.  (F25)
 
         Args:
-            torques: Of all joints.
+            torques: Torques of all joints.
             rows: Closure rows to keep. All of them by default; redundant ones then share their
                 force as equally as can be, and nothing else depends on how.
         """
@@ -280,7 +280,7 @@ class Cooperation:
                   (d_3 \bar{\mathcal T} + \ddot\theta_{0p})                       \tag{F27}
 
         Args:
-            torques: Of all joints; entries of pseudo joints are not read.
+            torques: Torques of all joints; entries of pseudo joints are not read.
             pseudo: Which joints are imagined.
         """
         n = len(self.C)

@@ -25,8 +25,8 @@ from axode.mechanism.topology import (
     not_in_tree,
     parameters_of,
     quaternion_components,
+    speed_meanings,
     speed_names,
-    speed_of,
     tree_order,
 )
 from axode.mechanism.values.expressions import Scalar, depends_on_time, numeric, shown
@@ -305,6 +305,8 @@ def _duplicate_inputs(mechanism: Mechanism) -> Iterator[Fault]:
 def _unheld_bodies(mechanism: Mechanism) -> Iterator[Fault]:
     held = {c.child for c in mechanism.connections}
     reached = {c.child for c in tree_order(mechanism)}
+    unknown = {c.parent for c in mechanism.connections}.difference(_known_bodies(mechanism))
+    reported = {c.child for c in tree_order(mechanism, tuple(unknown))}  # they hang on an unknown
     alone = "make it the child of a joint, of a Floating joint on the ground if it is free"
     adrift = "join one body of this chain to the ground, by a Floating joint if it is free"
     for body in mechanism.bodies:
@@ -312,34 +314,29 @@ def _unheld_bodies(mechanism: Mechanism) -> Iterator[Fault]:
             continue
         if body.name not in held:
             yield Fault("body", body.name, "", f"no joint holds it; {alone}")
-        elif body.name not in reached and not _leads_to_unknown_body(mechanism, body.name):
+        elif body.name not in reached and body.name not in reported:
             yield Fault("body", body.name, "", f"its joints never reach the ground; {adrift}")
 
 
-def _leads_to_unknown_body(mechanism: Mechanism, name: str) -> bool:
-    """Whether the joints of a body lead to one that is unknown, which is reported elsewhere."""
-    parents = {c.child: c.parent for c in mechanism.connections}
-    known = {body.name for body in mechanism.bodies}
-    for _ in parents:
-        name = parents.get(name, name)
-    return name not in known
+def _known_bodies(mechanism: Mechanism) -> dict[str, None]:
+    return dict.fromkeys([GROUND.name, *(body.name for body in mechanism.bodies)])
 
 
 def _known_body(
-    mechanism: Mechanism, kind: str, name: str, field: str, body: str
+    known: dict[str, None], kind: str, name: str, field: str, body: str
 ) -> Iterator[Fault]:
-    known = [GROUND.name, *(b.name for b in mechanism.bodies)]
     if body not in known:
-        message = f"unknown body '{body}'. {suggest('body', body, known)}"
+        message = f"unknown body '{body}'. {suggest('body', body, list(known))}"
         yield Fault(kind, name, field, message)
 
 
 def _joint_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    known = _known_bodies(mechanism)
     for kind, group in (("joint", mechanism.connections), ("loop", mechanism.loops)):
         for connection in group:
             name = connection.name
-            yield from _known_body(mechanism, kind, name, "parent", connection.parent)
-            yield from _known_body(mechanism, kind, name, "child", connection.child)
+            yield from _known_body(known, kind, name, "parent", connection.parent)
+            yield from _known_body(known, kind, name, "child", connection.child)
             if connection.parent == connection.child:
                 yield Fault(kind, name, "child", "a joint needs two different bodies")
     for loop in mechanism.loops:
@@ -362,43 +359,43 @@ def _joint_relations(mechanism: Mechanism) -> Iterator[Fault]:
 
 
 def _contact_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    known = _known_bodies(mechanism)
     for contact in mechanism.contacts:
         kind, name = kind_of_contact(contact), contact.name
-        yield from _known_body(mechanism, kind, name, "body", contact.body)
-        yield from _known_body(mechanism, kind, name, "ground", contact.plane.on)
+        yield from _known_body(known, kind, name, "body", contact.body)
+        yield from _known_body(known, kind, name, "ground", contact.plane.on)
         if contact.body == contact.plane.on:
             yield Fault(kind, name, "ground", "a wheel cannot roll on itself")
 
 
 def _force_relations(mechanism: Mechanism) -> Iterator[Fault]:
-    for drive in mechanism.drives:
-        yield from _known_speed(mechanism, "motor", drive.name, drive.coordinate)
-    for damper in mechanism.dampers:
-        yield from _known_speed(mechanism, "damper", damper.name, damper.coordinate)
+    known = _known_bodies(mechanism)
+    meanings = speed_meanings(mechanism)
+    for kind, parts in (("motor", mechanism.drives), ("damper", mechanism.dampers)):
+        for part in parts:
+            if part.coordinate not in meanings:
+                message = not_in_tree(mechanism, part.coordinate, "speed")
+                yield Fault(kind, part.name, "joint", message)
     for spring in mechanism.springs:
         if coordinate_of(mechanism, spring.coordinate) is None:
             message = not_in_tree(mechanism, spring.coordinate, "coordinate")
             yield Fault("spring", spring.name, "joint", message)
     for strut in mechanism.struts:
         kind = kind_of_strut(strut)
-        yield from _known_body(mechanism, kind, strut.name, "parent", strut.parent)
-        yield from _known_body(mechanism, kind, strut.name, "child", strut.child)
+        yield from _known_body(known, kind, strut.name, "parent", strut.parent)
+        yield from _known_body(known, kind, strut.name, "child", strut.child)
         if strut.parent == strut.child:
             yield Fault(kind, strut.name, "child", "it needs two different bodies")
     for wrench in mechanism.wrenches:
-        yield from _known_body(mechanism, "wrench", wrench.name, "body", wrench.body)
+        yield from _known_body(known, "wrench", wrench.name, "body", wrench.body)
 
 
 def _measure_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    known = _known_bodies(mechanism)
     for measure in mechanism.measures:
         if measure.kind != "function":
-            yield from _known_body(mechanism, "measure", measure.name, "body", measure.body)
-            yield from _known_body(mechanism, "measure", measure.name, "other", measure.other)
-
-
-def _known_speed(mechanism: Mechanism, kind: str, name: str, joint: str) -> Iterator[Fault]:
-    if speed_of(mechanism, joint) is None:
-        yield Fault(kind, name, "joint", not_in_tree(mechanism, joint, "speed"))
+            yield from _known_body(known, "measure", measure.name, "body", measure.body)
+            yield from _known_body(known, "measure", measure.name, "other", measure.other)
 
 
 def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:

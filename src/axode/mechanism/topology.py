@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from axode.errors import suggest
 from axode.mechanism.elements.bodies import GROUND
@@ -11,7 +11,7 @@ from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import Expression, Parameter, parameters_in
 
 
-def tree_order(mechanism: Mechanism) -> list[Connection]:
+def tree_order(mechanism: Mechanism, roots: Sequence[str] = (GROUND.name,)) -> list[Connection]:
     """The tree's joints, parents before children, otherwise in the order they were added.
 
     Joints whose parent never reaches the ground are left out; `checks` reports them.
@@ -20,7 +20,7 @@ def tree_order(mechanism: Mechanism) -> list[Connection]:
     for connection in mechanism.connections:
         children.setdefault(connection.parent, []).append(connection)
     ordered: list[Connection] = []
-    waiting = list(reversed(children.get(GROUND.name, [])))
+    waiting = [c for root in reversed(roots) for c in reversed(children.get(root, []))]
     while waiting:
         connection = waiting.pop()
         ordered.append(connection)
@@ -61,12 +61,6 @@ def _meanings(connection: Connection) -> Iterator[tuple[str, str]]:
         yield connection.name, speeds[0]
     if connection.joint.speeds_are_rates:
         yield from zip(connection.coordinates, speeds, strict=True)
-
-
-def speed_of(mechanism: Mechanism, name: str) -> str | None:
-    """The speed that a joint, coordinate or speed name means, if it means just one."""
-    pairs = (pair for connection in mechanism.connections for pair in _meanings(connection))
-    return next((speed for known, speed in pairs if known == name), None)
 
 
 def coordinate_of(mechanism: Mechanism, name: str) -> str | None:

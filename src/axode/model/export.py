@@ -93,4 +93,4 @@ def _kernel_files(
         }
     }
     made = kernels(programs, capability, numbers, about)
-    return made.assembled().export(place)
+    return made.assemble().export(place)

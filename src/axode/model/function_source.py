@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import casadi
 
     from axode.mechanism.mechanism import Mechanism
+    from axode.mechanism.scene.scene import Scene
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
@@ -55,6 +56,10 @@ class AbstractLibrary(ABC):
         """Hybrid dynamics for one choice of what is known."""
 
     @abstractmethod
+    def scene(self) -> Scene:
+        """What pictures of the model show."""
+
+    @abstractmethod
     def on_cpu(self) -> AbstractLibrary:
         """The same functions for the CPU, in double precision."""
 
@@ -85,6 +90,11 @@ class SymbolicLibrary(AbstractLibrary):
 
     def on_cpu(self) -> SymbolicLibrary:
         return SymbolicLibrary(self.equations, "cpu", fixed=self._fixed)
+
+    def scene(self) -> Scene:
+        from axode.mechanism.scene.shaping import scene_of
+
+        return scene_of(self.equations.system.mechanism)
 
     def names(self) -> tuple[str, ...]:
         from axode.symbolic.functions import RECIPES
@@ -141,14 +151,22 @@ class TapeLibrary(AbstractLibrary):
     """Functions that were saved; needs neither the mechanism nor CasADi."""
 
     def __init__(
-        self, tapes: Mapping[str, Tape], target: str = "cpu", precision: str = "float64"
+        self,
+        tapes: Mapping[str, Tape],
+        scene: Scene,
+        target: str = "cpu",
+        precision: str = "float64",
     ) -> None:
         self._tapes = dict(tapes)
+        self._scene = scene
         self.target = target
         self.precision = precision
 
     def on_cpu(self) -> TapeLibrary:
-        return TapeLibrary(self._tapes)
+        return TapeLibrary(self._tapes, self._scene)
+
+    def scene(self) -> Scene:
+        return self._scene
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._tapes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.typed import as_dataclass
 from axode.mechanism.free_bodies import free_bases
-from axode.mechanism.topology import speed_meanings, speed_of, speed_units, tree_order
+from axode.mechanism.topology import speed_meanings, speed_units, tree_order
 from axode.mechanism.values.expressions import numeric
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ class Facts:
     fixed: bool
     actuation: str
     home: tuple[float, ...]
-    scene: str  # what pictures show, as the JSON of `axode.mechanism.scene.scene`
     # joints and coordinates that name a speed too, and which
     speed_aliases: tuple[tuple[str, str], ...] = ()
     # rows that follow from the kept ones at the parameters' defaults, and what that may hang on
@@ -54,8 +53,7 @@ class Facts:
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
-        """Of a derived mechanism."""
-        from axode.mechanism.scene.shaping import scene_of
+        """Collect them from a derived mechanism."""
         from axode.symbolic.functions import unknown_contact_forces
 
         system = equations.system
@@ -86,7 +84,6 @@ class Facts:
             fixed=fixed,
             actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
-            scene=scene_of(system.mechanism).to_json(),
             length=system.assembly.length,
             bases=free_bases(system.mechanism),
             dropped=tuple(str(row) for row in system.report.dropped),
@@ -116,8 +113,8 @@ class Facts:
 def _input_units(equations: Equations) -> tuple[str, ...]:
     """Of motors after the joint they move, of wrenches after the component."""
     mechanism, motors = equations.system.mechanism, equations.system.forces.motors
-    units = speed_units(mechanism)
-    moved = (units.get(speed_of(mechanism, d.coordinate) or "") for d in mechanism.drives)
+    units, meanings = speed_units(mechanism), speed_meanings(mechanism)
+    moved = (units[meanings[d.coordinate]] for d in mechanism.drives)
     forces = ["N" if unit == "m/s" else "N m" for unit in moved]
     wrenches = equations.inputs[motors:]
     return (*forces, *("N" if n.endswith((".fx", ".fy", ".fz")) else "N m" for n in wrenches))

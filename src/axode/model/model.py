@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion
+from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Options
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
-from axode.model.shortfall import find_shortfall, force_size
+from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
 
@@ -37,9 +37,9 @@ class Model:
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
     short as in `signals`. A state that is given by measures or dependent speeds is solved for, as
-    `assemble` does. A `State` or `run.at(t)` in place of q gives nu as well, a `State` also time
-    and parameters, unless these are given. Any leading axes are batch axes and broadcast. All
-    functions take the keywords of `Options`.
+    `assemble` does. A `State` or `run.at(t)` in place of q gives nu too, a `State` also time and
+    parameters, unless these are given. Any leading axes are batch axes and broadcast. All functions
+    take the keywords of `Options`.
 
     Attributes:
         signals: Everything that has a name and a unit and can be read off a state.
@@ -73,12 +73,10 @@ class Model:
         home: Array = self._arguments.defaults["q"].copy()
         return home
 
-    @property
+    @cached_property
     def scene(self) -> Scene:
         """What pictures of it show: solids on its bodies, floors, contacts."""
-        from axode.mechanism.scene.scene import Scene
-
-        return Scene.from_json(self.facts.scene)
+        return self.library.scene()
 
     @property
     def has_equations(self) -> bool:
@@ -152,8 +150,8 @@ class Model:
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if not self.is_underactuated:
             return self._evaluate("inverse_dynamics", values, options)
-        solved, missing, size = self._solve_inverse(values, options)
-        self._warn_if_short(missing, size)
+        solved, missing, size = solve_inverse(self, values, options)
+        warn_of_shortfall(self, missing, size, "inverse_dynamics_with_residual returns it")
         return solved
 
     def inverse_dynamics_with_residual(
@@ -172,43 +170,10 @@ class Model:
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if self.is_underactuated:
-            solved, missing, _ = self._solve_inverse(values, options)
-            return solved, missing
+            return solve_inverse(self, values, options)[:2]
         solved = self._evaluate("inverse_dynamics", values, options)
-        return solved, self._evaluate("inverse_residual", values, _without_out(options))
-
-    def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
-        """Inputs, what they cannot give, and the size of the forces that balance."""
-        rest = _without_out(options)
-        if "inverse_solution" not in self.functions:  # of a file that holds some functions only
-            solved = self._evaluate("inverse_dynamics", values, options)
-            missing = self._evaluate("inverse_residual", values, rest)
-            size = force_size(self, values["q"], values["nu"], solved, missing, rest)
-            return solved, missing, size
-        whole = self._evaluate("inverse_solution", values, rest)
-        inputs = len(self.inputs)
-        solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
-        out = options.get("out")
-        if out is not None:
-            if (out.shape, out.dtype) != (solved.shape, solved.dtype):
-                raise InvalidArgument(
-                    "inverse_dynamics: out for 'inverse_dynamics' must be a writable C-contiguous "
-                    f"{solved.dtype} array of shape {solved.shape}."
-                )
-            out[...] = solved
-            solved = out
-        return solved, missing, whole[..., -1].max(initial=0.0)
-
-    def _warn_if_short(self, missing: Array, size: Any) -> None:
-        found = find_shortfall(self, missing, size)
-        if found is not None:
-            warnings.warn(
-                f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
-                f"{found[0]:.3g} is missing on {found[1]}; inverse_dynamics_with_residual "
-                "returns it",
-                UnderactuatedMotion,
-                stacklevel=3,
-            )
+        rest: Any = {name: value for name, value in options.items() if name != "out"}
+        return solved, self._evaluate("inverse_residual", values, rest)
 
     def hybrid_dynamics(
         self,
@@ -394,7 +359,7 @@ class Model:
         from axode.model.model_file import save_model
 
         names = self.functions if functions is None else tuple(functions)
-        save_model(self.facts, {name: self.tape(name) for name in names}, path)
+        save_model(self.facts, self.scene, {name: self.tape(name) for name in names}, path)
 
     def export(
         self,
@@ -488,7 +453,3 @@ class Model:
             check_threads(threads)
         result: Array = entry.call(*arrays, out=options.get("out"), threads=threads)
         return result
-
-
-def _without_out(options: Options) -> Options:
-    return {k: v for k, v in options.items() if k != "out"}  # type: ignore[return-value]

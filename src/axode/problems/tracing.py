@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replayed
+from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable
@@ -209,7 +209,7 @@ class StateFormulas:
             if signal.function not in made:
                 tape = model.tape(signal.function)
                 arguments = [[x.number for x in ports[port.name]] for port in tape.inputs]
-                numbers = replayed(builder, tape, arguments)
+                numbers = replay(builder, tape, arguments)
                 made[signal.function] = [Formula(builder, number) for number in numbers]
             found[word] = made[signal.function][signal.index]
         return found

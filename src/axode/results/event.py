@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axode.errors import InvalidArgument
-from axode.names import NamedValues, Names
+from axode.names import NamedValues
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Event:
         object.__setattr__(self, "time", float(self.time))
         object.__setattr__(self, "index_of_run", run)
         values = {str(name): float(value) for name, value in self.state.items()}
-        state = NamedValues(values, Names(f"event '{self.name}'", "signal", values))
-        object.__setattr__(self, "state", state)
+        object.__setattr__(self, "state", NamedValues(values))
 
     def located(self, time: float, index_of_run: int | None, state: Mapping[str, float]) -> Event:
         """The same event where it happened, without its function."""

@@ -364,7 +364,7 @@ class Trajectory:
         units, shape = units or {}, self.values.shape[:-1]
         for name in units:
             if name not in columns:
-                raise UnknownName("the added columns", "column", name, tuple(columns))
+                raise UnknownName("with_columns", "column", name, tuple(columns))
         added = np.empty((*shape, len(columns)))
         for k, (name, column) in enumerate(columns.items()):
             try:

@@ -165,12 +165,12 @@ class GpuKernel:
             buffers: By name: (runs, size), or (size,) for one that all runs share; on the GPU.
             tables: By name: (runs, rows, width), or (rows, width) if shared.
             budget: How often a counted loop may turn.
-            stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
+            stream: Stream of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
         with device.on_stream(stream):
-            self.prepared(buffers, tables, budget=budget)()
+            self.prepare(buffers, tables, budget=budget)()
 
-    def prepared(
+    def prepare(
         self,
         buffers: Mapping[str, Any],
         tables: Mapping[str, Any] | None = None,

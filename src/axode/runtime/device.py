@@ -95,7 +95,7 @@ def on_stream(stream: Any) -> Iterator[None]:
     """The caller's stream as CuPy's current one.
 
     Args:
-        stream: Of CuPy or PyTorch, the address of one as an integer, or None for CuPy's current.
+        stream: Stream of CuPy or PyTorch, its address, or None for CuPy's current one.
     """
     cp = cupy()
     if stream is None:
@@ -125,17 +125,17 @@ def enough_memory(what: str) -> Iterator[None]:
         ) from None
 
 
-def piece_of(count: int, bytes_a_run: int) -> int:
+def piece_of(count: int, bytes_per_run: int) -> int:
     """How many runs fit into the GPU's memory at once, `count` at most.
 
     Twice their bytes are counted, as arrays are put into another order on the way.
     """
     cp = cupy()
     free = cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes()
-    piece = int(SHARE_OF_MEMORY * free / (2 * max(bytes_a_run, 1)))
+    piece = int(SHARE_OF_MEMORY * free / (2 * max(bytes_per_run, 1)))
     if piece < 1:
         raise NotApplicable(
-            f"the GPU has {free / 2**20:.0f} MiB free, one run needs {bytes_a_run / 2**20:.1f} "
+            f"the GPU has {free / 2**20:.0f} MiB free, one run needs {bytes_per_run / 2**20:.1f} "
             "MiB; free some memory (cupy.get_default_memory_pool().free_all_blocks())"
         )
     return min(max(count, 1), piece)

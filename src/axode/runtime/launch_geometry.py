@@ -15,7 +15,7 @@ class Chip:
 
     Attributes:
         multiprocessors: Parts that each work on blocks of their own.
-        registers: Of each part.
+        registers: Registers of each part.
         threads: That each part can hold.
     """
 

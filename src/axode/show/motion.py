@@ -23,7 +23,7 @@ def scene_with(model: Model, parameters: Mapping[str, float]) -> Scene:
     return scene_of(model.equations.system.mechanism, parameters)
 
 
-class Motion:
+class RunPoses:
     """One run and the model that made it.
 
     Between samples coordinates go straight, which at the density of a recording nobody sees.
@@ -68,7 +68,7 @@ class Motion:
         return moved
 
     def poses(self, t: float) -> Array:
-        """Of all bodies at a time: (bodies, 4, 4)."""
+        """Poses of all bodies at a time: (bodies, 4, 4)."""
         return self.model.poses(np.ascontiguousarray(self.coordinates(t)), **self._options(t))
 
     def all_poses(self, count: int) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ FONTS = ["DejaVu Sans"]  # comes with matplotlib, so a picture is the same every
 
 @dataclass(frozen=True)
 class Size:
-    """Of a picture: its width and a panel's height [in], text and lines [pt], dots an inch."""
+    """Sizes of a picture: its width, a panel's height [in], text, lines [pt], dots per inch."""
 
     width: float
     panel: float

@@ -15,14 +15,14 @@ import numpy as np
 from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.topology import parameters_of, speed_of, tree_order
+from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
 from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
-from axode.symbolic.constraints.complement import Complement, Leg
+from axode.symbolic.constraints.complement import Complement, HeldLoop
 from axode.symbolic.constraints.loops import loop_rows
-from axode.symbolic.constraints.redundant_rows import VALID, RankReport, complete, condition_of
+from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
     Row,
     column_of,
@@ -120,7 +120,7 @@ class System:
         independent = list(self.independent)
         return Complement.of(self.A, self.b, bias, self.report, independent, self._legs())
 
-    def _legs(self) -> tuple[Leg, ...]:
+    def _legs(self) -> tuple[HeldLoop, ...]:
         """Loops that are held at a point, all of whose rows were kept."""
         ports = {id(row.port): row.port for row in self.kept if row.port is not None}
         legs = []
@@ -134,7 +134,7 @@ class System:
             for i, velocity in enumerate(port.velocity):
                 for speed, value in velocity.items():
                     J[i, speed] = value
-            legs.append(Leg(rows, F, J))
+            legs.append(HeldLoop(rows, F, J))
         return tuple(legs)
 
     @cached_property
@@ -348,12 +348,12 @@ def _choose(
     driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
     if len(driven) == n and condition_of(report, driven) > 1e-3:
         return driven
-    return sorted(complete(report, preferred))
+    return sorted(choose_speeds(report, preferred))
 
 
 def _driven(mechanism: Mechanism) -> list[str]:
-    speeds = [speed_of(mechanism, drive.coordinate) for drive in mechanism.drives]
-    return list(dict.fromkeys(s for s in speeds if s is not None))
+    meanings = speed_meanings(mechanism)
+    return list(dict.fromkeys(meanings[drive.coordinate] for drive in mechanism.drives))
 
 
 def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
@@ -386,16 +386,18 @@ def _users_choice(
     mechanism: Mechanism, tree: Tree, report: RankReport, asked: Sequence[str], preferred: list[int]
 ) -> list[int]:
     n = report.null_bases[0].shape[1]
+    meanings = speed_meanings(mechanism)
     chosen: list[int] = []
     for name in asked:
-        speed = speed_of(mechanism, name)
-        if speed is None:
+        if name not in meanings:
             raise UnknownName(f"mechanism '{mechanism.name}'", "speed", name, tree.speed_names)
-        chosen.append(tree.speed_names.index(speed))
+        chosen.append(tree.speed_names.index(meanings[name]))
     if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
         return chosen
     names = [tree.speed_names[j] for j in chosen]
-    alternative = ", ".join(tree.speed_names[j] for j in complete(report, [*chosen, *preferred]))
+    alternative = ", ".join(
+        tree.speed_names[j] for j in choose_speeds(report, [*chosen, *preferred])
+    )
     if len(set(chosen)) != len(chosen):
         reason = "a speed is named twice"
     elif len(chosen) != n:

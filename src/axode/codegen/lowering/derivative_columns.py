@@ -12,7 +12,7 @@ from axode.codegen.lowering.elimination import Loops, elimination_functions
 from axode.codegen.lowering.ir import DOUBLE, MODEL_FLAGS, Format
 
 if TYPE_CHECKING:
-    from axode.codegen.lowering.program import Columns, Combine, Keep, Largest
+    from axode.codegen.lowering.program import Combine, JacobianColumns, Keep, Largest
     from axode.codegen.lowering.program_loop import ProgramWriter
 
 
@@ -72,7 +72,7 @@ def _one_at(w: Loops, distance: str, wide: bool) -> str:
     return value
 
 
-def write_columns(w: ProgramWriter, operation: Columns) -> None:
+def write_columns(w: ProgramWriter, operation: JacobianColumns) -> None:
     """The loop over the columns of a Jacobian."""
     program, wide = w.program, w.wide_places
     places = w.places | wide

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,8 +25,11 @@ from axode.codegen.tape.tape import Tape
 
 # One function is fastest to run; beyond this length it takes too long to compile.
 LONGEST_FUNCTION = 8000
-# Operations a function of a longer tape: compile time then grows with the length only.
+# Operations per function of a longer tape: compile time then grows with the length only.
 CHUNK = 1500
+# Lines of IR per operation that these limits allow for: a sine is one operation and 43 lines.
+LINES_PER_OPERATION = 3
+UNCUT = 1_000_000_000  # for what has to be one function, however long
 
 # More results than this are copied by a loop.
 MOST_STORES = 512
@@ -67,11 +71,9 @@ class Plan:
 def plan(
     tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK, stores: int = MOST_STORES
 ) -> Plan:
-    """Cuts a tape into chunks and gives slots to the values that cross."""
-    order = _order(tape)
-    count = 1 if len(order) <= longest else -(-len(order) // chunk)
-    size = max(1, -(-len(order) // count))
-    chunks = tuple(tuple(order[k * size : (k + 1) * size]) for k in range(count))
+    """Cut a tape into chunks and give slots to the values that cross."""
+    chunks = _cut(tape, longest, chunk)
+    count = len(chunks)
     copied = len(tape.results) > stores
     if count == 1 and not copied:
         return Plan(tape, chunks, {}, 0)
@@ -93,25 +95,55 @@ def plan(
     return Plan(tape, chunks, slots, total, copied)
 
 
-def _order(tape: Tape) -> list[int]:
-    """Operations in tape order, sine and cosine of one angle next to each other."""
+def _cut(tape: Tape, longest: int, chunk: int) -> tuple[tuple[int, ...], ...]:
+    """Operations of each function, bounded in number and in lines of IR."""
+    order, counts = _order(tape)
+    lines = np.cumsum(counts)
+    if len(order) <= longest and (not order or lines[-1] <= LINES_PER_OPERATION * longest):
+        return (tuple(order),)
+    size = -(-len(order) // -(-len(order) // chunk))  # equal parts
+    starts = [0]
+    while starts[-1] < len(order):
+        begin = starts[-1]
+        allowed = LINES_PER_OPERATION * chunk + (lines[begin - 1] if begin else 0)
+        fitting = int(np.searchsorted(lines, allowed, side="right"))
+        starts.append(max(begin + 1, min(begin + size, fitting)))
+    return tuple(tuple(order[a:b]) for a, b in pairwise(starts))
+
+
+@cache
+def _lines(kind: Kind) -> int:
+    """Lines of IR of an operation on its own."""
+    w = Writer(1)
+    if kind in _PARTNER:
+        sin_cos(w, "%x")
+    elif kind in RECIPES:
+        RECIPES[kind](w, *["%x"] * ARITY[kind])
+    return max(1, len(w.lines))
+
+
+def _order(tape: Tape) -> tuple[list[int], list[int]]:
+    """Operations in tape order, sine and cosine of one angle together, and the lines of each."""
     kinds, operands = tape.kinds.tolist(), tape.operands[:, 0].tolist()
     turns = {
         (kinds[i], operands[i]): i
         for i in np.flatnonzero((tape.kinds == Kind.SIN) | (tape.kinds == Kind.COS)).tolist()
     }
     order: list[int] = []
+    lines: list[int] = []
     placed: set[int] = set()
     for number, kind in enumerate(kinds):
         if kind in LEAVES or number in placed:
             continue
         order.append(number)
+        lines.append(_lines(Kind(kind)))
         if kind in _PARTNER:
             partner = turns.get((_PARTNER[Kind(kind)], operands[number]))
             if partner is not None:
                 order.append(partner)
+                lines.append(1)
                 placed.add(partner)
-    return order
+    return order, lines
 
 
 def _slots(

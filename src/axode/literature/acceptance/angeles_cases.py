@@ -122,7 +122,7 @@ class LeggedPlatform(Adapter):
         return np.asarray(np.linalg.inv(now.model.speed_map(now.q)[rows]), dtype=float)
 
     def _twists(self, now: Moment) -> Array:
-        """Of all bodies for unit rates of the elbows: (legs, bodies, 6)."""
+        """Twists of all bodies for unit rates of the elbows: (legs, bodies, 6)."""
         return now.model.twists(now.q, self._elbows(now).T)
 
     def _forces(self, now: Moment, q_ddot: Any) -> Array:

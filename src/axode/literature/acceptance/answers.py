@@ -30,7 +30,7 @@ class Answers:
             try:
                 asked = Quantity.of(key)
             except AxodeError:
-                continue  # told where it is asked for
+                continue  # reported where it is asked for
             stops += [asked.at] if asked.at is not None else []
         return Run(self.adapter, stops)
 

@@ -21,11 +21,11 @@ from axode.problems.simulate.simulate import simulate
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-12, 1e-13
 SPACING = 0.01  # [s] between samples of a run, and at least
-FEWEST = 200  # samples a stretch
+FEWEST = 200  # samples per interval
 SAME_TIME = 1e-12  # [s]
 NODES = 10  # of the polynomial that refines an extreme
 CANDIDATES = 4  # extremes of the samples that are refined
-MOST_SAMPLES = 40_000  # of a stretch
+MOST_SAMPLES = 40_000  # per interval
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Stretch:
         if abs(self.times[k] - t) <= SAME_TIME:
             return self.q[k], self.nu[k]
         start = (self.q[k], self.nu[k])
-        _, q, nu = integrated(self.model, start, self.times[k], t, self.formulas, samples=1)
+        _, q, nu = integrate(self.model, start, self.times[k], t, self.formulas, samples=1)
         return q[-1], nu[-1]
 
 
-def integrated(
+def integrate(
     model: Model,
     start: tuple[Array, Array],
     t0: float,
@@ -89,7 +89,7 @@ class Run:
     """The motion of a case from its state to `t_end`.
 
     Args:
-        adapter: Of the case.
+        adapter: Adapter of the case.
         stops: Times whose states are asked for; they end stretches, so that nothing there is
             interpolated.
     """
@@ -123,7 +123,7 @@ class Run:
             holding.check(moment.q, moment.nu, begin)
             formulas = holding.formulas(formulas)
         samples = int(np.clip((end - begin) / SPACING, FEWEST, MOST_SAMPLES))
-        found = integrated(model, (moment.q, moment.nu), begin, end, formulas, samples)
+        found = integrate(model, (moment.q, moment.nu), begin, end, formulas, samples)
         return Stretch(model, begin, end, *found, formulas, holding)
 
     def _moment(self, stretch: Stretch, t: float) -> Moment:
@@ -174,7 +174,7 @@ class Run:
 
         inner = stretch.times[(stretch.times > t0 + SAME_TIME) & (stretch.times < t1 - SAME_TIME)]
         times = np.concatenate([[t0], inner, [t1]])
-        values = sign * self._sampled(stretch, quantity, times)
+        values = sign * self._sample(stretch, quantity, times)
         best = max(((t, value(t)) for t in (t0, t1)), key=lambda pair: pair[1])
         left, middle, right = values[:-2], values[1:-1], values[2:]
         peaks = 1 + np.flatnonzero((middle >= left) & (middle >= right))
@@ -182,12 +182,12 @@ class Run:
         slope = (values[peaks + 1] - values[peaks - 1]) / 2
         gain = np.where(curvature > 0, slope**2 / (2 * np.maximum(curvature, 1e-300)), 0.0)
         for k in peaks[np.argsort(values[peaks] + gain)[::-1][:CANDIDATES]]:
-            found = _refined(value, float(times[k - 1]), float(times[k + 1]))
+            found = _refine(value, float(times[k - 1]), float(times[k + 1]))
             if found[1] > best[1]:
                 best = found
         return best
 
-    def _sampled(self, stretch: Stretch, quantity: Quantity, times: Array) -> Array:
+    def _sample(self, stretch: Stretch, quantity: Quantity, times: Array) -> Array:
         """The quantity at samples of a stretch; coordinates as they were recorded."""
         model = stretch.model
         if quantity.name in model.coordinates and quantity.name not in self.adapter.quantities():
@@ -204,7 +204,7 @@ class Run:
         return abs(number) if quantity.absolute else number
 
 
-def _refined(value: Any, low: float, high: float) -> tuple[float, float]:
+def _refine(value: Any, low: float, high: float) -> tuple[float, float]:
     """Largest value in a short interval, where a polynomial through a few points is flat."""
     nodes = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * np.arange(NODES + 1) / NODES)
     values = np.array([value(float(t)) for t in nodes])

@@ -100,7 +100,7 @@ def holds_of(given: Any, equations: Equations, holders: Mapping[str, str]) -> tu
 
     Args:
         given: The case's word on it.
-        equations: Of the mechanism.
+        equations: Equations of the mechanism.
         holders: Inputs that hold things on which no motor acts directly, by the things' names.
 
     Raises:

@@ -24,7 +24,7 @@ from axode.model.state import State
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, rows_by_name
-from axode.problems.inverse.time_signals import Signal
+from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.paths.paths import Path, along
 from axode.symbolic.constraints.redundant_rows import rank_of
 
@@ -266,11 +266,11 @@ class RollingDisk(Adapter):
 
     @quantity
     def centre_circle_radius(self, now: Moment) -> float:
-        """Of a steady motion, whose velocity turns with the yaw rate."""
+        """Radius in a steady motion, whose velocity turns with the yaw rate."""
         return float(np.linalg.norm(self.c_dot(now)) / abs(self.case.state["yaw_rate"]))
 
 
-def _part(path: Path, k: int, shift: float) -> Signal:
+def _part(path: Path, k: int, shift: float) -> TimeSignal:
     """x, y or phi of a path with two derivatives, phi shifted."""
 
     def values(times: Array) -> Array:
@@ -278,7 +278,7 @@ def _part(path: Path, k: int, shift: float) -> Signal:
         found[0] += shift
         return found
 
-    return Signal(("x", "y", "phi")[k], values)
+    return TimeSignal(("x", "y", "phi")[k], values)
 
 
 @adapter("B3_AGV_paths")
@@ -287,7 +287,7 @@ class PathRobot(CasterRobot):
 
     @property
     def on_circle(self) -> bool:
-        """Whether the case is a steady turn."""
+        """Return whether the case is a steady turn."""
         return "path_of_axle_midpoint" not in self.case.input
 
     @property

@@ -69,7 +69,10 @@ class WheeledPendulum(Adapter):
 
     @quantity
     def multipliers_forward_lateral_yaw(self, now: Moment) -> Any:
-        """Of the source's rows: half the sum of our rolling rows, sideways, their difference."""
+        """Multipliers of the source's rows.
+
+        They are half the sum of our rolling rows, sideways, and their difference.
+        """
         force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
         first, second = (force[f"wheel{k}.longitudinal"] for k in (1, 2))
         sideways = sum(value for row, value in force.items() if row.endswith(".lateral"))
@@ -96,7 +99,7 @@ class WheeledPendulum(Adapter):
 
     @quantity
     def linear_amplitude(self, _: Moment) -> Any:
-        """Of theta3 after all torques have ended."""
+        """Amplitude of theta3 after all torques have ended."""
         frequency, shape = self._swing()
         model = self.model
         total = 0.0j

@@ -15,7 +15,7 @@ SIDES = ("R", "L")
 
 
 @adapter("E1_valencia_arm")
-class Arm(Adapter):
+class ArmCase(Adapter):
     """The source's model has four axes; the gripper's, the fifth, is at rest."""
 
     independent = (*(f"theta{k}_dot" for k in AXES), "theta5_dot")
@@ -84,8 +84,8 @@ class Arm(Adapter):
 
 
 @adapter("E2_valencia_platform")
-class Platform(Adapter):
-    """Wheels are told in the order right, left."""
+class PlatformCase(Adapter):
+    """Platform of the source; wheels in the order right, left."""
 
     independent = ("phi_R_dot", "phi_L_dot")
 
@@ -144,7 +144,10 @@ class Platform(Adapter):
 
     @quantity
     def multipliers_lat_R_L(self, now: Moment) -> Any:
-        """Of the source's rows: sideways as ours, along the wheels against ours, all subtracted."""
+        """Multipliers of the source's rows.
+
+        They are sideways as ours, along the wheels against ours, all subtracted.
+        """
         force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
         sideways = sum(value for row, value in force.items() if row.endswith(".lateral"))
         return [-sideways, *(force[f"wheel_{side}.longitudinal"] for side in SIDES)]

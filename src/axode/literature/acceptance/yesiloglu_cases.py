@@ -230,14 +230,14 @@ class TwoWheeledCart(Adapter):
 
     @quantity
     def rank_closure_real(self, _: Moment) -> Any:
-        """Of the grip, on the motions that the wheels' contacts leave to the arms."""
+        """Rank of the grip, on the motions that the wheels' contacts leave to the arms."""
         found = self._arms(pseudo=False).mobility
         contacts = [row for row in self._arms(pseudo=True).rows if row.startswith("contact")]
         return found.rank - len(contacts)
 
     @quantity
     def rank_d4(self, _: Moment) -> Any:
-        """Of the accelerations of the pseudo joints for torques on them."""
+        """Rank of the map to the accelerations of the pseudo joints for torques on them."""
         equations = self._arms(pseudo=True)
         model = equations.compile("interpreter")
         names = [f"{name}{arm}.rate" for arm in ARMS for name in ("slide", "lean")]

@@ -16,7 +16,7 @@ Role = Literal["ours", "printed", "misprint"]
 
 
 @dataclass(frozen=True)
-class Curve:
+class FigureCurve:
     """A line of a figure.
 
     Attributes:
@@ -41,7 +41,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Panel:
+class FigurePanel:
     """One figure of the source, or one quantity of it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Panel:
     title: str
     x: str
     y: str
-    curves: tuple[Curve, ...]
+    curves: tuple[FigureCurve, ...]
     levels: tuple[Level, ...] = ()
     window: tuple[float, float] | None = None
     heights: tuple[float, float] | None = None
@@ -66,19 +66,19 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemResult:
     """What came of an item.
 
     Attributes:
         table: Columns of its CSV file, units in the heads, all of one length.
-        panels: Of its figure, in the order of the source, row by row.
+        panels: Panels of its figure, in the order of the source, row by row.
         caption: What the figure shows and the data behind it.
         checks: Numbers compared.
         across: Panels in a row.
     """
 
     table: Mapping[str, Array]
-    panels: Sequence[Panel]
+    panels: Sequence[FigurePanel]
     caption: str
     checks: Sequence[Check]
     across: int = 2
@@ -103,4 +103,4 @@ class Item:
     id: str
     source: str
     shows: str
-    compute: Callable[[], Outcome]
+    compute: Callable[[], ItemResult]

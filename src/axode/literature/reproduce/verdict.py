@@ -20,7 +20,7 @@ class Check:
         found: By Axode.
         wanted: What it should be; 0 for a difference that should be none.
         within: Largest difference that counts as none.
-        unit: Of all of these; "" for none.
+        unit: Unit of all of these; "" for none.
         of: Where the wanted number comes from: "printed", "closed form", ...
         why: Why the source's number is known to be another one; "" if it is not.
         explained: Largest difference that this accounts for.
@@ -37,7 +37,7 @@ class Check:
 
     @property
     def word(self) -> Word:
-        """Whether it passes, differs for a known reason, or fails."""
+        """Passes, differs for a known reason, or fails."""
         difference = abs(self.found - self.wanted)
         if difference <= self.within:
             return "pass"
@@ -80,10 +80,10 @@ class Verdict:
         if not self.checks:
             return "nothing was compared"
         off = [check for check in self.checks if check.word != "pass"]
-        told = off or list(self.checks[:1])
-        more = len(self.checks) - len(told)
+        shown = off or list(self.checks[:1])
+        more = len(self.checks) - len(shown)
         agree = [f"{more} more agree" + "s" * (more == 1)] if more else []
-        return "; ".join([*map(str, told), *agree])
+        return "; ".join([*map(str, shown), *agree])
 
     def __str__(self) -> str:
         return f"{self.word}: {self.sentence}"

@@ -14,7 +14,7 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.problems.arguments import read_state, require_model
-from axode.problems.assemble.closure import Closure
+from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.start_speeds import consistent_speeds
 from axode.problems.parameter_arguments import check_parameters
@@ -33,7 +33,7 @@ def assemble(
     t: float = 0.0,
     parameters: Mapping[str, float] | None = None,
 ) -> State:
-    """A state that closes every loop and touches the ground, near a guess.
+    """Find a state that closes every loop and touches the ground, near a guess.
 
     Args:
         model: What to assemble.
@@ -62,7 +62,7 @@ def assemble(
     held = _held(model, fix, guess)
     conditions = Conditions.of(model, t, parameters)
     asked = _named_coordinates(model, near)
-    closure = Closure(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
+    closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
     guess = guess[np.newaxis]
     q = closure.close(guess, _untied(model, asked), tries, seed)
     closure.warn_of_overruled(asked, guess, q)
@@ -72,10 +72,10 @@ def assemble(
     return State(q[0], nu[0], error, model, conditions)
 
 
-def assembled(
+def assemble_many(
     model: Model, near: Mapping[str, Array], count: int, conditions: Conditions
 ) -> tuple[Array, Array]:
-    """Coordinates and speeds of many states, (count, size) each.
+    """Assemble many states: coordinates and speeds, (count, size) each.
 
     Args:
         model: What to assemble.
@@ -87,14 +87,14 @@ def assembled(
     named = signals.names(*STATE_KINDS).by_full_name(near)
     speeds = {name: value for name, value in named.items() if signals.depends_on_speeds(name)}
     places = {name: value for name, value in named.items() if name not in speeds}
-    q = _placed(model, places, count)
+    q = _place_directly(model, places, count)
     if q is None:
-        q = _solved(model, places, _named_coordinates(model, near), count, conditions)
+        q = _close_many(model, places, _named_coordinates(model, near), count, conditions)
     return q, consistent_speeds(model, q, speeds, conditions)
 
 
-def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
-    """Coordinates as given, where nothing ties them to each other."""
+def _place_directly(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
+    """Take coordinates as given, where nothing ties them to each other."""
     tied = {model.coordinates[k] for four in model.facts.quaternions for k in four}
     if model.residual_rows or not set(places) <= set(model.coordinates) - tied:
         return None
@@ -106,7 +106,7 @@ def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | No
     return q
 
 
-def _solved(
+def _close_many(
     model: Model,
     places: Mapping[str, Array],
     asked: Mapping[int, str],
@@ -115,19 +115,21 @@ def _solved(
 ) -> Array:
     """Find closed configurations, each different one once, all together."""
     p = conditions.p
-    first, which = _different([*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count)
+    first, which = _find_different(
+        [*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count
+    )
     named = {name: values[first] for name, values in places.items()}
     guess = np.tile(model.home, (len(first), 1))
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
-    closure = Closure(model, named, [], conditions.at(first))
+    closure = ClosureSystem(model, named, [], conditions.at(first))
     q = closure.close(guess, _untied(model, asked))
     closure.warn_of_overruled(asked, guess, q)
     return q[which]
 
 
-def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
-    """Rows that differ from all before them, and the place of every row among those."""
+def _find_different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
+    """Find rows that differ from all before them, and the place of every row among those."""
     number = np.zeros(count, dtype=np.intp)
     for column in columns:  # one after the other: sorting whole rows takes many times as long
         values, place = np.unique(column, return_inverse=True)
@@ -138,7 +140,7 @@ def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
 
 
 def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, float]]:
-    """A guess of q, wanted speeds and wanted measures, from what the user gave."""
+    """Split what the user gave into a guess of q, wanted speeds and wanted measures."""
     q: Array = model.home
     if near is None:
         return q, {}, {}

@@ -37,7 +37,7 @@ def in_units(model: Model, units: Sequence[str]) -> Array:
     return np.array([model.facts.length if unit == "m" else 1.0 for unit in units])
 
 
-class Closure:
+class ClosureSystem:
     """Residuals of loops, contacts, wanted measures and unit quaternions as one system per run.
 
     Attributes:
@@ -86,7 +86,7 @@ class Closure:
         return np.concatenate(parts, axis=1)
 
     def jacobian(self, q: Array, runs: Indices) -> Array:
-        """Its derivative by q: (runs, rows, coordinates)."""
+        """Derivative of the residuals by q: (runs, rows, coordinates)."""
         options, size = self._at(runs), q.shape[1]
         blocks = [self.model.residual_jacobian(q, **options)]
         if self.measures:
@@ -145,7 +145,7 @@ class Closure:
         return q
 
     def _with_followers(self, q: Array, fixed: Mask) -> Array:
-        """The guesses with coupled coordinates where their couplings want them, however far."""
+        """Move coupled coordinates of the guesses to where their couplings want them."""
         coupled = [name.endswith(".coupling") for name in self.model.residual_rows]
         if not any(coupled) or fixed.all():
             return q
@@ -157,7 +157,7 @@ class Closure:
         return q
 
     def _solve(self, q: Array, runs: Indices, fixed: Mask) -> tuple[Array, Array]:
-        """Configurations near guesses that leave little open, and how much.
+        """Find configurations near guesses that leave little open, and how much.
 
         At other parameters than the defaults, rows that follow from others may contradict them a
         little; closing these as well leads far away, to where the contradiction happens to vanish.
@@ -213,7 +213,7 @@ class Closure:
         warn_of_overruled(asked, (guess, begun, q), self.names, self.wanted, system)
 
     def _not_closed(self, q: Array, run: int) -> LoopNotClosed:
-        """The error that names what stays open."""
+        """Make the error that names what stays open."""
         r = self.residual(q[np.newaxis], np.array([run]))[0]
         worst = int(np.argmax(np.abs(np.where(np.isfinite(r), r / self.rows, np.inf))))
         configuration = dict(zip(self.model.coordinates, map(float, q), strict=True))

@@ -19,7 +19,7 @@ NAMED = 4  # rows and parameters that a message names
 
 
 def check_dropped_rows(model: Model, q: Array, conditions: Conditions) -> None:
-    """Check that the model misses no constraint at its parameters.
+    """Require parameters at which the rows that the model left out still follow from others.
 
     Args:
         model: Whose parameters they are.
@@ -29,12 +29,12 @@ def check_dropped_rows(model: Model, q: Array, conditions: Conditions) -> None:
     Raises:
         InvalidArgument: naming the rows and the parameters that differ from their defaults.
     """
-    missed = missed_rows(model, q, conditions)
+    missed = describe_missed_rows(model, q, conditions)
     if missed:
         raise InvalidArgument(missed)
 
 
-def missed_rows(model: Model, q: Array, conditions: Conditions) -> str | None:
+def describe_missed_rows(model: Model, q: Array, conditions: Conditions) -> str | None:
     """Describe constraints that a model lacks at some parameters, and the remedy."""
     facts, p = model.facts, conditions.p
     if p is None or not facts.row_parameters or "dropped_rows" not in model.functions:

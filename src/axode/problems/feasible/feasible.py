@@ -37,7 +37,7 @@ class Feasibility:
             allows, (T,); negative where the robot tips, -inf where its wheels cannot hold it.
         slips_at, slips: First time a wheel slips [s] and which one; None if none does.
         tips_at, lifts: First time the robot tips [s] and which wheel lifts; None if it does not.
-        notes: How forces that statics cannot tell were shared, and what is not held.
+        notes: How forces that statics does not determine were shared, and what is not held.
         trajectory: The motion with `<wheel>.load`, `<wheel>.share` and both margins as columns.
     """
 
@@ -98,13 +98,14 @@ def feasible(
     stiffness: float | Mapping[str, float] | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Feasibility:
-    """Whether ideal rolling along a motion is believable: loads, friction used, tipping, slipping.
+    """Check whether ideal rolling along a motion is possible: loads, friction, tipping, slipping.
 
     Loads on three wheels are unique. On more they are those of equally stiff wheels (least norm),
     or of wheels with the given stiffnesses; lateral forces of wheels on one axle are shared by
     least norm too, in equal parts however they are loaded. That is on the safe side: the wheel with
-    less load is said to slip although the other could still hold the axle. The result says so. A
-    planar base is set free in space for this, so that its wheels and nothing else hold it up.
+    less load is said to slip although the other could still hold the axle. The
+    result's notes name such wheels. A planar base is set free in space for this, so that its wheels
+    and nothing else hold it up.
 
     Args:
         model: The vehicle.
@@ -151,12 +152,12 @@ def feasible(
 def _forces(
     model: Model, trajectory: Trajectory, stiffness: dict[str, float], conditions: Conditions
 ) -> tuple[Trajectory, GroundForces]:
-    """Ground forces along a motion, its inputs found first where it does not have them."""
-    from axode.problems.inverse.inverse import inverse, motion_of_trajectory
+    """Find ground forces along a motion, after its inputs where it does not have them."""
+    from axode.problems.inverse.inverse import inverse, read_motion
 
     if any(name not in trajectory or np.isnan(trajectory[name]).any() for name in model.inputs):
         trajectory = inverse(model, trajectory, parameters=conditions.named(model))
-    samples, u, missing = motion_of_trajectory(model, trajectory, conditions)
+    samples, u, missing = read_motion(model, trajectory, conditions)
     conditions = replace(conditions, t=samples.times)
     o = conditions.options
     v = model.joint_speeds(samples.q, samples.nu, **o)
@@ -179,7 +180,7 @@ def _shares(found: GroundForces, mu: Array) -> Array:
 def _first(
     time: Array, margin: Array, wheel: npt.NDArray[np.intp], names: tuple[str, ...]
 ) -> tuple[float | None, str | None]:
-    """When a margin first falls below zero, between samples by a straight line, and whose it is."""
+    """Find when a margin first falls below zero, by a straight line, and which wheel it is of."""
     below = np.flatnonzero(margin < -ROUNDING)
     if not below.size:
         return None, None

@@ -1,4 +1,4 @@
-"""Loads: what the ground must give to every wheel, where statics can tell and where it cannot.
+"""Loads: what the ground must give to every wheel, where statics determines it and where not.
 
 The base of a vehicle is set free in space, so that the ground's contacts carry all of it. Joint
 forces that the motion needs must then come from the rows of contacts and loops, dropped ones
@@ -40,7 +40,7 @@ class GroundForces:
         evenness: Smallest load over the mean load when loads are shared as evenly as equilibrium
             allows, (T,): one on even loads, zero where a wheel is about to lift, -inf where the
             contacts cannot carry the robot at all.
-        shared_normals, shared_tangents: Contacts whose forces statics alone does not tell.
+        shared_normals, shared_tangents: Contacts whose forces statics alone does not determine.
         unsupported: Name of the speed that nothing holds, where contacts cannot carry the robot.
         redistributed: Whether some loads had to be shared otherwise than by stiffness, because a
             wheel cannot pull.
@@ -66,7 +66,7 @@ def ground_forces(
     stiffness: Mapping[str, float],
     conditions: Conditions,
 ) -> GroundForces:
-    """Contact forces along a motion.
+    """Find contact forces along a motion.
 
     Args:
         model: The vehicle.
@@ -90,7 +90,7 @@ def ground_forces(
     left = need - np.einsum("tri,tr->ti", A, lam)
     allowed = max(UNBALANCED, rounding) * np.abs(need).max(initial=1e-12)
     unbalanced = np.abs(left).max(axis=-1, initial=0.0) > allowed
-    lam, evenness, redistributed = _shared(lam, null, touches, np.sqrt(weights[touches]))
+    lam, evenness, redistributed = _share_loads(lam, null, touches, np.sqrt(weights[touches]))
     evenness[unbalanced] = -np.inf
     loose = ""
     if unbalanced.any():
@@ -150,7 +150,7 @@ def _by_contact(
 
 
 def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array, list[Array]]:
-    """Forces of least weighted norm with A' lambda = need, and what may be added: (rows, free)."""
+    """Solve A' lambda = need by least weighted norm; and what may be added: (rows, free)."""
     scaled = A * root[:, np.newaxis]
     U, s, Vt = np.linalg.svd(scaled)  # rows x rows, min, speeds x speeds
     small = s > rank * s.max(axis=-1, keepdims=True)
@@ -166,18 +166,18 @@ def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array,
     return lam, null
 
 
-def _shared(
+def _share_loads(
     lam: Array, null: list[Array], touches: list[int], root: Array
 ) -> tuple[Array, Array, bool]:
-    """Loads that no wheel has to pull for, where there are such, and how even they can be."""
+    """Share loads so that no wheel pulls, where that is possible, and find how even they can be."""
     lam, evenness, redistributed = lam.copy(), np.empty(len(lam)), False
     for t, z in enumerate(null):
         N = lam[t, touches]
         mean = N.mean()
         Z = column_space(z[touches], SHARED)
-        least = _most_even(N, Z)
+        least = _find_largest_least_load(N, Z)
         if least >= 0 and N.min() < 0:
-            wanted = _without_pull(N, Z, root)
+            wanted = _remove_pull(N, Z, root)
             change = least_norm(z[touches], wanted - N)
             lam[t] += z @ change
             redistributed = True
@@ -185,8 +185,8 @@ def _shared(
     return lam, evenness, redistributed
 
 
-def _most_even(N: Array, Z: Array) -> float:
-    """The largest smallest load that adding columns of Z can give."""
+def _find_largest_least_load(N: Array, Z: Array) -> float:
+    """Find the largest least load that adding columns of Z can give."""
     if not Z.shape[1]:
         return float(N.min())
     from scipy.optimize import linprog
@@ -203,8 +203,8 @@ def _most_even(N: Array, Z: Array) -> float:
     return float(-found.fun * size) if found.status == 0 else float(N.min())
 
 
-def _without_pull(N: Array, Z: Array, root: Array) -> Array:
-    """Loads of least weighted norm, none negative, that carry the same as N."""
+def _remove_pull(N: Array, Z: Array, root: Array) -> Array:
+    """Find loads of least weighted norm, none negative, that carry the same as N."""
     from scipy.optimize import nnls
 
     carry = null_space(Z.T, RANK).T  # what sharing does not change
@@ -226,7 +226,7 @@ class _FreeVehicle:
             raise NotApplicable(f"'{model.name}' has no wheels that could slip")
         equations = model.equations
         self.model = model
-        self.mechanism, self.freed = released(equations.system.mechanism)
+        self.mechanism, self.freed = release_bases(equations.system.mechanism)
         self._build()
 
     def _build(self) -> None:
@@ -257,7 +257,7 @@ class _FreeVehicle:
     def balance(
         self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, conditions: Conditions
     ) -> tuple[Array, Array]:
-        """Joint forces that the ground must give, and the rows through which it does."""
+        """Evaluate joint forces that the ground must give, and the rows through which it does."""
         own_q = self._coordinates(q)
         own_v, own_a, more = (self._speeds(x) for x in (v, v_dot, extra))
         order = [self.model.inputs.index(name) for name in self.inputs]
@@ -278,7 +278,7 @@ class _FreeVehicle:
         return results[0] - more, A
 
     def _coordinates(self, q: Array) -> Array:
-        """The same place with a quaternion for a yaw."""
+        """Coordinates of the free vehicle: a quaternion instead of a yaw."""
         own = np.zeros((len(q), len(self.coordinates)))
         for k, name in enumerate(self.coordinates):
             if name in self.model.coordinates:
@@ -307,7 +307,7 @@ def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> 
     return CompiledFunction(shaped_tape(function, sizes, name, tuple(shape)))
 
 
-def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
+def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
     """Return a copy whose planar bases float, and the yaw of each by the joint's name."""
     from axode.symbolic.joints import symbolic_joint
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,18 +11,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
+from axode.errors import InvalidArgument, SingularConfiguration, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.shortfall import find_shortfall, force_size
+from axode.model.shortfall import force_size, warn_of_shortfall
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
-from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
-from axode.problems.inverse.time_signals import ORDER, as_signal, checked_times
+from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
+from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.other_models import Described, measure_disagreement
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-SAMPLES = 500  # of a motion given by functions, unless told otherwise
+SAMPLES = 500  # of a motion given by functions, unless another time is given
 OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
-SINGULAR = 1e-9  # pivot of the speeds' solve below which nothing can be told
+SINGULAR = 1e-9  # pivot of the speeds' solve below which they are not determined
 
 
 def inverse(
@@ -49,7 +48,7 @@ def inverse(
     save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Trajectory:
-    """Forces of the motors along a motion, with contact and constraint forces and energies.
+    """Find the motors' forces along a motion, with contact and constraint forces and energies.
 
     Args:
         model: What moves.
@@ -87,20 +86,20 @@ def inverse(
     if isinstance(motion, Trajectory):
         if times is not None or start is not None:
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
-        samples, outside, _ = motion_of_trajectory(model, motion, conditions, change=True)
+        samples, outside, _ = read_motion(model, motion, conditions, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
         given = read_state(model, start, "start")
         given.require_one("start")
-        samples = _of_signals(model, motion, times, given, save_every, conditions)
+        samples = _solve_signals(model, motion, times, given, save_every, conditions)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
             f"motion: expected a Trajectory or signals by name such as {{'{model.independent[0]}': "
             f"'0.5 * t'}}, got {type(motion).__name__}"
         )
-    outside = _with_wrenches(model, outside, wrenches or {})
-    solved = solved_trajectory(model, samples, outside, conditions, weights, lengths)
+    outside = _add_wrenches(model, outside, wrenches or {})
+    solved = solve_forces(model, samples, outside, conditions, weights, lengths)
     if isinstance(motion, Trajectory) and save_every is not None:
         solved = solved.resample(equal_times(motion.time, save_every))
     return solved
@@ -109,10 +108,10 @@ def inverse(
 # motions -----------------------------------------------------------------------------------------
 
 
-def motion_of_trajectory(
+def read_motion(
     model: Model, trajectory: Trajectory, conditions: Conditions, *, change: bool = False
 ) -> tuple[MotionSamples, Array, Array]:
-    """Its coordinates and independent speeds, inputs and missing forces.
+    """Read coordinates, independent speeds, inputs and missing forces of a trajectory.
 
     Accelerations are the model's where all inputs are known, those of splines elsewhere. With
     `change`, samples at which the model is singular are described by others.
@@ -135,17 +134,17 @@ def motion_of_trajectory(
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
     conditions = replace(conditions, t=np.broadcast_to(trajectory.time, q.shape[:-1]))
     o = conditions.options
-    _refuse_open(model, q, conditions)
+    _require_closed(model, q, conditions)
     there = ~np.isnan(q).any(axis=-1)
     change = change and not missing[there].any()
     change = change and all(name in trajectory for name in model.speed_names)
     described = choose_models(model, q, conditions) if change else None
-    refuse_singular(model, q, conditions, described)
+    require_regular(model, q, conditions, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
-        nu_dot = _differentiated(trajectory.time, nu)
+        nu_dot = _differentiate(trajectory.time, nu)
     elif missing[there].any():
-        full = driven_everywhere(model)
+        full = drive_every_speed(model)
         nu_dot = full.forward_dynamics(q, nu, _all_inputs(model, full, u, missing), **o)
     else:
         nu_dot = model.forward_dynamics(q, nu, u, **o)
@@ -155,14 +154,14 @@ def motion_of_trajectory(
         nu_dot[k] = (
             other.forward_dynamics(q[k], nu[k], u[k], **conditions.at(k).options)
             if known
-            else _differentiated(trajectory.time, theirs)[k]
+            else _differentiate(trajectory.time, theirs)[k]
         )
     samples = MotionSamples(np.array(trajectory.time), q, nu, nu_dot, described)
     return samples, np.nan_to_num(u), missing
 
 
 def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
-    """Inputs of the model that is driven everywhere."""
+    """Inputs of the model with a motor on every speed."""
     inputs = np.zeros((*u.shape[:-1], len(full.inputs)))
     for k, name in enumerate(full.inputs):
         if name in model.inputs:
@@ -173,11 +172,11 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
     return inputs
 
 
-def refuse_singular(
+def require_regular(
     model: Model, q: Array, conditions: Conditions, described: Described | None = None
 ) -> None:
-    """Refuse configurations where the model's independent speeds do not determine the others, and
-    wheels that lie down.
+    """Require configurations where the independent speeds determine the others and no wheel lies
+    flat.
 
     Raises:
         SingularConfiguration: naming the time and what to do.
@@ -210,7 +209,7 @@ def refuse_singular(
     )
 
 
-def _refuse_open(model: Model, q: Array, conditions: Conditions) -> None:
+def _require_closed(model: Model, q: Array, conditions: Conditions) -> None:
     if not model.residual_rows:
         return
     residual = np.abs(model.residual(q, **conditions.options))
@@ -223,8 +222,8 @@ def _refuse_open(model: Model, q: Array, conditions: Conditions) -> None:
         )
 
 
-def _differentiated(time: Array, nu: Array) -> Array:
-    """Rates of samples along the last axis but one, by splines of order 5."""
+def _differentiate(time: Array, nu: Array) -> Array:
+    """Differentiate samples along the last axis but one by splines of order 5."""
     from scipy.interpolate import make_interp_spline
 
     way = 1.0 if time[-1] >= time[0] else -1.0
@@ -243,7 +242,7 @@ def _differentiated(time: Array, nu: Array) -> Array:
     return found.reshape(nu.shape)
 
 
-def _of_signals(
+def _solve_signals(
     model: Model,
     motion: Mapping[str, Any],
     times: Any,
@@ -276,7 +275,7 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
         kind = "of the samples" if is_sampled else "of the motion, or its duration"
         raise InvalidArgument(f"times: give the times {kind} [s]")
     if np.ndim(times):
-        return checked_times(times)
+        return check_times(times)
     if is_sampled:
         raise InvalidArgument("times: samples need the time of each, not a duration")
     duration = float(times)
@@ -288,7 +287,7 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
 
 
 def equal_times(time: Array, every: float) -> Array:
-    """Equally spaced times from the first to the last, as near to `every` as that goes."""
+    """Space times equally from the first to the last, as near to `every` as that goes."""
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
     length = float(time[-1] - time[0])
@@ -297,8 +296,8 @@ def equal_times(time: Array, every: float) -> Array:
     return spaced
 
 
-def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
-    """Known inputs from outside; those of the motors are solved for."""
+def _add_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
+    """Set known inputs from outside; those of the motors are solved for."""
     wrenches = model.inputs[model.facts.motors :]
     names = Names(f"model '{model.name}'", "input from outside", wrenches)
     u = np.array(u)
@@ -317,7 +316,7 @@ def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -
 # forces ------------------------------------------------------------------------------------------
 
 
-def solved_trajectory(
+def solve_forces(
     model: Model,
     samples: MotionSamples,
     outside: Array,
@@ -325,7 +324,7 @@ def solved_trajectory(
     weights: Any = None,
     lengths: Any = None,
 ) -> Trajectory:
-    """A motion with the inputs it takes and all that follows, as `simulate` records it."""
+    """Solve for the inputs of a motion and record all signals, as `simulate` does."""
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
@@ -338,15 +337,15 @@ def solved_trajectory(
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    refuse_singular(model, q, conditions, described)
+    require_regular(model, q, conditions, described)
     check_dropped_rows(model, q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1]))
     motion = (q, nu, nu_dot, outside)
-    others = Elsewhere(model, described, motion, conditions, _weights(model, weights))
+    others = SingularSamples(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
     u, missing = model.inverse_dynamics_with_residual(
         q, nu, nu_dot, u=outside, weights=others.weights, **o
     )
-    short = _short(model, q, nu, u, missing, o)
+    short = _warn_if_short(model, q, nu, u, missing, o)
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
@@ -355,7 +354,7 @@ def solved_trajectory(
     if short:
         _correct_forces(model, values, (q, nu, u), missing, conditions)
     signals = tuple(model.signals)
-    if model.actuation in ("underactuated", "unactuated"):
+    if model.is_underactuated:
         lacking = model.signals.of_kind("independent")
         values = np.concatenate([values, missing[..., [s.index for s in lacking]]], axis=-1)
         units = {"m/s": "N", "rad/s": "N m"}
@@ -395,20 +394,12 @@ def _weights(model: Model, weights: Any) -> Any:
     return weights
 
 
-def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
+def _warn_if_short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
     """Warn if the motors fall short of the motion, and return whether they do."""
-    if model.actuation not in ("underactuated", "unactuated"):
+    if not model.is_underactuated:
         return False
-    found = find_shortfall(model, missing, force_size(model, q, nu, u, missing, o))
-    if found is None:
-        return False
-    warnings.warn(
-        f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
-        f"{found[0]:.3g} is missing on {found[1]}; see the columns that end in '.missing'",
-        UnderactuatedMotion,
-        stacklevel=4,
-    )
-    return True
+    size = force_size(model, q, nu, u, missing, o)
+    return warn_of_shortfall(model, missing, size, "see the columns that end in '.missing'", 5)
 
 
 def _work(times: Array, power: Array) -> Array:
@@ -440,7 +431,7 @@ def _correct_forces(
 ) -> None:
     """Replace contact and constraint forces by those with the missing force acting too."""
     q, nu, u = state
-    full = driven_everywhere(model)
+    full = drive_every_speed(model)
     inputs = _all_inputs(model, full, u, missing)
     forces = signal_values(full, q, nu, inputs, conditions=conditions, kinds=("force",))
     columns = {signal.name: k for k, signal in enumerate(model.signals)}
@@ -449,8 +440,8 @@ def _correct_forces(
             values[..., columns[signal.name]] = forces[..., k]
 
 
-def driven_everywhere(model: Model) -> Model:
-    """The same model with a motor more on every independent speed, input `<speed>.missing`.
+def drive_every_speed(model: Model) -> Model:
+    """Add a motor to every independent speed of a model, input `<speed>.missing`.
 
     Rows and speeds are the model's own; it is made once per model.
     """

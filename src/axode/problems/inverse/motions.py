@@ -23,8 +23,8 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
-from axode.problems.inverse.quadrature import Rates, integrated
-from axode.problems.inverse.time_signals import Signal
+from axode.problems.inverse.quadrature import Rates, integrate
+from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
 from axode.symbolic.algebra.newton import find_roots
@@ -82,7 +82,7 @@ class Rows:
     def call(
         self, name: str, q: Array, conditions: Conditions, v: Any = 0.0, a: Any = 0.0
     ) -> Array:
-        """Values, Jacobians or derivatives of the rows of position, batch axes first."""
+        """Evaluate values, Jacobians or derivatives of the rows of position, batch axes first."""
         if not self.positions:
             shape = {
                 "jacobian": (0, len(self.model.speed_names)),
@@ -135,7 +135,7 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
 
 
 def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
-    """Rows for coordinates, speeds and measures of position.
+    """Make rows for coordinates, speeds and measures of position.
 
     Raises:
         UnknownName: for a name that is none of these.
@@ -181,7 +181,7 @@ class GivenMotion:
     """Some signals of a motion, and the motion of everything that follows from them."""
 
     def __init__(
-        self, model: Model, rows: Rows, signals: Sequence[Signal], conditions: Conditions
+        self, model: Model, rows: Rows, signals: Sequence[TimeSignal], conditions: Conditions
     ) -> None:
         order = {signal.name: signal for signal in signals}
         self.model, self.rows, self.conditions = model, rows, conditions
@@ -190,26 +190,26 @@ class GivenMotion:
         self.exact = all(signal.exact for signal in signals)
 
     def solve(self, times: Array, start: GivenState) -> MotionSamples:
-        """The motion at all times, from a start.
+        """Solve for the motion at all times, from a start.
 
         Raises:
             InvalidArgument: if the constraints do not allow it, or it is not determined.
         """
         at = self.given_values(times)
         first = self._start(float(times[0]), start)
-        q = self._closed(self._quadrature(times, first), times, at[0])
+        q = self._close(self._quadrature(times, first), times, at[0])
         described = choose_models(self.model, q, self.conditions_at(times))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
-            part, there = self._by(model), tuple(x[k] for x in at)
+            part, there = self._described_by(model), tuple(x[k] for x in at)
             nu[k], misfit = part.fit_speeds(q[k], there, times[k], determined=True)
             self.check_misfit(misfit, at[1], times[k], "speeds")
             nu_dot[k], misfit = part.fit_accelerations(q[k], nu[k], there, times[k])
             self.check_misfit(misfit, at[2], times[k], "accelerations")
         return MotionSamples(times, q, nu, nu_dot, described)
 
-    def _by(self, model: Model) -> GivenMotion:
+    def _described_by(self, model: Model) -> GivenMotion:
         """Solve the same motion on another model's speeds."""
         if model is self.model:
             return self
@@ -218,7 +218,7 @@ class GivenMotion:
         return part
 
     def residuals(self, times: Array, start: GivenState) -> Array:
-        """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
+        """What the nearest admissible speeds leave of each row: (T, rows) [m/s or rad/s]."""
         at = self.given_values(times)
         q = self._quadrature(times, self._start(float(times[0]), start))
         return self.fit_speeds(q, at, times, determined=True)[1]
@@ -287,7 +287,7 @@ class GivenMotion:
         need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
         if determined:
             self._require_determined(G, t)
-        nu = _solved(G, need)
+        nu = _fit(G, need)
         return nu, (G @ nu[..., np.newaxis])[..., 0] - need
 
     def fit_accelerations(
@@ -300,11 +300,11 @@ class GivenMotion:
         a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **conditions.options)
         own = self.rows.call("second", q, conditions, v=v, a=a0)
         need = at[2] - np.concatenate([own, a0[..., self.rows.speeds]], axis=-1)
-        nu_dot = _solved(G, need)
+        nu_dot = _fit(G, need)
         return nu_dot, (G @ nu_dot[..., np.newaxis])[..., 0] - need
 
     def _quadrature(self, times: Array, q0: Array) -> Array:
-        """Coordinates by integrating their rates."""
+        """Integrate the rates of the coordinates."""
         if times.size == 1:
             return q0[np.newaxis]
 
@@ -318,7 +318,7 @@ class GivenMotion:
                 own = np.flatnonzero(~described.elsewhere)
                 found = np.empty(q.shape)
                 for model, (k, *_) in [(self.model, (own,)), *described.others()]:
-                    found[k] = rates_by(self._by(model), q, k)
+                    found[k] = rates_by(self._described_by(model), q, k)
                 return found
 
             def rates_by(part: GivenMotion, q: Array, k: Any) -> Array:
@@ -327,8 +327,8 @@ class GivenMotion:
 
             return rates
 
-        tolerance = 1e-8 if self._determined(q0, float(times[0])) else 1e-11
-        q, reached = integrated(rates_at, times, q0, tolerance)
+        tolerance = 1e-8 if self._is_determined(q0, float(times[0])) else 1e-11
+        q, reached = integrate(rates_at, times, q0, tolerance)
         if reached != times[-1] or not np.isfinite(q).all():
             raise InvalidArgument(
                 f"motion: it cannot be followed beyond t = {reached:.6g} s; the mechanism is at a "
@@ -336,8 +336,8 @@ class GivenMotion:
             )
         return q
 
-    def _determined(self, q: Array, t: float) -> bool:
-        """Whether loops, contacts and the rows tell every coordinate."""
+    def _is_determined(self, q: Array, t: float) -> bool:
+        """Whether loops, contacts and the rows determine every coordinate."""
         J = self._position_jacobian(q, np.asarray(t))
         return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
@@ -349,7 +349,7 @@ class GivenMotion:
             k = self.model.signals.resolve(name, "coordinate").index
             q[k], held[k] = float(value), True
         wanted, _, _ = self.given_values(np.array([t]))
-        return self._closed(q[np.newaxis], np.array([t]), wanted, ~held)[0]
+        return self._close(q[np.newaxis], np.array([t]), wanted, ~held)[0]
 
     def _position_residual(self, q: Array, t: Any, wanted: Array) -> Array:
         conditions = self.conditions_at(t)
@@ -375,7 +375,7 @@ class GivenMotion:
             blocks.append(row)
         return np.concatenate(blocks, axis=-2)
 
-    def _closed(
+    def _close(
         self, q: Array, times: Array, wanted: Array, free: npt.NDArray[np.bool_] | None = None
     ) -> Array:
         """Solve loops, contacts and given positions for the coordinates, all samples at once."""
@@ -463,8 +463,8 @@ class GivenMotion:
         )
 
 
-def _solved(A: Array, b: Array) -> Array:
-    """Least squares of least norm, over any leading axes."""
+def _fit(A: Array, b: Array) -> Array:
+    """Fit by least squares of least norm, over any leading axes."""
     if A.shape[-2] == A.shape[-1] == 1 and (np.abs(A) > 1e-12).all():
         return b / A[..., 0]
     return least_norm(A, b, RANK)

@@ -18,7 +18,11 @@ from axode.model.state import State
 from axode.problems.arguments import require_model
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
-from axode.problems.linearize.operating_point import find_equilibrium, inputs_there, operating_point
+from axode.problems.linearize.operating_point import (
+    find_equilibrium,
+    find_inputs,
+    find_operating_point,
+)
 from axode.problems.linearize.steady_motions import (
     AT_REST,
     CoMoving,
@@ -83,14 +87,14 @@ def linearize(
     require_model("linearize", model)
     check_parameters(model, parameters)
     conditions = Conditions.of(model, float(t), parameters)
-    point = operating_point(model, state, conditions)
+    point = find_operating_point(model, state, conditions)
     regular = choose_rows(model, point.q, conditions)
     if regular is not model:
-        model, point = regular, operating_point(regular, state, conditions)
+        model, point = regular, find_operating_point(regular, state, conditions)
     observables = Observables(model)
     if settle:
         point = find_equilibrium(model, point, input, lambda q: _places(observables, q, conditions))
-    task = _Task(observables, point, inputs_there(model, input, point))
+    task = _Task(observables, point, find_inputs(model, input, point))
     chosen = task.names(states, "state") if states is not None else task.all_states
     shown = task.names(outputs, "output") if outputs is not None else chosen
     made = task.linear(chosen, shown, _chosen_inputs(model, inputs))

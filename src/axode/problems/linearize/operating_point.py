@@ -22,7 +22,7 @@ BALANCED = 1e-11  # of the forces at work: what is left is rounding
 MAX_STEP = 0.3  # [rad or m] of Newton's method
 
 
-def operating_point(model: Model, state: Any, conditions: Conditions) -> State:
+def find_operating_point(model: Model, state: Any, conditions: Conditions) -> State:
     """Find a consistent state from any form of a state."""
     given = read_state(model, state, "state")
     more: dict[str, Any] = {"t": conditions.t, "parameters": conditions.named(model)}
@@ -47,8 +47,8 @@ def is_hold(given: Any) -> bool:
     return isinstance(given, str) and given == "hold"
 
 
-def inputs_there(model: Model, given: Any, point: State) -> Array:
-    """All inputs at the operating point."""
+def find_inputs(model: Model, given: Any, point: State) -> Array:
+    """Find all inputs at the operating point."""
     if is_hold(given):
         rest = np.zeros(len(model.independent))
         options = point.conditions.options
@@ -107,7 +107,7 @@ def find_equilibrium(model: Model, point: State, given: Any, tangents: Any) -> S
 
 
 class _Balance:
-    """What keeps a configuration from lasting, and how it changes with the configuration."""
+    """Unbalanced force or acceleration, and its derivative by the configuration."""
 
     def __init__(self, model: Model, point: State, given: Any) -> None:
         self.model, self.options = model, point.conditions.options
@@ -117,7 +117,7 @@ class _Balance:
         if is_hold(given):
             self.function, self.given = "inverse_residual", {"nu": point.nu, "nu_dot": rest}
         else:
-            u = inputs_there(model, given, point)
+            u = find_inputs(model, given, point)
             self.function, self.given = "forward_dynamics", {"nu": point.nu, "u": u}
 
     def at(self, q: Array) -> Array:
@@ -125,5 +125,5 @@ class _Balance:
         return self.model.evaluate(self.function, {"q": q, **self.given}, self.options)
 
     def slope(self, q: Array) -> Array:
-        """Its derivative by q."""
+        """Derivative of `at` by q."""
         return self.model.jacobian(self.function, "q", q, *self.given.values(), **self.options)

@@ -27,9 +27,16 @@ from axode.problems.inverse.motions import (
     full_names,
     rows_by_name,
 )
-from axode.problems.inverse.time_signals import Signal, as_signal
+from axode.problems.inverse.time_signals import TimeSignal, as_signal
 from axode.problems.paths.curves import JoinedLines, formula, law_of, positive, tangent
-from axode.problems.paths.steering import JUMP, LOOKS, SMOOTHER, Steering, largest_jump, steering_of
+from axode.problems.paths.steering import (
+    GRID_SAMPLES,
+    JUMP,
+    SMOOTHER,
+    Steering,
+    largest_jump,
+    steering_of,
+)
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -264,18 +271,18 @@ def follow(
         InvalidArgument: if the wheels do not allow the path, with time and size of what is left,
             or if it jumps, with the time.
     """
-    from axode.problems.inverse.inverse import equal_times, solved_trajectory
+    from axode.problems.inverse.inverse import equal_times, solve_forces
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
     times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
-    motion.steering.refuse_jumps(path.name)
-    _refuse_jumps(path)
+    motion.steering.check_jumps(path.name)
+    _check_jumps(path)
     samples = motion.solve(times, _start(model, start))
     outside = np.zeros((times.size, len(model.inputs)))
-    driven = solved_trajectory(model, samples, outside, motion.conditions, weights)
+    driven = solve_forces(model, samples, outside, motion.conditions, weights)
     pose = path.pose(times)
     columns = {
         "path.x": pose[0, 0],
@@ -323,9 +330,9 @@ def _start(model: Model, start: Any) -> GivenState:
     return given
 
 
-def _refuse_jumps(path: Path) -> None:
+def _check_jumps(path: Path) -> None:
     """Stop at a path along which wheels would have to change their rates at once."""
-    times = np.linspace(0.0, path.duration, LOOKS)
+    times = np.linspace(0.0, path.duration, GRID_SAMPLES)
     pose = path.pose(times)
     speed, turn = np.hypot(pose[0, 1], pose[1, 1]).max(), np.abs(pose[2, 1]).max()
     kinds = (
@@ -430,7 +437,7 @@ def _path_motion(
     return motion
 
 
-def _path_signals(path: Path) -> list[Signal]:
+def _path_signals(path: Path) -> list[TimeSignal]:
     """Three signals that share one evaluation of the path."""
     last: dict[str, Any] = {"times": None, "pose": None}
 
@@ -444,7 +451,7 @@ def _path_signals(path: Path) -> list[Signal]:
         return values
 
     names = ("path.x", "path.y", "path.heading")
-    return [Signal(name, part(i)) for i, name in enumerate(names)]
+    return [TimeSignal(name, part(i)) for i, name in enumerate(names)]
 
 
 def _base(model: Model, name: str | None) -> str:

@@ -1,14 +1,15 @@
 """Inputs of a simulation: what the motors and outside wrenches do.
 
 An input may be a number, a formula of time, a function of the state traced once into machine code,
-a table of samples, or a Python function that is called at every step.
+a table of samples, a trajectory, or a Python function that is called at every step.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,12 @@ from axode.problems.arguments import number, shortened
 from axode.problems.state_formulas import parse_formula
 from axode.problems.tracing import is_symbolic, saturated, traced_tape
 
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
 Array = npt.NDArray[np.float64]
+EQUAL = 1e-9  # of the duration: intervals that differ by less are equal
+MAX_SAMPLES = 10_000_000  # of an input
 
 
 @dataclass(frozen=True)
@@ -173,12 +179,16 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
         UnknownName: for an input the model does not have.
         InvalidArgument: for anything that is not an input.
     """
-    if given is None:
+    from axode.results.trajectory import Trajectory
+
+    if given is None or (isinstance(given, Trajectory) and not model.inputs):
         return InputPlan(constant=np.zeros(len(model.inputs)))
     if isinstance(given, Sampled):
         return InputPlan(sampled=given.checked(model))
     if isinstance(given, Callback):
         return InputPlan(callback=given)
+    if isinstance(given, Trajectory):
+        return InputPlan(sampled=_from_trajectory(model, given).checked(model))
     if isinstance(given, str | Expression):
         raise InvalidArgument(
             f"input: {given!r} needs the name of an input, {{name: formula}}. Inputs: "
@@ -198,6 +208,41 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
         )
     _refuse_nan(model, array)
     return InputPlan(constant=limit_inputs(model, array))
+
+
+def _from_trajectory(model: Model, run: Trajectory) -> Sampled:
+    """Inputs of a trajectory, joined by straight lines.
+
+    Times that are not equally spaced are resampled at their shortest interval.
+
+    Raises:
+        InvalidArgument: naming motors that the trajectory lacks.
+    """
+    missing = [name for name in model.inputs[: model.facts.motors] if name not in run.names]
+    if missing:
+        raise InvalidArgument(
+            f"input: {run!r} has no columns of {', '.join(missing)}; give a trajectory of inverse "
+            "or simulate for this model, or inputs by name"
+        )
+    given = run[[name for name in model.inputs if name in run.names]]
+    first, last = sorted((float(run.time[0]), float(run.time[-1])))
+    count, period = len(run), 1.0
+    if count > 1:
+        steps = np.abs(np.diff(run.time))
+        if np.ptp(steps) > EQUAL * (last - first):
+            count = 1 + math.ceil((last - first) / float(steps.min()) - EQUAL)
+        if count > MAX_SAMPLES:
+            raise InvalidArgument(
+                f"input: samples {steps.min():.3g} s apart would make {count} of equal distance; "
+                "resample the trajectory first: run.resample(times)"
+            )
+        period = (last - first) / (count - 1)
+        if count != len(run):
+            times = np.linspace(float(run.time[0]), float(run.time[-1]), count)
+            given = given.resample(times, method="linear")
+    values = given.values if run.time[0] <= run.time[-1] else given.values[..., ::-1, :]
+    columns = {name: values[..., k] for k, name in enumerate(given.names)}
+    return Sampled(columns, period, first, "linear")
 
 
 def limit_inputs(model: Model, u: Array) -> Array:

@@ -13,7 +13,7 @@ from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import number, read_state, require_model, seconds
-from axode.problems.assemble.dropped_rows import missed_rows
+from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
 from axode.problems.simulate.events import check_events
@@ -65,14 +65,17 @@ def simulate(
         start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
             `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
             continue; home at rest unless given.
-        input: Numbers or formulas of time by name; a function of the state, traced once;
-            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
+        input: Numbers or formulas of time and state by name; a function of the state, traced once;
+            a `Trajectory`, such as `inverse` returns, interpolated; `Sampled(...)`;
+            `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
             (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
             or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
             (explicit, fixed steps).
         step: Length of the steps of rk4 [s].
-        rtol, atol: Error that a step may make, relative and absolute (not rk4).
+        rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
+            (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
+            long or sensitive motions errors still grow.
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         events: `Event` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
@@ -130,7 +133,8 @@ def simulate(
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
             check_singular_start(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
-    missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], Conditions(settings.t_end, p))
+    there = Conditions(settings.t_end, p)
+    missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], there)
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
     return trajectory

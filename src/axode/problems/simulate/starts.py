@@ -9,8 +9,8 @@ from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState
-from axode.problems.assemble.assemble import assembled
-from axode.problems.assemble.closure import Closure
+from axode.problems.assemble.assemble import assemble_many
+from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -43,7 +43,7 @@ def starts(
         q = _closed(model, q, t0, p, start.interpolated)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
-        q, nu = assembled(model, flat, count, Conditions(t0, p))
+        q, nu = assemble_many(model, flat, count, Conditions(t0, p))
     check_dropped_rows(model, q, Conditions(t0, p))
     return q, nu, p, batch
 
@@ -98,7 +98,7 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
     if residual.max(initial=0.0) <= limit:
         return q
     if interpolated:
-        return Closure(model, {}, [], conditions).close(q)
+        return ClosureSystem(model, {}, [], conditions).close(q)
     worst, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],

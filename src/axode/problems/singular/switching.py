@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
-MIN_GAIN = 3.0  # times the present pivot that another choice must offer
+MIN_GAIN = 3.0  # times the present pivot: what another choice must offer
 MIN_GAIN_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
-GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
+WORTHWHILE_PIVOT = 0.2  # worth a change where the present pivot vanishes within a step
 SINGULAR_PIVOT = 1e-3  # a pivot below which the motion is no longer determined
-RETRY_PIVOT = 0.3  # of the best pivot on offer: below it another choice is sought again
-FALLING_PIVOT = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
-FALLEN_WHEEL = 10.0  # of `flat`: below it a wheel that lies down explains the singularity
-MIN_STEP = 1e-6  # [s] with which adaptive steps approach a configuration where rank is lost
-SAME_CONFIGURATION = 1e-2  # [rad or m] from where a model was made: no other is made here
-MAX_MODELS = 60  # of one mechanism
-LOST_START = 1e-9  # a pivot below which the speeds of a model do not determine a start
-DETERMINED = 1e-9  # relative: a smaller singular value does not determine a speed
-NAMED_WEIGHT = 0.2  # of the largest weight: rows and speeds of smaller ones are not named
+RETRY_BELOW = 0.3  # of a pivot that has to do: below this another choice is sought again
+PASS_BELOW = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
+NEARLY_FLAT = 10.0  # of `flat`: below this a wheel that lies down explains the singularity
+SHORTEST_STEP = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
+SAME_CONFIGURATION = 1e-2  # [rad or m]: two models made this near would be the same
+MAX_MODELS = 60  # models of one mechanism
+UNDETERMINED_PIVOT = 1e-9  # below it a model's speeds do not determine a start
+CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
+NAMED_WEIGHT = 0.2  # of the largest weight: smaller ones are not named
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Choices:
     """Models of the same mechanism on other rows and independent speeds.
 
     Which rows are solved for which speeds first is chosen where a model is made, and may do badly
-    elsewhere; a model of the same rows may therefore be made again for other configurations.
+    elsewhere; a model that was made for other configurations may therefore be replaced.
     """
 
     made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
@@ -53,7 +53,7 @@ class Choices:
     def best(
         self, model: Model, own: Model, q: Array, conditions: Conditions, *, passing: bool = False
     ) -> tuple[Model, str]:
-        """Choose the model that does best at a configuration; describe what is nearly lost there.
+        """Find the model that does best at a configuration, and describe what is nearly lost there.
 
         Args:
             model: The present one.
@@ -62,7 +62,7 @@ class Choices:
             conditions: Time and parameters there.
             passing: Whether the run can be taken across where all rows are nearly dependent.
         """
-        from axode.symbolic.constraints.row_choice import repartitioned, rows_at
+        from axode.symbolic.constraints.row_choice import repartition, rows_at
         from axode.symbolic.equations import Equations
 
         equations = model.equations
@@ -84,7 +84,7 @@ class Choices:
         made_here = any(np.abs(at - q).max() < SAME_CONFIGURATION for _, at in models)
         if enough or made_here or len(models) >= MAX_MODELS:
             return known, description
-        made = Equations(repartitioned(system, rows), equations.formulation)
+        made = Equations(repartition(system, rows), equations.formulation)
         return self._keep(model, made, q), description
 
     def _keep(self, model: Model, made: Equations, q: Array) -> Model:
@@ -96,7 +96,7 @@ class Choices:
 
     def on_same_speeds(self, own: Model, q: Array, conditions: Conditions) -> Model:
         """Find a model on other rows and the user's independent speeds; the user's if none does."""
-        from axode.symbolic.constraints.row_choice import repartitioned, rows_at
+        from axode.symbolic.constraints.row_choice import repartition, rows_at
         from axode.symbolic.equations import Equations
 
         for model, _ in self.made:
@@ -110,7 +110,7 @@ class Choices:
         smallest = smallest_singular_value(rows.null_space[list(mine)])
         if rows.lost or smallest < GOOD_PIVOT:
             return own
-        system = repartitioned(equations.system, rows, mine)
+        system = repartition(equations.system, rows, mine)
         return self._keep(own, Equations(system, equations.formulation), q)
 
 
@@ -143,7 +143,7 @@ def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
 def near_singular(
     batch: Batch, run: int, own: Model, across: Callable[[Batch, int, str], bool] | None = None
 ) -> Model | None:
-    """Decide how a run goes on before whose next step a pivot becomes small.
+    """Decide what to do with a run before whose next step a pivot becomes small.
 
     It changes to a model that does better there, which is returned; or it goes on as it is; or it
     goes on beyond; or it ends, if no choice of rows and speeds would do.
@@ -159,7 +159,7 @@ def near_singular(
     q, conditions = b["q"][run].copy(), batch.conditions(run)
     near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
     flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
-    lying = find_flattest_wheel(model, q, conditions)[1] if flat < FALLEN_WHEEL else ""
+    lying = find_flattest_wheel(model, q, conditions)[1] if flat < NEARLY_FLAT else ""
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
     if not model.has_equations:  # from a file: there is no other choice
@@ -173,15 +173,15 @@ def near_singular(
     if other is not model:
         present, offered = (smallest_pivot(m, q, conditions) for m in (model, other))
         if offered > max(_min_gain(own) * present, SINGULAR_PIVOT) or (
-            near < SINGULAR_PIVOT and offered > GOOD
+            near < SINGULAR_PIVOT and offered > WORTHWHILE_PIVOT
         ):
             return other
     if across is not None:
         pivot = smallest_pivot(model, q, conditions)
         if pivot < PASSING_PIVOT and across(batch, run, description):
             return None
-        if near >= max(RETRY_PIVOT * pivot, SINGULAR_PIVOT):
-            b["least_pivot"][run], b["status"][run] = FALLING_PIVOT * near, RUNNING
+        if near >= max(RETRY_BELOW * pivot, SINGULAR_PIVOT):
+            b["least_pivot"][run], b["status"][run] = PASS_BELOW * near, RUNNING
             return None
         near = min(near, 0.0)  # the step is too long
     return _go_on_or_end(batch, run, near, lying or description)
@@ -209,7 +209,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     """
     b = batch.buffers
     q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
-    if not own.has_equations or smallest_pivot(own, q, conditions) > LOST_START:
+    if not own.has_equations or smallest_pivot(own, q, conditions) > UNDETERMINED_PIVOT:
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
@@ -222,7 +222,7 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     if not np.any(need):
         return other, rest
     Theta = other.speed_map(q, **conditions.options)[mine]
-    if not smallest_singular_value(Theta) > DETERMINED:
+    if not smallest_singular_value(Theta) > CONSISTENT:
         return None
     return other, np.linalg.solve(Theta, need)
 
@@ -252,7 +252,7 @@ def choose_models(
         other, _ = choices.best(own, own, flat[k], known.at(k))
         offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
         good = offered > np.maximum(_min_gain(own) * pivots[waiting], SINGULAR_PIVOT)
-        good |= (offered > pivots[waiting]) & (offered > GOOD)
+        good |= (offered > pivots[waiting]) & (offered > WORTHWHILE_PIVOT)
         if other is not own and good.any():
             models += [] if other in models else [other]
             made_by[waiting[good]] = models.index(other)
@@ -264,8 +264,8 @@ def _go_on_or_end(batch: Batch, run: int, near: float, description: str) -> Mode
     b = batch.buffers
     step = abs(float(b["h_s"][run, 0]))
     if near >= SINGULAR_PIVOT:
-        b["least_pivot"][run] = RETRY_PIVOT * near
-    elif batch.settings.adaptive and step > MIN_STEP:
+        b["least_pivot"][run] = RETRY_BELOW * near
+    elif batch.settings.adaptive and step > SHORTEST_STEP:
         b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
     else:
         batch.resolve(run, SINGULAR, description)

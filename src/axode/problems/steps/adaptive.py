@@ -16,18 +16,10 @@ from axode.problems.steps.step_acceptance import (
 )
 
 SAFETY, MIN_FACTOR, MAX_FACTOR = 0.9, 0.2, 5.0  # of the step-size control
-ERROR_SHARE = 0.1  # of the tolerance for one step, so that many of them stay near it
+ERROR_SHARE = 0.1  # of the tolerance, as `simulate` documents it, that one step may use
 MIN_STEP = 4e-15  # relative to the time: a shorter step would hardly change it
-CONTROL = (
-    "t",
-    "h",
-    "h_s",
-    "t_end",
-    "time_direction",
-    "rtol",
-    "atol",
-    "status",
-)  # what `control` reads
+# what `control` reads
+CONTROL = ("t", "h", "h_s", "t_end", "time_direction", "rtol", "atol", "status")
 GIVEN = ("t_end", "time_direction", "longest", "rtol", "atol", "rows")
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.program import Columns, Evaluate, Operation
+from axode.codegen.lowering.program import Evaluate, JacobianColumns, Operation
 from axode.codegen.tape.derivatives import forward_tape, reads
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.rates import Dynamics
 
 
-def jacobian(d: Dynamics, *, timed: bool = False) -> Columns:
+def jacobian(d: Dynamics, *, timed: bool = False) -> JacobianColumns:
     """Derivatives by q and nu, and by t in a last column, at the present state, time and input.
 
     An input that is a formula or a function of the state is differentiated with the rate; one that
@@ -30,7 +30,7 @@ def jacobian(d: Dynamics, *, timed: bool = False) -> Columns:
     if chain:
         moving, sizes = moving | {"u": ("u_change", 0)}, sizes | {"u_change": d.n_u}
     chain.append(d.evaluate(forward_tape(d.rate, moving, sizes), {}, "k_change"))
-    return Columns(tuple(chain), "direction", "k_change", "jacobian", stride(d.n_k))
+    return JacobianColumns(tuple(chain), "direction", "k_change", "jacobian", stride(d.n_k))
 
 
 def rate_by_time(d: Dynamics) -> Evaluate:

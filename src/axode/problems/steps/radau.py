@@ -20,7 +20,7 @@ from numpy.polynomial import Polynomial
 from axode.codegen.lowering.program import (
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
     Keep,
     Largest,
     Operation,
@@ -75,7 +75,7 @@ def radau9_program(d: Dynamics) -> Program:
             _coefficients(), ("t", "h_s", "stage_times", "stages", "sides", "errors", *_scales())
         ),
         *(
-            Factor("jacobian", f"scale_{p}", f"matrix_{p}", f"order_{p}", n, x, pair=p != "a")
+            FactorMatrix("jacobian", f"scale_{p}", f"matrix_{p}", f"order_{p}", n, x, pair=p != "a")
             for p in "abc"
         ),
         Evaluate(_weights(d), ("x", "solve_rtol", "solve_atol", "weight")),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from axode.codegen.lowering.program import (
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
     Operation,
     Program,
     Solve,
@@ -132,7 +132,7 @@ def _jacobian(d: Dynamics) -> list[Operation]:
     return [
         jacobian(d, timed=timed),
         Evaluate(scale, ("h_s", "scale")),
-        Factor("jacobian", "scale", "matrix", "order", d.n_k, d.n_q + d.n_nu),
+        FactorMatrix("jacobian", "scale", "matrix", "order", d.n_k, d.n_q + d.n_nu),
         *([rate_by_time(d)] if timed else []),
     ]
 

@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Kind:
+class OutputKind:
     """How one number of a whole run is made.
 
     Attributes:
@@ -65,19 +65,19 @@ def _never(x: Formula) -> Formula:
     return 0.0 * x + NEVER
 
 
-KINDS: dict[str, Kind] = {
-    "last": Kind(lambda x: x, lambda _, s: s.after, "value at the end"),
-    "min": Kind(lambda x: x, lambda known, s: known.least(s.after), "smallest value"),
-    "max": Kind(lambda x: x, lambda known, s: known.most(s.after), "largest value"),
-    "largest": Kind(abs, lambda known, s: known.most(abs(s.after)), "largest absolute value"),
-    "integral": Kind(
+KINDS: dict[str, OutputKind] = {
+    "last": OutputKind(lambda x: x, lambda _, s: s.after, "value at the end"),
+    "min": OutputKind(lambda x: x, lambda known, s: known.least(s.after), "smallest value"),
+    "max": OutputKind(lambda x: x, lambda known, s: known.most(s.after), "largest value"),
+    "largest": OutputKind(abs, lambda known, s: known.most(abs(s.after)), "largest absolute value"),
+    "integral": OutputKind(
         lambda x: 0.0 * x,
         lambda known, s: known + 0.5 * s.h * (s.before + s.after),
         "integral over time, by the trapezoidal rule",
     ),
-    "crossing": Kind(_never, _first(True, True), "time of the first zero crossing"),
-    "rising": Kind(_never, _first(True, False), "time of the first rising zero crossing"),
-    "falling": Kind(_never, _first(False, True), "time of the first falling zero crossing"),
+    "crossing": OutputKind(_never, _first(True, True), "time of the first zero crossing"),
+    "rising": OutputKind(_never, _first(True, False), "time of the first rising zero crossing"),
+    "falling": OutputKind(_never, _first(False, True), "time of the first falling zero crossing"),
 }
 
 

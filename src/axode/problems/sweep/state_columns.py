@@ -9,7 +9,7 @@ from typing import Any
 from axode.codegen.lowering.program import Evaluate, Operation
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replayed
+from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import InvalidArgument
 from axode.model.model import Model
@@ -143,6 +143,6 @@ def shortened(tape: Tape, elements: Sequence[int]) -> Tape:
     arguments = [
         [builder.input(k, i) for i in range(port.size)] for k, port in enumerate(tape.inputs)
     ]
-    results = replayed(builder, tape, arguments)
+    results = replay(builder, tape, arguments)
     output = Port(tape.outputs[0].name, (len(elements),))
     return Tape.build(tape.name, tape.inputs, (output,), builder, [results[e] for e in elements])

@@ -22,7 +22,7 @@ AXIS = 0.7  # [in] that numbers and label of an axis take
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendEntry:
     """A line of a legend: its text and how its line looks."""
 
     label: str
@@ -33,14 +33,14 @@ class Entry:
 class Legend:
     """Where a legend stands and what room it takes [in]."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LegendEntry, ...]
     beside: bool
     columns: int
     width: float
     height: float
 
 
-def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None:
+def plan_legends(entries: Sequence[LegendEntry], size: Size, width: float) -> Legend | None:
     """A legend that fits a panel of this width [in], or none.
 
     It stands beside the panel where its words are short and the figure is wide, in as few columns
@@ -50,8 +50,8 @@ def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None
         return None
     text = 0.9 * size.text / POINTS
     room = width - AXIS - HANDLE * text
-    texts = shortened([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
-    entries = [Entry(label, e.style) for label, e in zip(texts, entries, strict=True)]
+    texts = shorten([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
+    entries = [LegendEntry(label, e.style) for label, e in zip(texts, entries, strict=True)]
     column = max(width_of(e.label, 0.9 * size.text) for e in entries) + HANDLE * text
     rows_beside = max(int(size.panel * 1.1 / (ROW * text)), 1)
     columns = math.ceil(len(entries) / rows_beside)
@@ -83,7 +83,7 @@ def readable(label: str) -> str:
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
-def shortened(labels: Sequence[str], letters: int) -> list[str]:
+def shorten(labels: Sequence[str], letters: int) -> list[str]:
     """Labels of so many letters: those that are longer lose of what they have in common first."""
     long = [label for label in labels if len(label) > letters]
     if not long:

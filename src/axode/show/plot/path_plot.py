@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.show.plot.decimation import kept
-from axode.show.plot.legends import AXIS, Entry, Legend
+from axode.show.plot.decimation import keep_extremes
+from axode.show.plot.legends import AXIS, Legend, LegendEntry
 from axode.show.plot.panels import BUCKETS, DRAWN_RUNS, LARGEST
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
@@ -49,10 +49,10 @@ class Track:
 
 
 def bases(trajectory: Trajectory) -> list[Track]:
-    """Bodies that are free on the ground, told by `info["bases"]` or else by their coordinates."""
-    told = trajectory.info.get("bases")
+    """Bodies that are free on the ground, found by `info["bases"]` or else by their coordinates."""
+    bases = trajectory.info.get("bases")
     found = (
-        [(str(body), list(columns)) for body, *columns in told] if told else _by_name(trajectory)
+        [(str(body), list(columns)) for body, *columns in bases] if bases else _by_name(trajectory)
     )
     return [
         _base(trajectory, body, columns)
@@ -156,7 +156,7 @@ def _values(trajectory: Trajectory, name: str) -> Array:
 
 def draw_path(
     axes: Axes, bodies: Sequence[Track], wheels: Sequence[Track], size: Size
-) -> list[Entry]:
+) -> list[LegendEntry]:
     """Ways, start and end, headings and footprints; the entries of the legend."""
     entries = []
     first = len(bodies)
@@ -164,7 +164,7 @@ def draw_path(
         colour = COLOURS[k % len(COLOURS)]
         width = size.line * (1.0 if k < first else 0.6)
         _draw_way(axes, track, colour, width)
-        entries.append(Entry(track.label, {"color": colour, "linewidth": width}))
+        entries.append(LegendEntry(track.label, {"color": colour, "linewidth": width}))
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
     axes.set_aspect("equal", adjustable="box", anchor="C")
@@ -179,8 +179,8 @@ def draw_path(
         _draw_ends(axes, track, size)
     dot = {"marker": "o", "linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     entries += [
-        Entry("start", {**dot, "markerfacecolor": "white"}),
-        Entry("end", {**dot, "markerfacecolor": INK}),
+        LegendEntry("start", {**dot, "markerfacecolor": "white"}),
+        LegendEntry("end", {**dot, "markerfacecolor": INK}),
     ]
     return entries
 
@@ -205,7 +205,7 @@ def extent(shown: Sequence[Track]) -> list[tuple[float, float]]:
 def path_height(
     ways: tuple[list[Track], list[Track]], width: float, legend: Legend | None = None
 ) -> float:
-    """Of the axes that a figure of this width has room for [in]."""
+    """Height of the axes that a figure of this width has room for [in]."""
     (left, right), (low, high) = extent([*ways[0], *ways[1]])
     inside = width - AXIS - (legend.width if legend and legend.beside else 0.0)
     return inside * (high - low) / (right - left)
@@ -218,7 +218,7 @@ def _draw_way(axes: Axes, track: Track, colour: str, width: float) -> None:
     drawn = np.unique(np.linspace(0, count - 1, min(count, DRAWN_RUNS)).astype(np.intp))
     lines = []
     for run in drawn:
-        there = kept(np.stack([track.x[run], track.y[run]]), BUCKETS)
+        there = keep_extremes(np.stack([track.x[run], track.y[run]]), BUCKETS)
         lines.append(np.column_stack([track.x[run][there], track.y[run][there]]))
     opacity = 1.0 if count == 1 else float(np.clip(8.0 / len(lines), 0.18, 0.7))
     axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, alpha=opacity))

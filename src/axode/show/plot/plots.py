@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
 from axode.show.plot.choice import Panel, chosen_panels, overview
-from axode.show.plot.legends import Legend, add_legend, planned, readable
+from axode.show.plot.legends import Legend, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
     DRAWN_RUNS,
-    Runs,
+    DrawnRuns,
     draw_panel,
     finish_time,
     mark_events,
@@ -57,8 +57,8 @@ def plot(
         wheels = wheel_tracks(trajectory)
         free = bases(trajectory) if wheels else []
         path = bool(free)
-        told = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
-        panels = overview(trajectory, without=told if path else [])
+        named = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
+        panels = overview(trajectory, without=named if path else [])
     if (x or y) and not path:
         raise InvalidArgument("plot: x and y are for plot('path')")
     ways = tracks(trajectory, x, y) if path else ([], [])
@@ -145,7 +145,7 @@ def _draw(
     parts = []
     if path:
         axes = figure.add_subplot(places[0])
-        legend = planned(draw_path(axes, *ways, size), size, width)
+        legend = plan_legends(draw_path(axes, *ways, size), size, width)
         parts.append(_Part(axes, path_height(ways, width, legend), legend))
     below = places[int(path) :]
     parts += _draw_panels(figure, below, trajectory, panels, width, size, labels)
@@ -175,7 +175,7 @@ def _draw_panels(
     """All panels, a place each."""
     if not panels:
         return []
-    runs = Runs.of(trajectory, panels, labels)
+    runs = DrawnRuns.of(trajectory, panels, labels)
     every: list[Axes] = []
     found = []
     for place, panel in zip(places, panels, strict=True):
@@ -186,7 +186,7 @@ def _draw_panels(
     found[0] += mark_events(every, trajectory)
     finish_time(every, trajectory)
     return [
-        _Part(axes, size.panel, planned(entries, size, width))
+        _Part(axes, size.panel, plan_legends(entries, size, width))
         for axes, entries in zip(every, found, strict=True)
     ]
 

@@ -12,7 +12,7 @@ import numpy as np
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.scene.scene import touch_points
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
 from axode.show.render.picture import camera_of, picture
 
@@ -42,7 +42,7 @@ def animate(
         path: Ends in `.gif`.
         frames_a_second: How smooth; a GIF knows hundredths of a second.
         speed: Times as fast as it was.
-        width, height: Of the picture.
+        width, height: Size of the picture.
         camera: Where it is seen from; unless given, from where all of the run is seen.
     """
     file = Path(path)
@@ -55,7 +55,7 @@ def animate(
     end = float(run.ended)
     count = max(2, round(abs(end - run.time[0]) / speed * frames_a_second))
     frames_of = run.resample(np.linspace(run.time[0], end, count))
-    poses = Motion(frames_of, model).all_poses(count)[1]
+    poses = RunPoses(frames_of, model).all_poses(count)[1]
     scene = scene_with(model, run.parameters)
     view = camera or camera_of(scene, poses[:: max(1, count // LOOKED_AT)], width / height)
     tracks = touch_points(scene, poses) if scene.touches else None

@@ -16,7 +16,7 @@ import numpy as np
 
 from axode.errors import AxodeError
 from axode.printing.mathml import to_mathml
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.picture import picture
 from axode.show.report.font import math_font
 from axode.show.report.player_data import playback
@@ -105,7 +105,7 @@ def _player(model: Model, run: Trajectory | None) -> str:
     scene, poses = model.scene, model.poses(model.home)
     if run is not None:
         scene = scene_with(model, run.parameters)
-        poses = Motion(run, model).poses(float(run.time[0]))
+        poses = RunPoses(run, model).poses(float(run.time[0]))
     # no tag and no comment, which would change how a browser reads the script, begins without <
     data = json.dumps(playback(model, run), separators=(",", ":")).replace("<", "\\u003c")
     return PLAYER.format(still=_png(picture(scene, poses)), data=data, script=_file("player.js"))

@@ -21,7 +21,7 @@ def force_arrows(
 
     Args:
         scene: What is drawn.
-        poses: Of all bodies.
+        poses: Poses of all bodies.
         forces: Longitudinal, lateral and normal a contact [N]; NaN is not drawn.
         usual: A force that is drawn half as long as the mechanism, or more than a wheel high [N].
 

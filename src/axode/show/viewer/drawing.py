@@ -124,7 +124,7 @@ class Drawing:
         self.show(self.poses)
 
     def shadows(self, on: bool) -> None:
-        """Whether there are any; without, browsers that have no GPU draw faster."""
+        """Switch shadows on or off; without them, browsers that have no GPU draw faster."""
         self._server.scene.configure_default_lights(cast_shadow=on)
 
     def _keep_in_view(self, poses: Array) -> None:
@@ -133,7 +133,7 @@ class Drawing:
         self._world.position, self._world.wxyz = -turn @ shift, _wxyz(turn)
         cell = 5 * self.scene.spacing
         for floor, grid in self._floors:
-            if floor.body == GROUND:  # endless floors are large, not endless
+            if floor.body == GROUND:  # its grid moves along
                 axes = axes_along(floor.normal)
                 steps = np.round((axes.T @ (_centre(poses) - np.array(floor.point)))[:2] / cell)
                 grid.position = np.array(floor.point) + axes[:, :2] @ (cell * steps)

@@ -18,13 +18,13 @@ from axode.problems.simulate.simulate import simulate
 from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration
-LONGEST = 0.1  # [s] made good at once; what is later than that is lost, and told
+LONGEST = 0.1  # [s] made up for at once; a longer delay is lost, and reported
 STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularity above all
 WINDOW = 60  # frames over which the real-time factor is taken
 MODES = ("speed", "torque")
 
 
-class Drive:
+class RealTimeRun:
     """A state that goes on.
 
     Attributes:
@@ -87,7 +87,7 @@ class Drive:
         self.parameters, self.q, self.nu = given, state.q, state.nu
 
     def poses(self) -> Array:
-        """Of all bodies: (bodies, 4, 4)."""
+        """Poses of all bodies: (bodies, 4, 4)."""
         return self.model.poses(self.q, **self.options)
 
     def forces(self) -> Array:
@@ -107,7 +107,7 @@ class Drive:
         return (time_1 - time_0) / max(wall_1 - wall_0, 1e-9)
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass, at most 0.1 s; a failure stops it and is told."""
+        """Let so much time pass, at most 0.1 s; a failure stops it and is reported."""
         if not self.running:
             self._frames.clear()
             return

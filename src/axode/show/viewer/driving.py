@@ -13,7 +13,7 @@ from axode.show.motion import scene_with
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
-from axode.show.viewer.drive import MODES, Drive
+from axode.show.viewer.drive import MODES, RealTimeRun
 from axode.show.viewer.drive_commands import steering
 from axode.show.viewer.looks import Looks
 from axode.show.viewer.trails import trail_points
@@ -35,7 +35,7 @@ class Driving:
         self,
         gui: Any,
         drawing: Drawing,
-        drive: Drive,
+        drive: RealTimeRun,
         *,
         own: Callable[..., Any],
         running: bool,

@@ -30,7 +30,7 @@ class Guard:
     """Judges requests by the address, the page and the token they come with.
 
     Attributes:
-        token: Of this session, for the address that is printed.
+        token: Secret of this session, for the address that is printed.
     """
 
     def __init__(self, host: str) -> None:
@@ -53,7 +53,7 @@ class Guard:
         return None
 
     def is_known(self, headers: Any, path: str) -> bool:
-        """Whether a request carries the token, in its address or in its cookie."""
+        """Return whether a request carries the token, in its address or in its cookie."""
         given = parse_qs(urlsplit(path).query).get("token", [])
         with contextlib.suppress(http.cookies.CookieError):
             cookie = http.cookies.SimpleCookie(headers.get("Cookie", "")).get(self._cookie)
@@ -85,7 +85,7 @@ def _is_page(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def guarded(guard: Guard) -> Iterator[None]:
+def guard_server(guard: Guard) -> Iterator[None]:
     """Let a guard judge all requests of the server that is started inside."""
     import websockets.asyncio.server as module
 

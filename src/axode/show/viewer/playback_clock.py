@@ -26,7 +26,7 @@ class Playback:
 
     @property
     def length(self) -> float:
-        """Of all of it [s]."""
+        """Duration [s]."""
         return abs(self.end - self.begin)
 
     @property

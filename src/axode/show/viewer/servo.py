@@ -14,7 +14,7 @@ from axode.symbolic.algebra.rank import least_norm
 
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
 TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel
-SLIDE_RATE = 0.2  # sizes of the mechanism a second
+SLIDE_RATE = 0.2  # sizes of the mechanism per second
 RISE = 0.4  # [s] in which the largest torque of a slider reaches the largest speed of one
 
 
@@ -32,7 +32,7 @@ class Motors:
         self.most_rates = np.array([slide if unit == "N" else turn for unit in units])
 
     def rates(self, q: Array, nu: Array, options: dict[str, Any]) -> Array:
-        """Of all motors [rad/s or m/s]."""
+        """Speeds of all motors [rad/s or m/s]."""
         return self._shares(q, options) @ nu
 
     def torques(self, q: Array, nu: Array, wanted: Array, options: dict[str, Any]) -> Array:

@@ -18,7 +18,7 @@ def trail_names(scene: Scene) -> tuple[str, ...]:
     return (NONE, *((CONTACTS,) if len(contacts) > 1 else ()), *contacts, *scene.bodies)
 
 
-def checked_trails(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
+def check_trails(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
     """Full names of points; `left.contact` is the point called `left contact`.
 
     Raises:

@@ -174,42 +174,58 @@ def reachable_dimension(system: System, most: int) -> int:
 
     Only brackets that add a direction are kept and bracketed again.             (C9)
     """
-    tree = system.tree
-    fields = ca.densify(tree.N @ system.complement.Theta_0)
-    q0 = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
-
-    def value(x: SX) -> np.ndarray:
-        function = ca.Function("field", [tree.q, tree.t, tree.parameters], [x])
-        return np.array(function(q0, 0.0, system.defaults)).ravel()
-
-    base = [fields[:, i] for i in range(fields.shape[1])]
-    if not base:
-        return 0
-    found = np.column_stack([value(x) for x in base])
-    newest = base
-    while newest and found.shape[1] < most:
+    q = system.tree.q
+    base = newest = _Fields(system, ca.densify(system.tree.N @ system.complement.Theta_0))
+    found = base.values
+    while newest.count and found.shape[1] < most:
         fresh: list[SX] = []
-        for i, X in enumerate(base):
-            for j, Y in enumerate(newest):
-                if (newest is base and j <= i) or found.shape[1] >= most:
-                    continue
-                bracket = ca.jtimes(Y, tree.q, X) - ca.jtimes(X, tree.q, Y)  # (C9)
-                candidate = np.column_stack([found, value(bracket)])
+        for i in range(base.count):
+            X, x = base.fields[:, i], base.values[:, i]
+            brackets = newest.rates_along(x) - base.rates_of(i, newest.values)  # (C9)
+            for j in range(i + 1 if newest is base else 0, newest.count):
+                Y, y = newest.fields[:, j], newest.values[:, j]
                 # a bracket that vanishes leaves rounding errors, and long fields large ones
-                terms = np.linalg.norm(value(X)) * np.linalg.norm(value(Y))
-                if _independent(candidate, float(terms)):
-                    found = candidate
-                    fresh.append(bracket)
-        newest = fresh
+                terms = float(np.linalg.norm(x) * np.linalg.norm(y))
+                if found.shape[1] < most and _independent(found, brackets[:, j], terms):
+                    found = np.column_stack([found, brackets[:, j]])
+                    fresh.append(ca.jtimes(Y, q, X) - ca.jtimes(X, q, Y))
+        newest = _Fields(system, ca.horzcat(SX(q.shape[0], 0), *fresh))
     return found.shape[1]
 
 
-def _independent(columns: np.ndarray, terms: float) -> bool:
-    """Whether the last column is none of rounding errors and not spanned by the others."""
-    lengths = np.linalg.norm(columns, axis=0)
-    least = max(BRACKET_TOLERANCE, BRACKET_NOISE * terms)
-    if lengths[-1] < least or not np.isfinite(columns).all():
+class _Fields:
+    """Vector fields, one per column, with their values and slopes at a generic configuration."""
+
+    def __init__(self, system: System, fields: SX) -> None:
+        tree = system.tree
+        self.fields, (self.size, self.count) = fields, fields.shape
+        results = [fields, ca.jacobian(fields, tree.q)]
+        function = ca.Function("fields", [tree.q, tree.t, tree.parameters], results)
+        q0 = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
+        values, slopes = function(q0, 0.0, system.defaults)
+        self.values = np.array(values).reshape(fields.shape)
+        self._slopes = slopes  # of one field after the other
+        self._each = ca.vertsplit(slopes, self.size) if self.count else []
+
+    def rates_of(self, number: int, directions: np.ndarray) -> np.ndarray:
+        """Return how one field changes along each of many directions."""
+        return np.array(self._each[number] @ ca.DM(directions)).reshape(directions.shape)
+
+    def rates_along(self, direction: np.ndarray) -> np.ndarray:
+        """Return how every field changes along a direction, one per column."""
+        rates = np.array(self._slopes @ ca.DM(direction))
+        return rates.reshape(self.count, self.size).T
+
+
+def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
+    """Whether a column is more than rounding errors and not spanned by those that were found."""
+    length = np.linalg.norm(column)
+    if not length >= max(BRACKET_TOLERANCE, BRACKET_NOISE * terms):
         return False
+    columns = np.column_stack([found, column])
+    if not np.isfinite(columns).all():
+        return False
+    lengths = np.linalg.norm(columns, axis=0)
     return bool(smallest_singular_value(columns / lengths) > BRACKET_TOLERANCE)
 
 

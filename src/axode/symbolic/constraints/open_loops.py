@@ -23,7 +23,7 @@ NAMED = 6  # rows that a message names
 
 
 def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
-    """The error that names what stays open, all of it, and the remedies.
+    """Make the error that names everything that stays open, and the remedies.
 
     Args:
         assembly: What does not close.
@@ -53,7 +53,7 @@ def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
 
 
 def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
-    """Lengths to check, or where rows contradict each other, a joint that has fewer."""
+    """Suggest lengths to check, or where rows contradict each other, a joint that has fewer."""
     plain = (
         "No configuration near home closes it: check the lengths, or name a configuration near "
         "a closed one with mechanism.set_home(...)."
@@ -85,7 +85,7 @@ def _rank(J: np.ndarray) -> int:
 
 
 def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> list[str]:
-    """Joints that hold the same with fewer rows, some that disagree left out."""
+    """Suggest joints that hold the same with fewer rows, without some that disagree."""
     J = assembly.scaled_jacobian(q)
     lines: list[str] = []
     for loop in assembly.tree.mechanism.loops:
@@ -126,7 +126,7 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     nearest, _ = assembly.close(asked, tolerance=DEPENDENT / NEARLY)
     residual = assembly.residual(nearest)
     worst = int(np.argmax(np.abs(residual)))
-    is_open = not assembly.exact(assembly.error(residual))
+    is_open = not assembly.is_exact(assembly.error(residual))
     if is_open and assembly.distance(nearest) < assembly.distance(home):
         row = assembly.rows[worst]
         why = (

@@ -11,16 +11,11 @@ from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.tree.coriolis import CommonAxes
-from axode.symbolic.tree.coupled_joints import ClusterSolve, find_clusters
+from axode.symbolic.tree.coupled_joints import Cluster, ClusterSolve, find_clusters
 from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.held_joints import holding_forces
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.recursions import (
-    articulated_solve,
-    composite_inertia,
-    coriolis_matrix,
-    newton_euler,
-)
+from axode.symbolic.tree.recursions import composite_inertia, coriolis_matrix, newton_euler
 
 ALWAYS_COMPOSITE = 7  # speeds; up to here nobody need count
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on
@@ -115,15 +110,7 @@ class RecursiveFormulation(AbstractFormulation):
         system = self.system
         if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return self._projected_forward(force)
-        clusters = find_clusters(system.tree, system.kept)
-        solve = ClusterSolve(
-            system.still_tree,
-            system.regrouped,
-            system.forces.armature,
-            system.complement.Theta_0,
-            force,
-        )
-        articulated = solve.accelerations(clusters)
+        articulated, clusters = self._articulated(system.complement.Theta_0, force)
         longest = _longest_path(system.tree)
         if longest > ALWAYS_ARTICULATED and max(map(len, clusters)) < longest / 2:
             return articulated
@@ -134,13 +121,20 @@ class RecursiveFormulation(AbstractFormulation):
         system = self.system
         if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return Factor.of(self.tree_inertia).solve(force)
-        articulated = articulated_solve(
-            system.still_tree, system.regrouped, system.forces.armature, force
-        )
+        articulated, _ = self._articulated(SX.eye(force.shape[0]), force)
         if _longest_path(system.tree) > ALWAYS_ARTICULATED:
             return articulated
         composite = Factor.of(self.tree_inertia).solve(force)
         return min((composite, articulated), key=self._operations)
+
+    def _articulated(self, Theta_0: SX, force: SX) -> tuple[SX, list[Cluster]]:
+        """All accelerations that some independent ones allow, by articulated bodies."""
+        system = self.system
+        clusters = find_clusters(system.tree, system.kept)
+        solve = ClusterSolve(
+            system.still_tree, system.regrouped, system.forces.armature, Theta_0, force
+        )
+        return solve.accelerations(clusters), clusters
 
     def _operations(self, expression: SX) -> int:
         system = self.system
@@ -183,11 +177,7 @@ class RecursiveFormulation(AbstractFormulation):
         free = [k for k in range(force.shape[0]) if k not in set(held)]
         whole = SX.zeros(system.tree.v.shape[0])
         whole[list(c.base.independent)] = force  # Theta_0^T whole = force
-        clusters = find_clusters(system.tree, system.kept)
-        solve = ClusterSolve(
-            system.still_tree, system.regrouped, system.forces.armature, c.Theta_0[:, free], whole
-        )
-        v_dot = solve.accelerations(clusters)
+        v_dot, clusters = self._articulated(c.Theta_0[:, free], whole)
         at_rest = system.still_tree.motion(SX.zeros(whole.shape[0]), v_dot, gravity=False)
         need = newton_euler(system.still_tree, system.regrouped, at_rest)
         need += system.forces.armature * v_dot

@@ -1,4 +1,11 @@
-r"""Articulated bodies of a tree whose joints are coupled: cost linear in the links (D).
+r"""Direct dynamics of a tree by articulated bodies at rest, joints free or coupled (D).
+
+Velocity products are in the forces already, from :func:`newton_euler` at zero acceleration, so that
+only the inertia is left to invert, at a cost linear in the links:
+
+.. math:: D = S^T I^A S, \quad u = f - S^T p^A, \quad
+          I^A_p \mathrel{+}= X^T (I^A - I^A S D^{-1} S^T I^A) X, \quad
+          p^A_p \mathrel{+}= X^T (p^A + I^A S D^{-1} u).                          \tag{D5}
 
 Joints that rows tie together are taken as one joint of several links, with composite bodies inside
 such a cluster and articulated bodies between clusters. With :math:`\Theta_c` the cluster's own part
@@ -201,7 +208,8 @@ class ClusterSolve:
             for i in cluster.links:
                 link = self.tree.links[i]
                 own = v_dot[list(link.speeds)]
-                w, at = w_dot[link.parent], a[link.parent]
-                w_dot[i] = link.rotation.inward(w) + link.S_w @ own
-                a[i] = link.rotation.inward(at + cross(w, link.p)) + link.S_v @ own
+                if not cluster.alone:
+                    w, at = w_dot[link.parent], a[link.parent]
+                    w, at = link.rotation.inward(w), link.rotation.inward(at + cross(w, link.p))
+                w_dot[i], a[i] = w + link.S_w @ own, at + link.S_v @ own
         return v_dot

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.mechanism.elements.forces import Strut
-from axode.mechanism.topology import coordinate_of, speed_of, speed_units
+from axode.mechanism.topology import coordinate_of, speed_meanings, speed_units
 from axode.symbolic.algebra.spatial import SX, dot, skew
 from axode.symbolic.tree.frames import ROOT, symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.kinematics import Tree
@@ -36,15 +36,17 @@ def applied_forces(tree: Tree) -> AppliedForces:
     size = tree.v.shape[0]
     columns, names, limits = [], [], []
     armature = SX.zeros(size)
+    meanings, units = speed_meanings(tree.mechanism), speed_units(tree.mechanism)
     for drive in tree.mechanism.drives:
-        speed = speed_of(tree.mechanism, drive.coordinate)
-        assert speed is not None
+        speed = meanings[drive.coordinate]
         j = tree.speed_names.index(speed)
         gear = symbolic_scalar(drive.motor.gear, tree.values)
         column = SX(size, 1)
         column[j] = gear
         columns.append(column)
-        names.append(drive.input or f"{drive.name}.{_effort(tree, speed)}")
+        names.append(
+            drive.input or f"{drive.name}.{'force' if units[speed] == 'm/s' else 'torque'}"
+        )
         limit = drive.motor.limit
         limits.append(None if limit is None else symbolic_scalar(limit, tree.values))
         armature[j] += gear * gear * symbolic_scalar(drive.motor.rotor_inertia, tree.values)
@@ -65,11 +67,6 @@ def applied_forces(tree: Tree) -> AppliedForces:
         ca.densify(elastic),
         elastic_energy,
     )
-
-
-def _effort(tree: Tree, speed: str) -> str:
-    """Whether a motor on a speed gives a torque or a force."""
-    return "force" if speed_units(tree.mechanism)[speed] == "m/s" else "torque"
 
 
 def _wrench_columns(tree: Tree, body: str, at: object, frame: str) -> SX:
@@ -123,10 +120,9 @@ def _spring_energy(tree: Tree) -> SX:
 def _dissipation(tree: Tree) -> SX:
     """-dD/dv of Rayleigh's function."""
     force = SX.zeros(tree.v.shape[0])
+    meanings = speed_meanings(tree.mechanism)
     for damper in tree.mechanism.dampers:
-        speed = speed_of(tree.mechanism, damper.coordinate)
-        assert speed is not None
-        j = tree.speed_names.index(speed)
+        j = tree.speed_names.index(meanings[damper.coordinate])
         force[j] -= symbolic_scalar(damper.coefficient, tree.values) * tree.v[j]
     for strut in tree.mechanism.struts:
         damping = symbolic_scalar(strut.damping, tree.values)

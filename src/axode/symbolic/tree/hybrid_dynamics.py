@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.topology import speed_of
+from axode.mechanism.topology import speed_meanings
 from axode.symbolic.algebra.linear import Block, Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.actuation import direct_rows
@@ -29,7 +29,8 @@ def hybrid_dynamics(
     A row that an unknown input has for itself gives that input once the rest is solved.
     """
     mechanism = equations.system.mechanism
-    speeds = [speed_of(mechanism, name) or name for name in accelerations]
+    meanings = speed_meanings(mechanism)
+    speeds = [meanings.get(name, name) for name in accelerations]
     known = _positions(equations, "independent speed", speeds, equations.independent)
     given = _positions(equations, "input", inputs, equations.inputs)
     x = [i for i in range(len(equations.independent)) if i not in known]
