@@ -13,7 +13,11 @@ UNFINISHED = (
     "mechanism/mechanism.py",
     "mechanism/topology.py",
     "model",
-    "problems",
+    "problems/assemble",
+    "problems/feasible",
+    "problems/inverse",
+    "problems/linearize",
+    "problems/paths",
     "results",
     "symbolic",
 )

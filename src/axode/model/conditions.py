@@ -73,7 +73,7 @@ class Conditions:
         return np.broadcast_shapes(np.shape(self.t), () if self.p is None else self.p.shape[:-1])
 
     def spread(self, shape: tuple[int, ...]) -> Conditions:
-        """The same for every state of a shape, along one axis."""
+        """Give every state of a shape its own conditions, along one axis."""
         t = np.broadcast_to(self.t, shape).reshape(-1)
         if self.p is None or self.p.ndim == 1:
             return Conditions(t, self.p)

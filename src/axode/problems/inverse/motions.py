@@ -248,7 +248,7 @@ class GivenMotion:
         return found[0][..., :n], rates, seconds
 
     def conditions_at(self, t: Any) -> Conditions:
-        """The same parameters at other times."""
+        """Conditions of the motion at given times."""
         return replace(self.conditions, t=t)
 
     def rate_matrix(self, q: Array, t: Any) -> tuple[Array, Array, Array]:

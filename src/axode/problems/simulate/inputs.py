@@ -121,8 +121,8 @@ class Callback:
     more.
 
     Args:
-        function: Of time and a mapping of the state (coordinates, speeds, measures by name); gives
-            inputs by name, or all of them.
+        function: Function of time and a mapping of the state (coordinates, speeds, measures by
+            name); it returns inputs by name, or all of them.
     """
 
     function: Callable[[float, Mapping[str, float]], Any]

@@ -78,7 +78,7 @@ class Settings:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the method chooses its own steps."""
+        """True if the method chooses its own steps."""
         return self.method != "rk4"
 
     def _check_possible(self) -> None:

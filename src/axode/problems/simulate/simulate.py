@@ -84,8 +84,8 @@ def simulate(
         progress: Show a bar; unless given, after a second on a terminal.
         target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
             unless given.
-        precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
-            given.
+        precision: Precision of the steps, "float64" or, on a GPU with rk4, "float32"; the model's
+            unless given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that

@@ -57,7 +57,7 @@ class Described:
 
 
 def is_rounded(model: Model) -> bool:
-    """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
+    """Check whether a model left out rows that contradict those it keeps by rounding errors."""
     return model.has_equations and bool(model.equations.system.report.loose)
 
 

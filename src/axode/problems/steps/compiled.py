@@ -52,7 +52,7 @@ class Place:
 
     @property
     def single(self) -> bool:
-        """Whether numbers have single precision."""
+        """True if numbers have single precision."""
         return self.precision == "float32"
 
     def check(self, method: str, steps: int) -> None:

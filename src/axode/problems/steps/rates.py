@@ -25,7 +25,7 @@ class Dynamics:
         leaning: How many such wheels there are.
         input: t, q, nu (p) to u; None if u is given.
         events: t, q, nu (p) to numbers whose zero crossings count.
-        directions: Of those crossings: 1 rising, -1 falling, 0 both.
+        directions: Directions of those crossings: 1 rising, -1 falling, 0 both.
         samples: Whether u is read from a table, and how: "hold" or "linear".
         given: Further buffers the tapes read, such as p, with their sizes.
         inside: Part of half a step by which its ends are moved inwards to read held samples.

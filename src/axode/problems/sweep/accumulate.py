@@ -27,7 +27,7 @@ class Step:
     h: Formula
 
     def crossing(self, rising: bool, falling: bool) -> Formula:
-        """Whether the value crosses zero; one that starts at zero does not."""
+        """Find whether the value crosses zero; one that starts at zero does not."""
         a, b = self.before, self.after
         up, down = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
         return up | down if rising and falling else up if rising else down

@@ -21,7 +21,7 @@ class Axes:
 
     Attributes:
         combine: "grid" gives every array an axis of its own, "zip" pairs equal places.
-        values: Of every axis by name.
+        values: Values of every axis by name.
     """
 
     combine: str

@@ -47,7 +47,7 @@ class Columns:
 
     @property
     def needs_start_energy(self) -> bool:
-        """Whether the energy at the start must be kept."""
+        """True if the energy at the start must be kept."""
         return any(signal.function == BALANCE for signal in self._named.values())
 
     @cached_property
