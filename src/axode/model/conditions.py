@@ -16,14 +16,14 @@ Array = npt.NDArray[np.float64]
 
 
 class Options(TypedDict, total=False):
-    """What every function takes besides its arguments.
+    """Keywords of every function of a model.
 
     Attributes:
         t: Time [s], where it is explicit.
         parameters: Values by name instead of the defaults, or all of them in order, if the
             model's are free.
-        out: An array to write to.
-        threads: How many threads share a batch.
+        out: Array to write the result to.
+        threads: Number of threads that share a batch.
     """
 
     t: npt.ArrayLike
@@ -73,7 +73,7 @@ class Conditions:
         return np.broadcast_shapes(np.shape(self.t), () if self.p is None else self.p.shape[:-1])
 
     def spread(self, shape: tuple[int, ...]) -> Conditions:
-        """Give every state of a shape its own conditions, along one axis."""
+        """Conditions for every state of a shape, along one axis."""
         t = np.broadcast_to(self.t, shape).reshape(-1)
         if self.p is None or self.p.ndim == 1:
             return Conditions(t, self.p)

@@ -1,4 +1,4 @@
-"""Models as files for others: C, PTX, or Axode's own."""
+"""Export of models to C, PTX or model files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def export_model(
     precision: str | None,
     prefix: str | None,
 ) -> tuple[Path, ...]:
-    """Write what the ending of the path asks for; see `Model.export`."""
+    """Write the files that `Model.export` documents."""
     place = Path(path)
     if place.suffix not in SUFFIXES:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())

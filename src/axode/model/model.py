@@ -1,4 +1,4 @@
-"""The model: named functions of numbers, NumPy in and out, any leading batch axes."""
+"""The model: named functions of NumPy arrays, with any leading batch axes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
 class Model:
-    """Numbers in, numbers out.
+    """Functions of a mechanism for numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
@@ -69,23 +69,23 @@ class Model:
 
     @property
     def home(self) -> Array:
-        """The closed configuration next to the mechanism's home."""
+        """Closed configuration nearest to the mechanism's home."""
         home: Array = self._arguments.defaults["q"].copy()
         return home
 
     @cached_property
     def scene(self) -> Scene:
-        """What pictures of it show: solids on its bodies, floors, contacts."""
+        """Solids on the bodies, floors and contacts, for pictures."""
         return self.library.scene()
 
     @property
     def has_equations(self) -> bool:
-        """Whether it was compiled from equations; a model read from a file was not."""
+        """True for a model compiled from equations, False for one read from a file."""
         return isinstance(self.library, SymbolicLibrary)
 
     @property
     def equations(self) -> Equations:
-        """The equations that it was compiled from.
+        """Equations that the model was compiled from.
 
         Raises:
             NotApplicable: for a model that was read from a file.
@@ -99,7 +99,7 @@ class Model:
 
     @property
     def is_underactuated(self) -> bool:
-        """Whether there are motions that its motors cannot produce."""
+        """True if there are motions that the motors cannot produce."""
         return self.actuation in ("underactuated", "unactuated")
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What was compiled stays behind: a copy finds it in the cache."""
+        """Leave compiled code behind; a copy finds it in the cache."""
         return type(self), (self.facts, self.library)
 
     # functions of the state --------------------------------------------------------------------
@@ -202,15 +202,15 @@ class Model:
         return both[..., : len(self.independent)], both[..., len(self.independent) :]
 
     def mass_matrix(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Generalised inertia I, symmetric positive definite."""
+        """Generalized inertia I, symmetric positive definite."""
         return self._evaluate("mass_matrix", {"q": q}, options)
 
     def coriolis(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """The matrix C with Idot - 2 C skew."""
+        """Coriolis matrix C, with Idot - 2 C skew-symmetric."""
         return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
 
     def bias(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """C nu, and what explicit time adds."""
+        """Coriolis and centrifugal force C nu, with the terms of explicit time."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
     def potential_force(self, q: Values, **options: Unpack[Options]) -> Array:
@@ -234,13 +234,13 @@ class Model:
         return self._evaluate("joint_speeds", {"q": q, "nu": nu}, options)
 
     def rates(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """Rates of the coordinates."""
+        """Rates of the coordinates, q_dot."""
         return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
     def accelerations(
         self, q: Values, nu: Values, nu_dot: Values, **options: Unpack[Options]
     ) -> Array:
-        """All joint accelerations for independent ones."""
+        """All joint accelerations for the independent ones nu_dot."""
         return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, options)
 
     def multipliers(
@@ -283,11 +283,11 @@ class Model:
         return self._evaluate("residual", {"q": q}, options)
 
     def residual_jacobian(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Their derivatives by the coordinates."""
+        """Derivatives of the position residuals by the coordinates."""
         return self._evaluate("residual_jacobian", {"q": q}, options)
 
     def speed_map(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Theta: all joint speeds for unit independent ones."""
+        """Matrix of all joint speeds for unit independent speeds (Theta of the theory)."""
         return self._evaluate("speed_map", {"q": q}, options)
 
     def measures(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
@@ -297,7 +297,7 @@ class Model:
     def measures_jacobian(
         self, q: Values, nu: Values | None = None, **options: Unpack[Options]
     ) -> Array:
-        """Their derivatives by the coordinates, then by the independent speeds."""
+        """Derivatives of the measures by the coordinates, then by the independent speeds."""
         return self._evaluate("measures_jacobian", {"q": q, "nu": nu}, options)
 
     def poses(self, q: Values, **options: Unpack[Options]) -> Array:
@@ -335,15 +335,15 @@ class Model:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Names of everything it can evaluate."""
+        """Names of all functions of the model."""
         return self.library.names()
 
     def tape(self, function: str) -> Tape:
-        """A function as a tape of scalar operations."""
+        """Tape of the scalar operations of a function."""
         return self.library.tape(function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
-        """A function as C99: header, source and a self-test; its name begins with `prefix`."""
+        """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
         from axode.codegen.targets.c import c_code
 
         return c_code(self.tape(function), prefix)
@@ -352,8 +352,8 @@ class Model:
         """Write the model to a file that `axode.load_model` reads without the mechanism.
 
         Args:
-            path: Usually `name.axm`.
-            functions: Which to write; all of `functions` unless given. Derivatives are named
+            path: File to write, usually `name.axm`.
+            functions: Functions to write; all of `functions` unless given. Derivatives are named
                 like "forward_dynamics_by_q".
         """
         from axode.model.model_file import save_model
@@ -372,27 +372,28 @@ class Model:
         precision: Literal["float64", "float32"] | None = None,
         prefix: str | None = None,
     ) -> tuple[Path, ...]:
-        """Write functions for other programs; the ending of the path says for which.
+        """Write functions for other programs, in the format of the path's ending.
 
         Args:
             path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
                 `axode.runtime.cuda`, with `x.json` beside it.
-            functions: Which; all into `.axm`, else forward_dynamics, unless given.
+            functions: Functions to write; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
-            input: Of those runs, as `simulate` takes it; an argument of the kernel unless given.
+            input: Input of those runs, as `simulate` takes it; an argument of the kernel unless
+                given.
             capability: Oldest compute capability the kernels must run on.
-            precision: Of the kernels; the model's unless given.
-            prefix: What names in C begin with; `x_` unless given, "" for none.
+            precision: Precision of the kernels; the model's unless given.
+            prefix: Prefix of names in C; `x_` unless given, "" for none.
 
         Returns:
-            The files.
+            Paths of the files.
         """
         from axode.model.export import export_model
 
         return export_model(self, path, functions, rollout, input, capability, precision, prefix)
 
     def on_cpu(self) -> Model:
-        """The same model with functions that run on the CPU in double precision; often itself."""
+        """Model whose functions run on the CPU in double precision; itself unless on a GPU."""
         if self.target != "cuda":
             return self
         if self._cpu is None:
@@ -404,11 +405,11 @@ class Model:
     def evaluate(
         self, function: str, arguments: Mapping[str, Any], options: Options | None = None
     ) -> Array:
-        """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
+        """Evaluate any of `functions`, with arguments by name (q, nu, nu_dot, u)."""
         return self._evaluate(function, arguments, options or {})
 
     def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:
-        """All parameters in order, defaults where none is given."""
+        """Parameters in order, defaults where none is given."""
         vector: Array = self._vector("p", values)
         return vector
 

@@ -1,4 +1,4 @@
-"""Models in files: names and tapes, checked data and never code."""
+"""Model files: names and tapes, read as data that is checked, never as code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from axode.disk.typed import as_dataclass, as_type, parse_json
 from axode.errors import AxodeError, FileError, UnknownName
 from axode.mechanism.scene.scene import Scene
 from axode.model.consistency import check_scene, disagreements
-from axode.model.function_source import TapeLibrary, refuse_precision
+from axode.model.function_source import TapeLibrary, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
 
@@ -56,7 +56,7 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
     """
     if not isinstance(target, str) or target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
-    refuse_precision(precision, target)
+    check_precision(precision, target)
     data = _bytes(path)
     start = len(MAGIC) + _PREFIX.size
     if data[: len(MAGIC)] != MAGIC:
@@ -78,7 +78,7 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
 
 
 def _bytes(path: str | PathLike[str]) -> bytes:
-    """All of a file that may be a model, or its beginning if it is none."""
+    """Content of a model file; only the beginning of other files."""
     try:
         return read_bounded(path, MAX_BYTES, "model", start=MAGIC)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it

@@ -152,8 +152,8 @@ def _broadcast(argument: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[in
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise InvalidArgument(f"{argument}: the batch axes do not fit together: {told}") from None
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise InvalidArgument(f"{argument}: the batch axes do not fit together: {listed}") from None
 
 
 def as_numbers(name: str, value: Any) -> Array:

@@ -40,7 +40,7 @@ def find_shortfall(model: Model, missing: Array, size: float) -> tuple[float, st
     Args:
         model: Whose motors they are.
         missing: Generalised forces on the independent speeds, (..., speeds).
-        size: Of the forces that balance, as `force_size` gives it.
+        size: Size of the forces that balance, as `force_size` gives it.
 
     Returns:
         None if the motors give everything.

@@ -71,7 +71,7 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
 
     Args:
         model: What moves.
-        values: Of signals, (..., samples, signals); changed in place.
+        values: Values of signals, (..., samples, signals); changed in place.
         kinds: Which signals they are.
     """
     names = [signal.name for signal in model.signals.of_kind(*kinds)]
@@ -81,9 +81,10 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
 
 
 def state_values(
-    model: Model, q: Array, nu: Array, conditions: Conditions = DEFAULTS
+    model: Model, q: Array, nu: Array, conditions: Conditions = DEFAULTS, u: Array | None = None
 ) -> NamedValues:
-    """Coordinates, all speeds and measures of one state by name."""
-    values = signal_values(model, q, nu, conditions=conditions, kinds=STATE_KINDS).tolist()
-    names = model.signals.names(*STATE_KINDS)
-    return NamedValues(dict(zip(names.known, values, strict=True)), names)
+    """Coordinates, all speeds and measures of one state by name, and inputs if they are given."""
+    kinds = STATE_KINDS if u is None else (*STATE_KINDS, "input")
+    values = signal_values(model, q, nu, u, conditions=conditions, kinds=kinds).tolist()
+    names = (signal.name for signal in model.signals.of_kind(*kinds))
+    return NamedValues(dict(zip(names, values, strict=True)), model.signals.names(*kinds))

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from axode.errors import AxodeError, InvalidArgument
-from axode.literature.acceptance.adapters import Adapter, Moment, adapter_of
+from axode.literature.acceptance.adapters import Adapter, Instant, adapter_of
 from axode.literature.acceptance.case_runs import Run
 from axode.literature.acceptance.cases import Case, Quantity
 
@@ -44,5 +44,5 @@ class Answers:
             return self.run.extreme(quantity)
         return self.adapter.of(quantity.name, self._moment(quantity))
 
-    def _moment(self, quantity: Quantity) -> Moment:
+    def _moment(self, quantity: Quantity) -> Instant:
         return self.run.at(self.run.end if quantity.at is None else quantity.at)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
 from axode.errors import InvalidArgument
-from axode.literature.acceptance.adapters import Adapter, Moment
+from axode.literature.acceptance.adapters import Adapter, Instant
 from axode.literature.acceptance.cases import Quantity
 from axode.literature.acceptance.held_coordinates import Holding, holds_of
 from axode.model.model import Model
@@ -112,7 +112,7 @@ class Run:
                 self.stretches.append(self._advance(moment, begin, until))
                 moment = self._moment(self.stretches[-1], until)
 
-    def _advance(self, moment: Moment, begin: float, end: float) -> Stretch:
+    def _advance(self, moment: Instant, begin: float, end: float) -> Stretch:
         model = self.adapter.model
         formulas: Mapping[str, Any] = {
             name: signal.during(begin) for name, signal in self.adapter.inputs.items()
@@ -126,14 +126,14 @@ class Run:
         found = integrate(model, (moment.q, moment.nu), begin, end, formulas, samples)
         return Stretch(model, begin, end, *found, formulas, holding)
 
-    def _moment(self, stretch: Stretch, t: float) -> Moment:
+    def _moment(self, stretch: Stretch, t: float) -> Instant:
         q, nu = stretch.state(t)
         u = np.array([signal(t) for signal in self.adapter.inputs.values()])
         if stretch.holding:
             u = stretch.holding.inputs(q, nu, u, t)
-        return Moment(stretch.model, t, q, nu, u)
+        return Instant(stretch.model, t, q, nu, u)
 
-    def at(self, t: float) -> Moment:
+    def at(self, t: float) -> Instant:
         """The state at a time of the run.
 
         Raises:
@@ -196,7 +196,7 @@ class Run:
             return np.abs(values) if quantity.absolute else values
         return np.array([self._scalar(quantity, self._moment(stretch, float(t))) for t in times])
 
-    def _scalar(self, quantity: Quantity, now: Moment) -> float:
+    def _scalar(self, quantity: Quantity, now: Instant) -> float:
         value = np.asarray(self.adapter.of(quantity.name, now), dtype=float)
         if value.size != 1:
             raise InvalidArgument(f"'{quantity.name}' is {value.size} numbers and has no extreme")

@@ -43,7 +43,7 @@ def assemble(
             those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
-        seed: Of those starts.
+        seed: Seed of those starts.
         t: Time, where it is explicit [s].
         parameters: Values by name instead of the defaults.
 

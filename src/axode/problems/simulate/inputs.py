@@ -21,7 +21,7 @@ from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
 from axode.problems.arguments import number, shortened
 from axode.problems.state_formulas import parse_formula
-from axode.problems.tracing import is_symbolic, saturated, traced_tape
+from axode.problems.tracing import is_symbolic, saturate, traced_tape
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -121,8 +121,8 @@ class Callback:
     more.
 
     Args:
-        function: Function of time and a mapping of the state (coordinates, speeds, measures by
-            name); it returns inputs by name, or all of them.
+        function: Called with the time and a mapping of the state (coordinates, speeds and measures
+            by name); returns inputs by name, or all of them.
     """
 
     function: Callable[[float, Mapping[str, float]], Any]
@@ -145,7 +145,7 @@ class InputPlan:
         return () if self.sampled is None else self.sampled.table.shape[:-2]
 
     def spread(self, batch: tuple[int, ...]) -> InputPlan:
-        """Spread it over all runs of a batch, along one axis."""
+        """Plan with one axis for all runs of a batch."""
         if not self.batch:
             return self
         if self.constant is not None:
@@ -157,7 +157,7 @@ class InputPlan:
         return replace(self, sampled=replace(self.sampled, table=np.ascontiguousarray(full)))
 
     def part(self, runs: npt.NDArray[np.intp]) -> InputPlan:
-        """Select the inputs of some runs."""
+        """Plan of some runs only."""
         if not self.batch:
             return self
         if self.constant is not None:
@@ -338,7 +338,7 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
                 item = evaluate(item, values, TAPE_FUNCTIONS)
             elif np.ndim(item):
                 raise InvalidArgument(f"input '{name}': one number, where others are formulas")
-            made.append(saturated(zero + item, bound))
+            made.append(saturate(zero + item, bound))
         return {"u": made}
 
     sizes = {"t": 1} | ({"p": len(free)} if free else {})

@@ -11,7 +11,7 @@ from axode.codegen.lowering.program import Program
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.model.function_source import refuse_precision
+from axode.model.function_source import check_precision
 from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
@@ -47,7 +47,7 @@ class Place:
             raise UnknownName("axode", "target", target, TARGETS)
         if precision is None:
             precision = model.library.precision if target == "cuda" else "float64"
-        refuse_precision(precision, target)
+        check_precision(precision, target)
         return cls(target, precision)
 
     @property

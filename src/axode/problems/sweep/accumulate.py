@@ -19,7 +19,7 @@ NEVER = float("nan")
 
 @dataclass(frozen=True)
 class Step:
-    """A step as an accumulator sees it: value before and after, when it began, its length."""
+    """A step for an accumulator: value before and after, time at its start, step size."""
 
     before: Formula
     after: Formula
@@ -27,14 +27,14 @@ class Step:
     h: Formula
 
     def crossing(self, rising: bool, falling: bool) -> Formula:
-        """Find whether the value crosses zero; one that starts at zero does not."""
+        """Return whether the value crosses zero; one that starts on it does not."""
         a, b = self.before, self.after
         up, down = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
         return up | down if rising and falling else up if rising else down
 
     @property
     def zero(self) -> Formula:
-        """When the straight line between the two values is zero."""
+        """Time at which the straight line between the two values is zero."""
         return self.t + self.h * (self.before / (self.before - self.after))
 
 
@@ -90,7 +90,7 @@ class Output:
 
 
 def check_outputs(model: Model, given: Any) -> dict[str, Output]:
-    """Check the outputs that the user asks for.
+    """Outputs of every run, from what the user gave.
 
     Raises:
         UnknownName: for an unknown kind of output.
@@ -121,10 +121,10 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
     return made
 
 
-def gathering(
+def gather_outputs(
     model: Model, d: Dynamics, outputs: Sequence[Output], speeds: Sequence[str] | None = None
 ) -> Gathering:
-    """Make the operations that gather the numbers in the buffer `made`, in order.
+    """Operations that compute the outputs in order, into the buffer `made`.
 
     Args:
         model: What moves.

@@ -17,7 +17,7 @@ COMBINE = ("grid", "zip")
 
 @dataclass
 class Axes:
-    """Values that are swept, in order.
+    """Axes of a sweep, in order.
 
     Attributes:
         combine: "grid" gives every array an axis of its own, "zip" pairs equal places.
@@ -32,7 +32,7 @@ class Axes:
             raise UnknownName("sweep", "combination", self.combine, COMBINE)
 
     def collect(self, what: str, given: Any) -> None:
-        """Add the arrays of a mapping by name; `what` it is, for messages."""
+        """Add the arrays of a mapping as axes; `what` it is, for error messages."""
         if self.combine == "zip" or not isinstance(given, Mapping):
             return
         for name, value in given.items():
@@ -55,7 +55,7 @@ class Axes:
             self.values[name] = array
 
     def spread(self, given: Any) -> Any:
-        """Give the arrays of a mapping the shapes of their axes."""
+        """Mapping with arrays along their axes."""
         if self.combine == "zip" or not isinstance(given, Mapping):
             return given
         shapes = {name: [1] * len(self.values) for name in self.values}

@@ -27,7 +27,7 @@ from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import Output, check_outputs, gathering
+from axode.problems.sweep.accumulate import Output, check_outputs, gather_outputs
 from axode.problems.sweep.axes import Axes
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def sweep(
             "rising", "falling") and of what, a column of a trajectory by name or a function of the
             state's symbols. The last state and the largest error of the energy balance unless
             given. A crossing is the time of the first one, NaN if there is none.
-        step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are found at every
-            step.
+        step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
+            every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
             and input; "zip" pairs lists of equal length, as `simulate` does.
         t0: Time at the start [s].
@@ -164,7 +164,7 @@ def _compile_sweep(task: Task, d: Dynamics, outputs: tuple[Output, ...]) -> Any:
     """Compile steps that gather outputs, once for all sweeps that ask for the same."""
 
     def program() -> Program:
-        return fixed_step_program(RK4, d, gathering(task.model, d, outputs, task.speeds))
+        return fixed_step_program(RK4, d, gather_outputs(task.model, d, outputs, task.speeds))
 
     if all(isinstance(output.what, str) for output in outputs):
         traced = None if d.input is None else d.input.digest
