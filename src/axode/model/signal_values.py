@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.signals import ENERGIES, KINDS, STATE_KINDS
 from axode.names import NamedValues
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
+DEFAULTS = Conditions()
 
 
 def signal_values(
@@ -23,7 +25,7 @@ def signal_values(
     u: Array | None = None,
     w: Array | None = None,
     *,
-    options: Any = None,
+    conditions: Conditions = DEFAULTS,
     kinds: tuple[str, ...] = KINDS,
 ) -> Array:
     """Values of all signals of some kinds, (..., signals), in the order of the catalogue.
@@ -34,9 +36,10 @@ def signal_values(
         u: Inputs; needed for inputs and forces.
         w: Energy supplied and dissipated, (..., 2); needed for energies, whose balance counts from
             the first sample of the axis before the last.
-        options: Time and parameters.
+        conditions: Time and parameters.
         kinds: Which signals, of `KINDS`.
     """
+    options = conditions.options
     layout = model.signals.layout(*kinds)
     given = {"q": q, "nu": nu, "u": u, "w": w}
     arrays: dict[str, Any] = {
@@ -52,7 +55,7 @@ def signal_values(
             residual = model.evaluate("residual", arrays, options)
             values[..., columns[0]] = np.abs(residual).max(axis=-1)
         elif function == "contact_forces":
-            forces = model.contact_forces(q, nu, u, **(options or {}))
+            forces = model.contact_forces(q, nu, u, **options)
             values[..., columns] = forces.reshape(*forces.shape[:-2], -1)
         else:
             found = arrays.get(function)
@@ -78,10 +81,10 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
 
 
 def state_values(
-    model: Model, q: Array, nu: Array, options: Any = None, u: Array | None = None
+    model: Model, q: Array, nu: Array, conditions: Conditions = DEFAULTS, u: Array | None = None
 ) -> NamedValues:
     """Coordinates, all speeds and measures of one state by name, and inputs if they are given."""
     kinds = STATE_KINDS if u is None else (*STATE_KINDS, "input")
-    values = signal_values(model, q, nu, u, options=options, kinds=kinds).tolist()
+    values = signal_values(model, q, nu, u, conditions=conditions, kinds=kinds).tolist()
     names = (signal.name for signal in model.signals.of_kind(*kinds))
     return NamedValues(dict(zip(names, values, strict=True)), model.signals.names(*kinds))
