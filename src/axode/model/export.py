@@ -1,4 +1,4 @@
-"""Export of models to files: C, PTX, or Axode's own format."""
+"""Export of models to C, PTX or model files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def export_model(
     precision: str | None,
     prefix: str | None,
 ) -> tuple[Path, ...]:
-    """Write the format that the ending of the path names; see `Model.export`."""
+    """Write the files that `Model.export` documents."""
     place = Path(path)
     if place.suffix not in SUFFIXES:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())

@@ -23,21 +23,21 @@ PRECISIONS = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Entry:
-    """A function ready to be called: one array per argument, batch axes first."""
+    """A function ready to be called with one array per argument, batch axes first."""
 
     arguments: tuple[str, ...]
     call: Callable[..., Any]
 
 
 class AbstractLibrary(ABC):
-    """Makes functions by name and keeps them."""
+    """Source of the functions of a model."""
 
     target: str
     precision: str = "float64"
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Names of the available functions."""
+        """Names of the functions."""
 
     @abstractmethod
     def tape(self, name: str) -> Tape:
@@ -61,11 +61,11 @@ class AbstractLibrary(ABC):
 
     @abstractmethod
     def on_cpu(self) -> AbstractLibrary:
-        """Same functions for the CPU, in double precision."""
+        """Source of these functions for the CPU, in double precision."""
 
 
 class SymbolicLibrary(AbstractLibrary):
-    """Functions made from equations when they are first asked for."""
+    """Functions that are made from equations when they are first used."""
 
     def __init__(
         self, equations: Equations, target: str, *, fixed: bool, precision: str = "float64"
@@ -76,7 +76,7 @@ class SymbolicLibrary(AbstractLibrary):
         self.precision = precision
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Derive the mechanism again in copies and other processes; symbols cannot be pickled."""
+        """Let copies derive the mechanism again, since symbols cannot be pickled."""
         e = self.equations
         return _derived, (
             type(self),
@@ -148,7 +148,7 @@ def _derived(
 
 
 class TapeLibrary(AbstractLibrary):
-    """Functions that were saved; needs neither the mechanism nor CasADi."""
+    """Functions from a file; neither the mechanism nor CasADi is needed."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class TapeLibrary(AbstractLibrary):
 
 
 def graph_tape(graph: FunctionGraph) -> Tape:
-    """Tape of one of the model's functions."""
+    """Tape of one of a model's functions."""
     sizes = dict(zip(graph.arguments, graph.sizes, strict=True))
     return shaped_tape(graph.function, sizes, graph.name, graph.shape)
 
@@ -220,7 +220,7 @@ def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> E
 
 
 def gpu_function(tape: Tape, precision: str) -> Any:
-    """Compile a tape for the GPU of this machine."""
+    """Function of a tape on the GPU of this machine."""
     from axode.runtime.cuda import KernelFile, own_capability
 
     capability = own_capability()  # before anything is compiled: there may be no GPU
@@ -231,7 +231,12 @@ def gpu_function(tape: Tape, precision: str) -> Any:
 
 
 def check_precision(precision: str, target: str) -> None:
-    """Require a precision that the target has."""
+    """Check that a target has a precision.
+
+    Raises:
+        UnknownName: for a precision that no target has.
+        NotApplicable: for one that this target lacks.
+    """
     if not isinstance(precision, str) or precision not in PRECISIONS:
         raise UnknownName("axode", "precision", precision, PRECISIONS)
     if precision != "float64" and target != "cuda":

@@ -1,4 +1,4 @@
-"""Metadata of a model: names, units, sizes and defaults, as plain data."""
+"""Metadata of a model: names, sizes, units and defaults, as plain data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and defaults of a model; survives a file unchanged."""
+    """Names, units and defaults of a model."""
 
     name: str
     formulation: str
@@ -97,7 +97,7 @@ class Facts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to the types of JSON."""
+        """Return the metadata in JSON's own types."""
         return asdict(self)
 
     @classmethod
@@ -111,7 +111,7 @@ class Facts:
 
 
 def _input_units(equations: Equations) -> tuple[str, ...]:
-    """Units of inputs: of motors by the joint they move, of wrenches by the component."""
+    """Units of the inputs: of motors by their joint, of wrenches by the component."""
     mechanism, motors = equations.system.mechanism, equations.system.forces.motors
     units, meanings = speed_units(mechanism), speed_meanings(mechanism)
     moved = (units[meanings[d.coordinate]] for d in mechanism.drives)

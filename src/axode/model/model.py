@@ -1,4 +1,4 @@
-"""The model: functions of NumPy arrays with names, and any leading batch axes."""
+"""The model: named functions of NumPy arrays, with any leading batch axes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
 class Options(TypedDict, total=False):
-    """Keywords that every function takes.
+    """Keywords of every function of a model.
 
     Attributes:
         t: Time [s], where it is explicit.
         parameters: Values by name instead of the defaults, or all of them in order, if the
             model's are free.
-        out: Array to write to.
+        out: Array to write the result to.
         threads: Number of threads that share a batch.
     """
 
@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
 
 
 class Model:
-    """Functions of a mechanism on arrays of numbers.
+    """Functions of a mechanism for numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
@@ -85,23 +85,23 @@ class Model:
 
     @property
     def home(self) -> Array:
-        """The closed configuration next to the mechanism's home."""
+        """Closed configuration nearest to the mechanism's home."""
         home: Array = self._arguments.defaults["q"].copy()
         return home
 
     @cached_property
     def scene(self) -> Scene:
-        """Scene that pictures of it show: solids on its bodies, floors, contacts."""
+        """Solids on the bodies, floors and contacts, for pictures."""
         return self.library.scene()
 
     @property
     def has_equations(self) -> bool:
-        """Return whether it was compiled from equations; a model read from a file was not."""
+        """True for a model compiled from equations, False for one read from a file."""
         return isinstance(self.library, SymbolicLibrary)
 
     @property
     def equations(self) -> Equations:
-        """The equations that it was compiled from.
+        """Equations that the model was compiled from.
 
         Raises:
             NotApplicable: for a model that was read from a file.
@@ -115,7 +115,7 @@ class Model:
 
     @property
     def is_underactuated(self) -> bool:
-        """Return whether there are motions that its motors cannot produce."""
+        """True if there are motions that the motors cannot produce."""
         return self.actuation in ("underactuated", "unactuated")
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave compiled code behind: a copy finds it in the cache."""
+        """Leave compiled code behind; a copy finds it in the cache."""
         return type(self), (self.facts, self.library)
 
     # functions of the state --------------------------------------------------------------------
@@ -222,11 +222,11 @@ class Model:
         return self._evaluate("mass_matrix", {"q": q}, options)
 
     def coriolis(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """Matrix C, with Idot - 2 C skew-symmetric."""
+        """Coriolis matrix C, with Idot - 2 C skew-symmetric."""
         return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
 
     def bias(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """Bias force C nu, and what explicit time adds."""
+        """Coriolis and centrifugal force C nu, with the terms of explicit time."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
     def potential_force(self, q: Values, **options: Unpack[Options]) -> Array:
@@ -250,13 +250,13 @@ class Model:
         return self._evaluate("joint_speeds", {"q": q, "nu": nu}, options)
 
     def rates(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """Rates of the coordinates."""
+        """Rates of the coordinates, q_dot."""
         return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
     def accelerations(
         self, q: Values, nu: Values, nu_dot: Values, **options: Unpack[Options]
     ) -> Array:
-        """All joint accelerations for independent ones."""
+        """All joint accelerations for the independent ones nu_dot."""
         return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, options)
 
     def multipliers(
@@ -299,11 +299,11 @@ class Model:
         return self._evaluate("residual", {"q": q}, options)
 
     def residual_jacobian(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Derivatives of the residuals by the coordinates."""
+        """Derivatives of the position residuals by the coordinates."""
         return self._evaluate("residual_jacobian", {"q": q}, options)
 
     def speed_map(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Matrix Theta: all joint speeds for unit independent ones."""
+        """Matrix of all joint speeds for unit independent speeds (Theta of the theory)."""
         return self._evaluate("speed_map", {"q": q}, options)
 
     def measures(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
@@ -351,7 +351,7 @@ class Model:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Names of the functions that it can evaluate."""
+        """Names of all functions of the model."""
         return self.library.names()
 
     def tape(self, function: str) -> Tape:
@@ -368,8 +368,8 @@ class Model:
         """Write the model to a file that `axode.load_model` reads without the mechanism.
 
         Args:
-            path: Usually `name.axm`.
-            functions: Which to write; all of `functions` unless given. Derivatives are named
+            path: File to write, usually `name.axm`.
+            functions: Functions to write; all of `functions` unless given. Derivatives are named
                 like "forward_dynamics_by_q".
         """
         from axode.model.model_file import save_model
@@ -388,28 +388,28 @@ class Model:
         precision: Literal["float64", "float32"] | None = None,
         prefix: str | None = None,
     ) -> tuple[Path, ...]:
-        """Write functions for other programs, in the format that the path's ending names.
+        """Write functions for other programs, in the format of the path's ending.
 
         Args:
             path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
                 `axode.runtime.cuda`, with `x.json` beside it.
-            functions: Which; all into `.axm`, else forward_dynamics, unless given.
+            functions: Functions to write; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
             input: Input of those runs, as `simulate` takes it; an argument of the kernel unless
                 given.
             capability: Oldest compute capability the kernels must run on.
             precision: Precision of the kernels; the model's unless given.
-            prefix: What names in C begin with; `x_` unless given, "" for none.
+            prefix: Prefix of names in C; `x_` unless given, "" for none.
 
         Returns:
-            The files.
+            Paths of the files.
         """
         from axode.model.export import export_model
 
         return export_model(self, path, functions, rollout, input, capability, precision, prefix)
 
     def on_cpu(self) -> Model:
-        """Model with functions that run on the CPU in double precision; often itself."""
+        """Model whose functions run on the CPU in double precision; itself unless on a GPU."""
         if self.target != "cuda":
             return self
         if self._cpu is None:
@@ -421,11 +421,11 @@ class Model:
     def evaluate(
         self, function: str, arguments: Mapping[str, Any], options: Options | None = None
     ) -> Array:
-        """Evaluate any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
+        """Evaluate any of `functions`, with arguments by name (q, nu, nu_dot, u)."""
         return self._evaluate(function, arguments, options or {})
 
     def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:
-        """All parameters in order, defaults where none is given."""
+        """Parameters in order, defaults where none is given."""
         vector: Array = self._vector("p", values)
         return vector
 

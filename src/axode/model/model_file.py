@@ -1,4 +1,4 @@
-"""Model files: names and tapes, checked when read; they hold no code."""
+"""Model files: names and tapes, read as data that is checked, never as code."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
 
 
 def _bytes(path: str | PathLike[str]) -> bytes:
-    """Content of a file that may be a model, or its beginning if it is not one."""
+    """Content of a model file; only the beginning of other files."""
     try:
         return read_bounded(path, MAX_BYTES, "model", start=MAGIC)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it

@@ -167,7 +167,7 @@ class Signals:
         return Names(self._owner, "signal", state, rest)
 
     def depends_on_speeds(self, name: str) -> bool:
-        """Return whether a coordinate, speed or measure depends on the speeds."""
+        """Check whether a coordinate, speed or measure depends on the speeds."""
         return self._by_name[name].kind in SPEED_KINDS or name in self._moving
 
 

@@ -48,7 +48,7 @@ class Event:
         object.__setattr__(self, "state", NamedValues(values))
 
     def located(self, time: float, index_of_run: int | None, state: Mapping[str, float]) -> Event:
-        """Event where it happened, without its function."""
+        """Event of the same name at the time it happened, without its function."""
         return Event(self.name, time=time, index_of_run=index_of_run, state=state)
 
     def expression(self, state: Any) -> Any:

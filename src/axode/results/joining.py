@@ -1,4 +1,4 @@
-"""Trajectories joined end to end."""
+"""Trajectories joined end to end, and with more columns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from axode.errors import InvalidArgument
-from axode.results.column_checks import ROUNDING
+from axode.errors import InvalidArgument, UnknownName
+from axode.results.column_checks import ROUNDING, group_quaternions
 from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
@@ -122,3 +123,33 @@ def _info(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
     shared = {key: value for key, value in first.items() if second.get(key, ...) == value}
     pieces = [one for info in (first, second) for one in info.get("pieces", [dict(info)])]
     return {**shared, "pieces": pieces}
+
+
+def widened(
+    trajectory: Trajectory,
+    columns: Mapping[str, npt.ArrayLike],
+    units: Mapping[str, str],
+    kind: str,
+) -> Trajectory:
+    """A trajectory with more columns; see `Trajectory.with_columns`."""
+    shape = trajectory.values.shape[:-1]
+    for name in units:
+        if name not in columns:
+            raise UnknownName("with_columns", "column", name, tuple(columns))
+    added = np.empty((*shape, len(columns)))
+    for k, (name, column) in enumerate(columns.items()):
+        try:
+            added[..., k] = column
+        except ValueError as error:
+            raise InvalidArgument(
+                f"'{name}' has shape {np.shape(column)}; (*batch, T) is {shape}"
+            ) from error
+    added[np.arange(len(trajectory)) >= trajectory.lengths[..., np.newaxis]] = np.nan
+    return replace(
+        trajectory,
+        values=np.concatenate([trajectory.values, added], axis=-1),
+        names=(*trajectory.names, *columns),
+        units=(*trajectory.units, *(units.get(name, "") for name in columns)),
+        kinds={**trajectory.kinds, **dict.fromkeys(columns, kind)},
+        quaternions=(*trajectory.quaternions, *group_quaternions(columns)),
+    )

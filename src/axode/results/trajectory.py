@@ -22,7 +22,6 @@ from axode.results.column_checks import (
     find_lengths,
     find_quaternions,
     find_statuses,
-    group_quaternions,
     number,
     plain,
     read_only,
@@ -183,6 +182,11 @@ class Trajectory:
             f"{count(columns, 'column')}{status})"
         )
 
+    def _repr_html_(self) -> str:
+        from axode.results.notebook import trajectory_html
+
+        return trajectory_html(self)
+
     @property
     def _owner(self) -> str:
         return f"trajectory of '{self.name}'" if self.name else "the trajectory"
@@ -320,27 +324,9 @@ class Trajectory:
             units: Units by name; "" for those left out.
             kind: Kind of all these columns, one of `KINDS`.
         """
-        units, shape = units or {}, self.values.shape[:-1]
-        for name in units:
-            if name not in columns:
-                raise UnknownName("with_columns", "column", name, tuple(columns))
-        added = np.empty((*shape, len(columns)))
-        for k, (name, column) in enumerate(columns.items()):
-            try:
-                added[..., k] = column
-            except ValueError as error:
-                raise InvalidArgument(
-                    f"'{name}' has shape {np.shape(column)}; (*batch, T) is {shape}"
-                ) from error
-        added[np.arange(len(self)) >= self.lengths[..., np.newaxis]] = np.nan
-        return replace(
-            self,
-            values=np.concatenate([self.values, added], axis=-1),
-            names=(*self.names, *columns),
-            units=(*self.units, *(units.get(name, "") for name in columns)),
-            kinds={**self.kinds, **dict.fromkeys(columns, kind)},
-            quaternions=(*self.quaternions, *group_quaternions(columns)),
-        )
+        from axode.results.joining import widened
+
+        return widened(self, columns, units or {}, kind)
 
     @staticmethod
     def concatenate(*pieces: Trajectory, shift: bool = False) -> Trajectory:

@@ -11,12 +11,14 @@ import numpy.typing as npt
 from axode.errors import LoopNotClosed
 from axode.model.model import Model
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
+from axode.problems.singular.other_models import measure_disagreement
 from axode.symbolic.algebra.newton import CLOSED, find_roots, quick_step
 from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+OPEN = 1e-6  # [rad, or of the length]: a configuration given by the user is open by no more
 CONTRADICTION = 1e-6  # [rad, or of the length] by which redundant rows may stay open
 NEARBY = 1.0  # [rad, or of the length] that others may move for coordinates that were named
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
@@ -25,6 +27,11 @@ START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 def residual_units(model: Model) -> Array:
     """One unit of each residual of a model: a radian, or the mechanism's length."""
     return in_units(model, model.facts.residual_units)
+
+
+def allowed_residual(model: Model) -> Array:
+    """Largest residual of each row [m or rad] at which a given configuration counts as closed."""
+    return np.maximum(OPEN * residual_units(model), measure_disagreement(model))
 
 
 def coordinate_units(model: Model) -> Array:

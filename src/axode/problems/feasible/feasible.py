@@ -102,7 +102,7 @@ def feasible(
     Loads on three wheels are unique. On more they are those of equally stiff wheels (least norm),
     or of wheels with the given stiffnesses; lateral forces of wheels on one axle are shared by
     least norm too, in equal parts however they are loaded. That is on the safe side: the wheel with
-    less load is said to slip although the other could still hold the axle. The
+    less load is reported to slip although the other could still hold the axle. The
     result's notes name such wheels. A planar base is set free in space for this, so that its wheels
     and nothing else hold it up.
 

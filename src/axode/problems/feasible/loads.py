@@ -148,19 +148,13 @@ def _by_contact(
 # sharing -----------------------------------------------------------------------------------------
 
 
-def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array, list[Array]]:
+def _least_norm(A: Array, need: Array, root: Array, tolerance: float) -> tuple[Array, list[Array]]:
     """Solve A' lambda = need by least weighted norm; and what may be added: (rows, free)."""
-    scaled = A * root[:, np.newaxis]
-    U, s, Vt = np.linalg.svd(scaled)  # rows x rows, min, speeds x speeds
-    small = s > rank * s.max(axis=-1, keepdims=True)
-    inverse = np.where(small, 1 / np.where(small, s, 1.0), 0.0)
-    k = s.shape[-1]
-    inner = inverse * np.einsum("tki,ti->tk", Vt[:, :k], need)
-    lam = root * np.einsum("trk,tk->tr", U[:, :, :k], inner)
-    ranks = small.sum(axis=-1)
+    scaled = np.swapaxes(A * root[:, np.newaxis], 1, 2)
+    lam = root * least_norm(scaled, need, tolerance)
     null = []
-    for t, rank in enumerate(ranks):
-        basis = root[:, np.newaxis] * U[t][:, rank:]
+    for matrix in scaled:
+        basis = root[:, np.newaxis] * null_space(matrix, tolerance)
         null.append(np.linalg.qr(basis)[0] if basis.shape[1] else basis)
     return lam, null
 

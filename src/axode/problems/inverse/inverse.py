@@ -18,12 +18,13 @@ from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
 from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
-from axode.problems.singular.other_models import Described, measure_disagreement
+from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion given by functions, unless another time is given
-OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
 SINGULAR = 1e-9  # pivot of the speeds' solve below which they are not determined
 
 
@@ -212,9 +212,10 @@ def _require_closed(model: Model, q: Array, conditions: Conditions) -> None:
     if not model.residual_rows:
         return
     residual = np.abs(model.residual(q, **conditions.options))
-    if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
+    allowed = allowed_residual(model)
+    if (residual > allowed).any():
         worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
-        row = int(np.argmax(worst))
+        row = int(np.argmax(worst / allowed))
         raise InvalidArgument(
             f"motion: the trajectory leaves '{model.residual_rows[row]}' open by {worst[row]:.3g} "
             f"(m or rad): it does not belong to model '{model.name}' with these parameters"

@@ -28,7 +28,7 @@ from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
 from axode.symbolic.algebra.newton import find_roots
-from axode.symbolic.algebra.rank import least_norm, rank
+from axode.symbolic.algebra.rank import least_norm, null_space, rank
 
 Array = npt.NDArray[np.float64]
 MISSED = 1e-9  # [rad, or of the length]: a motion that misses what is given by more is refused
@@ -416,17 +416,12 @@ class GivenMotion:
     def _require_determined(self, G: Array, t: Any) -> None:
         n = len(self.model.independent)
         scaled = G / np.abs(G).max(axis=-1, keepdims=True).clip(1e-12)
-        _, s, Vt = np.linalg.svd(scaled)
-        rank = (s > RANK * np.maximum(s[..., :1], 1e-300)).sum(axis=-1)
-        if (rank == n).all():
+        ranks = rank(scaled, RANK)
+        if (ranks == n).all():
             return
-        k = int(np.argmax(rank < n))
-        lost = Vt[k, int(rank[k]) :]
-        loose = [
-            name
-            for name, w in zip(self.model.independent, np.abs(lost).max(axis=0), strict=True)
-            if w > 1e-6
-        ]
+        k = int(np.argmax(ranks < n))
+        weights = np.abs(null_space(scaled[k], rank=int(ranks[k]))).max(axis=1)
+        loose = [name for name, w in zip(self.model.independent, weights, strict=True) if w > 1e-6]
         given = ", ".join(self.rows.names)
         verb = "leaves" if len(self.rows.names) == 1 else "leave"
         raise InvalidArgument(

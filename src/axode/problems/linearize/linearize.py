@@ -35,6 +35,7 @@ from axode.problems.observables import Observables
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
+from axode.symbolic.algebra.rank import smallest_singular_value, weakest_rows
 
 if TYPE_CHECKING:
     from axode.symbolic.analysis.small_motions import Chart, Derivatives
@@ -331,10 +332,10 @@ class _Task:
             raise InvalidArgument(
                 f"states: the constraints keep {', '.join(still)} from changing; leave it out"
             )
-        U, s, _ = np.linalg.svd(X / lengths.clip(1e-300))
-        if len(s) == len(states) and s.min(initial=1.0) > DISTINCT:
+        scaled = X / lengths.clip(1e-300)
+        if len(states) <= X.shape[1] and smallest_singular_value(scaled) > DISTINCT:
             return
-        weights = np.abs(U[:, -1])
+        weights = np.abs(weakest_rows(scaled))
         joined = [n for n, w in zip(states, weights, strict=True) if w > 1e-6 * weights.max()]
         raise InvalidArgument(
             f"states: {', '.join(joined)} depend on each other there; leave one of them out"

@@ -12,11 +12,11 @@ from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
+from axode.problems.assemble.closure import OPEN, allowed_residual
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.symbolic.algebra.newton import find_roots
 
 Array = npt.NDArray[np.float64]
-OPEN = 1e-6  # [m or rad]: a point that is open by more is refused
 BALANCED = 1e-11  # of the forces at work: what is left is rounding
 MAX_STEP = 0.3  # [rad or m] of Newton's method
 
@@ -28,9 +28,10 @@ def find_operating_point(model: Model, state: Any, options: dict[str, Any]) -> S
     if given.q is None or given.nu is None:
         return assemble(model, given.named, **options)
     q, nu = given.q, given.nu
-    worst = float(np.abs(model.residual(q, **options)).max(initial=0.0))
+    residual = np.abs(model.residual(q, **options))
+    worst = float(residual.max(initial=0.0))
     lengths = [abs(float(np.linalg.norm(q[list(four)])) - 1) for four in model.facts.quaternions]
-    if not max([worst, *lengths]) <= OPEN:
+    if not ((residual <= allowed_residual(model)).all() and max([0.0, *lengths]) <= OPEN):
         if given.interpolated:
             return assemble(model, (q, nu), **options)
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Steering: wheels that a path tells how to stand, although turning them moves nothing.
+"""Steering: angles of wheels that a path determines, although turning them moves nothing.
 
 A steering speed does not appear in the velocity of the base, so the path's velocity does not tell
 it. The steering angle decides instead which velocities are possible: it is the one at which nothing
@@ -150,7 +150,7 @@ class Steering:
         return float(times[k]), float(speeds[k])
 
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
-        """Whether the path does not stand still, where nothing tells how to steer."""
+        """Whether the path does not stand still, where nothing determines the steering."""
         speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
         moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
         return moving
@@ -279,9 +279,9 @@ def _spline(times: Array, values: Array) -> Any:
 def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]:
     """Find where values change most beside their rates, and by how much."""
     every = np.diff(times)
-    told = every * (rates[1:] + rates[:-1]) / 2
+    expected = every * (rates[1:] + rates[:-1]) / 2
     # within a step a rate that turns smoothly is off by no more than it changes
-    jump = np.abs(np.diff(values) - told) - every * np.abs(np.diff(rates))
+    jump = np.abs(np.diff(values) - expected) - every * np.abs(np.diff(rates))
     k = int(np.argmax(jump))
     return k, float(jump[k])
 

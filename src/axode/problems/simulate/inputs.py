@@ -121,8 +121,8 @@ class Callback:
     more.
 
     Args:
-        function: Of time and a mapping of the state (coordinates, speeds, measures by name); gives
-            inputs by name, or all of them.
+        function: Called with the time and a mapping of the state (coordinates, speeds and measures
+            by name); returns inputs by name, or all of them.
     """
 
     function: Callable[[float, Mapping[str, float]], Any]
@@ -145,7 +145,7 @@ class InputPlan:
         return () if self.sampled is None else self.sampled.table.shape[:-2]
 
     def spread(self, batch: tuple[int, ...]) -> InputPlan:
-        """The same with one axis for all runs of a batch."""
+        """Plan with one axis for all runs of a batch."""
         if not self.batch:
             return self
         if self.constant is not None:
@@ -157,7 +157,7 @@ class InputPlan:
         return replace(self, sampled=replace(self.sampled, table=np.ascontiguousarray(full)))
 
     def part(self, runs: npt.NDArray[np.intp]) -> InputPlan:
-        """Of some runs only."""
+        """Plan of some runs only."""
         if not self.batch:
             return self
         if self.constant is not None:

@@ -20,7 +20,7 @@ from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import refuse_singular_start, starts
+from axode.problems.simulate.starts import check_start_speeds, starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
@@ -130,7 +130,7 @@ def simulate(
         advise(model.name, runs.stiff)
     if not batch:
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
-            refuse_singular_start(model, q, settings.t0, p)
+            check_start_speeds(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
     missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
     if missed:  # a start may be special: straight wheels, links in line

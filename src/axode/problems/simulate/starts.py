@@ -10,13 +10,11 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble_many
-from axode.problems.assemble.closure import ClosureSystem
+from axode.problems.assemble.closure import OPEN, ClosureSystem, allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
-from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
-OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
 SINGULAR = 1e-12  # pivot below which speeds divide by rounding errors
 
 
@@ -48,7 +46,7 @@ def starts(
     return q, nu, p, batch
 
 
-def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) -> None:
+def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> None:
     """Stop where the independent speeds tell nothing, so that none of them can be given.
 
     A little beside it a run changes to others; where rows lose rank it says which. Asked only of
@@ -94,12 +92,12 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
         return q
     options = Conditions(t0, p).options
     residual = np.abs(model.residual(q, **options))
-    limit = max(OPEN, measure_disagreement(model))
-    if residual.max(initial=0.0) <= limit:
+    allowed = allowed_residual(model)
+    if (residual <= allowed).all():
         return q
     if interpolated:
         return ClosureSystem(model, {}, [], options).close(q)
-    worst, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
+    worst, row = np.unravel_index(int(np.argmax(residual / allowed)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],
         float(residual[worst, row]),

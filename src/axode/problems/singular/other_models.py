@@ -19,6 +19,7 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import signal_values
 from axode.model.signals import KINDS
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
@@ -153,8 +154,7 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Con
     # against their usual size: a row that vanishes here carries nothing
     usual = np.abs(np.array(system.report.all_matrices)).max(axis=(0, 2))
     scale = usual[[names.index(row) for row in own.rows]][np.newaxis, :, np.newaxis]
-    inverse = np.linalg.pinv(np.swapaxes(ours / scale, 1, 2), rcond=CARRIED)
-    found: Array = np.einsum("trj,tj->tr", inverse, force)
+    found = least_norm(np.swapaxes(ours / scale, 1, 2), force, CARRIED)
     missed = np.abs(np.einsum("trj,tr->tj", ours / scale, found) - force).max(axis=1)
     found[missed > CARRIED * np.abs(force).max(axis=1).clip(1e-300)] = np.nan
     return found / scale[:, :, 0]

@@ -23,6 +23,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import state_values
+from axode.problems.assemble.closure import residual_units
 from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -39,7 +40,7 @@ UNCERTAIN = 1e-6  # and one that is still a motion, if nothing better comes
 EVENT_SAMPLES = 25  # places on the way at which watched functions are compared
 CHECKED = 9  # places on the way at which constraints are checked
 CORRECTION = 1e-6  # relative: a larger change of the speeds would be another motion
-OPEN = 1e-9  # [m or rad]: constraints that stay open by more belong to another branch
+OPEN = 1e-9  # [rad, or of the length]: constraints that stay open by more belong to another branch
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class _Approach:
         times = self.t + self.way * gap * np.linspace(0.0, 1.0, CHECKED)
         q = np.array([path(t)[: self.n_q] for t in times])
         residual = self.model.residual(q, **self.batch.conditions(self.run).options)
-        return bool(np.abs(residual).max(initial=0.0) < OPEN)
+        return bool(np.abs(residual / residual_units(self.model)).max(initial=0.0) < OPEN)
 
     def _misses_samples(self, gap: float) -> bool:
         """Check whether a held input changes on the way."""
@@ -242,7 +243,7 @@ class _Approach:
         q, v, w = np.split(x, [self.n_q, x.size - 2])
         for _ in range(3):
             q = model.evaluate("projection", {"q": q}, options)
-        if not np.abs(model.residual(q, **options)).max(initial=0.0) < OPEN:
+        if not np.abs(model.residual(q, **options) / residual_units(model)).max(initial=0.0) < OPEN:
             return None
         independent = [model.speed_names.index(name) for name in model.independent]
         nu = v[independent]

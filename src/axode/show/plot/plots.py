@@ -48,7 +48,7 @@ def plot(
     x: str | Sequence[str] = (),
     y: str | Sequence[str] = (),
 ) -> Any:
-    """A figure of a trajectory; see `Trajectory.plot`."""
+    """Draw a figure of a trajectory; see `Trajectory.plot`."""
     sized(size)
     suffix = None if save is None else _suffix(save)
     _check_labels(trajectory, labels)
@@ -123,7 +123,7 @@ def _draw(
     given: Any,
     labels: Sequence[str],
 ) -> Any:
-    """The path, then the panels below each other; in two columns where there is room for both."""
+    """Draw the path, then the panels below each other; in two columns where there is room."""
     figure = new_figure(size.width, size.width) if given is None else given
     whole = figure.canvas.figure
     if whole.get_layout_engine() is None:
@@ -172,7 +172,7 @@ def _draw_panels(
     size: Size,
     labels: Sequence[str],
 ) -> list[_Part]:
-    """All panels, a place each."""
+    """Draw all panels, each in its place."""
     if not panels:
         return []
     runs = DrawnRuns.of(trajectory, panels, labels)
@@ -192,7 +192,7 @@ def _draw_panels(
 
 
 def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float:
-    """Legends in their places, and heights that have room for them; that of all [in]."""
+    """Place the legends and set heights with room for them; return the total height [in]."""
     for part in parts:
         add_legend(part.axes, part.legend)
         pin_ticks(part.axes)
@@ -212,7 +212,7 @@ def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float
 
 
 def _title(figure: Any, trajectory: Trajectory, size: Size, *, named: bool) -> None:
-    """The model's name on a screen; and, on all, what the lines cannot tell."""
+    """Write the model's name on a screen, and always what the lines do not show."""
     notes = [trajectory.name] if trajectory.name and named else []
     count = len(trajectory.statuses)
     if count > DRAWN_RUNS:

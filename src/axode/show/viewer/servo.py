@@ -1,4 +1,4 @@
-"""Motors as seen from outside: their speeds, what they can do, and torques that reach a speed."""
+"""Speeds and limits of motors, and torques that reach a speed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Motors:
         return limited(self.model, u)
 
     def most_torques(self, q: Array, options: dict[str, Any]) -> Array:
-        """Round numbers: what moves each motor briskly, or its limit."""
+        """Return the largest torque of each slider: its limit, or what moves it briskly."""
         nu = np.zeros(len(self.model.independent))
         _, gains = self._response(q, nu, self._shares(q, options), options)
         alone = np.abs(np.diag(gains))
