@@ -43,17 +43,15 @@ def signal_values(
     layout = model.signals.layout(*kinds)
     given = {"q": q, "nu": nu, "u": u, "w": w}
     arrays: dict[str, Any] = {
-        name: None if array is None else np.ascontiguousarray(array)
-        for name, array in given.items()
+        name: np.ascontiguousarray(array) for name, array in given.items() if array is not None
     }
-    count = sum(len(columns) for columns, _ in layout.values())
-    values = np.empty((*arrays["q"].shape[:-1], count))
-    for function, (columns, places) in layout.items():
+    values = np.empty((*arrays["q"].shape[:-1], len(layout.names)))
+    for function, (columns, places) in layout.parts.items():
         if function == "energy_balance":
             continue
         if function == "largest_residual":
             residual = model.evaluate("residual", arrays, options)
-            values[..., columns[0]] = np.abs(residual).max(axis=-1)
+            values[..., columns] = np.abs(residual).max(axis=-1, keepdims=True)
         elif function == "contact_forces":
             forces = model.contact_forces(q, nu, u, **options)
             values[..., columns] = forces.reshape(*forces.shape[:-2], -1)
@@ -61,7 +59,7 @@ def signal_values(
             found = arrays.get(function)
             found = model.evaluate(function, arrays, options) if found is None else found
             values[..., columns] = found[..., places]
-    if "energy_balance" in layout:
+    if "energy_balance" in layout.parts:
         update_balance(model, values, kinds)
     return values
 
@@ -74,7 +72,7 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
         values: Values of signals, (..., samples, signals); changed in place.
         kinds: Which signals they are.
     """
-    names = [signal.name for signal in model.signals.of_kind(*kinds)]
+    names = model.signals.layout(*kinds).names
     kinetic, potential, supplied, dissipated, error = (names.index(name) for name in ENERGIES)
     total = values[..., kinetic] + values[..., potential]
     values[..., error] = total - total[..., :1] - values[..., supplied] + values[..., dissipated]
@@ -86,5 +84,5 @@ def state_values(
     """Coordinates, all speeds and measures of one state by name, and inputs if they are given."""
     kinds = STATE_KINDS if u is None else (*STATE_KINDS, "input")
     values = signal_values(model, q, nu, u, conditions=conditions, kinds=kinds).tolist()
-    names = (signal.name for signal in model.signals.of_kind(*kinds))
-    return NamedValues(dict(zip(names, values, strict=True)), model.signals.names(*kinds))
+    names = model.signals.layout(*kinds).names
+    return NamedValues(zip(names, values, strict=True), model.signals.names(*kinds))

@@ -21,7 +21,7 @@ themselves):
         def inertia(self, now: Instant) -> Any:             # its key under `expected`
             return now.model.mass_matrix(now.q)
 
-`quantity("name")` gives it a key that is no Python name. A `Instant` is a state with its time and
+`quantity("name")` gives it a key that is no Python name. An `Instant` is a state with its time and
 inputs; `now["theta1"]` is any coordinate, joint speed, input or measure, `now.accelerations` has
 all joint accelerations by the speed's name. A key that no method answers is looked up that way, so
 that a gallery mechanism with the source's names needs few methods. Everything about runs (`t_end`,

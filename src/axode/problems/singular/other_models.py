@@ -130,7 +130,7 @@ def values_elsewhere(
     for k, signal in enumerate(own.signals):
         if signal.name in places and (signal.kind != "force" or other.rows):
             values[:, k] = made[:, places[signal.name]]
-    rows = own.signals.layout(*KINDS).get("multipliers")
+    rows = own.signals.layout(*KINDS).parts.get("multipliers")
     if other.rows != own.rows and rows is not None:
         lam = other.multipliers(np.ascontiguousarray(q), nu, u, **conditions.options)
         columns, which = rows
