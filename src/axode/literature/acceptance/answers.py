@@ -12,7 +12,7 @@ from axode.literature.acceptance.cases import Case, Quantity
 
 
 class Answers:
-    """Whatever is asked about one case.
+    """Answers to the quantities of one case.
 
     Raises:
         UnknownName: if no adapter knows the case's system.
@@ -24,7 +24,7 @@ class Answers:
 
     @cached_property
     def run(self) -> Run:
-        """The motion, its stretches ending at every time that the case asks about."""
+        """Motion whose intervals end at every time that the case asks about."""
         stops = []
         for key in self.case.expected:
             try:
