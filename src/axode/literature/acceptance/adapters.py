@@ -21,7 +21,7 @@ themselves):
         def inertia(self, now: Instant) -> Any:             # its key under `expected`
             return now.model.mass_matrix(now.q)
 
-`quantity("name")` gives it a key that is no Python name. A `Instant` is a state with its time and
+`quantity("name")` gives it a key that is no Python name. An `Instant` is a state with its time and
 inputs; `now["theta1"]` is any coordinate, joint speed, input or measure, `now.accelerations` has
 all joint accelerations by the speed's name. A key that no method answers is looked up that way, so
 that a gallery mechanism with the source's names needs few methods. Everything about runs (`t_end`,
@@ -45,6 +45,7 @@ import numpy.typing as npt
 from axode.errors import UnknownName
 from axode.literature.acceptance.cases import Case, Signal
 from axode.mechanism.mechanism import Mechanism
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import state_values
 from axode.model.state import State
@@ -82,7 +83,7 @@ class Instant:
     @cached_property
     def values(self) -> NamedValues:
         """Coordinates, joint speeds, inputs and measures by name."""
-        return state_values(self.model, self.q, self.nu, {"t": self.t}, self.u)
+        return state_values(self.model, self.q, self.nu, Conditions(self.t), self.u)
 
     @cached_property
     def nu_dot(self) -> Array:

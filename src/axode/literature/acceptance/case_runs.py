@@ -1,4 +1,4 @@
-"""Runs of a case: intervals without jumps, states at any time, extremes between samples."""
+"""Runs of a case: intervals of time without jumps, states at any time, extremes between samples."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ class Run:
         jumps |= {hold.until for hold in self.holds} | set(stops)
         cuts = [0.0, *sorted(t for t in jumps if SAME_TIME < t < end - SAME_TIME), end]
         self.intervals: list[Interval] = []
-        moment = adapter.initial
+        instant = adapter.initial
         for begin, until in pairwise(cuts):
             if until - begin > SAME_TIME:
-                self.intervals.append(self._advance(moment, begin, until))
-                moment = self._moment(self.intervals[-1], until)
+                self.intervals.append(self._advance(instant, begin, until))
+                instant = self._instant(self.intervals[-1], until)
 
-    def _advance(self, moment: Instant, begin: float, end: float) -> Interval:
+    def _advance(self, instant: Instant, begin: float, end: float) -> Interval:
         model = self.adapter.model
         formulas: Mapping[str, Any] = {
             name: signal.during(begin) for name, signal in self.adapter.inputs.items()
@@ -120,13 +120,13 @@ class Run:
         holds = tuple(hold for hold in self.holds if begin < hold.until - SAME_TIME)
         holding = Holding(self.adapter.equations, holds) if holds else None
         if holding:
-            holding.check(moment.q, moment.nu, begin)
+            holding.check(instant.q, instant.nu, begin)
             formulas = holding.formulas(formulas)
         samples = int(np.clip((end - begin) / SPACING, FEWEST, MOST_SAMPLES))
-        found = integrate(model, (moment.q, moment.nu), begin, end, formulas, samples)
+        found = integrate(model, (instant.q, instant.nu), begin, end, formulas, samples)
         return Interval(model, begin, end, *found, formulas, holding)
 
-    def _moment(self, interval: Interval, t: float) -> Instant:
+    def _instant(self, interval: Interval, t: float) -> Instant:
         q, nu = interval.state(t)
         u = np.array([signal(t) for signal in self.adapter.inputs.values()])
         if interval.holding:
@@ -143,13 +143,13 @@ class Run:
             raise InvalidArgument(f"{t:g} s is outside the run, which ends at {self.end:g} s")
         for interval in self.intervals:
             if t <= interval.end + SAME_TIME:
-                return self._moment(interval, min(max(t, interval.begin), interval.end))
+                return self._instant(interval, min(max(t, interval.begin), interval.end))
         raise AssertionError("the intervals fill the run")
 
     # extremes -------------------------------------------------------------------------------------
 
     def extreme(self, quantity: Quantity) -> float:
-        """Largest or smallest value over an interval, or when it is reached."""
+        """Largest or smallest value over an interval of time, or when it is reached."""
         low, high = quantity.between or (0.0, self.end)
         low, high = max(low, 0.0), min(high, self.end)
         if not low < high:
@@ -170,7 +170,7 @@ class Run:
         """Time and value of the largest of sign * quantity in an interval."""
 
         def value(t: float) -> float:
-            return sign * self._scalar(quantity, self._moment(interval, t))
+            return sign * self._scalar(quantity, self._instant(interval, t))
 
         inner = interval.times[
             (interval.times > t0 + SAME_TIME) & (interval.times < t1 - SAME_TIME)
@@ -196,7 +196,7 @@ class Run:
             column = interval.q[:, model.coordinates.index(quantity.name)]
             values = np.interp(times, interval.times, column)
             return np.abs(values) if quantity.absolute else values
-        return np.array([self._scalar(quantity, self._moment(interval, float(t))) for t in times])
+        return np.array([self._scalar(quantity, self._instant(interval, float(t))) for t in times])
 
     def _scalar(self, quantity: Quantity, now: Instant) -> float:
         value = np.asarray(self.adapter.of(quantity.name, now), dtype=float)

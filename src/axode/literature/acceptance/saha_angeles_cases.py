@@ -18,6 +18,7 @@ from axode.literature.twist_constraints import TwistConstraints
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.wheels import Rolling
 from axode.mechanism.mechanism import Mechanism
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.arguments import GivenState
@@ -329,7 +330,7 @@ class PathRobot(CasterRobot):
         turned = -self.way * math.pi / 2  # from the heading of +y or -y to phi, that of x
         signals = [_part(path, k, turned if k == 2 else 0.0) for k in range(3)]
         rows = rows_by_name(self.model, [signal.name for signal in signals])
-        motion = GivenMotion(self.model, rows, signals, {})
+        motion = GivenMotion(self.model, rows, signals, Conditions())
         psi = first_of(self.case.state, "psi0", "psi", default=self.way * math.pi / 2)
         start = {"psi": np.asarray(psi[0] if isinstance(psi, list) else psi, dtype=float)}
         grid, back = np.unique(np.concatenate([[0.0, end], times]), return_inverse=True)

@@ -179,7 +179,7 @@ class Inertia:
             remedy = (
                 ""
                 if moments[0] < 0
-                else "; for a point mass or a thin rod say "
+                else "; for a point mass or a thin rod use "
                 "Inertia.point() or Inertia.rod(...), in a file ideal = true"
             )
             return f"must be positive definite, its principal moments are {listed}{remedy}"

@@ -52,8 +52,8 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
     """
     model = motion.model
     q = model.home
-    options = {**motion.options, "t": np.asarray(0.0)}
-    G = motion.rate_matrix(q, options["t"])[0]
+    options = motion.conditions_at(0.0).options
+    G = motion.rate_matrix(q, 0.0)[0]
     silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
     unit = np.eye(len(model.independent))
     rest = model.rates(q, 0.0 * unit[0], **options)
@@ -75,7 +75,7 @@ def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
     """Whether all that a speed moves keeps to straight lines, as one angle and couplings do."""
     if np.count_nonzero(turned) == 1:
         return True
-    options = {**motion.options, "t": np.asarray(0.0)}
+    options = motion.conditions_at(0.0).options
     there = [motion.model.residual(q + angle * turned, **options) for angle in (-FAR, 0.0, FAR)]
     return bool(np.abs(np.array(there)).max(initial=0.0) < CLOSED)
 
@@ -222,7 +222,7 @@ class Steering:
         """
         positions, rates, seconds = self.motion.given_values(times)
         q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
-        own = self.motion.rows.call("value", q, {**self.motion.options, "t": times})[:, 2]
+        own = self.motion.rows.call("value", q, self.motion.conditions_at(times))[:, 2]
         turn = own - positions[:, 2]
         c, s = np.cos(turn), np.sin(turn)
         rates, seconds = rates.copy(), seconds.copy()

@@ -58,7 +58,7 @@ class Described:
 
 
 def is_rounded(model: Model) -> bool:
-    """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
+    """Check whether a model left out rows that contradict those it keeps by rounding errors."""
     return model.has_equations and bool(model.equations.system.report.loose)
 
 
@@ -122,8 +122,7 @@ def values_elsewhere(
         q, nu, w, u: States and inputs, (states, size) each.
         conditions: Time and parameters of each.
     """
-    options = conditions.options
-    made = signal_values(other, q, nu, u, w, options=options)
+    made = signal_values(other, q, nu, u, w, conditions=conditions)
     if [*other.signals] == [*own.signals]:
         return made
     places = {signal.name: k for k, signal in enumerate(other.signals)}
@@ -131,9 +130,9 @@ def values_elsewhere(
     for k, signal in enumerate(own.signals):
         if signal.name in places and (signal.kind != "force" or other.rows):
             values[:, k] = made[:, places[signal.name]]
-    rows = own.signals.layout(*KINDS).get("multipliers")
+    rows = own.signals.layout(*KINDS).parts.get("multipliers")
     if other.rows != own.rows and rows is not None:
-        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **options)
+        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **conditions.options)
         columns, which = rows
         values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
     return values

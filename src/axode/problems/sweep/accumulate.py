@@ -1,4 +1,4 @@
-"""Extremes, integrals and first crossings found while runs go on, so that none need be stored."""
+"""Gather extremes, integrals and first crossings during the runs, so that none is stored."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Step:
 
 @dataclass(frozen=True)
 class OutputKind:
-    """A way to make one number of a whole run.
+    """How one number of a whole run is made.
 
     Attributes:
         begin: From the value at the start.
         go_on: From what there is and a step.
-        words: What it is.
+        description: What it is.
     """
 
     begin: Callable[[Formula], Formula]
     go_on: Callable[[Formula, Step], Formula]
-    words: str
+    description: str
 
 
 def _first(rising: bool, falling: bool) -> Callable[[Formula, Step], Formula]:
@@ -93,7 +93,7 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
     """Outputs of every run, from what the user gave.
 
     Raises:
-        UnknownName: for a way of making a number that there is not.
+        UnknownName: for an unknown kind of output.
         InvalidArgument: for anything that is not a pair.
     """
     if given is None:

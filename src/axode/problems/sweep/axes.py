@@ -1,4 +1,4 @@
-"""Values to be swept: every array an axis of its own, or all of them side by side."""
+"""Axes of a sweep: one per array of values, or one for all arrays together."""
 
 from __future__ import annotations
 

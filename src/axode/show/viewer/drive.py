@@ -13,7 +13,7 @@ from axode.errors import AxodeError, InvalidArgument
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.problems.assemble.assemble import assemble
-from axode.problems.simulate.inputs import limited
+from axode.problems.simulate.inputs import limit_inputs
 from axode.problems.simulate.simulate import simulate
 from axode.show.viewer.servo import Motors
 
@@ -161,4 +161,4 @@ class RealTimeRun:
             return u
         u = np.zeros(len(self.model.inputs))
         u[: self.motors.count] = self.wanted
-        return limited(self.model, u)
+        return limit_inputs(self.model, u)
