@@ -21,7 +21,7 @@ def as_path(path: object) -> Path:
     """The path that something is, or a `FileError` that shows what it is instead."""
     if isinstance(path, str | PathLike):
         return Path(path)
-    raise FileError(f"expected the path of a file, got {ascii(path)[:60]}.")
+    raise FileError(f"expected the path of a file, got {shortened(path)}.")
 
 
 def system_path(path: object) -> Path:

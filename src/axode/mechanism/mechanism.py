@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from axode.argument_types import check_arguments
 from axode.errors import MechanismError
 from axode.mechanism.coupling_methods import CouplingMethods
 from axode.mechanism.elements.bodies import GROUND, Body, Shape
@@ -206,6 +207,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
             other, other_at: The far end of a distance.
             unit: Of a function's value.
         """
+        check_arguments(Mechanism.measure, locals())
         owner = f"measure '{name}'"
         function = kind if callable(kind) else None
         measure = Measure(
@@ -272,6 +274,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
             SelfCheckFailed: if the equations are not those of the description.
             NotApplicable: if there are more joints than equations written out can serve.
         """
+        check_arguments(Mechanism.derive, locals())
         from axode.mechanism.size import require_derivable
         from axode.symbolic.equations import derive
 

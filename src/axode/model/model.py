@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion
@@ -372,6 +373,7 @@ class Model:
             arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
+        check_arguments(Model.jacobian, locals())
         key = ("jacobian", function, wrt)
         if key not in self._entries:
             self._entries[key] = self.library.jacobian(function, wrt)
@@ -391,10 +393,12 @@ class Model:
 
     def tape(self, function: str) -> Tape:
         """A function as a tape of scalar operations."""
+        check_arguments(Model.tape, locals())
         return self.library.tape(function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
         """A function as C99: header, source and a self-test; its name begins with `prefix`."""
+        check_arguments(Model.c_code, locals())
         from axode.codegen.targets.c import c_code
 
         return c_code(self.tape(function), prefix)
@@ -407,6 +411,7 @@ class Model:
             functions: Which to write; all of `functions` unless given. Derivatives are named
                 like "forward_dynamics_by_q".
         """
+        check_arguments(Model.save, locals())
         from axode.model.model_file import save_model
 
         names = self.functions if functions is None else tuple(functions)
@@ -438,6 +443,7 @@ class Model:
         Returns:
             The files.
         """
+        check_arguments(Model.export, locals())
         from axode.model.export import export_model
 
         return export_model(self, path, functions, rollout, input, capability, precision, prefix)
@@ -456,6 +462,7 @@ class Model:
         self, function: str, arguments: Mapping[str, Any], options: Options | None = None
     ) -> Array:
         """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
+        check_arguments(Model.evaluate, locals())
         return self._evaluate(function, arguments, options or {})
 
     def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:
@@ -487,7 +494,9 @@ class Model:
     def _with_options(self, entry: Entry, arrays: list[Any], options: Options) -> Array:
         unknown = set(options) - {"t", "parameters", "out", "threads"}
         if unknown:
-            raise TypeError(f"unknown keyword '{unknown.pop()}' (t, parameters, out, threads)")
+            raise InvalidArgument(
+                f"unknown keyword '{unknown.pop()}' (t, parameters, out, threads)"
+            )
         if "t" in options and "t" in entry.arguments:
             t = as_numbers("t", options["t"])
             arrays[entry.arguments.index("t")] = t[..., np.newaxis]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.problems.arguments import refuse_no_model
@@ -116,6 +117,7 @@ def feasible(
         UnknownName: for a wheel the model does not have.
         NotApplicable: for a mechanism without wheels.
     """
+    check_arguments(feasible, locals())
     refuse_no_model("feasible", model)
     mu = by_contact(model, "friction", friction, 1.0)
     stiff = by_contact(model, "stiffness", stiffness, 1.0)

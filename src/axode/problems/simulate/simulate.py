@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.model import Model
 from axode.problems.arguments import number, read_state, refuse_no_model, seconds
@@ -94,6 +95,7 @@ def simulate(
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
     """
+    check_arguments(simulate, locals())
     refuse_no_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(

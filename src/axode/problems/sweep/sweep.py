@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.problems.arguments import GivenState, read_state, refuse_no_model, seconds
@@ -81,6 +82,7 @@ def sweep(
     Raises:
         Interrupted: after Ctrl-C.
     """
+    check_arguments(sweep, locals())
     refuse_no_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     place = Place.of(model, target, precision)
