@@ -63,8 +63,9 @@ def _alternatives(annotation: str) -> list[str]:
 
 
 def _number(given: Any) -> bool:
-    float(given)
-    return not isinstance(given, str | bytes) and getattr(given, "ndim", 0) == 0
+    float(given)  # too large a whole number raises
+    plain = isinstance(given, int | float) and not isinstance(given, bool)
+    return plain or (getattr(given, "shape", None) == () and given.dtype.kind in "fiu")
 
 
 def _whole(given: Any) -> bool:
@@ -76,7 +77,8 @@ def _truth(given: Any) -> bool:
 
 
 def _mapping(given: Any) -> bool:
-    return isinstance(given, Mapping) or (hasattr(given, "items") and hasattr(given, "get"))
+    made = isinstance(given, Mapping) or (hasattr(given, "items") and hasattr(given, "get"))
+    return made and all(isinstance(name, str) for name in given)
 
 
 def _collection(given: Any) -> bool:
@@ -96,6 +98,7 @@ _RULES: dict[str, Rule] = {
     "str": ("text", _instance(str)),
     "Literal": ("text", _instance(str)),
     "Start": ("text", _instance(str)),
+    "Callable": ("a function", callable),
     "PathLike": ("a path", _instance(str, PathLike)),
     "os.PathLike": ("a path", _instance(str, PathLike)),
     "Mapping": ("values by name", _mapping),

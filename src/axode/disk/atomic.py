@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
-from axode.errors import FileError
+from axode.errors import FileError, shortened
 
 Bytes = bytes | bytearray | memoryview
 

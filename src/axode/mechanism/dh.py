@@ -89,9 +89,8 @@ def add_chain(
     constant part comes first and belongs to the parent. The base, `at` and `rotation` on the body
     `on`, is the frame that the first row starts from.
     """
-    check_arguments(
-        add_chain, {**locals(), "rows": list(rows) if hasattr(rows, "tolist") else rows}
-    )
+    rows = rows.tolist() if hasattr(rows, "tolist") else rows
+    check_arguments(add_chain, locals())
     if convention not in ("standard", "modified"):
         raise InvalidArgument(
             f"convention must be 'standard' or 'modified', got {shortened(convention)}"

@@ -213,7 +213,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
         measure = Measure(
             as_name("measure", name),
             "function" if function else str(kind),
-            body_name(owner, "body", body) if body else "",
+            "" if isinstance(body, str) and not body else body_name(owner, "body", body),
             convert(owner, "at", as_vector, at),
             body_name(owner, "other", other),
             convert(owner, "other_at", as_vector, other_at),

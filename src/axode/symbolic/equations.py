@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, MechanismError, UnknownName
+from axode.errors import InvalidArgument, MechanismError, UnknownName, shortened
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.analysis.actuation import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.problems.tracing import traced_tape
 
