@@ -126,7 +126,9 @@ COMPILE = {
 }
 STATES = {
     "q has the speed": lambda: model().forward_dynamics({"phi_dot": 1.0}, [0.0, 0.0]),
-    "start: q, or (q, nu), of sizes 4 and 2 is needed, got (1,)": lambda: ax.assemble(model(), [1.0]),
+    "start: q, or (q, nu), of sizes 4 and 2 is needed, got (1,)": lambda: ax.assemble(
+        model(), [1.0]
+    ),
     "start: expected coordinates, speeds and measures by name": lambda: ax.simulate(
         model(), 1.0, start=3
     ),
