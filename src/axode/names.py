@@ -71,7 +71,7 @@ class Names:
         return full
 
     def by_full_name(self, values: Mapping[str, T]) -> dict[str, T]:
-        """The same values by full names.
+        """Return the values by full names.
 
         Raises:
             UnknownName: as `resolve` does.

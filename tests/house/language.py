@@ -19,7 +19,7 @@ _UNITS = (
 )
 TEXT = {
     re.compile(rf"\b(?:{_COUNTED})`?\s+an?\s+(?:{_UNITS})\b"): "per",
-    re.compile(r"\btold\b|\btells?\s+of\b"): "reported, given, printed",
+    re.compile(r"\b[Tt]old\b|\btells?\s+of\b"): "reported, given, printed",
     re.compile(r"\bsays?\s+so\b"): "raises, warns, prints",
     re.compile(r"\bthe\s+user's\s+words\b"): "the names that the user gave",
     re.compile(r"\bstrangers?\b"): "what it is: an unknown name, an unrelated file",
@@ -33,6 +33,7 @@ BEGINNING = re.compile(r"(?:Of|It|Whether|The same)\b")
 ENTRY = re.compile(r"^ *\*{0,2}\w+(?:, \w+)*: Of\b", re.MULTILINE)
 NAMES = {
     re.compile(r"_AN?_[A-Z]"): "PER",
+    re.compile(r"_an?_(?:second|run|step|number|row|thread|sample)\b"): "per",
     re.compile(r"^_?(?:told|tell|came|judged|settled|recorded|taken|taken_out)$"): "a verb",
 }
 

@@ -59,13 +59,13 @@ def outcomes() -> Computed:
 def test_an_item(item: Item, outcomes):
     """Its verdict holds, each of its checks can fail, its table can be read."""
     verdict = outcomes[item.id].verdict
-    assert verdict.word == word_of(item.id), str(verdict)
+    assert verdict.status == word_of(item.id), str(verdict)
     assert len(verdict.checks) >= 3
-    assert "erratum" in verdict.sentence or verdict.word == "pass"
+    assert "erratum" in verdict.sentence or verdict.status == "pass"
     for check in outcomes[item.id].checks:
         beyond = 1.01 * max(check.within, check.explained) + 1e-9
-        assert replace(check, found=check.wanted + beyond).word == "fails", check.what
-        assert replace(check, found=float("nan")).word == "fails", check.what
+        assert replace(check, found=check.wanted + beyond).status == "fails", check.what
+        assert replace(check, found=float("nan")).status == "fails", check.what
     heads, *rows = csv.reader(io.StringIO(comma_separated(outcomes[item.id])))
     assert heads[0] == "t [s]"
     assert len(set(heads)) == len(heads) >= 10
@@ -122,5 +122,5 @@ def test_a_wrong_model_is_seen(monkeypatch):
     build = staicu.build
     monkeypatch.setattr(staicu, "build", lambda name, **p: build(name, **{**p, "g": 1.1 * p["g"]}))
     verdict = staicu.straight().verdict
-    assert verdict.word == "fails"
+    assert verdict.status == "fails"
     assert "(23) to (29)" in verdict.sentence

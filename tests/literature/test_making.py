@@ -47,7 +47,7 @@ def shelf(monkeypatch) -> dict[str, Item]:
 
 def test_everything_is_written(shelf, tmp_path):
     result = reproduce(out=tmp_path / "new" / "folder")
-    assert [one.verdict.word for one in result.made] == ["pass", "differs", "fails"]
+    assert [one.verdict.status for one in result.made] == ["pass", "differs", "fails"]
     assert not result.holds
     for one in result.made:
         assert one.table.read_text().splitlines()[0] == "t [s],y [m]"
@@ -88,11 +88,11 @@ def test_items_of_a_source_come_by_its_name():
 
 
 def test_verdicts():
-    assert Verdict((PASSING,)).word == "pass"
+    assert Verdict((PASSING,)).status == "pass"
     assert str(Verdict((PASSING, KNOWN))) == (
         "differs: speed 2 m/s (printed 1, +1e+02 %): a misprint; 1 more agrees"
     )
-    assert Verdict((KNOWN, FAILING)).word == "fails"
+    assert Verdict((KNOWN, FAILING)).status == "fails"
     assert str(Verdict(())) == "fails: nothing was compared"
 
 

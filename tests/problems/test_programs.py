@@ -134,8 +134,8 @@ def test_joined_tapes_give_the_same(monkeypatch: pytest.MonkeyPatch, runs: int):
 
 def test_long_tapes_are_left_alone():
     """A platform's rates are compiled once, not once a stage."""
-    from axode.problems.simulate.batch import dynamics_of
     from axode.problems.simulate.inputs import plan_input
+    from axode.problems.steps.compiled import dynamics_of
     from axode.problems.steps.methods import METHODS
 
     model = machines.platform()
@@ -149,7 +149,7 @@ def test_long_tapes_are_left_alone():
     assert sum(isinstance(o, Evaluate) for o in loop.body) <= 2
 
 
-def test_buffers_of_the_wrong_size_are_refuse():
+def test_buffers_of_the_wrong_size_are_refused():
     rollout = Rollout(chain())
     with pytest.raises(ValueError, match="buffer 'n'"):
         rollout({"x": np.zeros((2, 1)), "n": np.zeros((2, 3))}, {}, budget=1)

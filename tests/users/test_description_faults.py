@@ -73,7 +73,7 @@ BODIES = {
     "zero moment": (
         spoil(inertia=(1, 1, 0)),
         "[body.tool] inertia: must be positive definite, its principal moments are 0, 1, 1; for a "
-        "point mass or a thin rod say Inertia.point() or Inertia.rod(...), in a file ideal = true",
+        "point mass or a thin rod use Inertia.point() or Inertia.rod(...), in a file ideal = true",
     ),
     "inertia nan": (spoil(inertia=(1, NAN, 1)), "[body.tool] inertia: must be finite"),
     "empty box": (

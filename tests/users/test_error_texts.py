@@ -34,7 +34,7 @@ from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
 from axode.problems.steps.compiled import Place
 from axode.results.sweep_result import Sweep
-from axode.runtime.device import cupy, refuse_old
+from axode.runtime.device import check_capability, cupy
 from axode.show.style import sized
 from axode.show.viewer.trails import check_trails
 from axode.symbolic.wheels import symbolic_wheel
@@ -280,7 +280,7 @@ def test_a_mass_centre_outside_the_shape():
 
 def test_a_home_that_does_not_close_the_loops():
     linkage = gallery.build("four_bar")
-    linkage.home({"theta2": -1.3})
+    linkage.set_home({"theta2": -1.3})
     with pytest.warns(NotAsAsked, match="closing the loops moved home"):
         linkage.derive(self_check=False)
 
@@ -325,4 +325,4 @@ def test_a_machine_without_a_gpu(monkeypatch):
         cupy()
     monkeypatch.setattr("axode.runtime.device.own_capability", lambda: "5.0")
     with pytest.raises(NotApplicable, match="this GPU has compute capability"):
-        refuse_old("7.5", "7.8")
+        check_capability("7.5", "7.8")

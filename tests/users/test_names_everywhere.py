@@ -302,9 +302,9 @@ def test_a_linear_model_takes_short_names():
 
 
 def test_the_viewer_takes_short_names():
-    from axode.show.viewer.trails import checked_trails
+    from axode.show.viewer.trails import check_trails
 
-    assert checked_trails(cart().scene, ["left.contact", "pole"]) == ("left contact", "pole")
+    assert check_trails(cart().scene, ["left.contact", "pole"]) == ("left contact", "pole")
 
 
 def test_the_command_line_takes_short_names(tmp_path):

@@ -1,4 +1,4 @@
-"""Equations to models: the choice of target."""
+"""Compile equations to a model for a target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compile_model(
     parameters: Literal["fixed", "free"] = "free",
     precision: str = "float64",
 ) -> Model:
-    """Make a model; see `Equations.compile`."""
+    """Compile a model; see `Equations.compile`."""
     if not isinstance(target, str) or target not in TARGETS:
         raise UnknownName("axode", "target", target, TARGETS)
     if parameters not in ("fixed", "free"):

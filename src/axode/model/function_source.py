@@ -210,7 +210,7 @@ def shaped_tape(
 
 
 def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
-    """Machine code of a tape, compiled when it is first called."""
+    """Function of a tape, compiled when it is first called."""
     arguments = tuple(port.name for port in tape.inputs)
     if target == "cuda":
         return Entry(arguments, gpu_function(tape, precision))

@@ -102,7 +102,7 @@ class Facts:
 
     @classmethod
     def from_json(cls, data: Any) -> Facts:
-        """Read what `to_json` gave.
+        """Read what `to_json` returned.
 
         Raises:
             FileError: naming the first entry that is missing, unknown or of another type.

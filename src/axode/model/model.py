@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
+from axode.model.conditions import Options
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
@@ -28,23 +29,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
-
-
-class Options(TypedDict, total=False):
-    """Keywords of every function of a model.
-
-    Attributes:
-        t: Time [s], where it is explicit.
-        parameters: Values by name instead of the defaults, or all of them in order, if the
-            model's are free.
-        out: Array to write the result to.
-        threads: Number of threads that share a batch.
-    """
-
-    t: npt.ArrayLike
-    parameters: Mapping[str, npt.ArrayLike] | Array
-    out: Array
-    threads: int
 
 
 class Model:
@@ -443,7 +427,7 @@ class Model:
         except NotDirect:
             state = self._arguments.solve_state(values, options)
             if isinstance(values.get("q"), State):  # its time and parameters, unless given
-                options = {**values["q"].options, **options}
+                options = {**values["q"].conditions.options, **options}
             return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)

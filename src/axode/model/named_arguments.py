@@ -140,10 +140,10 @@ class NamedArguments:
         flat = {name: np.broadcast_to(array, batch).ravel() for name, array in named.items()}
         spread = conditions.spread(batch)
         if given is None:
-            q, rates = assemble_many(model, flat, len(spread.t), float(conditions.t), spread.p)
+            q, rates = assemble_many(model, flat, len(spread.t), spread)
         else:
             q = np.broadcast_to(given, (*batch, given.shape[-1])).reshape(len(spread.t), -1)
-            rates = consistent_speeds(model, q, flat, dict(spread.options))
+            rates = consistent_speeds(model, q, flat, spread)
         made = {"q": q.reshape(*batch, -1), "nu": rates.reshape(*batch, -1)}
         return made if nu is None or speeds else {"q": made["q"]}
 

@@ -183,7 +183,7 @@ class Oracle(Machine):
         return total[6:]
 
     def _velocity_terms(self, frames: BodyFrames, twists: Twists) -> Array:
-        """What Newton and Euler ask for while twists do not change, gravity taken off."""
+        """Inertial forces for constant twists, less gravity."""
         still = Twists([x.real for x in twists.w], [x.real for x in twists.u])
         return np.concatenate(self._inertial(frames, still)[1:])
 

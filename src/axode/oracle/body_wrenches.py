@@ -16,7 +16,7 @@ Loads = list[tuple[int, Array, Array]]  # body, moment about its frame's origin,
 
 
 def speed_index(machine: Machine, name: str) -> int:
-    """Which speed a joint, coordinate or speed means."""
+    """Index of the speed that a joint, coordinate or speed means."""
     return machine.speeds.index(machine.meanings[name])
 
 

@@ -114,7 +114,7 @@ class Machine:
         return q_dot
 
     def frames(self, q: Array) -> BodyFrames:
-        """Where everything is at coordinates q."""
+        """Frames at coordinates q."""
         count, leading = len(self.body_names), q.shape[:-1]
         R = [np.broadcast_to(np.eye(3), (*leading, 3, 3))] * count
         p = [np.zeros((*leading, 3))] * count
@@ -132,7 +132,7 @@ class Machine:
         return BodyFrames(R, p, parent_axes, child_axes, child_origin)
 
     def twists(self, frames: BodyFrames, v: Array) -> Twists:
-        """How every body moves, outward from the ground."""
+        """Twists of all bodies, outward from the ground."""
         zero = np.zeros((*v.shape[:-1], 3))
         w, u = [zero] * len(self.body_names), [zero] * len(self.body_names)
         for i, joint in enumerate(self.joints):
@@ -159,7 +159,7 @@ class Machine:
         return frames, self.twists(frames, v_h)
 
     def step(self, q: Array, v: Array) -> Array:
-        """Coordinates that carry their rates."""
+        """Return coordinates whose imaginary parts are their rates."""
         return np.asarray(q + 1j * STEP * self.rates(q, v))
 
 

@@ -33,7 +33,7 @@ Form = dict[int, tuple[Array, Array]]  # by body: n and f of n . w + f . u
 
 @dataclass(frozen=True)
 class TwistRow:
-    """A row by name: what it asks of twists, and of time."""
+    """A row by name: its form on twists, and the motion it follows."""
 
     name: str
     form: Form
@@ -59,7 +59,7 @@ def apply(form: Form, w: list[Array], u: list[Array]) -> Array:
 
 
 def changed(form: Form, w: list[Array], u: list[Array]) -> float:
-    """How large the terms are of which the rate of a form's value is made."""
+    """Size of the terms in the rate of a form's value."""
     total = 0.0
     for body, (n, f) in form.items():
         for weight, x in ((n, w[body]), (f, u[body])):
@@ -82,7 +82,7 @@ def matrix_of(forms: list[Form], bodies: int) -> Array:
 
 
 def joint_rows(machine: Machine, frames: BodyFrames, i: int) -> Iterator[TwistRow]:
-    """What a joint of the tree holds, seen from its child."""
+    """Rows of a joint of the tree, seen from its child."""
     joint = machine.joints[i]
     pairs = held_directions(joint, frames.child_axes[i], frames.parent_axes[i], False)
     for name, (n, f) in pairs.items():

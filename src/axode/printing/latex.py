@@ -45,7 +45,7 @@ PARTS: dict[str, tuple[str, Callable[[Equations], SX]]] = {
 
 
 def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
-    r"""The model in LaTeX: an `aligned` environment, to stand between ``\[`` and ``\]``.
+    r"""The model in LaTeX: an `aligned` environment, for use between ``\[`` and ``\]``.
 
     Args:
         equations: What to print.
@@ -205,7 +205,7 @@ class _Writer:
         return text
 
     def _order(self, monomial: Monomial, number: float) -> tuple[bool, bool, Monomial]:
-        """Terms of inputs before named ones, numbers last."""
+        """Sort terms of inputs before named ones, numbers last."""
         return not monomial, any(atom in self.terms for atom, _ in monomial), monomial
 
     def _product(self, number: float, monomial: Monomial, last: list[str]) -> str:
@@ -277,7 +277,7 @@ class _Writer:
 
 
 def _unwrap(text: str) -> str:
-    """Without brackets, if one pair encloses all of it."""
+    """Remove brackets if one pair encloses all of the text."""
     if not (text.startswith(r"\left(") and text.endswith(r"\right)")):
         return text
     inner = text[len(r"\left(") : -len(r"\right)")]

@@ -184,7 +184,7 @@ def scale(value: Polynomial, number: float) -> Polynomial:
 
 
 def add(a: Polynomial, b: Polynomial) -> Polynomial:
-    """Sum of two, terms that cancel taken out."""
+    """Add two polynomials; terms that cancel are removed."""
     total = dict(a)
     for monomial, number in b.items():
         old = total.get(monomial, 0.0)
@@ -204,12 +204,12 @@ def multiply(a: Monomial, b: Monomial) -> Monomial:
 
 
 def frozen(value: Polynomial) -> Frozen:
-    """A form that can be compared."""
+    """Return a form that can be compared and hashed."""
     return tuple(sorted(value.items()))
 
 
 def weight(value: Polynomial) -> int:
-    """How many symbols it takes to write."""
+    """Count the symbols that it takes to write a polynomial."""
     return sum(
         len(monomial) + (abs(number) != 1 or not monomial) for monomial, number in value.items()
     )

@@ -29,10 +29,10 @@ class Rival:
     """What one formulation gives and costs.
 
     Attributes:
-        name: Of the formulation.
+        name: Name of the formulation.
         errors: Largest relative difference from the reference, by function.
-        operations: Of direct and inverse dynamics.
-        seconds: To derive direct dynamics.
+        operations: Operation counts of direct and inverse dynamics.
+        seconds: Time to derive direct dynamics [s].
         refused: Why the formulation does not take this mechanism; empty if it does.
     """
 
@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether all that apply agree to 1e-9."""
+        """True if all that apply agree to 1e-9."""
         return all(rival.worst < 1e-9 for rival in self.rivals)
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ def compare(
     Args:
         mechanism: What to derive.
         formulations: Names to compare; all unless given.
-        seed: Of the random states.
+        seed: Seed of the random states.
 
     Raises:
         InvalidArgument: for anything but a mechanism.

@@ -52,7 +52,7 @@ class Event:
         return Event(self.name, time=time, index_of_run=index_of_run, state=state)
 
     def expression(self, state: Any) -> Any:
-        """Its value in symbols."""
+        """Expression of its function in symbols."""
         assert self.function is not None
         value = state[self.function] if isinstance(self.function, str) else self.function(state)
         if getattr(value, "shape", ()) not in ((), (1, 1)):

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.results.column_checks import quaternions_by_ending
-from axode.results.trajectory import ROUNDING, Trajectory
+from axode.results.column_checks import ROUNDING, group_quaternions
+from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
 
 
-def joined(pieces: Sequence[Trajectory], *, shift: bool) -> Trajectory:
-    """One trajectory of several; see `Trajectory.concatenate`."""
+def join(pieces: Sequence[Trajectory], *, shift: bool) -> Trajectory:
+    """Join trajectories end to end; see `Trajectory.concatenate`."""
     if not pieces:
         raise InvalidArgument("concatenate: one or more trajectories are needed")
     result = pieces[0]
@@ -34,7 +34,7 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
     second = second[first.names]
     if shift:
         second = _moved(second, float(first.time[-1] - second.time[0]))
-    shared = _check_times(first, second)
+    shared = _find_shared_sample(first, second)
     values = second.values
     if shared:
         values = _counted_on(first, second)[..., 1:, :]
@@ -63,8 +63,8 @@ def _check_columns(first: Trajectory, second: Trajectory) -> None:
     besides = [name for name in second.names if name not in first]
     if lacking or besides:
         faults = (("it lacks", lacking), ("it alone has", besides))
-        told = (f"{verb} {', '.join(map(repr, names))}" for verb, names in faults if names)
-        raise InvalidArgument("; ".join(told))
+        texts = (f"{verb} {', '.join(map(repr, names))}" for verb, names in faults if names)
+        raise InvalidArgument("; ".join(texts))
     for name in first.names:
         if first.unit(name) != second.unit(name):
             raise InvalidArgument(
@@ -83,8 +83,8 @@ def _moved(piece: Trajectory, by: float) -> Trajectory:
     return replace(piece, time=piece.time + by, events=events)
 
 
-def _check_times(first: Trajectory, second: Trajectory) -> bool:
-    """Whether the end of one is the start of the other."""
+def _find_shared_sample(first: Trajectory, second: Trajectory) -> bool:
+    """Return whether one sample ends the first and starts the second; times must go on."""
     ways = {float(np.sign(piece.time[-1] - piece.time[0])) for piece in (first, second)} - {0.0}
     if len(ways) > 1:
         raise InvalidArgument("its time goes the other way")
@@ -151,5 +151,5 @@ def widened(
         names=(*trajectory.names, *columns),
         units=(*trajectory.units, *(units.get(name, "") for name in columns)),
         kinds={**trajectory.kinds, **dict.fromkeys(columns, kind)},
-        quaternions=(*trajectory.quaternions, *quaternions_by_ending(columns)),
+        quaternions=(*trajectory.quaternions, *group_quaternions(columns)),
     )

@@ -36,7 +36,7 @@ class GpuFunction:
     def __call__(
         self, *arrays: Any, out: Any = None, threads: int | None = None, stream: Any = None
     ) -> Any:
-        """One array an argument, of its size behind any leading batch axes.
+        """Evaluate the function: one array per argument, with any leading batch axes.
 
         Args:
             arrays: NumPy arrays, or arrays of CuPy, PyTorch or JAX on the GPU.

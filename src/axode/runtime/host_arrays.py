@@ -18,7 +18,7 @@ WRITTEN = "out"  # the table that kernels write to
 
 
 class BoundKernel:
-    """A kernel on the arrays of some runs, to be called again and again.
+    """A kernel on the arrays of some runs, to be called repeatedly.
 
     Args:
         kernel: The loaded kernel.

@@ -16,7 +16,7 @@ from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, Un
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
-from axode.symbolic.algebra.rank import least_norm
+from axode.symbolic.algebra.rank import least_norm, weakest_rows
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
@@ -413,7 +413,7 @@ def _users_choice(
 def _relation(tree: Tree, report: RankReport, chosen: list[int]) -> str:
     """Words for the dependence among speeds that cannot be chosen together."""
     Z = report.null_bases[0][chosen]
-    weights = np.linalg.svd(Z)[0][:, -1]
+    weights = weakest_rows(Z)
     involved = [tree.speed_names[j] for j, w in zip(chosen, weights, strict=True) if abs(w) > 1e-6]
     if len(involved) == 1:
         return f"the constraints make {involved[0]} zero"

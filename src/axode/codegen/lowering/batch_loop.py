@@ -107,15 +107,15 @@ class _ScalarLoop:
         )
 
     def prepare(self, bases: str, work: str) -> None:
-        """Before the loop."""
+        """Write what precedes the loop."""
 
     def read(self, bases: str, entries: list[tuple[str, str]]) -> None:
-        """Before the arithmetic: where the samples are."""
+        """Write what precedes the arithmetic: addresses of the samples."""
         for k, (address, stride) in enumerate(entries):
             self.set_base(bases, k, self.sample(address, stride, "%i"))
 
     def write(self, entries: list[tuple[str, str]]) -> None:
-        """After the arithmetic."""
+        """Write what follows the arithmetic."""
 
     def sample(self, address: str, stride: str, index: str) -> str:
         offset = self.emit(f"mul i64 {index}, {stride}")
@@ -230,7 +230,7 @@ class _SimdLoop(_ScalarLoop):
         return [self._join(pieces[i::width], width) for i in range(width)]
 
     def _store_rows(self, rows: list[str], element: Element, stacked: list[str]) -> None:
-        """The reverse of ``_load_rows``."""
+        """Store what ``_load_rows`` loads."""
         width = len(stacked)
         kind = _vector(width)
         for lane, row in enumerate(rows):
@@ -239,7 +239,7 @@ class _SimdLoop(_ScalarLoop):
             self.lines.append(f"  store {kind} {value}, ptr {place}, align 8")
 
     def _join(self, pieces: list[str], width: int) -> str:
-        """Pieces of one width behind each other in one vector."""
+        """Join pieces of one width in one vector."""
         if width == 1:
             value = "poison"
             for lane, piece in enumerate(pieces):
@@ -255,7 +255,7 @@ class _SimdLoop(_ScalarLoop):
         return pieces[0]
 
     def _part(self, value: str, number: int, width: int) -> str:
-        """A piece of a vector."""
+        """Return a piece of a vector."""
         if width == self.lanes:
             return value
         if width == 1:
@@ -273,9 +273,9 @@ class _SimdLoop(_ScalarLoop):
         self.lines.append(f"  store {self.vector} {value}, ptr {place}, align {alignment}")
 
     def _transpose(self, vectors: list[str]) -> list[str]:
-        """Transposes squares of numbers, side by side in as many vectors as a side has.
+        """Transpose squares of numbers, side by side in as many vectors as a side has.
 
-        Swaps ever larger off-diagonal blocks.
+        It swaps ever larger off-diagonal blocks.
         """
         vectors, block = list(vectors), 1
         lanes = range(self.lanes)

@@ -104,7 +104,7 @@ class Writer:
         return self.emit(f"fptrunc {self._vector(DOUBLE.real)} {a} to {self.real}")
 
     def emit(self, text: str) -> str:
-        """Appends an instruction and names its result."""
+        """Append an instruction and name its result."""
         name = f"%{next(self._numbers)}"
         self.lines.append(f"  {name} = {text}")
         return name

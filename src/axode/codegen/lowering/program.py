@@ -109,7 +109,7 @@ class FactorMatrix:
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a system that `Factor` has eliminated, in place."""
+    """Solve a system that `FactorMatrix` has eliminated, in place."""
 
     matrix: str
     work: str

@@ -58,7 +58,7 @@ class Reproductions:
     @property
     def holds(self) -> bool:
         """Return whether everything passes or differs for a known reason."""
-        return all(one.verdict.word != "fails" for one in self.made)
+        return all(one.verdict.status != "fails" for one in self.made)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.made))

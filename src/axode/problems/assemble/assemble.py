@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
@@ -42,7 +43,7 @@ def assemble(
             those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
-        seed: Of those starts.
+        seed: Seed of those starts.
         t: Time, where it is explicit [s].
         parameters: Values by name instead of the defaults.
 
@@ -59,22 +60,20 @@ def assemble(
     if given.nu is not None:
         speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
     held = _held(model, fix, guess)
-    options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
+    conditions = Conditions.of(model, t, parameters)
     asked = _named_coordinates(model, near)
-    closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, options)
+    closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
     guess = guess[np.newaxis]
     q = closure.close(guess, _untied(model, asked), tries, seed)
     closure.warn_of_overruled(asked, guess, q)
     error = float(np.abs(closure.residual(q, np.arange(1))).max(initial=0.0))
-    if parameters:
-        p = model.parameter_vector(parameters)
-        check_dropped_rows(model, q, t, p)
-    nu = consistent_speeds(model, q, {n: np.array([v]) for n, v in speeds.items()}, options)
-    return State(q[0], nu[0], error, model, options)
+    check_dropped_rows(model, q, conditions)
+    nu = consistent_speeds(model, q, {n: np.array([v]) for n, v in speeds.items()}, conditions)
+    return State(q[0], nu[0], error, model, conditions)
 
 
 def assemble_many(
-    model: Model, near: Mapping[str, Array], count: int, t: float, p: Array | None
+    model: Model, near: Mapping[str, Array], count: int, conditions: Conditions
 ) -> tuple[Array, Array]:
     """Assemble many states: coordinates and speeds, (count, size) each.
 
@@ -82,8 +81,7 @@ def assemble_many(
         model: What to assemble.
         near: As for `assemble`, with one value per state.
         count: How many states.
-        t: Time [s].
-        p: Free parameters, (size,) or (count, size).
+        conditions: Time, and parameters of all states or one row per state.
     """
     signals = model.signals
     named = signals.names(*STATE_KINDS).by_full_name(near)
@@ -91,11 +89,8 @@ def assemble_many(
     places = {name: value for name, value in named.items() if name not in speeds}
     q = _place_directly(model, places, count)
     if q is None:
-        q = _close_many(model, places, _named_coordinates(model, near), count, t, p)
-    options: dict[str, Any] = {"t": np.full(count, t)}
-    if p is not None:
-        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    return q, consistent_speeds(model, q, speeds, options)
+        q = _close_many(model, places, _named_coordinates(model, near), count, conditions)
+    return q, consistent_speeds(model, q, speeds, conditions)
 
 
 def _place_directly(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
@@ -116,22 +111,18 @@ def _close_many(
     places: Mapping[str, Array],
     asked: Mapping[int, str],
     count: int,
-    t: float,
-    p: Array | None,
+    conditions: Conditions,
 ) -> Array:
     """Find closed configurations, each different one once, all together."""
+    p = conditions.p
     first, which = _find_different(
         [*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count
     )
-    options: dict[str, Any] = {"t": t}
-    if p is not None:
-        own = p if p.ndim == 1 else p[first]
-        options["parameters"] = dict(zip(model.parameters, own.T, strict=True))
     named = {name: values[first] for name, values in places.items()}
     guess = np.tile(model.home, (len(first), 1))
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
-    closure = ClosureSystem(model, named, [], options)
+    closure = ClosureSystem(model, named, [], conditions.at(first))
     q = closure.close(guess, _untied(model, asked))
     closure.warn_of_overruled(asked, guess, q)
     return q[which]

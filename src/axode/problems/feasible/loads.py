@@ -19,6 +19,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import numeric
+from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.symbolic.algebra.rank import column_space, least_norm, null_space
@@ -63,7 +64,7 @@ def ground_forces(
     u: Array,
     extra: Array,
     stiffness: Mapping[str, float],
-    options: Mapping[str, Any],
+    conditions: Conditions,
 ) -> GroundForces:
     """Find contact forces along a motion.
 
@@ -73,10 +74,10 @@ def ground_forces(
         u: Inputs: (T, inputs).
         extra: Further generalised forces on the joint speeds: (T, speeds).
         stiffness: Of the wheels, relative to each other, by contact.
-        options: Time and parameters, as the model takes them.
+        conditions: Time and parameters.
     """
     free = _FreeVehicle(model)
-    need, A = free.balance(q, v, v_dot, u, extra, options)
+    need, A = free.balance(q, v, v_dot, u, extra, conditions)
     touches = [free.rows.index(f"{name}.touch") for name in model.contacts]
     weights = np.ones(len(free.rows))
     for row, name in zip(touches, model.contacts, strict=True):
@@ -95,7 +96,7 @@ def ground_forces(
     if unbalanced.any():
         worst = np.abs(left[int(np.argmax(unbalanced))])
         loose = free.speed_names[int(np.argmax(worst))]
-    return _by_contact(model, free, lam, null, evenness, loose, redistributed, options)
+    return _by_contact(model, free, lam, null, evenness, loose, redistributed, conditions)
 
 
 def _by_contact(
@@ -106,7 +107,7 @@ def _by_contact(
     evenness: Array,
     loose: str,
     redistributed: bool,
-    options: Mapping[str, Any],
+    conditions: Conditions,
 ) -> GroundForces:
     from axode.symbolic.wheels import symbolic_wheel
 
@@ -116,7 +117,7 @@ def _by_contact(
         ).max(axis=0)
         > SHARED
     )
-    values = {**model.parameters, **options.get("parameters", {}), "t": 0.0}
+    values = {**model.parameters, **conditions.named(model), "t": 0.0}
     parts: dict[str, list[Array]] = {"longitudinal": [], "lateral": [], "normal": []}
     normals, tangents = [], []
     for contact in free.mechanism.contacts:
@@ -148,19 +149,13 @@ def _by_contact(
 # sharing -----------------------------------------------------------------------------------------
 
 
-def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array, list[Array]]:
+def _least_norm(A: Array, need: Array, root: Array, tolerance: float) -> tuple[Array, list[Array]]:
     """Solve A' lambda = need by least weighted norm; and what may be added: (rows, free)."""
-    scaled = A * root[:, np.newaxis]
-    U, s, Vt = np.linalg.svd(scaled)  # rows x rows, min, speeds x speeds
-    small = s > rank * s.max(axis=-1, keepdims=True)
-    inverse = np.where(small, 1 / np.where(small, s, 1.0), 0.0)
-    k = s.shape[-1]
-    inner = inverse * np.einsum("tki,ti->tk", Vt[:, :k], need)
-    lam = root * np.einsum("trk,tk->tr", U[:, :, :k], inner)
-    ranks = small.sum(axis=-1)
+    scaled = np.swapaxes(A * root[:, np.newaxis], 1, 2)
+    lam = root * least_norm(scaled, need, tolerance)
     null = []
-    for t, rank in enumerate(ranks):
-        basis = root[:, np.newaxis] * U[t][:, rank:]
+    for matrix in scaled:
+        basis = root[:, np.newaxis] * null_space(matrix, tolerance)
         null.append(np.linalg.qr(basis)[0] if basis.shape[1] else basis)
     return lam, null
 
@@ -254,7 +249,7 @@ class _FreeVehicle:
         self._matrix = _compiled("rows", given, A, A.shape)
 
     def balance(
-        self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, options: Mapping[str, Any]
+        self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, conditions: Conditions
     ) -> tuple[Array, Array]:
         """Evaluate joint forces that the ground must give, and the rows through which it does."""
         own_q = self._coordinates(q)
@@ -265,8 +260,8 @@ class _FreeVehicle:
             "v": own_v,
             "a": own_a,
             "u": u[:, order],
-            "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
-            "p": self.model.parameter_vector(options.get("parameters"))[..., self._parameters],
+            "t": np.broadcast_to(conditions.t, q.shape[:1])[:, np.newaxis],
+            "p": self.model.parameter_vector(conditions.p)[..., self._parameters],
         }
         results = []
         for function in (self._need, self._matrix):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -18,12 +19,13 @@ from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
 from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
 from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
-from axode.problems.singular.other_models import Described, measure_disagreement
+from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion given by functions, unless another time is given
-OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
 SINGULAR = 1e-9  # pivot of the speeds' solve below which they are not determined
 
 
@@ -80,17 +81,17 @@ def inverse(
 
     require_model("inverse", model)
     check_parameters(model, parameters)
-    options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    conditions = Conditions.of(model, parameters=parameters)
     lengths = None
     if isinstance(motion, Trajectory):
         if times is not None or start is not None:
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
-        samples, outside, _ = read_motion(model, motion, options, change=True)
+        samples, outside, _ = read_motion(model, motion, conditions, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
         given = read_state(model, start, "start")
         given.require_one("start")
-        samples = _solve_signals(model, motion, times, given, save_every, options)
+        samples = _solve_signals(model, motion, times, given, save_every, conditions)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
@@ -98,7 +99,7 @@ def inverse(
             f"'0.5 * t'}}, got {type(motion).__name__}"
         )
     outside = _add_wrenches(model, outside, wrenches or {})
-    solved = solve_forces(model, samples, outside, options, weights, lengths)
+    solved = solve_forces(model, samples, outside, conditions, weights, lengths)
     if isinstance(motion, Trajectory) and save_every is not None:
         solved = solved.resample(equal_times(motion.time, save_every))
     return solved
@@ -108,7 +109,7 @@ def inverse(
 
 
 def read_motion(
-    model: Model, trajectory: Trajectory, options: dict[str, Any], *, change: bool = False
+    model: Model, trajectory: Trajectory, conditions: Conditions, *, change: bool = False
 ) -> tuple[MotionSamples, Array, Array]:
     """Read coordinates, independent speeds, inputs and missing forces of a trajectory.
 
@@ -131,8 +132,8 @@ def read_motion(
 
     q, nu, u = picked(model.coordinates), picked(model.independent), picked(model.inputs)
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
-    o = {**options, "t": np.broadcast_to(trajectory.time, q.shape[:-1])}
-    conditions = Conditions.of(model, **o)
+    conditions = replace(conditions, t=np.broadcast_to(trajectory.time, q.shape[:-1]))
+    o = conditions.options
     _require_closed(model, q, conditions)
     there = ~np.isnan(q).any(axis=-1)
     change = change and not missing[there].any()
@@ -212,9 +213,10 @@ def _require_closed(model: Model, q: Array, conditions: Conditions) -> None:
     if not model.residual_rows:
         return
     residual = np.abs(model.residual(q, **conditions.options))
-    if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
+    allowed = allowed_residual(model)
+    if (residual > allowed).any():
         worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
-        row = int(np.argmax(worst))
+        row = int(np.argmax(worst / allowed))
         raise InvalidArgument(
             f"motion: the trajectory leaves '{model.residual_rows[row]}' open by {worst[row]:.3g} "
             f"(m or rad): it does not belong to model '{model.name}' with these parameters"
@@ -247,7 +249,7 @@ def _solve_signals(
     times: Any,
     start: GivenState,
     save_every: float | None,
-    options: dict[str, Any],
+    conditions: Conditions,
 ) -> MotionSamples:
     if not motion:
         raise InvalidArgument(
@@ -260,13 +262,13 @@ def _solve_signals(
         np.ndim(given) for given in motion.values() if isinstance(given, np.ndarray | list | tuple)
     )
     given = _times(times, is_sampled, save_every)
-    parameters = options.get("parameters", {})
+    parameters = conditions.named(model)
     signals = [
         as_signal(model, name, value, given, parameters)
         for name, value in zip(names, motion.values(), strict=True)
     ]
     wanted = equal_times(given, save_every) if is_sampled and save_every is not None else given
-    return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
+    return GivenMotion(model, rows_by_name(model, names), signals, conditions).solve(wanted, start)
 
 
 def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
@@ -319,7 +321,7 @@ def solve_forces(
     model: Model,
     samples: MotionSamples,
     outside: Array,
-    options: dict[str, Any],
+    conditions: Conditions,
     weights: Any = None,
     lengths: Any = None,
 ) -> Trajectory:
@@ -331,15 +333,13 @@ def solve_forces(
     arrays = (samples.q, samples.nu, samples.nu_dot, outside)
     runs = math.prod(batch)  # not -1: there may be no inputs
     q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(runs, n, x.shape[-1])) for x in arrays)
-    o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
+    conditions = replace(conditions, t=np.broadcast_to(samples.times, q.shape[:-1]))
+    o = conditions.options
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    conditions = Conditions.of(model, **o)
     require_regular(model, q, conditions, described)
-    if options.get("parameters"):
-        flat = q.reshape(-1, q.shape[-1])
-        check_dropped_rows(model, flat, o["t"].ravel(), conditions.p)
+    check_dropped_rows(model, q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1]))
     motion = (q, nu, nu_dot, outside)
     others = SingularSamples(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
@@ -350,10 +350,10 @@ def solve_forces(
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
-    values = signal_values(model, q, nu, u, w, options=conditions.options)
+    values = signal_values(model, q, nu, u, w, conditions=conditions)
     others.overwrite(values, w, u)
     if short:
-        _correct_forces(model, values, q, nu, u, missing, o)
+        _correct_forces(model, values, (q, nu, u), missing, conditions)
     signals = tuple(model.signals)
     if model.is_underactuated:
         lacking = model.signals.of_kind("independent")
@@ -369,7 +369,7 @@ def solve_forces(
         units=tuple(signal.unit for signal in signals),
         kinds={signal.name: signal.kind for signal in signals},
         lengths=lengths,
-        origin=Origin.of(model, options.get("parameters")),
+        origin=Origin.of(model, conditions.p),
         info={
             "model": model.name,
             "method": "inverse",
@@ -424,12 +424,17 @@ def _odd(order: int) -> int:
 
 
 def _correct_forces(
-    model: Model, values: Array, q: Array, nu: Array, u: Array, missing: Array, o: Any
+    model: Model,
+    values: Array,
+    state: tuple[Array, Array, Array],
+    missing: Array,
+    conditions: Conditions,
 ) -> None:
     """Replace contact and constraint forces by those with the missing force acting too."""
+    q, nu, u = state
     full = drive_every_speed(model)
     inputs = _all_inputs(model, full, u, missing)
-    forces = signal_values(full, q, nu, inputs, options=o, kinds=("force",))
+    forces = signal_values(full, q, nu, inputs, conditions=conditions, kinds=("force",))
     columns = {signal.name: k for k, signal in enumerate(model.signals)}
     for k, signal in enumerate(full.signals.of_kind("force")):
         if signal.name in columns:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.inverse.motions import (
@@ -281,7 +282,7 @@ def follow(
     _check_jumps(path)
     samples = motion.solve(times, _start(model, start))
     outside = np.zeros((times.size, len(model.inputs)))
-    driven = solve_forces(model, samples, outside, motion.options, weights)
+    driven = solve_forces(model, samples, outside, motion.conditions, weights)
     pose = path.pose(times)
     columns = {
         "path.x": pose[0, 0],
@@ -418,7 +419,7 @@ def _path_motion(
     names = full_names(model, tuple(others))
     further = rows_by_name(model, names)
     more = [model.speed_names[j] for j in further.speeds]
-    options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    conditions = Conditions.of(model, parameters=parameters)
     times = np.linspace(0.0, path.duration, SAMPLES + 1)
     signals = _path_signals(path)
     signals += [
@@ -427,11 +428,11 @@ def _path_motion(
     ]
     rows += further.positions
     steering = steering_of(
-        GivenMotion(model, Rows(model, rows, more), signals, options), path.duration
+        GivenMotion(model, Rows(model, rows, more), signals, conditions), path.duration
     )
     rows += rows_by_name(model, steering.names).positions
     signals += steering.signals()
-    motion = _PathMotion(model, Rows(model, rows, more), signals, options)
+    motion = _PathMotion(model, Rows(model, rows, more), signals, conditions)
     motion.path, motion.left, motion.steering = path, np.zeros(0), steering
     return motion
 

@@ -1,4 +1,4 @@
-"""Steering: wheels that a path tells how to stand, although turning them moves nothing.
+"""Steering: angles of wheels that a path determines, although turning them moves nothing.
 
 A steering speed does not appear in the velocity of the base, so the path's velocity does not tell
 it. The steering angle decides instead which velocities are possible: it is the one at which nothing
@@ -52,8 +52,8 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
     """
     model = motion.model
     q = model.home
-    options = {**motion.options, "t": np.asarray(0.0)}
-    G = motion.rate_matrix(q, options["t"])[0]
+    options = motion.conditions_at(0.0).options
+    G = motion.rate_matrix(q, 0.0)[0]
     silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
     unit = np.eye(len(model.independent))
     rest = model.rates(q, 0.0 * unit[0], **options)
@@ -75,7 +75,7 @@ def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
     """Whether all that a speed moves keeps to straight lines, as one angle and couplings do."""
     if np.count_nonzero(turned) == 1:
         return True
-    options = {**motion.options, "t": np.asarray(0.0)}
+    options = motion.conditions_at(0.0).options
     there = [motion.model.residual(q + angle * turned, **options) for angle in (-FAR, 0.0, FAR)]
     return bool(np.abs(np.array(there)).max(initial=0.0) < CLOSED)
 
@@ -150,7 +150,7 @@ class Steering:
         return float(times[k]), float(speeds[k])
 
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
-        """Whether the path does not stand still, where nothing tells how to steer."""
+        """Whether the path does not stand still, where nothing determines the steering."""
         speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
         moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
         return moving
@@ -222,7 +222,7 @@ class Steering:
         """
         positions, rates, seconds = self.motion.given_values(times)
         q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
-        own = self.motion.rows.call("value", q, {**self.motion.options, "t": times})[:, 2]
+        own = self.motion.rows.call("value", q, self.motion.conditions_at(times))[:, 2]
         turn = own - positions[:, 2]
         c, s = np.cos(turn), np.sin(turn)
         rates, seconds = rates.copy(), seconds.copy()
@@ -279,9 +279,9 @@ def _spline(times: Array, values: Array) -> Any:
 def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]:
     """Find where values change most beside their rates, and by how much."""
     every = np.diff(times)
-    told = every * (rates[1:] + rates[:-1]) / 2
+    expected = every * (rates[1:] + rates[:-1]) / 2
     # within a step a rate that turns smoothly is off by no more than it changes
-    jump = np.abs(np.diff(values) - told) - every * np.abs(np.diff(rates))
+    jump = np.abs(np.diff(values) - expected) - every * np.abs(np.diff(rates))
     k = int(np.argmax(jump))
     return k, float(jump[k])
 

@@ -21,7 +21,7 @@ from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
 from axode.problems.arguments import number, shortened
 from axode.problems.state_formulas import parse_formula
-from axode.problems.tracing import is_symbolic, saturated, traced_tape
+from axode.problems.tracing import is_symbolic, saturate, traced_tape
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -50,7 +50,7 @@ class Sampled:
     between: Literal["hold", "linear"] = "hold"
 
     def checked(self, model: Model) -> SampleTable:
-        """All inputs of a model, limits kept.
+        """Make a table of all inputs of a model, within the limits of its motors.
 
         Raises:
             InvalidArgument: for shapes, numbers or words that make no table.
@@ -75,7 +75,7 @@ class Sampled:
                 f"shape {table.shape}"
             )
         _refuse_nan(model, table)
-        limits = np.ascontiguousarray(limited(model, table))
+        limits = np.ascontiguousarray(limit_inputs(model, table))
         return SampleTable(limits, float(self.period), float(self.start), self.between)
 
 
@@ -90,7 +90,7 @@ class SampleTable:
 
     @property
     def count(self) -> int:
-        """How many samples there are."""
+        """Number of samples."""
         return self.table.shape[-2]
 
     def numbers(self) -> dict[str, float]:
@@ -130,7 +130,7 @@ class Callback:
 
 @dataclass(frozen=True)
 class InputPlan:
-    """What a run needs to know of its input: one of a constant, a tape, samples, a callback."""
+    """The input of runs: one of a constant, a tape, samples, a callback."""
 
     constant: Array | None = None  # (inputs,) or (runs, inputs)
     tape: Tape | None = None
@@ -139,7 +139,7 @@ class InputPlan:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Shape of the batch that it is made for; () if it serves any."""
+        """Shape of the batch that it is for; () if it serves any."""
         if self.constant is not None:
             return self.constant.shape[:-1]
         return () if self.sampled is None else self.sampled.table.shape[:-2]
@@ -168,7 +168,7 @@ class InputPlan:
 
 
 def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) -> InputPlan:
-    """Understand what the user gave as input.
+    """Make a plan of what the user gave as input.
 
     Args:
         model: Whose input it is.
@@ -207,7 +207,7 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
             f"{array.shape}"
         )
     _refuse_nan(model, array)
-    return InputPlan(constant=limited(model, array))
+    return InputPlan(constant=limit_inputs(model, array))
 
 
 def _from_trajectory(model: Model, run: Trajectory) -> Sampled:
@@ -245,8 +245,8 @@ def _from_trajectory(model: Model, run: Trajectory) -> Sampled:
     return Sampled(columns, period, first, "linear")
 
 
-def limited(model: Model, u: Array) -> Array:
-    """Inputs cut to what the motors can give."""
+def limit_inputs(model: Model, u: Array) -> Array:
+    """Cut inputs to the limits of the motors."""
     bounds = _limits(model)
     return np.clip(u, -bounds, bounds)
 
@@ -314,7 +314,7 @@ def _by_name(model: Model, given: Mapping[str, Any], speeds: Sequence[str] | Non
         return InputPlan(tape=_formula_input(model, named))
     u = _stacked(model, named)
     _refuse_nan(model, u)
-    return InputPlan(constant=limited(model, u))
+    return InputPlan(constant=limit_inputs(model, u))
 
 
 def _called(value: Any, state: Any) -> Any:
@@ -338,7 +338,7 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
                 item = evaluate(item, values, TAPE_FUNCTIONS)
             elif np.ndim(item):
                 raise InvalidArgument(f"input '{name}': one number, where others are formulas")
-            made.append(saturated(zero + item, bound))
+            made.append(saturate(zero + item, bound))
         return {"u": made}
 
     sizes = {"t": 1} | ({"p": len(free)} if free else {})

@@ -1,4 +1,4 @@
-"""Simulate: a mechanism's motion from a start, under inputs, with what it costs and does."""
+"""Simulate: integrate the motion of a mechanism from a start, under inputs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import SimulationFailed, SingularConfiguration
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import number, read_state, require_model, seconds
 from axode.problems.assemble.dropped_rows import describe_missed_rows
@@ -25,7 +26,7 @@ from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import EXPLICIT
-from axode.problems.steps.stages import NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.steps.step_acceptance import NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -83,8 +84,8 @@ def simulate(
         progress: Show a bar; unless given, after a second on a terminal.
         target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
             unless given.
-        precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
-            given.
+        precision: Precision of the steps, "float64" or, on a GPU with rk4, "float32"; the model's
+            unless given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
@@ -132,7 +133,8 @@ def simulate(
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
             check_start_speeds(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
-    missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
+    there = Conditions(settings.t_end, p)
+    missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], there)
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
     return trajectory
@@ -143,12 +145,12 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     t = outcome.time
     step = ""
     if runs.settings.method == "rk4":
-        step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
+        step = f"\n  Or the step of {runs.settings.step_size:g} s is too long for it."
     if outcome.status == SINGULAR:
-        step += _ways_across(runs, outcome.word)
+        step += _advise_passing(runs, outcome.cause)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
-            f"longer determined: {outcome.word}.{step}",
+            f"longer determined: {outcome.cause}.{step}",
             trajectory,
             t,
         )
@@ -159,13 +161,13 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
             else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
         )
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}", trajectory, t
+            f"'{name}' failed at t = {t:.6g} s: {outcome.cause}.\n  {remedy}{step}", trajectory, t
         )
 
 
-def _ways_across(runs: Runs, words: str) -> str:
-    """What else to try where constraints lose rank."""
-    if FLAT_WHEEL in words:
+def _advise_passing(runs: Runs, cause: str) -> str:
+    """Advise what else to try where constraints lose rank."""
+    if FLAT_WHEEL in cause:
         return ""
     if runs.settings.singular == "pass":
         return "\n  The motion before it leads across on no smooth path that keeps the constraints."

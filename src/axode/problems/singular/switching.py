@@ -1,4 +1,4 @@
-"""Another choice of rows and independent speeds, where the present one becomes singular."""
+"""Choose other rows and independent speeds where the present ones become singular."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
-from axode.problems.singular.passing import NEAR_ENOUGH
+from axode.problems.singular.passing import PASSING_PIVOT
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
-from axode.problems.steps.stages import FLAT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import FLAT, RUNNING, SINGULAR
 from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ NAMED_WEIGHT = 0.2  # of the largest weight: smaller ones are not named
 
 @dataclass(frozen=True)
 class Choices:
-    """The same mechanism on other rows and independent speeds, or these solved for otherwise.
+    """Models of the same mechanism on other rows and independent speeds.
 
     Which rows are solved for which speeds first is chosen where a model is made, and may do badly
     elsewhere; a model that was made for other configurations may therefore be replaced.
@@ -69,12 +69,12 @@ class Choices:
         system = equations.system
         rows = rows_at(system, q, float(conditions.t), own.parameter_vector(conditions.p))
         names, weights, free = rows.weakest
-        words = (
+        description = (
             f"{_weak(names, weights)}, so that it may also move along "
             f"{_direction(equations.speeds, free)}"
         )
         if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):
-            return model, words
+            return model, description
         present = smallest_pivot(model, q, conditions)
         models = [(own, own.home), *self.made]
         known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, conditions))
@@ -83,9 +83,9 @@ class Choices:
         )
         made_here = any(np.abs(at - q).max() < SAME_CONFIGURATION for _, at in models)
         if enough or made_here or len(models) >= MAX_MODELS:
-            return known, words
+            return known, description
         made = Equations(repartition(system, rows), equations.formulation)
-        return self._keep(model, made, q), words
+        return self._keep(model, made, q), description
 
     def _keep(self, model: Model, made: Equations, q: Array) -> Model:
         """Make a model of equations, like another one, and keep it with where it was made."""
@@ -163,13 +163,13 @@ def near_singular(
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
     if not model.has_equations:  # from a file: there is no other choice
-        words = (
+        description = (
             f"the independent speeds {', '.join(model.independent)} no longer describe the "
             "motion there; a model compiled from the mechanism changes them"
         )
-        return _go_on_or_end(batch, run, near, words)
+        return _go_on_or_end(batch, run, near, description)
     choices = _CHOICES.setdefault(own, Choices())
-    other, words = choices.best(model, own, q, conditions, passing=across is not None)
+    other, description = choices.best(model, own, q, conditions, passing=across is not None)
     if other is not model:
         present, offered = (smallest_pivot(m, q, conditions) for m in (model, other))
         if offered > max(_min_gain(own) * present, SINGULAR_PIVOT) or (
@@ -178,13 +178,13 @@ def near_singular(
             return other
     if across is not None:
         pivot = smallest_pivot(model, q, conditions)
-        if pivot < NEAR_ENOUGH and across(batch, run, words):
+        if pivot < PASSING_PIVOT and across(batch, run, description):
             return None
         if near >= max(RETRY_BELOW * pivot, SINGULAR_PIVOT):
             b["least_pivot"][run], b["status"][run] = PASS_BELOW * near, RUNNING
             return None
         near = min(near, 0.0)  # the step is too long
-    return _go_on_or_end(batch, run, near, lying or words)
+    return _go_on_or_end(batch, run, near, lying or description)
 
 
 def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
@@ -260,7 +260,7 @@ def choose_models(
     return Described(tuple(models), made_by.reshape(q.shape[:-1]))
 
 
-def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
+def _go_on_or_end(batch: Batch, run: int, near: float, description: str) -> Model | None:
     b = batch.buffers
     step = abs(float(b["h_s"][run, 0]))
     if near >= SINGULAR_PIVOT:
@@ -268,7 +268,7 @@ def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | No
     elif batch.settings.adaptive and step > SHORTEST_STEP:
         b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
     else:
-        batch.resolve(run, SINGULAR, words)
+        batch.resolve(run, SINGULAR, description)
         return None
     b["status"][run] = RUNNING
     return None

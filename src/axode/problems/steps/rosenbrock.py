@@ -43,7 +43,7 @@ from axode.problems.steps.jacobians import (
     whole_state,
 )
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.stages import judged
+from axode.problems.steps.step_acceptance import accept_step
 
 
 def _table(text: str) -> tuple[tuple[float, ...], ...]:
@@ -121,7 +121,7 @@ def rodas5p_program(d: Dynamics) -> Program:
         Evaluate(_inside(), ("part", "inside")),
         Combine(("inside", 0), slices("x", *YS), ("x_i", 0), d.n_k),
     ]
-    body += [*d.closed(), *judged(d), count_steps(), *save_times(dense, "x_i")]
+    body += [*d.closed(), *accept_step(d), count_steps(), *save_times(dense, "x_i")]
     return adaptive_program("rodas5p", d, [clip, *rate, *d.watched("q", "nu", "t")], body, {})
 
 
@@ -138,7 +138,7 @@ def _jacobian(d: Dynamics) -> list[Operation]:
 
 
 def _stage(d: Dynamics, number: int) -> list[Operation]:
-    """Operations that find y of one stage."""
+    """Find y of one stage."""
     earlier, rate = YS[:number], "k1" if number == 0 else "k_s"
     operations: list[Operation] = []
     if number:
@@ -178,7 +178,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
 
 
 def _finish(d: Dynamics) -> Tape:
-    """Error against the tolerance, next step, whether this one counts, and the state's parts."""
+    """Find the error, the next step size, whether the step is accepted, and the new state."""
 
     def finish(x: Vector, x_n: Vector, error: Vector, **v: Vector) -> dict[str, Vector]:
         n = d.n_q + d.n_nu

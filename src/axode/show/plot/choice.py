@@ -58,9 +58,9 @@ class Curve:
     """One line of a panel.
 
     Attributes:
-        label: Text of the legend.
+        label: Label in the legend.
         values: Values of all runs, shape (runs, T).
-        dashes: A place in `style.DASHES`.
+        dashes: Index into `style.DASHES`.
         wraps: Whether it is an angle that jumps by a whole turn.
     """
 
@@ -89,7 +89,7 @@ class Panel:
     more: int = 0
 
 
-def chosen_panels(
+def choose_panels(
     trajectory: Trajectory, what: Sequence[str | Sequence[str]]
 ) -> tuple[bool, list[Panel]]:
     """Return whether the path is asked for, and the panels, one per unit; a list has its own.
@@ -143,7 +143,7 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
 
 
 def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> str:
-    """First lines of the faults, each with the likely name, and what there is, once."""
+    """Text of several faults: their first lines with likely names, then what there is."""
     known = _known(trajectory)
     lines = []
     for word, fault in faults.items():
@@ -257,7 +257,7 @@ def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Pan
     """Coordinates and attitudes that move, independent speeds, inputs and energies.
 
     Args:
-        trajectory: Whose.
+        trajectory: The run.
         without: Columns that another picture of the same figure shows.
     """
     turning = {name for group in trajectory.quaternions for name in group}

@@ -31,7 +31,7 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class Legend:
-    """Where a legend stands and what room it takes [in]."""
+    """Place and size of a legend [in]."""
 
     entries: tuple[LegendEntry, ...]
     beside: bool
@@ -41,9 +41,9 @@ class Legend:
 
 
 def plan_legends(entries: Sequence[LegendEntry], size: Size, width: float) -> Legend | None:
-    """A legend that fits a panel of this width [in], or none.
+    """Plan a legend that fits a panel of this width [in]; return None where none fits.
 
-    It stands beside the panel where its words are short and the figure is wide, in as few columns
+    It is beside the panel where its words are short and the figure is wide, in as few columns
     as keep it about as high as the panel; else above, in as many columns as there is room for.
     """
     if not entries:
@@ -65,7 +65,7 @@ def plan_legends(entries: Sequence[LegendEntry], size: Size, width: float) -> Le
 
 
 def add_legend(axes: Axes, legend: Legend | None) -> None:
-    """Put it where it was planned."""
+    """Draw a legend where it was planned."""
     from matplotlib.lines import Line2D
 
     if legend is None:
@@ -79,12 +79,12 @@ def add_legend(axes: Axes, legend: Legend | None) -> None:
 
 
 def readable(label: str) -> str:
-    """As it is written: without mathematics, and not hidden by a leading underscore."""
+    """Return a label that matplotlib shows as written: no mathematics, no leading underscore."""
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
 def shorten(labels: Sequence[str], letters: int) -> list[str]:
-    """Labels of so many letters: those that are longer lose of what they have in common first."""
+    """Shorten labels to so many letters, what they have in common first."""
     long = [label for label in labels if len(label) > letters]
     if not long:
         return list(labels)
@@ -103,7 +103,7 @@ def _shared(labels: Sequence[str]) -> int:
 
 
 def _around(label: str, start: int, end: int, letters: int) -> str:
-    """The letters from start to end with as many on both sides as there is room for."""
+    """Return the letters from start to end with as many on both sides as there is room for."""
     spare = max(letters - 6 - (end - start), 0)
     first = max(start - spare // 2, 0)
     last = min(first + letters - 6, len(label))

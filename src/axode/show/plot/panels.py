@@ -40,7 +40,7 @@ class DrawnRuns:
         time: Times of the samples [s].
         drawn: Runs that have a line.
         count: How many runs there are.
-        labels: Labels of runs that have a colour each; none if colours tell curves apart.
+        labels: Labels of runs that have a colour each; none if colours distinguish curves.
     """
 
     time: Array
@@ -52,7 +52,7 @@ class DrawnRuns:
     def of(
         cls, trajectory: Trajectory, panels: Sequence[Panel], labels: Sequence[str]
     ) -> DrawnRuns:
-        """Told apart by colour where there are few and each panel has a single curve."""
+        """Distinguish runs by colour where there are few and each panel has a single curve."""
         count = len(trajectory.statuses)
         drawn = np.unique(np.linspace(0, count - 1, min(count, DRAWN_RUNS)).astype(np.intp))
         single = all(len(panel.curves) == 1 for panel in panels)
@@ -68,7 +68,7 @@ class DrawnRuns:
 
 
 def draw_panel(axes: Axes, panel: Panel, runs: DrawnRuns, size: Size) -> list[LegendEntry]:
-    """Lines of a panel and its label; the entries of its legend."""
+    """Draw the lines and the label of a panel; return the entries of its legend."""
     curves = [_drawable(curve, logarithmic=panel.logarithmic) for curve in panel.curves]
     entries = []
     for k, curve in enumerate(curves):
@@ -159,7 +159,7 @@ def _range(curves: Sequence[Curve]) -> tuple[float, float] | None:
 
 
 def _steady(axes: Axes, curves: Sequence[Curve]) -> None:
-    """A constant is drawn as one, not as its rounding under a microscope."""
+    """Widen the axis of a constant, so that its rounding is not magnified."""
     found = _range(curves)
     if found is None:
         _say_nothing(axes)
@@ -204,7 +204,7 @@ def _say_nothing(axes: Axes, text: str = "no samples") -> None:
 
 
 def mark_events(axes: Sequence[Axes], trajectory: Trajectory) -> list[LegendEntry]:
-    """Upright lines where events of one run are, short ones for those of many; and their entries.
+    """Draw vertical lines at events, short ones for several runs; return the legend's entries.
 
     Entries are left to the legend: a text at the line would cover data.
     """
@@ -224,7 +224,7 @@ def mark_events(axes: Sequence[Axes], trajectory: Trajectory) -> list[LegendEntr
 
 
 def mark_failures(axes: Axes, panel: Panel, trajectory: Trajectory) -> None:
-    """A cross at the last sample of every run that failed."""
+    """Draw a cross at the last sample of every run that failed."""
     lengths = trajectory.lengths.reshape(-1)
     for run, status in enumerate(trajectory.statuses[: 10 * DRAWN_RUNS]):
         last = int(lengths[run]) - 1
@@ -235,7 +235,7 @@ def mark_failures(axes: Axes, panel: Panel, trajectory: Trajectory) -> None:
 
 
 def finish_time(axes: Sequence[Axes], trajectory: Trajectory) -> None:
-    """One time below all panels, as long as any run."""
+    """Set one time axis below all panels, as long as any run."""
     reached = max(int(trajectory.lengths.max()), 1)
     ends = sorted((float(trajectory.time[0]), float(trajectory.time[reached - 1])))
     if ends[0] < ends[1]:

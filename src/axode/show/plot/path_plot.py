@@ -1,4 +1,4 @@
-"""The way of a robot from above: its base, the tracks of its wheels, where it headed."""
+"""The path of a robot from above: its base, the tracks of its wheels, its heading."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SMALLEST = 0.2  # [m] shown at least
 
 @dataclass(frozen=True)
 class Track:
-    """The way of one point from above, of all runs.
+    """Path of one point from above, in all runs.
 
     Attributes:
-        label: Whose way.
+        label: Name of the point.
         x: Shape (runs, T) [m].
         y: Likewise.
         heading: Direction of the body's first axis [rad], likewise; None if it has none.
-        columns: That it was read from.
+        columns: Columns that it was read from.
     """
 
     label: str
@@ -105,7 +105,7 @@ def wheel_tracks(trajectory: Trajectory) -> list[Track]:
 def named_tracks(
     trajectory: Trajectory, x: str | Sequence[str], y: str | Sequence[str]
 ) -> list[Track]:
-    """Ways of the points whose columns the user gave."""
+    """Paths of the points whose columns the user gave."""
     names = [[one] if isinstance(one, str) else list(one) for one in (x, y)]
     if len(names[0]) != len(names[1]):
         raise InvalidArgument(
@@ -127,7 +127,7 @@ def named_tracks(
 def tracks(
     trajectory: Trajectory, x: str | Sequence[str], y: str | Sequence[str]
 ) -> tuple[list[Track], list[Track]]:
-    """Ways of bodies and of wheels.
+    """Paths of bodies and of wheels.
 
     Raises:
         InvalidArgument: if there is neither, with the remedy.
@@ -157,7 +157,7 @@ def _values(trajectory: Trajectory, name: str) -> Array:
 def draw_path(
     axes: Axes, bodies: Sequence[Track], wheels: Sequence[Track], size: Size
 ) -> list[LegendEntry]:
-    """Ways, start and end, headings and footprints; the entries of the legend."""
+    """Draw paths, start and end, headings and footprints; return the legend's entries."""
     entries = []
     first = len(bodies)
     for k, track in enumerate([*bodies, *wheels]):
@@ -186,7 +186,7 @@ def draw_path(
 
 
 def extent(shown: Sequence[Track]) -> list[tuple[float, float]]:
-    """Range of x and of y [m] that holds all ways and a margin, in the shape of a picture."""
+    """Range of x and of y [m] that holds all paths and a margin, in the shape of a picture."""
     ranges = []
     for values in ([t.x for t in shown], [t.y for t in shown]):
         finite = np.concatenate([v[np.isfinite(v)] for v in values])
@@ -243,7 +243,7 @@ def _draw_ends(axes: Axes, track: Track, size: Size) -> None:
 
 
 def _draw_headings(axes: Axes, track: Track, wheels: Sequence[Track]) -> None:
-    """Where it headed, and on which wheels it stood, a few times along the way."""
+    """Draw the heading and the wheels at a few places along the path."""
     left, right = axes.get_xlim()
     poses = _along(track.x[0], track.y[0], NEAREST * (right - left))
     if len(wheels) > 1:
@@ -279,7 +279,7 @@ def _draw_footprint(axes: Axes, corners: Sequence[tuple[float, float]]) -> None:
 
 
 def _along(x: Array, y: Array, nearest: float) -> npt.NDArray[Any]:
-    """Samples at equal distances along a way, its ends among them, not nearer than this [m]."""
+    """Samples at equal distances along a path, its ends among them, not nearer than this [m]."""
     there = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(there):
         return there

@@ -38,7 +38,7 @@ def picture(
     Args:
         scene: What is drawn.
         poses: Poses of all bodies: (bodies, 4, 4).
-        camera: Where from; unless given, from where the whole mechanism is seen.
+        camera: Viewpoint; by default one that sees the whole mechanism.
         width, height: In pixels.
         tracks: Points that wheels have touched so far, in the world [m]: (times, touches, 3).
     """
@@ -73,7 +73,7 @@ def camera_of(
     azimuth: float | None = None,
     elevation: float | None = None,
 ) -> Camera:
-    """One that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
+    """Return a camera that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
     every = poses.reshape(-1, *poses.shape[-3:])
     points = [_place(scene, mesh, pose)[0] for mesh in meshes(scene) for pose in every]
     return Camera.around(np.concatenate(points), azimuth, elevation, aspect)
@@ -165,7 +165,7 @@ class _Canvas:
         self.colour *= 1.0 - 0.28 * (soft * floor)[..., None]
 
     def draw(self, points: Array, normals: Array, triangles: Indices, colour: Array) -> None:
-        """Triangles of one colour, lit by the sun, hidden by what is nearer."""
+        """Draw triangles of one colour, lit by the sun, hidden by what is nearer."""
         pixels, nearness = self.project(points)
         towards = self.camera.eye - points
         towards /= np.linalg.norm(towards, axis=1, keepdims=True)

@@ -166,14 +166,14 @@ def _plots(run: Trajectory) -> str:
 
 
 def _unique(svg: str, number: int) -> str:
-    """Names inside a picture made its own, because several pictures share the page."""
+    """Make the names inside a picture unique, because several pictures share the page."""
     for before in ('id="', "url(#", 'href="#'):
         svg = svg.replace(before, f"{before}p{number}-")
     return svg
 
 
 def _numbers(run: Trajectory) -> str:
-    """Values at start and end, and a table to take away."""
+    """Write values at start and end, and a table to download."""
     final = run.final
     rows = [
         (name, run.unit(name), f"{run[name][0]:.6g}", f"{final[name]:.6g}") for name in run.names
@@ -215,7 +215,7 @@ def _description(equations: Equations | None, model: Model) -> Iterator[str]:
 
 
 def _equations(equations: Equations) -> str:
-    """As formulas, or as TeX where nothing turns it into formulas; a long model's only in short."""
+    """Write formulas, or TeX where there is no converter; a long model in short."""
     tex, more = equations.latex(), ""
     if len(tex) > LONG:
         more = (

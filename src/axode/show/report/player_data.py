@@ -1,4 +1,4 @@
-"""What the player in a page needs: triangles, poses over time, tracks and signals, as text."""
+"""Data of the player in a page: triangles, poses over time, tracks and signals, as text."""
 
 from __future__ import annotations
 

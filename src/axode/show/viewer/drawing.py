@@ -38,7 +38,7 @@ class Drawing:
     # making it ---------------------------------------------------------------------------------
 
     def rebuild(self, scene: Scene, poses: Array) -> None:
-        """Other shapes in place of the old ones."""
+        """Replace the shapes."""
         for node in (*self._bodies, *(grid for _, grid in self._floors)):
             node.remove()
         for name in ("/world/ground", "/world/cords"):
@@ -73,7 +73,7 @@ class Drawing:
         self.show(poses)
 
     def _lowest(self, poses: Array) -> Floor:
-        """Something to stand above, for what rolls on nothing."""
+        """Return the lowest height, for a mechanism without a floor."""
         low, up = 0.0, np.array(self.scene.up)
         for mesh in meshes(self.scene):
             pose = self.scene.pose_of(mesh.body, poses)
@@ -174,7 +174,7 @@ class Drawing:
         )
 
     def forget_trails(self) -> None:
-        """Remove them all."""
+        """Remove all trails."""
         for line in self._trails.values():
             line.remove()
         self._trails = {}

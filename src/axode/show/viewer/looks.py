@@ -1,4 +1,4 @@
-"""What the panel lets one choose to see: the view that follows, forces, trails, curves."""
+"""Choices of the panel: a view that follows, forces, trails, curves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Looks:
         trails: Names of the points whose paths are drawn.
         signals: Names of the columns whose curves are drawn.
         forces: Whether contact forces are drawn.
-        changed: Set when one of them is another than before.
+        changed: Set when one of them has changed.
     """
 
     def __init__(

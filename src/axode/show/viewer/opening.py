@@ -59,7 +59,7 @@ def view(
         what: A trajectory; or a mechanism, its equations or a model, which stands at its start
             until it is run or driven from the panel.
         model: What made the trajectory, if it comes from a file.
-        drive: Run at once; "torque" or "speed" says what the motors' sliders set.
+        drive: Run at once; "torque" or "speed" is what the motors' sliders set.
         start: State where a drive starts, by name or in any other form that `simulate` takes; home
             at rest unless given.
         parameters: Values by name that a drive starts with; the defaults unless given.
@@ -71,8 +71,8 @@ def view(
         signals: Columns whose curves are drawn.
         forces: Whether forces at the contacts are drawn.
         follow: Keep the mechanism in view; by itself for one that travels.
-        host: Address to answer on; only this machine unless given.
-        port: Where; the next free one from 8080 on unless given.
+        host: Address to listen on; this machine only by default.
+        port: Port to listen on; the first free one from 8080 by default.
         open_browser: Whether to open the page.
         block: Stay until Ctrl-C; unless given, in scripts and not in interactive sessions.
 

@@ -85,7 +85,7 @@ class Playing:
         return [name for name in run.names if np.isfinite(run[name]).any()]
 
     def choose(self, run: int) -> None:
-        """Another run of a batch."""
+        """Show another run of a batch."""
         chosen = self._runs.run(run)
         self.motion = RunPoses(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)

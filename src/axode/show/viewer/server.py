@@ -16,12 +16,12 @@ TRIED = 100  # ports after it
 
 
 def serve(host: str, port: int | None, label: str) -> Any:
-    """A viser server that prints nothing.
+    """Start a viser server that prints nothing.
 
     Args:
-        host: Which addresses it answers on.
-        port: Where; the first free one from 8080 on unless given, any free one for 0.
-        label: Above the panel.
+        host: Address to listen on.
+        port: Port to listen on; the first free one from 8080 by default, any free one for 0.
+        label: Title above the panel.
 
     Raises:
         NotApplicable: if viser is not installed.
@@ -55,7 +55,7 @@ def serve(host: str, port: int | None, label: str) -> Any:
 
 
 def stop(server: Any) -> None:
-    """End a server and all its threads, without a word."""
+    """Stop a server and all its threads, without output."""
     with contextlib.redirect_stdout(io.StringIO()):
         server.stop()
         server._thread_executor.shutdown(wait=True)

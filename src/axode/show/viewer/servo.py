@@ -1,4 +1,4 @@
-"""Motors as seen from outside: their speeds, what they can do, and torques that reach a speed."""
+"""Speeds and limits of motors, and torques that reach a speed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
-from axode.problems.simulate.inputs import limited
+from axode.problems.simulate.inputs import limit_inputs
 from axode.symbolic.algebra.rank import least_norm
 
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
@@ -46,10 +46,10 @@ class Motors:
         missing = (wanted - shares @ nu) / SETTLING - still
         u = np.zeros(len(self.model.inputs))
         u[: self.count] = least_norm(gains, missing, 1e-9)
-        return limited(self.model, u)
+        return limit_inputs(self.model, u)
 
     def most_torques(self, q: Array, options: dict[str, Any]) -> Array:
-        """Round numbers: what moves each motor briskly, or its limit."""
+        """Return the largest torque of each slider: its limit, or what moves it briskly."""
         nu = np.zeros(len(self.model.independent))
         _, gains = self._response(q, nu, self._shares(q, options), options)
         alone = np.abs(np.diag(gains))

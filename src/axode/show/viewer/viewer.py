@@ -18,7 +18,7 @@ FRAME = 1 / 40  # [s]
 
 
 class Stage(Protocol):
-    """What is on: a recording or a drive."""
+    """A recording or a drive that is shown."""
 
     def tick(self, seconds: float) -> None:
         """Let time pass."""
@@ -98,7 +98,7 @@ class Viewer:
             self.close()
 
     def close(self) -> None:
-        """End it: no thread and no port stay behind. More than once does no harm."""
+        """Close the viewer: no thread and no port stay behind. Repeated calls do no harm."""
         with self._lock:
             first = not self._closed.is_set()
             self._closed.set()

@@ -112,7 +112,7 @@ def _eliminated(
 
 @dataclass(frozen=True)
 class Block:
-    """A square system that can be solved, also transposed, and its pivot for watching rank.
+    """A square system that can be solved, also transposed, and its pivot, which vanishes with rank.
 
     The pivot does not depend on units: one for orthogonal rows, zero where rank is lost.
     """

@@ -57,7 +57,7 @@ class Mobility:
 
     @property
     def integrable(self) -> int:
-        """How many velocity constraints are positions in disguise."""
+        """Number of velocity constraints that are integrable to positions."""
         return self.configuration_dof - self.reachable
 
     @property
@@ -143,7 +143,7 @@ def mobility_of(equations: Equations) -> Mobility:
 
 
 def configuration_dof(system: System) -> int:
-    """How many coordinates the constraints on positions leave free."""
+    """Number of coordinates that the constraints on positions leave free."""
     loose = set(system.report.loose)  # they contradict others a little and do not count
     holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
     ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
@@ -231,7 +231,7 @@ def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
 
 
 def _locked(system: System) -> tuple[str, ...]:
-    """Speeds that no motion has; what moves by the clock is not looked at."""
+    """Speeds that no motion has, unless time is explicit."""
     if system.rheonomic:
         return ()
     names = system.tree.speed_names

@@ -239,7 +239,7 @@ class Assembly:
             generator = np.random.default_rng(1)
             spreads = [self.coordinate_lengths * spread for spread in SPREADS for _ in range(4)]
             aside = [spread * generator.normal(size=q.size) for spread in spreads]
-            starts = [self.named_home, *(self.named_home + way for way in aside)]
+            starts = [self.named_home, *(self.named_home + change for change in aside)]
             tries = [self.close(start, tolerance=tolerance) for start in starts]
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
             if self.is_exact(error):
@@ -261,8 +261,8 @@ class Assembly:
             for _ in range(3 * count):
                 if len(found) == count:
                     return found
-                way = generator.normal(0, spread, home.size) * self.coordinate_lengths
-                q = self._walk(home, way)
+                change = generator.normal(0, spread, home.size) * self.coordinate_lengths
+                q = self._walk(home, change)
                 if q is not None:
                     found.append(self._drive(q, generator) if self.depends_on_time else q)
         return found or [home]
@@ -340,19 +340,19 @@ class Assembly:
     def _follow_clock(self, q: np.ndarray, until: float) -> np.ndarray | None:
         for t in np.linspace(0.0, until, WALK + 1)[1:]:
             closed, error = self.close(q, float(t))
-            way = np.abs(closed - q) / self.coordinate_lengths
-            if way.max(initial=0.0) > DRIVEN or not self.is_closed(closed, error, float(t)):
+            moved = np.abs(closed - q) / self.coordinate_lengths
+            if moved.max(initial=0.0) > DRIVEN or not self.is_closed(closed, error, float(t)):
                 return None
             q = closed
         return q
 
-    def _walk(self, q: np.ndarray, way: np.ndarray) -> np.ndarray | None:
+    def _walk(self, q: np.ndarray, change: np.ndarray) -> np.ndarray | None:
         """Walk from a closed configuration in some direction, closed again after every short step.
 
         One long step often closes on another branch: elbow down, or a vehicle upside down, where
         other rows and speeds depend on each other than about home.
         """
-        step = way / WALK
+        step = change / WALK
         for _ in range(WALK):
             closed, error = self.close(q + step)
             far = np.linalg.norm(closed - q) > JUMP * np.linalg.norm(step)

@@ -119,8 +119,8 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     asked, names = assembly.named_home, assembly.tree.coordinate_names
     quaternions = {k for four in assembly.tree.quaternions for k in four}
     named = {names.index(name) for name in assembly.tree.mechanism.home_coordinates}
-    ways = np.abs(home - asked) / assembly.coordinate_lengths
-    far = [k for k in sorted(named - quaternions) if ways[k] > MOVED]
+    moved = np.abs(home - asked) / assembly.coordinate_lengths
+    far = [k for k in sorted(named - quaternions) if moved[k] > MOVED]
     if not far:
         return
     nearest, _ = assembly.close(asked, tolerance=DEPENDENT / NEARLY)
@@ -134,7 +134,7 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
             f"{row.unit}: check the lengths, or allow for it with mechanism.loop_tolerance "
             f"(it is {assembly.tolerance:g})."
         )
-    elif max(ways[far]) > MOVED_FAR:
+    elif max(moved[far]) > MOVED_FAR:
         why = "The loops are far from closed at the configuration named."
     else:
         return

@@ -145,7 +145,7 @@ def repartition(
         report = replace(
             report, kept=rows.chosen, dropped=dropped, loose=loose if report.loose else ()
         )
-    # an entry may vanish here by chance: where it can be seen is judged from all samples
+    # an entry may vanish here by chance: the pattern is taken from all samples
     basis = speeds[:, np.newaxis] * rows.null_space
     report = replace(report, matrices=(here, *usual), null_bases=(basis,), home_matrix=(here,))
     chosen = rows.independent if independent is None else independent
