@@ -11,6 +11,7 @@ STAMP := $(VENV)/.installed
 LOCK  := requirements/dev.txt
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 LOWEST := .venv-lowest
+FRESH := .venv-dist
 LOWEST_PINS := import re, tomllib; \
   wanted = tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]; \
   print(*(re.sub(">=([0-9.]+).*", r"==\1", one) for one in wanted))
@@ -22,11 +23,12 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-lowest soak lint format bench docs lock clean distclean
+.PHONY: help demo test test-lowest test-emulated test-dist soak lint format bench docs dist lock \
+  clean distclean
 
 help:  ## say what there is to make
 	@echo "make TARGET, where TARGET is"
-	@sed -n 's/^\([a-z-]*\):.*  ## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{printf "  %-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{printf "  %-14s %s\n", $$1, $$2}'
 	@echo "Options: PYTHON=python3.12 (to build .venv with), JOBS=2 (for the tests),"
 	@echo "         ARGS='-k rolling' (handed on to pytest, the demo or the benchmarks)."
 
@@ -47,6 +49,20 @@ test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (
 	  $$($(PYTHON) -c '$(LOWEST_PINS)') pytest hypothesis mpmath packaging
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check list
 	PYTHONPATH=src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
+
+test-emulated: $(STAMP)  ## exported C on a Cortex-M4F and on aarch64, both emulated by QEMU
+	$(BIN)/python -m tests.targets.emulated $(ARGS)
+
+# In an empty folder, so that nothing but what was installed is found.
+test-dist: dist  ## install the wheel without extras into an empty environment, run the README there
+	$(PYTHON) -m venv --clear $(FRESH)
+	$(FRESH)/bin/python -m pip --disable-pip-version-check -qq install dist/*.whl
+	@$(FRESH)/bin/python -m pip --disable-pip-version-check list
+	@set -eu; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; unset PYTHONPATH; \
+	sed -n '/^```python$$/,/^```$$/{/^```/!p}' README.md > "$$scratch/example.py"; \
+	fresh=$$PWD/$(FRESH)/bin; cd "$$scratch"; \
+	"$$fresh/python" example.py; "$$fresh/axode" check caster_robot; "$$fresh/axode" doctor
+	@du -sm $(FRESH)/lib/python*/site-packages/* | sort -rn | head -12
 
 lint: $(STAMP)  ## style, format and types, in seconds
 	$(BIN)/ruff check .
@@ -69,6 +85,11 @@ docs: $(STAMP)  ## the manual, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 	@echo "Open site/index.html; to search it too: $(BIN)/python -m http.server --directory site"
 
+dist: $(STAMP)  ## the wheel and the source archive, into dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	@ls -l dist
+
 # The oldest Python of pyproject.toml resolves, so that the pins suit the newer ones too.
 lock:  ## resolve the dependencies of pyproject.toml again (needs Python 3.11)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
@@ -87,7 +108,7 @@ clean:  ## remove results, the site and caches; keep the environment
 	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## remove the environment too
-	rm -rf $(VENV) $(LOWEST)
+	rm -rf $(VENV) $(LOWEST) $(FRESH)
 
 # The stamp is touched last, so a failed install is tried again.
 $(STAMP): $(LOCK) pyproject.toml

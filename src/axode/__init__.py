@@ -81,7 +81,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.symbolic.equations import Equations as Equations
     from axode.symbolic.formulations import FORMULATIONS as FORMULATIONS
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 # Loaded when first used, so that importing axode stays fast and needs nothing but NumPy.
 _LAZY = {

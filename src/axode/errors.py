@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+
+_REPR = reprlib.Repr()
+_REPR.maxother = _REPR.maxstring = 60
 
 
 class AxodeError(Exception):
@@ -34,7 +38,8 @@ class UnknownName(AxodeError, KeyError):
         self.name = name
         self.known = tuple(known)
         like = "" if problem else name
-        problem = problem or f"{owner} has no {kind} '{name}'."
+        named = f"'{name}'" if isinstance(name, str) else shortened(name)
+        problem = problem or f"{owner} has no {kind} {named}."
         super().__init__(f"{problem}\n  {suggest(kind, like, self.known)}")
 
     def __str__(self) -> str:  # KeyError would print the quoted repr
@@ -212,11 +217,19 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def shortened(given: object) -> str:
+    """What was given, as a message shows it, however large or deep it is."""
+    text = "a whole number of very many digits"
+    if not isinstance(given, int) or abs(given) < 1 << 64:
+        text = ascii(given) if isinstance(given, str) else _REPR.repr(given)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = ()) -> str:
     """The alternatives to a name that is not known, and the likely one, perhaps of `others`."""
     if not known:
         return f"There is no {kind} yet."
-    name = name if isinstance(name, str) else repr(name)
+    name = name[:100] if isinstance(name, str) else shortened(name)
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
     close = _nearest(name, [*known, *others])
     hint = f"   Did you mean '{close}'?" if close else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from axode.errors import InvalidArgument, UnknownName, plural
+from axode.errors import InvalidArgument, UnknownName, plural, shortened
 
 T = TypeVar("T")
 
@@ -77,6 +77,9 @@ class Names:
             UnknownName: as `resolve` does.
             InvalidArgument: for two names that mean the same.
         """
+        if not isinstance(values, Mapping):
+            expected = f"{plural(self.kind)} by name"
+            raise InvalidArgument(f"expected {expected}, got {shortened(values)}")
         found: dict[str, T] = {}
         for name, value in values.items():
             full = self.resolve(name)
@@ -87,8 +90,9 @@ class Names:
 
     def unknown(self, name: Any, meanings: tuple[str, ...] = ()) -> UnknownName:
         """Error for a name that means nothing, or one of several."""
-        several = f"{self.owner} has several {plural(self.kind)} that '{name}' may mean."
-        text = several if meanings else ""
+        text = ""
+        if meanings:
+            text = f"{self.owner} has several {plural(self.kind)} that '{name}' may mean."
         return UnknownName(self.owner, self.kind, name, meanings or self.known, text)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 ORDER = (
     "errors",
     "names",
+    "argument_types",
     "disk",
     "runtime",
     "mechanism",

@@ -10,6 +10,7 @@ import axode as ax
 import coupled_mechanisms
 import random_mechanisms
 from axode.errors import InvalidArgument, NotAsAsked
+from axode.model.conditions import Conditions
 from axode.problems.assemble.assemble import assemble_many
 from tests.problems import machines
 
@@ -185,7 +186,7 @@ def test_many_starts_are_assembled_together(monkeypatch):
 
     monkeypatch.setattr(ax.Model, "residual", count)
     cranks = model.home[model.coordinates.index("crank")] + np.linspace(-0.5, 0.5, 1000)
-    q, _ = assemble_many(model, {"crank": cranks}, cranks.size, 0.0, None)
+    q, _ = assemble_many(model, {"crank": cranks}, cranks.size, Conditions())
     assert len(calls) < 60 and max(calls) == 1000
     assert (q[:, model.coordinates.index("crank")] == cranks).all()
     for k in (0, 417, 999):

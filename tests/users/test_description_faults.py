@@ -322,11 +322,11 @@ MOTIONS = {
     ),
     "nan": (added("prescribe", "elbow", NAN), "[prescribe] elbow: must be finite, got nan"),
     "home": (
-        added("home", {"plane.z": 1.0}),
+        added("set_home", {"plane.z": 1.0}),
         "[home] plane.z: unknown coordinate 'plane.z'. Coordinates: plane.x, plane.y, plane.yaw, "
         "elbow.   Did you mean 'plane.y'?",
     ),
-    "home nan": (added("home", elbow=NAN), "[home] elbow: must be finite"),
+    "home nan": (added("set_home", elbow=NAN), "[home] elbow: must be finite"),
     "gravity": (
         lambda m: setattr(m, "gravity", (0.0, INF, 0.0)),
         "[mechanism] gravity: must be three finite numbers",

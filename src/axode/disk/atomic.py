@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
-from axode.errors import FileError
+from axode.errors import FileError, shortened
 
 Bytes = bytes | bytearray | memoryview
 
@@ -21,7 +21,7 @@ def as_path(path: object) -> Path:
     """Return a path, or raise a `FileError` that shows what was given instead."""
     if isinstance(path, str | PathLike):
         return Path(path)
-    raise FileError(f"expected the path of a file, got {ascii(path)[:60]}.")
+    raise FileError(f"expected the path of a file, got {shortened(path)}.")
 
 
 def system_path(path: object) -> Path:

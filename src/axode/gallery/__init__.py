@@ -10,6 +10,7 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any
 
+from axode.argument_types import check_arguments
 from axode.errors import UnknownName
 from axode.mechanism.mechanism import Mechanism
 
@@ -53,6 +54,7 @@ def build(name: str, **options: Any) -> Mechanism:
     Raises:
         UnknownName: listing the gallery, or the options.
     """
+    check_arguments(build, locals())
     if name not in NAMES:
         raise UnknownName("the gallery", "mechanism", name, NAMES)
     function = getattr(import_module(f"axode.gallery.{name}"), name)

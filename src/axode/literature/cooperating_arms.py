@@ -38,14 +38,14 @@ class Lump:
     tensor: Array
 
     def about(self, origin: Sequence[float]) -> RigidInertia:
-        """About another point."""
+        """Inertia about another point."""
         reach = np.asarray(self.centre, float) - np.asarray(origin, float)
         return RigidInertia.at_centre(SX(self.mass), SX(reach), SX(np.asarray(self.tensor, float)))
 
 
 @dataclass(frozen=True)
 class ArmLink:
-    """A link of an arm; without mass if it only stands between two joints."""
+    """A link of an arm; without mass if it only connects two joints."""
 
     origin: Sequence[float]
     H: Array  # 6 x k, world axes, at the origin
@@ -187,12 +187,12 @@ class Cooperation:
 
     @property
     def rank_of_closure(self) -> int:
-        """How many of the closure's rows hold something of their own."""
+        """Rank of the closure on the joints."""
         return rank_of(self.B)
 
     @property
     def mobility(self) -> int:
-        """Joints less that."""
+        """Number of joints less the rank of the closure."""
         return self.B.shape[1] - self.rank_of_closure
 
     def six_steps(self, torques: Sequence[float], rows: Sequence[int] | None = None) -> Steps:
@@ -308,7 +308,7 @@ class LoadBias:
     g: Array
 
     def __call__(self, w: Array) -> Array:
-        """For an angular velocity."""
+        """Bias for an angular velocity."""
         I, h, m = (_numbers(x) for x in (self.own.tensor, self.own.moment, self.own.mass))
         h = h.ravel()
         moment = np.cross(w, I @ w) - np.cross(h, self.g)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from axode.errors import Fault, suggest
+from axode.errors import Fault, shortened, suggest
 from axode.mechanism.coupling_checks import coupling_faults, coupling_relations
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.forces import JointDamper, JointSpring, Strut, negative_constants
@@ -98,7 +98,7 @@ def _parameter_faults(mechanism: Mechanism) -> Iterator[Fault]:
         yield Fault("mechanism", "", "gravity", "must be three finite numbers")
     tolerance: object = mechanism.loop_tolerance
     if not (isinstance(tolerance, int | float) and 0 <= tolerance <= MAX_LOOP_TOLERANCE):
-        message = f"must be a number from 0 to {MAX_LOOP_TOLERANCE:g}, got {tolerance!r}"
+        message = f"must be a number from 0 to {MAX_LOOP_TOLERANCE:g}, got {shortened(tolerance)}"
         yield Fault("mechanism", "", "loop_tolerance", message)
     if not mechanism.bodies:
         yield Fault("mechanism", "", "", "has no body; add one and a joint that holds it")
@@ -141,7 +141,9 @@ def _time_faults(mechanism: Mechanism) -> Iterator[Fault]:
 
 def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
     if not mechanism.name.isprintable():
-        yield Fault("mechanism", "", "name", f"must be printable text, got {mechanism.name!r}")
+        yield Fault(
+            "mechanism", "", "name", f"must be printable text, got {shortened(mechanism.name)}"
+        )
     for kind, record in _named_records(mechanism):
         name = record.name  # type: ignore[attr-defined]
         own = [*getattr(record, "coordinate_names", ()), *getattr(record, "speed_names", ())]
@@ -154,7 +156,7 @@ def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
 def name_fault(name: str) -> str | None:
     """Why nothing can have this name, or None; every reader of files asks this."""
     if not name or not name.isprintable():
-        return f"a name must be printable text, got {name!r}"
+        return f"a name must be printable text, got {shortened(name)}"
     if name.startswith("["):  # symbols of such names would be taken for lists of symbols
         return f"a name must not begin with a bracket, got '{name}'"
     return None
@@ -237,7 +239,7 @@ def _force_faults(mechanism: Mechanism) -> Iterator[Fault]:
     for wrench in mechanism.wrenches:
         yield from _finite("wrench", wrench.name, wrench, ("at",))
         if wrench.frame not in ("world", "body"):
-            message = f"must be 'world' or 'body', got {wrench.frame!r}"
+            message = f"must be 'world' or 'body', got {shortened(wrench.frame)}"
             yield Fault("wrench", wrench.name, "frame", message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.parts import Connection, as_name, convert, joint_name
@@ -54,7 +54,7 @@ class CouplingMethods:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise InvalidArgument(
                     f"{owner}, terms: expected coefficients by joint such as "
-                    f'{{"finger2": 1.0, "finger1": -1.0}}, got {terms!r}'
+                    f'{{"finger2": 1.0, "finger1": -1.0}}, got {shortened(terms)}'
                 )
             joint = joint_name(owner, pair[0], self.connections)
             found.append((joint, convert(owner, f"terms, {joint}", as_scalar, pair[1])))
@@ -181,7 +181,7 @@ class CouplingMethods:
         opposite: bool = False,
     ) -> Coupling:
         """Couple a joint to the mean of others: joint = ratio * mean + offset."""
-        motion = convert(f"coupling '{name}'", what, as_scalar, ratio)
+        motion = convert(f"coupling '{as_name('coupling', name)}'", what, as_scalar, ratio)
         if len(leaders) > 1:
             motion = motion / float(len(leaders))
         coefficient = motion if opposite else minus(motion)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from axode.errors import InvalidArgument, suggest
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, shortened, suggest
 from axode.mechanism.elements.bodies import GROUND, Body
 from axode.mechanism.elements.joints import Prismatic, Revolute
 from axode.mechanism.elements.parts import BodyLike, convert
@@ -88,8 +89,12 @@ def add_chain(
     constant part comes first and belongs to the parent. The base, `at` and `rotation` on the body
     `on`, is the frame that the first row starts from.
     """
+    rows = rows.tolist() if hasattr(rows, "tolist") else rows
+    check_arguments(add_chain, locals())
     if convention not in ("standard", "modified"):
-        raise InvalidArgument(f"convention must be 'standard' or 'modified', got {convention!r}")
+        raise InvalidArgument(
+            f"convention must be 'standard' or 'modified', got {shortened(convention)}"
+        )
     if bodies is not None and len(bodies) != len(rows):
         raise InvalidArgument(f"{len(rows)} rows need {len(rows)} bodies, got {len(bodies)}")
     base = Placement(
@@ -129,6 +134,8 @@ def _entry(row: Any, body: Any, number: int, prefix: str) -> dict[str, Any]:
     """One row with its body's numbers, complete."""
     if isinstance(row, Mapping):
         values = dict(row)
+    elif not isinstance(row, Collection):
+        raise InvalidArgument(f"row {number}: expected a, alpha, d, theta, got {shortened(row)}")
     elif len(row) == len(_NUMBERS):
         values = dict(zip(_NUMBERS, row, strict=True))
     else:
@@ -146,7 +153,7 @@ def _entry(row: Any, body: Any, number: int, prefix: str) -> dict[str, Any]:
     if entry["joint"] not in ("revolute", "prismatic"):
         kind = entry["joint"]
         raise InvalidArgument(
-            f"row {number}: joint must be 'revolute' or 'prismatic', got {kind!r}"
+            f"row {number}: joint must be 'revolute' or 'prismatic', got {shortened(kind)}"
         )
     shaped = "inertia" in entry or "shape" in entry
     missing = [key for key, there in (("mass", "mass" in entry), ("inertia", shaped)) if not there]

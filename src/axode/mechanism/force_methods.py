@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.elements.forces import (
@@ -61,6 +62,7 @@ class ForceMethods:
             limit, gear, rotor_inertia: As in `Motor`.
             input: A name for the input instead of the usual one.
         """
+        check_arguments(ForceMethods.add_motor, locals())
         owner = f"motor '{as_name('motor', name)}'"
         made = make_motor(owner, motor, limit, gear, rotor_inertia)
         drive = Drive(name, made, joint_name(owner, joint, self.connections), input)
@@ -174,6 +176,7 @@ class ForceMethods:
             at: The point, in the body's frame [m].
             frame: Whose axes the numbers are in.
         """
+        check_arguments(ForceMethods.add_wrench, locals())
         owner = f"wrench '{as_name('wrench', name)}'"
         wrench = Wrench(
             name, body_name(owner, "body", body), convert(owner, "at", as_vector, at), frame

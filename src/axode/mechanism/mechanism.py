@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from axode.argument_types import check_arguments
 from axode.errors import MechanismError
 from axode.mechanism.coupling_methods import CouplingMethods
 from axode.mechanism.elements.bodies import GROUND, Body, Shape
@@ -206,12 +207,13 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
             other, other_at: The far end of a distance.
             unit: Unit of a function's value.
         """
+        check_arguments(Mechanism.measure, locals())
         owner = f"measure '{name}'"
         function = kind if callable(kind) else None
         measure = Measure(
             as_name("measure", name),
             "function" if function else str(kind),
-            body_name(owner, "body", body) if body else "",
+            "" if isinstance(body, str) and not body else body_name(owner, "body", body),
             convert(owner, "at", as_vector, at),
             body_name(owner, "other", other),
             convert(owner, "other_at", as_vector, other_at),
@@ -272,6 +274,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
             SelfCheckFailed: if the equations are not those of the description.
             NotApplicable: if there are more joints than equations written out can serve.
         """
+        check_arguments(Mechanism.derive, locals())
         from axode.mechanism.size import require_derivable
         from axode.symbolic.equations import derive
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.function_source import SymbolicLibrary, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
@@ -25,7 +25,7 @@ def compile_model(
     if not isinstance(target, str) or target not in TARGETS:
         raise UnknownName("axode", "target", target, TARGETS)
     if parameters not in ("fixed", "free"):
-        raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {parameters!r}")
+        raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {shortened(parameters)}")
     check_precision(precision, target)
     fixed = parameters == "fixed"
     library = SymbolicLibrary(equations, target, fixed=fixed, precision=precision)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import FileError
+from axode.errors import FileError, shortened
 from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND
 from axode.model.metadata import Facts
@@ -161,7 +161,7 @@ def _name_faults(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
         "function": tuple(tapes),
     }
     if not facts.name.isprintable():
-        yield f"its name must be printable text, got {facts.name!r}"
+        yield f"its name must be printable text, got {shortened(facts.name)}"
     for kind, names in named.items():
         for name in names:
             fault = name_fault(name)

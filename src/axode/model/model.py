@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
@@ -321,6 +322,7 @@ class Model:
             arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
+        check_arguments(Model.jacobian, locals())
         key = ("jacobian", function, wrt)
         if key not in self._entries:
             self._entries[key] = self.library.jacobian(function, wrt)
@@ -340,10 +342,12 @@ class Model:
 
     def tape(self, function: str) -> Tape:
         """Tape of the scalar operations of a function."""
+        check_arguments(Model.tape, locals())
         return self.library.tape(function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
         """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
+        check_arguments(Model.c_code, locals())
         from axode.codegen.targets.c import c_code
 
         return c_code(self.tape(function), prefix)
@@ -356,6 +360,7 @@ class Model:
             functions: Functions to write; all of `functions` unless given. Derivatives are named
                 like "forward_dynamics_by_q".
         """
+        check_arguments(Model.save, locals())
         from axode.model.model_file import save_model
 
         names = self.functions if functions is None else tuple(functions)
@@ -388,6 +393,7 @@ class Model:
         Returns:
             Paths of the files.
         """
+        check_arguments(Model.export, locals())
         from axode.model.export import export_model
 
         return export_model(self, path, functions, rollout, input, capability, precision, prefix)
@@ -406,6 +412,7 @@ class Model:
         self, function: str, arguments: Mapping[str, Any], options: Options | None = None
     ) -> Array:
         """Evaluate any of `functions`, with arguments by name (q, nu, nu_dot, u)."""
+        check_arguments(Model.evaluate, locals())
         return self._evaluate(function, arguments, options or {})
 
     def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:
@@ -437,7 +444,9 @@ class Model:
     def _with_options(self, entry: Entry, arrays: list[Any], options: Options) -> Array:
         unknown = set(options) - {"t", "parameters", "out", "threads"}
         if unknown:
-            raise TypeError(f"unknown keyword '{unknown.pop()}' (t, parameters, out, threads)")
+            raise InvalidArgument(
+                f"unknown keyword '{unknown.pop()}' (t, parameters, out, threads)"
+            )
         if "t" in options and "t" in entry.arguments:
             t = as_numbers("t", options["t"])
             arrays[entry.arguments.index("t")] = t[..., np.newaxis]

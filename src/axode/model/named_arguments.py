@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.model.conditions import Conditions
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
@@ -72,7 +72,7 @@ class NamedArguments:
             return np.asarray(value, dtype=float)
         except (TypeError, ValueError, OverflowError):
             raise InvalidArgument(
-                f"{argument} must be numbers in order or by name, got {value!r:.200}"
+                f"{argument} must be numbers in order or by name, got {shortened(value)}"
             ) from None
 
     def _by_name(self, argument: str, given: Mapping[str, npt.ArrayLike]) -> Array:
@@ -165,4 +165,4 @@ def as_numbers(name: str, value: Any) -> Array:
     try:
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"{name}: expected numbers, got {value!r:.200}") from None
+        raise InvalidArgument(f"{name}: expected numbers, got {shortened(value)}") from None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
@@ -79,14 +79,6 @@ def number(name: str, given: Any, expected: str = "a number") -> float:
         return float(given)
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given)}") from None
-
-
-def shortened(given: Any) -> str:
-    """Text that shows a value in an error message."""
-    text = "a whole number of very many digits"
-    if not isinstance(given, int) or abs(given) < 1 << 64:
-        text = ascii(given) if isinstance(given, str) else repr(given)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 # states ------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
 from axode.model.compile import compile_model
@@ -90,6 +91,7 @@ def compare(
     Raises:
         InvalidArgument: for anything but a mechanism.
     """
+    check_arguments(compare, locals())
     require_mechanism("compare", mechanism)
     from axode.symbolic.formulations import FORMULATIONS
 

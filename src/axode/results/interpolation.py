@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.model.named_arguments import as_numbers
 from axode.results.column_checks import time_range, time_rounding
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Traje
     """Trajectory at other times; see `Trajectory.resample`."""
     if method not in (None, "cubic", "linear"):
         raise InvalidArgument(f"method: '{method}' is neither 'cubic' nor 'linear'")
-    asked = np.array(times, dtype=float)
+    asked = as_numbers("times", times)
     if asked.ndim != 1 or not len(asked):
         raise InvalidArgument(f"times: a list of times is needed, not shape {asked.shape}")
     low, high = sorted((run.time[0], run.time[-1]))

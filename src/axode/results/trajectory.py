@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.signals import KINDS, STATE_KINDS
 from axode.names import NamedValues, Names
 from axode.results.column_checks import (
@@ -154,6 +156,7 @@ class Trajectory:
 
     def columns(self, kind: str) -> tuple[str, ...]:
         """Names of one kind, all joint speeds for "speed"; `run[run.columns(kind)]` has them."""
+        check_arguments(Trajectory.columns, locals())
         if kind not in KINDS:
             raise UnknownName("a trajectory", "column kind", kind, KINDS)
         wanted = ("speed", "independent") if kind == "speed" else (kind,)
@@ -203,7 +206,8 @@ class Trajectory:
             return column
         if not isinstance(key, list | tuple):
             raise InvalidArgument(
-                f"a trajectory is indexed by a column's name or a list of names, not by {key!r}.\n"
+                "a trajectory is indexed by a column's name or a list of names, not by "
+                f"{shortened(key)}.\n"
                 "  Remedy: .run(i) for one run, .between(t0, t1) or .at(t) for times"
             )
         positions = [self._position(name) for name in key]
@@ -233,6 +237,7 @@ class Trajectory:
         Args:
             index: Counted through all axes of the batch, or one index an axis.
         """
+        check_arguments(Trajectory.run, locals())
         chosen = self._number_of_run(index)
         length = int(self.lengths.reshape(-1)[chosen])
         shown = max(length, 1)
@@ -257,11 +262,11 @@ class Trajectory:
         shape = self.batch if isinstance(index, tuple) else (len(self.statuses),)
         asked = index if isinstance(index, tuple) else (index,)
         fits = len(asked) == len(shape) and all(
-            -n <= i < n for i, n in zip(asked, shape, strict=True)
+            isinstance(i, Integral) and -n <= i < n for i, n in zip(asked, shape, strict=True)
         )
         if not fits:
             raise InvalidArgument(
-                f"there is no run {index}: the batch has shape {self.batch}, "
+                f"there is no run {shortened(index)}: the batch has shape {self.batch}, "
                 f"{count(len(self.statuses), 'run')} counted from 0"
             )
         inside = [i % n for i, n in zip(asked, shape, strict=True)]
@@ -269,6 +274,7 @@ class Trajectory:
 
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
+        check_arguments(Trajectory.between, locals())
         rounding = time_rounding(self.time)
         low, high = min(t0, t1) - rounding, max(t0, t1) + rounding
         kept = np.flatnonzero((self.time >= low) & (self.time <= high))
@@ -290,6 +296,7 @@ class Trajectory:
 
     def at(self, t: float, *, method: str | None = None) -> NamedValues:
         """Values by name at one time [s], interpolated as `resample` does."""
+        check_arguments(Trajectory.at, locals())
         return self._by_name(self.resample([float(t)], method=method).values[..., 0, :])
 
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
@@ -306,6 +313,7 @@ class Trajectory:
         Raises:
             InvalidArgument: if a time lies outside.
         """
+        check_arguments(Trajectory.resample, locals())
         return resample(self, times, method)
 
     # more of it --------------------------------------------------------------------------------
@@ -324,6 +332,7 @@ class Trajectory:
             units: Units by name; "" for those left out.
             kind: Kind of all these columns, one of `KINDS`.
         """
+        check_arguments(Trajectory.with_columns, locals())
         from axode.results.joining import widened
 
         return widened(self, columns, units or {}, kind)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from axode.errors import InvalidArgument, MechanismError, UnknownName
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, MechanismError, UnknownName, shortened
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.analysis.actuation import (
@@ -54,7 +55,7 @@ def derive(
             sound = False
         if not sound:
             raise InvalidArgument(
-                f"independent takes a list of names of speeds, got {independent!r:.200}"
+                f"independent takes a list of names of speeds, got {shortened(independent)}"
             )
     mechanism.check()
     system = build_system(mechanism, independent)
@@ -390,6 +391,7 @@ class Equations:
             parts: Which matrices to write out, such as `("I", "gamma")`; the model's terms unless
                 given.
         """
+        check_arguments(Equations.latex, locals())
         from axode.printing.latex import latex
 
         return latex(self, parts)
@@ -414,6 +416,7 @@ class Equations:
             parameters: "free" leaves them arguments, "fixed" folds their defaults into the code.
             precision: Of arrays and arithmetic; "float32" on a GPU only.
         """
+        check_arguments(Equations.compile, locals())
         from axode.model.compile import compile_model
 
         return compile_model(self, target, parameters, precision)

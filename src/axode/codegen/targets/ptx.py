@@ -19,7 +19,7 @@ from axode.codegen.lowering.ir import FORMATS
 from axode.codegen.lowering.program import ENTRY, Evaluate, Program
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.jit import LOCK
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, UnknownName, shortened
 
 FORMAT = 2
 CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
@@ -105,7 +105,7 @@ def kernels(
     """
     if capability not in CAPABILITIES:
         known = ", ".join(CAPABILITIES)
-        raise InvalidArgument(f"capability must be one of {known}, got {capability!r}")
+        raise InvalidArgument(f"capability must be one of {known}, got {shortened(capability)}")
     number = FORMATS[check_precision(precision)]
     entries = {_entry(name, place): name for place, name in enumerate(programs)}
     ir = thread_module({e: programs[name] for e, name in entries.items()}, number, host=False)

@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from axode.argument_types import check_arguments
 from axode.errors import AxodeError
 from axode.literature.acceptance.cases import OPEN_CASES, Case, Quantity, load_cases
 from axode.literature.acceptance.table import CaseCheck, Verification, compare
@@ -28,6 +29,7 @@ def verify(path: str | PathLike[str] | None = None) -> Verification:
     Raises:
         FileError: if the file cannot be read as cases.
     """
+    check_arguments(verify, locals())
     cases = load_cases(path)
     source = Path(OPEN_CASES if path is None else fspath(path)).name
     return Verification(tuple(check for case in cases for check in checks_of(case)), source)

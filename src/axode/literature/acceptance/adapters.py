@@ -77,7 +77,7 @@ class Instant:
         return float(self.values[name])
 
     def several(self, *names: str) -> list[float]:
-        """Some of them, in order."""
+        """Several of these, in order."""
         return [self[name] for name in names]
 
     @cached_property
@@ -140,12 +140,12 @@ class Adapter:
 
     @cached_property
     def equations(self) -> Equations:
-        """Derived from the mechanism."""
+        """Equations of the mechanism."""
         return self.mechanism().derive(independent=self.independent)
 
     @cached_property
     def model(self) -> Model:
-        """For single states, or compiled where the case is a run."""
+        """Model for single states, or compiled where the case is a run."""
         return self.equations.compile("cpu" if self.case.t_end is not None else self.target)
 
     @cached_property

@@ -12,7 +12,7 @@ from axode.literature.acceptance.cases import Case, Quantity
 
 
 class Answers:
-    """Whatever is asked about one case.
+    """Answers to the quantities of one case.
 
     Raises:
         UnknownName: if no adapter knows the case's system.

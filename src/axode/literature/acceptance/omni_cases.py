@@ -112,7 +112,7 @@ class DeltaArray(RollerWheels):
 
     @quantity
     def f_ex12_7(self, now: Instant) -> float:
-        """What the torques add to the yaw acceleration."""
+        """Part of the yaw acceleration due to the torques."""
         row = now.model.speed_map(now.q)[now.model.speed_names.index("omega")]
         force = now.model.input_force(now.q, now.u)
         return float(row @ np.linalg.solve(now.model.mass_matrix(now.q), force))

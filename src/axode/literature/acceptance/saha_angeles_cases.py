@@ -192,7 +192,7 @@ class RollingDisk(Adapter):
         return rates
 
     def _s(self, now: Instant) -> Array:
-        """From the centre to the contact."""
+        """Vector from the centre to the contact."""
         centre = now.model.poses(now.q)[0, :3, 3]
         return np.array(self.contact_point(now)) - centre
 
@@ -247,7 +247,7 @@ class RollingDisk(Adapter):
 
     @quantity
     def omega_dot_as_printed(self, now: Instant) -> Any:
-        """What remains when the contact's own motion is left out, as in print."""
+        """Rate of omega without the contact's own motion, as printed."""
         missing = np.linalg.solve(self.I_Q(now), self.missing_term_m_s_dot_omega_qdot(now))
         return self.omega_dot(now) - missing
 
@@ -261,7 +261,7 @@ class RollingDisk(Adapter):
 
     @quantity
     def spin_rate(self, now: Instant) -> float:
-        """About the disk's own axis."""
+        """Rate about the disk's own axis."""
         return float(self.omega(now) @ self.n(now))
 
     @quantity

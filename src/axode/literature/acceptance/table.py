@@ -1,4 +1,4 @@
-"""What a verification found: one line a quantity."""
+"""Results of a verification: one line per quantity."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class Verification:
 
     @property
     def failures(self) -> tuple[CaseCheck, ...]:
-        """Those that do not hold."""
+        """Checks that do not hold."""
         return tuple(check for check in self.checks if not check.passed)
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """Return the result in one line."""
         cases = len({check.id for check in self.checks})
         good = len(self.checks) - len(self.failures)
         return f"{good} of {len(self.checks)} quantities of {cases} cases agree"

@@ -48,8 +48,8 @@ class FigurePanel:
         title: With the figure's number, where there is one.
         x, y: What is on the axes, with units.
         curves, levels: What is drawn.
-        window: Stretch of x that is shown; all of it unless given.
-        heights: Stretch of y; all of it unless given.
+        window: Range of x that is shown; all of it by default.
+        heights: Range of y; all of it by default.
         equal: Whether a metre is as long on both axes.
         log: Whether y is drawn by powers of ten.
     """
@@ -67,7 +67,7 @@ class FigurePanel:
 
 @dataclass(frozen=True)
 class ItemResult:
-    """What came of an item.
+    """Result of an item.
 
     Attributes:
         table: Columns of its CSV file, units in the heads, all of one length.

@@ -13,11 +13,11 @@ STATUSES: tuple[Status, ...] = ("pass", "differs", "fails")  # from good to bad
 
 @dataclass(frozen=True)
 class Check:
-    """One number beside the one that was wanted.
+    """One number compared with the expected one.
 
     Attributes:
         what: The quantity, in words.
-        found: By Axode.
+        found: Value by Axode.
         wanted: What it should be; 0 for a difference that should be none.
         within: Largest difference that counts as none.
         unit: Unit of all of these; "" for none.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Scalar, as_scalar, numeric, shown
 from axode.mechanism.values.geometry import (
     AXES,
@@ -74,7 +74,7 @@ class Inertia:
                     raise InvalidArgument("the inertia tensor must be symmetric")
             return cls(xx, yy, zz, xy, xz, yz)
         expected = "three principal moments, a 3 x 3 tensor or an Inertia"
-        raise InvalidArgument(f"expected {expected}, got {value!r}")
+        raise InvalidArgument(f"expected {expected}, got {shortened(value)}")
 
     @classmethod
     def box(cls, mass: Scalar, size: Any) -> Inertia:
@@ -302,7 +302,9 @@ class Mesh:
 
     def __post_init__(self) -> None:
         if not isinstance(self.file, str) or not self.file.isprintable():
-            raise InvalidArgument(f"Mesh, file: expected the address of a file, got {self.file!r}")
+            raise InvalidArgument(
+                f"Mesh, file: expected the address of a file, got {shortened(self.file)}"
+            )
         _convert(self, scalars=(), vectors=("scale", "at"))
         take(self, as_rotation, "rotation")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from axode.errors import Doubtful, InvalidArgument
+from axode.errors import Doubtful, InvalidArgument, shortened
 from axode.mechanism.elements.bodies import GROUND, Body, Inertia, Shape
 from axode.mechanism.elements.forces import Motor
 from axode.mechanism.elements.joints import AbstractJoint, Revolute, Spherical
@@ -77,7 +77,7 @@ def as_name(kind: str, name: Any) -> str:
     """The name of a new part, which has to be text."""
     if isinstance(name, str):
         return name
-    raise InvalidArgument(f"the name of a {kind} is text, got {name!r}")
+    raise InvalidArgument(f"the name of a {kind} is text, got {shortened(name)}")
 
 
 def body_name(owner: str, field: str, body: Any) -> str:
@@ -87,7 +87,9 @@ def body_name(owner: str, field: str, body: Any) -> str:
     if isinstance(body, str):
         return body
     hint = "; the world is 'ground'" if body is None else ""
-    raise InvalidArgument(f"{owner}, {field}: expected a body or its name, got {body!r}{hint}")
+    raise InvalidArgument(
+        f"{owner}, {field}: expected a body or its name, got {shortened(body)}{hint}"
+    )
 
 
 def make_body(name: Any, mass: Any, com: Any, inertia: Any, shape: Any) -> Body:
@@ -95,7 +97,9 @@ def make_body(name: Any, mass: Any, com: Any, inertia: Any, shape: Any) -> Body:
     owner = f"body '{as_name('body', name)}'"
     weight = convert(owner, "mass", as_scalar, mass)
     if shape is not None and not isinstance(shape, Shape):
-        raise InvalidArgument(f"{owner}, shape: expected Box, Cylinder or Sphere, got {shape!r}")
+        raise InvalidArgument(
+            f"{owner}, shape: expected Box, Cylinder or Sphere, got {shortened(shape)}"
+        )
     centre = convert(owner, "com", as_vector, com)
     if inertia is None:
         inertia = _of_solid(owner, weight, centre, shape)
@@ -138,7 +142,9 @@ def make_connection(
     if not isinstance(joint, AbstractJoint):
         usual = "Revolute('z')"
         missing = "; write it with parentheses" if isinstance(joint, type) else ""
-        raise InvalidArgument(f"{owner}: expected a joint such as {usual}, got {joint!r}{missing}")
+        raise InvalidArgument(
+            f"{owner}: expected a joint such as {usual}, got {shortened(joint)}{missing}"
+        )
     return Connection(
         name,
         joint,
@@ -155,10 +161,11 @@ def make_connection(
 
 def _names(owner: str, what: str, given: Any, count: int) -> tuple[str, ...]:
     """Names that replace the usual ones: as many as there are, or none."""
-    names = (given,) if isinstance(given, str) else tuple(given or ())
+    listed = given is None or isinstance(given, list | tuple)
+    names = tuple(given or ()) if listed else (given,)
     for name in names:
         if not isinstance(name, str):
-            raise InvalidArgument(f"{owner}: the name of a {what} is text, got {name!r}")
+            raise InvalidArgument(f"{owner}: the name of a {what} is text, got {shortened(name)}")
     if names and len(names) != count:
         plural = f"{what} names" if count != 1 else f"{what} name"
         raise InvalidArgument(f"{owner}: expected {count} {plural}, got {len(names)}")
@@ -173,7 +180,7 @@ def make_contact(
     if not isinstance(wheel, AbstractWheel):
         missing = "; write it with its radius" if isinstance(wheel, type) else ""
         raise InvalidArgument(
-            f"{owner}: expected a wheel such as Rolling(0.1), got {wheel!r}{missing}"
+            f"{owner}: expected a wheel such as Rolling(0.1), got {shortened(wheel)}{missing}"
         )
     if not isinstance(ground, Plane):
         ground = Plane(on=body_name(owner, "ground", GROUND if ground is None else ground))
@@ -227,7 +234,8 @@ def make_wheel(
         coordinates=coordinate,
         speeds=speed,
     )
-    turned_by = make_motor(f"{owner}, motor", motor, None, 1.0, 0.0) if motor else None
+    turns = motor is not None and motor is not False
+    turned_by = make_motor(f"{owner}, motor", motor, None, 1.0, 0.0) if turns else None
     return MadeWheel(
         make_body(name, weight, ORIGIN, inertia, shape), connection, contact, turned_by
     )
@@ -242,7 +250,9 @@ def make_motor(owner: str, motor: Any, limit: Any, gear: Any, rotor_inertia: Any
             convert(owner, "rotor_inertia", as_scalar, rotor_inertia),
         )
     if not isinstance(motor, Motor):
-        raise InvalidArgument(f"{owner}: expected True or a Motor(limit=...), got {motor!r}")
+        raise InvalidArgument(
+            f"{owner}: expected True or a Motor(limit=...), got {shortened(motor)}"
+        )
     if (limit, gear, rotor_inertia) != (None, 1.0, 0.0):
         raise InvalidArgument(
             f"{owner}: give limit, gear and rotor_inertia to the Motor or to add_motor, not to both"
@@ -261,7 +271,7 @@ def joint_name(owner: str, joint: Any, connections: Sequence[Connection]) -> str
             if connection.child == joint.name:
                 return connection.name
         raise InvalidArgument(f"{owner}: no joint holds body '{joint.name}' yet, name the joint")
-    raise InvalidArgument(f"{owner}: expected a joint or its name, got {joint!r}")
+    raise InvalidArgument(f"{owner}: expected a joint or its name, got {shortened(joint)}")
 
 
 def as_motion(coordinate: str, motion: Any) -> Scalar:
@@ -278,7 +288,7 @@ def as_home(coordinates: Any, more: Mapping[str, Any]) -> dict[str, float]:
     """Values of coordinates by name."""
     if coordinates is not None and not isinstance(coordinates, Mapping):
         expected = 'a mapping such as {"base.z": 0.1}'
-        raise InvalidArgument(f"home: expected {expected}, got {coordinates!r}")
+        raise InvalidArgument(f"home: expected {expected}, got {shortened(coordinates)}")
     values = {}
     for name, value in {**(coordinates or {}), **more}.items():
         number = convert("home", as_name("coordinate", name), as_scalar, value)

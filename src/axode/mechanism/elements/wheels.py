@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from axode.errors import shortened
 from axode.mechanism.values.expressions import Scalar, as_scalar, numeric, shown
 from axode.mechanism.values.geometry import AXES, ORIGIN, Vector, as_vector, take
 
@@ -50,7 +51,7 @@ class AbstractWheel:
         for name in ("longitudinal", "lateral"):
             value = getattr(self, name, "rigid")
             if value not in ("rigid", "free"):
-                yield name, f"must be 'rigid' or 'free', got {value!r}"
+                yield name, f"must be 'rigid' or 'free', got {shortened(value)}"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
-from axode.errors import FileError, InvalidArgument
+from axode.errors import FileError, InvalidArgument, shortened
 from axode.mechanism.files.toml_lines import key_lines
 from axode.mechanism.mechanism import Mechanism
 
@@ -137,7 +137,7 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path)
     except TypeError:
-        raise FileError(f"expected the path of a file, got {path!r}.") from None
+        raise FileError(f"expected the path of a file, got {shortened(path)}.") from None
 
 
 def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:

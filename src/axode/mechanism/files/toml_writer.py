@@ -12,7 +12,7 @@ from typing import Any
 
 import tomli_w
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.mechanism.elements.bodies import SHAPES, Body, Inertia
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Drive, JointDamper, JointSpring, Motor, Strut, Wrench
@@ -92,7 +92,9 @@ def _typed(record: Any, known: dict[str, type[Any]]) -> dict[str, Any]:
     """The type of a joint, wheel or shape, and its fields where they are not as usual."""
     kind = type(record).__name__.lower()
     if known.get(kind) is not type(record):
-        raise InvalidArgument(f"a file cannot hold {record!r}: it is none of {', '.join(known)}")
+        raise InvalidArgument(
+            f"a file cannot hold {shortened(record)}: it is none of {', '.join(known)}"
+        )
     return {"type": kind, **_entries(record, **{f.name: f.default for f in fields(record)})}
 
 

@@ -16,6 +16,7 @@ from axode.errors import (
     InvalidArgument,
     LeftOut,
     MechanismError,
+    shortened,
     suggest,
 )
 from axode.mechanism.checks import name_fault, relation_faults, value_faults
@@ -94,7 +95,9 @@ def mechanism_from_urdf(
             what was done about it.
     """
     if base is not None and base not in BASES:
-        raise InvalidArgument(f"base must be 'fixed', 'floating' or 'planar', got {base!r}")
+        raise InvalidArgument(
+            f"base must be 'fixed', 'floating' or 'planar', got {shortened(base)}"
+        )
     remarks = [] if remarks is None else remarks
     robot = parse(text, source, remarks)
     _require_robot(robot, source)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from axode.errors import InvalidArgument, suggest
+from axode.errors import InvalidArgument, shortened, suggest
 from axode.mechanism.values.formula_functions import (
     COMPARISONS,
     CONDITIONS,
@@ -169,7 +169,7 @@ class Parameter(Expression):
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise InvalidArgument(f"a Parameter's name is text, got {self.name!r}")
+            raise InvalidArgument(f"a Parameter's name is text, got {shortened(self.name)}")
         # formulas are read the way Python reads names, which takes the micro sign for a mu
         name = unicodedata.normalize("NFKC", self.name)
         reserved = name in NAMES or name in CONSTANTS or name == TIME
@@ -274,7 +274,7 @@ def as_scalar(value: Any) -> Scalar:
             pass
     hint = "; formulas are written with Parameters, as in Parameter('l', 0.4) / 2"
     hint = hint if isinstance(value, str) else ""
-    raise InvalidArgument(f"expected a number or a Parameter, got {value!r}{hint}")
+    raise InvalidArgument(f"expected a number or a Parameter, got {shortened(value)}{hint}")
 
 
 def apply(name: str, value: Scalar) -> Scalar:

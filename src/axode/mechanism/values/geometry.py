@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, Scalar, apply, as_scalar, numeric
 
 Vector: TypeAlias = tuple[Scalar, Scalar, Scalar]
@@ -60,7 +60,7 @@ def _items(value: Any, expected: str) -> list[Any]:
             return list(value)
         except TypeError:
             pass
-    raise InvalidArgument(f"expected {expected}, got {value!r}")
+    raise InvalidArgument(f"expected {expected}, got {shortened(value)}")
 
 
 def as_rotation(value: Any) -> Rotation:

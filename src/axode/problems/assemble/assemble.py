@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -51,6 +52,7 @@ def assemble(
         LoopNotClosed: naming the worst row, its residual and the best configuration found.
         InvalidArgument: for parameters at which constraints hold that the model left out.
     """
+    check_arguments(assemble, locals())
     require_model("assemble", model)
     check_parameters(model, parameters)
     given = read_state(model, start, "start")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -118,6 +119,7 @@ def feasible(
         UnknownName: for a wheel the model does not have.
         NotApplicable: for a mechanism without wheels.
     """
+    check_arguments(feasible, locals())
     require_model("feasible", model)
     mu = by_contact(model, "friction", friction, 1.0)
     stiff = by_contact(model, "stiffness", stiffness, 1.0)

@@ -22,6 +22,7 @@ from axode.mechanism.values.expressions import numeric
 from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.problems.arguments import number
 from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
@@ -344,6 +345,7 @@ def by_contact(model: Model, what: str, given: Any, default: float) -> dict[str,
     for name in model.contacts:
         if name not in values:
             raise InvalidArgument(f"{what}: wheel '{name}' has none; give one number, or one each")
-        if not (np.isfinite(numeric(values[name])) and numeric(values[name]) > 0):
+        value = number(f"{what}, '{name}'", numeric(values[name]))
+        if not (np.isfinite(value) and value > 0):
             raise InvalidArgument(f"{what}, '{name}': must be finite and > 0, got {values[name]}")
-    return {name: float(values[name]) for name in model.contacts}
+    return {name: float(numeric(values[name])) for name in model.contacts}

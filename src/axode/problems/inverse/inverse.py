@@ -11,9 +11,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, SingularConfiguration, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.model.shortfall import force_size, warn_of_shortfall
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
@@ -25,6 +27,7 @@ from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_name
 from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
+from axode.problems.simulate.settings import MAX_SAMPLES
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
@@ -77,6 +80,7 @@ def inverse(
         InvalidArgument: for times that do not increase, too few samples, or a motion that the
             constraints do not allow or that is not determined.
     """
+    check_arguments(inverse, locals())
     from axode.results.trajectory import Trajectory
 
     require_model("inverse", model)
@@ -292,6 +296,10 @@ def equal_times(time: Array, every: float) -> Array:
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
     length = float(time[-1] - time[0])
+    if not abs(length) <= MAX_SAMPLES * float(every):
+        raise InvalidArgument(
+            f"save_every: {every:g} s makes more than {MAX_SAMPLES:g} samples; make it longer"
+        )
     count = max(1, round(abs(length) / float(every)))
     spaced: Array = time[0] + length * np.arange(count + 1) / count
     return spaced
@@ -382,9 +390,9 @@ def solve_forces(
 
 def _weights(model: Model, weights: Any) -> Any:
     if weights is None or isinstance(weights, Mapping):
-        given = np.array(list((weights or {1: 1.0}).values()), dtype=float)
+        given = as_numbers("weights", list((weights or {1: 1.0}).values()))
     else:
-        given = np.asarray(weights, dtype=float)
+        given = as_numbers("weights", weights)
         if given.shape != (model.facts.motors,):
             raise InvalidArgument(
                 f"weights: expected {model.facts.motors} numbers "

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, shortened
 from axode.mechanism.values.expressions import Expression, Parameter, Time, parse_scalar
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
@@ -149,7 +149,7 @@ def check_times(times: Any) -> Array:
     """
     array = np.asarray(times, dtype=float)
     if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all():
-        raise InvalidArgument(f"times: two or more finite times are needed, got {times!r}")
+        raise InvalidArgument(f"times: two or more finite times are needed, got {shortened(times)}")
     back = np.flatnonzero(np.diff(array) <= 0)
     if back.size:
         k = int(back[0])

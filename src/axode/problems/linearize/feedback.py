@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.model.named_arguments import as_numbers
 from axode.names import Names
 from axode.problems.linearize.controllability import controllable, observable, poles_of, poles_text
 
@@ -108,7 +109,7 @@ def feedback(lin: Linearization, K: Any) -> StateFeedback:
             for state, gain in lin.names("state").by_full_name(row).items():
                 gains[lin.inputs.index(name), lin.states.index(state)] = gain
     else:
-        gains = np.asarray(K, dtype=float)
+        gains = as_numbers("K", K)
     if gains.shape != lin.B.T.shape or not np.isfinite(gains).all():
         raise InvalidArgument(
             f"K: {len(lin.inputs)} inputs times {len(lin.states)} finite gains are needed, got "
@@ -157,8 +158,9 @@ def weights(what: str, given: Any, known: Names) -> Array:
             raise InvalidArgument(f"R: a weight > 0 is needed for {', '.join(left)} too")
         W = np.diag(diagonal)
     else:
-        array = np.asarray(given, dtype=float)
-        W = array if array.ndim == 2 else np.diag(np.broadcast_to(array, (len(names),)))
+        array = as_numbers(what, given)
+        fits = array.shape in ((), (1,), (len(names),))
+        W = np.diag(np.broadcast_to(array, (len(names),))) if fits else array
     size = max(float(np.abs(W).max(initial=0.0)), 1e-300)
     if W.shape != (len(names),) * 2 or np.abs(W - W.T).max(initial=0.0) > SYMMETRIC * size:
         raise InvalidArgument(

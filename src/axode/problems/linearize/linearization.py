@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, NotApplicable
 from axode.model.state import State
@@ -114,6 +115,7 @@ class Linearization:
         Args:
             kind: "state", "input" or "output".
         """
+        check_arguments(Linearization.names, locals())
         return Names(f"the linearisation of '{self.name}'", kind, getattr(self, f"{kind}s"))
 
     # other forms -------------------------------------------------------------------------------
@@ -126,6 +128,7 @@ class Linearization:
         Raises:
             InvalidArgument: naming what depends on what, and the states to add.
         """
+        check_arguments(Linearization.reduced, locals())
         names = tuple(self.names("state").resolve(name) for name in states)
         if len(set(names)) != len(names):
             raise InvalidArgument("reduced: a state is named twice")
@@ -174,6 +177,7 @@ class Linearization:
 
     def discretized(self, dt: float) -> Linearization:
         """In steps of dt [s], inputs held during each."""
+        check_arguments(Linearization.discretized, locals())
         from scipy.linalg import expm
 
         if self.dt:
@@ -332,6 +336,7 @@ class Linearization:
         Raises:
             FileError: for another ending, or where nothing can be written.
         """
+        check_arguments(Linearization.save, locals())
         path, data = Path(path), self.to_dict()
         if path.suffix not in (".npz", ".json"):
             raise FileError(f"'{path}': a linearisation is written as .npz or .json")

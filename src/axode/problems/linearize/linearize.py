@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration, shortened
 from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -85,6 +86,7 @@ def linearize(
             no equilibrium to settle at.
         SingularConfiguration: where the constraints lose rank.
     """
+    check_arguments(linearize, locals())
     require_model("linearize", model)
     check_parameters(model, parameters)
     conditions = Conditions.of(model, float(t), parameters)
@@ -178,7 +180,7 @@ class _Task:
     def names(self, given: Sequence[str], kind: str) -> tuple[str, ...]:
         """Full names of what the user calls states or outputs."""
         if isinstance(given, str) or not len(given):
-            raise InvalidArgument(f"{kind}s: a list of names is needed, got {given!r}")
+            raise InvalidArgument(f"{kind}s: a list of names is needed, got {shortened(given)}")
         known = self.observables.states if kind == "state" else self.observables.outputs
         names = tuple(known.resolve(name) for name in given)
         if len(set(names)) != len(names):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, UnknownName, shortened
 
 Array = npt.NDArray[np.float64]
 NODES = 12  # of Gauss's rule, a stretch of a curve
@@ -55,7 +55,7 @@ def law_of(length: float, duration: float | None, speed: float | None, start: st
 
 
 def positive(what: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
+    if not (np.isfinite(float(value)) and value > 0):
         raise InvalidArgument(f"{what} must be finite and > 0, got {value}")
 
 
@@ -133,7 +133,12 @@ def formula(name: str, given: Any, order: int = 2) -> Callable[[Array], Array]:
         made = made(Time()) if callable(made) and not isinstance(made, Expression) else made
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"path, {name}: {error}") from None
-    x = [ca.SX(symbolic_value(made, {"t": t}))]
+    try:
+        x = [ca.SX(symbolic_value(made, {"t": t}))]
+    except (TypeError, ValueError, KeyError, OverflowError, RuntimeError, NotImplementedError):
+        raise InvalidArgument(
+            f"path, {name}: expected a formula or function of t, got {shortened(given)}"
+        ) from None
     for _ in range(order):
         x.append(ca.jacobian(x[-1], t))
     function = ca.Function("path", [t], [ca.densify(ca.vertcat(*x))])

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.conditions import Conditions
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Start = Literal["smooth", "moving"]
 SAMPLES = 500
+LARGEST = 1e9  # [m] of a path; beyond it, and below its inverse, curvatures overflow
 STILL = 1e-6  # [m/s, rad/s] jumps of what is slower do not matter
 
 
@@ -120,6 +122,7 @@ def straight(
         duration, speed: One of the two: [s], or the mean speed [m/s].
         start: "smooth" starts and stops at rest (a quintic in time), "moving" keeps its speed.
     """
+    check_arguments(straight, locals())
     way = float(np.sign(length)) or 1.0
     law = law_of(abs(length), duration, speed, start)
 
@@ -147,6 +150,7 @@ def circle(
         turns: How many times round.
         start: "smooth" starts and stops at rest, "moving" keeps its speed.
     """
+    check_arguments(circle, locals())
     positive("turns", turns)
     if not (np.isfinite(radius) and radius != 0):
         raise InvalidArgument(f"circle: radius must be finite and not 0 m, got {radius}")
@@ -183,10 +187,15 @@ def parallel_lines(
         lead: Length of each straight line [m]; that of the curve unless given.
         start: "smooth" starts and stops at rest, "moving" keeps its speed.
     """
+    check_arguments(parallel_lines, locals())
     positive("parallel_lines: length", length)
     ends = length if lead is None else float(lead)
     if not (np.isfinite(ends) and ends >= 0):
         raise InvalidArgument(f"parallel_lines: lead must be >= 0 m, got {ends}")
+    if not abs(distance) < LARGEST or not 1 / LARGEST < length < LARGEST:
+        raise InvalidArgument(
+            f"parallel_lines: a distance of {distance:g} m over {length:g} m is out of range"
+        )
     curve = JoinedLines(float(distance), float(length), ends)
     law = law_of(curve.total, duration, speed, start)
 
@@ -206,6 +215,7 @@ def along(x: Any, y: Any, duration: float, *, heading: Any = "tangent", name: st
             t [rad].
         name: What messages call it.
     """
+    check_arguments(along, locals())
     positive("along: duration", duration)
     fx, fy = formula("x", x, 3), formula("y", y, 3)
     looks_along = isinstance(heading, str) and heading == "tangent"
@@ -271,6 +281,7 @@ def follow(
         InvalidArgument: if the wheels do not allow the path, with time and size of what is left,
             or if it jumps, with the time.
     """
+    check_arguments(follow, locals())
     from axode.problems.inverse.inverse import equal_times, solve_forces
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
@@ -314,6 +325,7 @@ def admissible(
     Returns:
         Largest residual at each sample [m/s or rad/s]; zero where the path can be driven.
     """
+    check_arguments(admissible, locals())
     from axode.problems.inverse.inverse import equal_times
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
@@ -403,7 +415,9 @@ def _path_motion(
     import casadi as ca
 
     if not isinstance(path, Path):
-        raise InvalidArgument(f"path: expected a Path such as circle(2.0, speed=1.0), got {path!r}")
+        raise InvalidArgument(
+            f"path: expected a Path such as circle(2.0, speed=1.0), got {shortened(path)}"
+        )
     require_model("follow", model)
     equations = model.equations
     body = _base(model, base)

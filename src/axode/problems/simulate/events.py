@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.problems.tracing import traced_tape
 
@@ -26,11 +26,11 @@ def check_events(events: Event | Sequence[Event]) -> tuple[Event, ...]:
     try:
         events = (events,) if isinstance(events, Event) else tuple(events)
     except TypeError:
-        raise InvalidArgument(f"{expected}, got {events!r:.200}") from None
+        raise InvalidArgument(f"{expected}, got {shortened(events)}") from None
     names: set[str] = set()
     for event in events:
         if not isinstance(event, Event):
-            raise InvalidArgument(f"{expected}, got {event!r:.200}")
+            raise InvalidArgument(f"{expected}, got {shortened(event)}")
         if event.function is None:
             raise InvalidArgument(f"{expected}; '{event.name}' has no function to look at")
         if event.direction not in (-1, 0, 1):

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
-from axode.problems.arguments import number, shortened
+from axode.problems.arguments import number
 from axode.problems.state_formulas import parse_formula
 from axode.problems.tracing import is_symbolic, saturate, traced_tape
 
@@ -191,7 +191,7 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
         return InputPlan(sampled=_from_trajectory(model, given).checked(model))
     if isinstance(given, str | Expression):
         raise InvalidArgument(
-            f"input: {given!r} needs the name of an input, {{name: formula}}. Inputs: "
+            f"input: {shortened(given)} needs the name of an input, {{name: formula}}. Inputs: "
             f"{', '.join(model.inputs)}"
         )
     if is_symbolic(given):

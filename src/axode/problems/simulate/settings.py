@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, UnknownName
-from axode.problems.arguments import shortened
+from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, METHODS
 
@@ -22,6 +21,7 @@ DEFAULT_SAMPLES = 500  # saved unless `save_every` is given
 DEFAULT_STEP = 1e-3  # [s] of rk4 unless given
 MIN_TIMES = 4  # neighbouring floating-point times that an interval has to span
 MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
+LATEST = 1e100  # times the duration: the first sample after the start may lie beyond the end
 MAX_STEPS = 1e12  # of rk4: a day of a fast machine
 ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
 
@@ -91,6 +91,8 @@ class Settings:
                     f"{name}: {value:g} s is too short at t = {latest:g} s, where times are "
                     f"{math.ulp(latest):.2g} s apart; make it longer, or t0 smaller"
                 )
+        if self.save_every is not None and self.save_every > max(1.0, abs(self.duration)) * LATEST:
+            raise InvalidArgument(f"save_every: {self.save_every:g} s is too long; make it shorter")
         samples = 0.0 if self.save_every is None else abs(self.duration) / self.save_every
         if samples > MAX_SAMPLES:
             raise InvalidArgument(

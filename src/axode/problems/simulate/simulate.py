@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -98,6 +99,7 @@ def simulate(
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
     """
+    check_arguments(simulate, locals())
     require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(

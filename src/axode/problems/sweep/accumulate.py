@@ -8,7 +8,7 @@ from typing import Any
 
 from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
@@ -105,7 +105,7 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
         if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
             raise InvalidArgument(
                 f"outputs, '{name}': expected a pair such as ('max', 'pitch') or "
-                f"('integral', lambda s: s['pitch'] ** 2), got {pair!r}"
+                f"('integral', lambda s: s['pitch'] ** 2), got {shortened(pair)}"
             )
         how, what = pair
         if how not in KINDS:
@@ -113,7 +113,7 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
         if not (isinstance(what, str) or callable(what)):
             raise InvalidArgument(
                 f"outputs, '{name}': expected the name of a column or a function of the state, "
-                f"got {what!r}"
+                f"got {shortened(what)}"
             )
         made[name] = Output(how, what)
     if not made:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, UnknownName, shortened
 
 Array = npt.NDArray[np.float64]
 COMBINE = ("grid", "zip")
@@ -41,7 +41,9 @@ class Axes:
             try:
                 array = np.asarray(value, dtype=float)
             except (TypeError, ValueError):
-                raise InvalidArgument(f"{what} '{name}': expected numbers, got {value!r}") from None
+                raise InvalidArgument(
+                    f"{what} '{name}': expected numbers, got {shortened(value)}"
+                ) from None
             if array.ndim != 1 or not array.size:
                 raise InvalidArgument(
                     f"{what} '{name}': a grid takes a list of values, got shape {array.shape}; use "

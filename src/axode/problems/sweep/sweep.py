@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import check_arguments
 from axode.codegen.lowering.program import Program
 from axode.errors import InvalidArgument
 from axode.model.model import Model
@@ -84,6 +85,7 @@ def sweep(
     Raises:
         Interrupted: after Ctrl-C.
     """
+    check_arguments(sweep, locals())
     require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     place = Place.of(model, target, precision)

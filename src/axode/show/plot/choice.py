@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import AxodeError, InvalidArgument, UnknownName, suggest
+from axode.errors import AxodeError, InvalidArgument, UnknownName, shortened, suggest
 from axode.names import Names
 
 if TYPE_CHECKING:
@@ -121,11 +121,11 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
     for item in what:
         if not isinstance(item, str | list | tuple):
             raise InvalidArgument(
-                f"plot: expected names of columns or lists of names, got {item!r}"
+                f"plot: expected names of columns or lists of names, got {shortened(item)}"
             )
         for word in [item] if isinstance(item, str) else item:
             if not isinstance(word, str):
-                raise InvalidArgument(f"plot: the name of a column is text, got {word!r}")
+                raise InvalidArgument(f"plot: the name of a column is text, got {shortened(word)}")
             if word == "path" and word not in trajectory:
                 if not isinstance(item, str):
                     raise InvalidArgument(

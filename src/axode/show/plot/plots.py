@@ -11,7 +11,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
-from axode.errors import FileError, InvalidArgument
+from axode.errors import FileError, InvalidArgument, shortened
 from axode.show.plot.choice import Panel, choose_panels, overview
 from axode.show.plot.legends import Legend, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
@@ -71,7 +71,7 @@ def plot(
 
 def _suffix(path: str | PathLike[str]) -> str:
     if not isinstance(path, str | PathLike):
-        raise InvalidArgument(f"plot, save: expected the path of a file, got {path!r}")
+        raise InvalidArgument(f"plot, save: expected the path of a file, got {shortened(path)}")
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise FileError(f"'{path}': the file of a plot ends in {', '.join(SUFFIXES)}")

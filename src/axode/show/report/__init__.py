@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 from axode.show.report.page import page
 from axode.show.style import need_matplotlib
 
@@ -69,7 +69,8 @@ def _sides(what: Any) -> tuple[Equations | None, Model]:
     if hasattr(what, "forward_dynamics"):
         return what.equations if what.has_equations else None, what
     raise InvalidArgument(
-        f"a report is about a mechanism, its equations, a model or a run, not about {what!r}"
+        "a report is about a mechanism, its equations, a model or a run, not about "
+        f"{shortened(what)}"
     )
 
 

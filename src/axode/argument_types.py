@@ -1,0 +1,109 @@
+"""Arguments of public functions, checked against their annotations before anything is computed.
+
+A wrong type is reported by name, instead of by whatever NumPy or Python raises where it is first
+used. Annotations that are not listed here are left to the function.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping
+from os import PathLike
+from typing import Any
+
+from axode.errors import InvalidArgument, shortened
+
+Rule = tuple[str, Callable[[Any], object]]  # what is expected, and whether it is that
+
+_SECONDS = ("duration", "step", "save_every", "t0", "t1", "t", "dt")
+
+
+def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Check the arguments of a function: `check_arguments(f, locals())`, the first line of `f`.
+
+    Raises:
+        InvalidArgument: naming the argument, what is expected and what was given.
+    """
+    for name, rules in _all_rules(function).items():
+        if not any(_fits(given[name], fits) for _, fits in rules):
+            expected = " or ".join(dict.fromkeys(text for text, _ in rules if text))
+            raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given[name])}")
+
+
+def _fits(given: Any, fits: Callable[[Any], object]) -> bool:
+    try:
+        return bool(fits(given))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+@functools.cache
+def _all_rules(function: Callable[..., Any]) -> dict[str, list[Rule]]:
+    parameters = inspect.signature(function).parameters.items()
+    return {name: found for name, p in parameters if (found := _rules(name, str(p.annotation)))}
+
+
+def _rules(name: str, annotation: str) -> list[Rule]:
+    """Rules for the alternatives of an annotation; none if one of them is not known."""
+    kinds = [part.strip("' ") for part in _alternatives(annotation)]
+    seconds = " of seconds" if name in _SECONDS else ""
+    known = {**_RULES, "float": (f"a number{seconds}", _number)}
+    if name == "seed":
+        known["int"] = ("a whole number >= 0", lambda given: _whole(given) and given >= 0)
+    return [known[kind] for kind in kinds] if all(kind in known for kind in kinds) else []
+
+
+def _alternatives(annotation: str) -> list[str]:
+    while "[" in annotation:
+        annotation = re.sub(r"\[[^\[\]]*\]", "", annotation)
+    return annotation.split("|")
+
+
+def _number(given: Any) -> bool:
+    float(given)  # too large a whole number raises
+    plain = isinstance(given, int | float) and not isinstance(given, bool)
+    return plain or (getattr(given, "shape", None) == () and given.dtype.kind in "fiu")
+
+
+def _whole(given: Any) -> bool:
+    return not isinstance(given, bool) and abs(operator.index(given)) < 1 << 62
+
+
+def _truth(given: Any) -> bool:
+    return type(given).__name__ in ("bool", "bool_", "int") and given in (0, 1)
+
+
+def _mapping(given: Any) -> bool:
+    made = isinstance(given, Mapping) or (hasattr(given, "items") and hasattr(given, "get"))
+    return made and all(isinstance(name, str) for name in given)
+
+
+def _collection(given: Any) -> bool:
+    len(given)  # arrays without axes have none
+    names = not hasattr(given, "dtype") or given.dtype.kind in "UO"
+    return isinstance(given, Collection) and not isinstance(given, bytes) and names
+
+
+def _instance(*kinds: type) -> Callable[[Any], bool]:
+    return lambda given: isinstance(given, kinds)
+
+
+_RULES: dict[str, Rule] = {
+    "None": ("", _instance(type(None))),
+    "int": ("a whole number", _whole),
+    "bool": ("True or False", _truth),
+    "str": ("text", _instance(str)),
+    "Literal": ("text", _instance(str)),
+    "Start": ("text", _instance(str)),
+    "Callable": ("a function", callable),
+    "PathLike": ("a path", _instance(str, PathLike)),
+    "os.PathLike": ("a path", _instance(str, PathLike)),
+    "Mapping": ("values by name", _mapping),
+    "Options": ("values by name", _mapping),
+    "Sequence": ("a list", _collection),
+    "Iterable": ("a list", _collection),
+    "Trajectory": ("a trajectory", lambda given: type(given).__name__ == "Trajectory"),
+}

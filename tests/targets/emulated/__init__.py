@@ -1,0 +1,1 @@
+"""Exported C on processors that are emulated."""
