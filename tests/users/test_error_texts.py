@@ -174,6 +174,10 @@ SOLVE = {
     "parallel_lines: lead must be >= 0 m": lambda: ax.paths.parallel_lines(
         1.0, 1.0, duration=1.0, lead=-1.0
     ),
+    "path, x: expected a formula or function of t, got": lambda: ax.paths.along([1, 2], "0", 1.0),
+    "parallel_lines: a distance of": lambda: ax.paths.parallel_lines(
+        1e30, length=1.0, duration=1.0
+    ),
     "a path has no start 'slow'": lambda: ax.paths.straight(1.0, duration=1.0, start="slow"),
     "velocity has no direction; give heading": lambda: ax.paths.along("0", "0", 1.0)([0.0]),
     "inputs: a list of names is needed": lambda: ax.linearize(model(), inputs="tau_drive"),

@@ -139,8 +139,8 @@ class SelfCheck:
                 worst[item.what] = max(error, worst.get(item.what, 0.0))
         if worst:
             ordered = sorted(worst, key=lambda what: -worst[what])
-            found = [f"{what}: off by {worst[what]:.1e} of its terms" for what in ordered]
-            raise SelfCheckFailed(self.system.mechanism.name, found, remedy)
+            texts = [f"{what}: off by {worst[what]:.1e} of its terms" for what in ordered]
+            raise SelfCheckFailed(self.system.mechanism.name, texts, remedy)
 
     def _tree_differences(self) -> Iterator[Disagreement]:
         system, oracle = self.system, self.oracle

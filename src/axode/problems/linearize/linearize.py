@@ -71,8 +71,8 @@ def linearize(
             `run.at(t)`, or a `Trajectory` for its end; home at rest unless given.
         states: Names of coordinates, joint speeds or measures. Unless given, as many coordinates
             as loops and contacts leave free and the independent speeds; attitudes are described by
-            roll, pitch and yaw of floating bodies, and by small angles `ball.rx` about the body's axes.
-            Fewer will do if they depend on no others.
+            roll, pitch and yaw of floating bodies, and by small angles `ball.rx` about the body's
+            axes. Fewer will do if they depend on no others.
         inputs: Which of the model's; all unless given, the others stay as they are.
         outputs: Coordinates, speeds, measures, constraint forces by name; the states unless given.
         input: Inputs at the operating point by name, or "hold": those that keep the speeds.
