@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def export_model(
     prefix: str | None,
 ) -> tuple[Path, ...]:
     """Write what the ending of the path asks for; see `Model.export`."""
+    check_arguments(export_model, locals())
     place = Path(path)
     if place.suffix not in SUFFIXES:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())

@@ -373,7 +373,6 @@ class Model:
             arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
-        check_arguments(Model.jacobian, locals())
         key = ("jacobian", function, wrt)
         if key not in self._entries:
             self._entries[key] = self.library.jacobian(function, wrt)
@@ -393,12 +392,10 @@ class Model:
 
     def tape(self, function: str) -> Tape:
         """A function as a tape of scalar operations."""
-        check_arguments(Model.tape, locals())
         return self.library.tape(function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
         """A function as C99: header, source and a self-test; its name begins with `prefix`."""
-        check_arguments(Model.c_code, locals())
         from axode.codegen.targets.c import c_code
 
         return c_code(self.tape(function), prefix)
@@ -411,10 +408,9 @@ class Model:
             functions: Which to write; all of `functions` unless given. Derivatives are named
                 like "forward_dynamics_by_q".
         """
-        check_arguments(Model.save, locals())
         from axode.model.model_file import save_model
 
-        names = self.functions if functions is None else tuple(functions)
+        names = self.functions if functions is None else functions
         save_model(self.facts, {name: self.tape(name) for name in names}, path)
 
     def export(
@@ -443,7 +439,6 @@ class Model:
         Returns:
             The files.
         """
-        check_arguments(Model.export, locals())
         from axode.model.export import export_model
 
         return export_model(self, path, functions, rollout, input, capability, precision, prefix)
