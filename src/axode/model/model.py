@@ -392,6 +392,7 @@ class Model:
 
     def tape(self, function: str) -> Tape:
         """A function as a tape of scalar operations."""
+        check_arguments(Model.tape, locals())
         return self.library.tape(function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:

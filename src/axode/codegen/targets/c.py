@@ -163,7 +163,8 @@ def _checked(prefix: str) -> str:
         prefix and not re.fullmatch(r"[A-Za-z_]\w*", prefix, re.ASCII)
     ):
         raise InvalidArgument(
-            f"prefix: {shortened(prefix)} cannot begin a name in C; letters, digits and _ can, as in robot_"
+            f"prefix: {shortened(prefix)} cannot begin a name in C; letters, digits and _ can, as in "
+            "robot_"
         )
     return prefix
 
