@@ -39,7 +39,7 @@ def main() -> None:
     model = balancer().derive().compile()
     run = ax.simulate(model, 10.0, start={"pitch": 0.2, "yaw": -math.pi / 2}, input=drive)
     run.plot("path", save=OUT / "figure_eight.png")
-    animate(model, run, OUT / "figure_eight.gif", frames_a_second=12.5)
+    animate(model, run, OUT / "figure_eight.gif", frames_per_second=12.5)
     print(
         f"upright to {abs(run.final['base.pitch']):.1e} rad, energy kept to {run.energy_error:.1e}"
     )

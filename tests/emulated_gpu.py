@@ -152,5 +152,5 @@ def install(patch, **options) -> EmulatedGpu:
         ptx, "thread_module", lambda p, number, *, host: thread_module(p, number, host=True)
     )
     patch.setattr(ptx, "_resources", lambda text, capability: {})
-    patch.setattr(ptx, "_emitted", lambda ir, capability: f"; .version 7.8\n{ir}")
+    patch.setattr(ptx, "_emit", lambda ir, capability: f"; .version 7.8\n{ir}")
     return gpu

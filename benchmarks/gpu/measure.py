@@ -86,7 +86,7 @@ def measure_map(folder: Path, name: str, precision: str) -> list[dict[str, Any]]
     for batch in BATCHES:
         given = {k: tiled(data[k], batch, precision) for k in kernel.header["given"]}
         out = cp.full((data["expected"].shape[1], batch), np.nan, dtype=precision).T
-        launch = kernel.prepared({**given, result: out})
+        launch = kernel.prepare({**given, result: out})
         launch()
         error = difference(out, data["expected"])
         assert error < AGREEMENT[precision], f"{name}: error {error}"
@@ -124,7 +124,7 @@ def rollout_rows(
         start = {k: tiled(data[k], batch, precision) for k in names}
         buffers = {k: v.copy(order="F") for k, v in start.items()}
         out = cp.zeros((int(data["n_k"]), 1, batch), dtype=precision).transpose(2, 1, 0)
-        launch = kernel.prepared(buffers, {"out": out})
+        launch = kernel.prepare(buffers, {"out": out})
 
         def again(start: Any = start, buffers: Any = buffers) -> None:
             for k, v in start.items():

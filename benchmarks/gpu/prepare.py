@@ -100,7 +100,7 @@ def prepare_rollout(folder: Path, name: str, equations: ax.Equations) -> None:
 def operations_a_step(program: Program) -> int:
     """Operations of the loop's body; a sine counts one."""
     (loop,) = (o for o in program.operations if isinstance(o, While))
-    parts = program.flattened(loop.body)
+    parts = program.flatten(loop.body)
     return sum(o.tape.n_operations for o in parts if isinstance(o, Evaluate))
 
 

@@ -1,4 +1,4 @@
-"""The mistakes a user can make, each told with its cause and its remedy."""
+"""Errors and warnings, each with its cause and its remedy."""
 
 from __future__ import annotations
 

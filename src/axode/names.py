@@ -71,7 +71,7 @@ class Names:
         return full
 
     def by_full_name(self, values: Mapping[str, T]) -> dict[str, T]:
-        """The same values by full names.
+        """Return the values by full names.
 
         Raises:
             UnknownName: as `resolve` does.
@@ -97,14 +97,20 @@ class Names:
 
 
 class NamedValues(dict[str, Any]):
-    """Values by full name; `values[...]` takes short names as well."""
+    """Values by full name; `values[...]` takes short names as well.
 
-    def __init__(self, values: Mapping[str, Any], names: Names) -> None:
+    Args:
+        values: The values, as `dict` takes them.
+        names: Their names; those of the values unless given.
+    """
+
+    def __init__(self, values: Any = (), names: Names | None = None) -> None:
         super().__init__(values)
         self._names = names
 
     def __missing__(self, name: str) -> Any:
-        return super().__getitem__(self._names.resolve(name))
+        names = self._names or Names("the state", "signal", self)
+        return super().__getitem__(names.resolve(name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NamedValues, (dict(self), self._names)

@@ -35,7 +35,7 @@ STEPS_WHEN_CALLED = {
 }
 
 # Packages that a folder knows nothing of, not even inside a function.
-STRANGERS = {
+FORBIDDEN = {
     "errors": {"numpy", "casadi", "llvmlite"},
     "names": {"numpy", "casadi", "llvmlite"},
     "runtime": {"casadi", "llvmlite"},
@@ -126,7 +126,7 @@ def _fault(module: str, home: str, item: Import) -> str:
     top, _, rest = item.module.partition(".")
     if top == "axode":
         return _own_fault(module, home, rest.split(".")[0], item.lazy)
-    if top in STRANGERS.get(home, ()):
+    if top in FORBIDDEN.get(home, ()):
         return f"{home} knows nothing of {top}, not even inside a function"
     if top in WHEN_USED and not item.lazy:
         return f"{top} is optional: import it inside the function that uses it"

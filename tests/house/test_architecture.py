@@ -10,19 +10,16 @@ PATH = re.compile(r"`([a-z_]+(?:/[a-z_0-9]+)*(?:/|\.(?:py|md)))`")
 SOURCE = re.compile(r"`(src/axode/[\w/.]*)`")
 ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
-# Paths that the page names and that a later change adds.
-COMING = {"problems/steps/tableaus.py"}
-
 
 def exists(path: str) -> bool:
-    """Whether a path of the page is there, seen from the package or from the project."""
+    """Return whether a path of the page is there, seen from the package or from the project."""
     return (PACKAGE / path).exists() or (ROOT / path).exists()
 
 
 def test_every_path_exists():
     named = set(PATH.findall(PAGE.read_text()))
     assert len(named) > 100
-    missing = sorted(path for path in named - COMING if not exists(path))
+    missing = sorted(path for path in named if not exists(path))
     assert not missing, f"docs/develop/architecture.md names {missing}"
 
 
@@ -34,11 +31,6 @@ def test_sources_named_in_the_manual_exist():
         if not (ROOT / path).exists()
     ]
     assert not missing, f"name the files where they are now: {missing}"
-
-
-def test_paths_that_came_are_no_longer_coming():
-    here = {path for path in COMING if exists(path)}
-    assert not here, f"take {here} off COMING in tests/house/test_architecture.py"
 
 
 def test_every_folder_is_in_the_tree():

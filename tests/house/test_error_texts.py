@@ -25,7 +25,6 @@ BACKLOG = {
     "src/axode/problems/assemble": 2,
     "src/axode/problems/inverse": 3,
     "src/axode/problems/linearize": 2,
-    "src/axode/problems/simulate": 1,
     "src/axode/problems/steps": 1,
     "src/axode/problems/sweep": 1,
     "src/axode/results": 1,

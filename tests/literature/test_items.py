@@ -20,7 +20,7 @@ from axode.literature.reproduce import (
     valencia,
     yesiloglu,
 )
-from axode.literature.reproduce.item import Item, Outcome
+from axode.literature.reproduce.item import Item, ItemResult
 from axode.literature.reproduce.making import comma_separated
 
 # The same computations over less time or with fewer samples.
@@ -38,10 +38,10 @@ DIFFER = {"quasimoro-straight", "caster-torques", "cart-methods"}  # all for rea
 ITEMS = catalogue()
 
 
-class Computed(dict[str, Outcome]):
+class Computed(dict[str, ItemResult]):
     """Items computed when they are asked for."""
 
-    def __missing__(self, name: str) -> Outcome:
+    def __missing__(self, name: str) -> ItemResult:
         with pytest.MonkeyPatch.context() as patch:
             for module, constants in SHORTER.items():
                 for constant, value in constants.items():
@@ -59,13 +59,13 @@ def outcomes() -> Computed:
 def test_an_item(item: Item, outcomes):
     """Its verdict holds, each of its checks can fail, its table can be read."""
     verdict = outcomes[item.id].verdict
-    assert verdict.word == word_of(item.id), str(verdict)
+    assert verdict.status == word_of(item.id), str(verdict)
     assert len(verdict.checks) >= 3
-    assert "erratum" in verdict.sentence or verdict.word == "pass"
+    assert "erratum" in verdict.sentence or verdict.status == "pass"
     for check in outcomes[item.id].checks:
         beyond = 1.01 * max(check.within, check.explained) + 1e-9
-        assert replace(check, found=check.wanted + beyond).word == "fails", check.what
-        assert replace(check, found=float("nan")).word == "fails", check.what
+        assert replace(check, found=check.wanted + beyond).status == "fails", check.what
+        assert replace(check, found=float("nan")).status == "fails", check.what
     heads, *rows = csv.reader(io.StringIO(comma_separated(outcomes[item.id])))
     assert heads[0] == "t [s]"
     assert len(set(heads)) == len(heads) >= 10
@@ -122,5 +122,5 @@ def test_a_wrong_model_is_seen(monkeypatch):
     build = staicu.build
     monkeypatch.setattr(staicu, "build", lambda name, **p: build(name, **{**p, "g": 1.1 * p["g"]}))
     verdict = staicu.straight().verdict
-    assert verdict.word == "fails"
+    assert verdict.status == "fails"
     assert "(23) to (29)" in verdict.sentence

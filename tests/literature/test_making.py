@@ -11,7 +11,7 @@ import pytest
 import axode as ax
 from axode.cli import run
 from axode.literature.reproduce import SOURCES, Check, Verdict, catalogue, reproduce
-from axode.literature.reproduce.item import Curve, Item, Outcome, Panel
+from axode.literature.reproduce.item import FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.sources import chosen
 
 FAILING = Check("speed", 2.0, 1.0, 0.1, "m/s")
@@ -22,14 +22,14 @@ KNOWN = Check("speed", 2.0, 1.0, 0.1, "m/s", why="a misprint", explained=1.5)
 def made_up(name: str, check: Check) -> Item:
     t = np.linspace(0.0, 1.0, 5)
 
-    def compute() -> Outcome:
-        panel = Panel(
+    def compute() -> ItemResult:
+        panel = FigurePanel(
             "Fig. 1: <made up>",
             "t [s]",
             "y [m]",
-            (Curve(t, t**2, "Axode"), Curve(t, t, "printed", "printed")),
+            (FigureCurve(t, t**2, "Axode"), FigureCurve(t, t, "printed", "printed")),
         )
-        return Outcome({"t [s]": t, "y [m]": t**2}, [panel], "A <caption> & more.", [check])
+        return ItemResult({"t [s]": t, "y [m]": t**2}, [panel], "A <caption> & more.", [check])
 
     return Item(name, "staicu", f"shows {name} & so on", compute)
 
@@ -47,7 +47,7 @@ def shelf(monkeypatch) -> dict[str, Item]:
 
 def test_everything_is_written(shelf, tmp_path):
     result = reproduce(out=tmp_path / "new" / "folder")
-    assert [one.verdict.word for one in result.made] == ["pass", "differs", "fails"]
+    assert [one.verdict.status for one in result.made] == ["pass", "differs", "fails"]
     assert not result.holds
     for one in result.made:
         assert one.table.read_text().splitlines()[0] == "t [s],y [m]"
@@ -88,11 +88,11 @@ def test_items_of_a_source_come_by_its_name():
 
 
 def test_verdicts():
-    assert Verdict((PASSING,)).word == "pass"
+    assert Verdict((PASSING,)).status == "pass"
     assert str(Verdict((PASSING, KNOWN))) == (
         "differs: speed 2 m/s (printed 1, +1e+02 %): a misprint; 1 more agrees"
     )
-    assert Verdict((KNOWN, FAILING)).word == "fails"
+    assert Verdict((KNOWN, FAILING)).status == "fails"
     assert str(Verdict(())) == "fails: nothing was compared"
 
 

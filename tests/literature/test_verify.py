@@ -13,7 +13,7 @@ from axode.errors import FileError, InvalidArgument
 from axode.literature.acceptance import checks_of, verify
 from axode.literature.acceptance.adapters import Adapter, adapter_of
 from axode.literature.acceptance.cases import Case, Quantity, Signal, load_cases
-from axode.literature.acceptance.table import compared
+from axode.literature.acceptance.table import compare
 
 CASES = load_cases()
 BAR = next(case for case in CASES if case.id == "A1-1")
@@ -124,7 +124,7 @@ def test_the_table_shows_all_of_it(tmp_path: Path):
     ],
 )
 def test_comparison(expected: Any, got: Any, passed: bool):
-    assert compared("A", "x", expected, got, 1e-3, 1e-6).passed is passed
+    assert compare("A", "x", expected, got, 1e-3, 1e-6).passed is passed
 
 
 # the format --------------------------------------------------------------------------------------

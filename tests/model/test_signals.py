@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 import axode as ax
 from axode.errors import InvalidArgument, UnknownName
 from axode.model.signals import KINDS, Signal
 from axode.names import NamedValues, Names
-from tests.problems.linear_machines import balancer, built
+from tests.problems.linear_machines import balancer, built, pendulum
 
 
 def test_a_catalogue_lists_every_signal_with_unit_kind_and_origin():
@@ -112,9 +113,43 @@ def test_named_values_take_short_names_and_list_full_ones():
     with pytest.raises(UnknownName, match="the run has several columns that 'x' may mean"):
         values["x"]
     assert pickle.loads(pickle.dumps(values))["base"] == 1.0
+    assert NamedValues(values.items())["base"] == 1.0
 
 
 def test_models_from_files_have_the_same_catalogue(tmp_path):
     model = balancer()
     model.save(tmp_path / "model.axm", ["forward_dynamics"])
     assert tuple(ax.load_model(tmp_path / "model.axm").signals) == tuple(model.signals)
+
+
+def test_a_state_by_measures_is_solved_for_in_batches_of_parameters():
+    model, state = balancer(), {"pitch": [0.1, 0.2], "pitch_rate": 0.3}
+    found = model.forward_dynamics(state)
+    for pitch, row in zip(state["pitch"], found, strict=True):
+        there = ax.assemble(model, {"pitch": pitch, "pitch_rate": 0.3})
+        np.testing.assert_allclose(row, model.forward_dynamics(there.q, there.nu), atol=1e-9)
+        by_name = model.forward_dynamics(there.q, {"pitch_rate": 0.3})
+        np.testing.assert_allclose(row, by_name, atol=1e-9)
+    slope = built("pendulum_on_slope")
+    several = slope.energy({"pitch": 0.1}, parameters={"m": [0.5, 0.6]})
+    alone = slope.energy({"pitch": 0.1}, parameters={"m": 0.6})
+    np.testing.assert_allclose(several[1], alone, rtol=1e-9)
+
+
+def test_a_state_given_twice_is_refused():
+    model = balancer()
+    with pytest.raises(InvalidArgument, match=r"q has the speed base\.pitch_rate, and nu is given"):
+        model.energy({"pitch_rate": 0.1}, np.zeros(3))
+    with pytest.raises(InvalidArgument, match="t: give one time where measures describe the state"):
+        model.energy({"pitch": 0.1}, t=[0.0, 1.0])
+    with pytest.raises(InvalidArgument, match=r"'pitch' means base\.pitch, which is given twice"):
+        model.energy({"base.pitch": 0.1, "pitch": 0.2})
+    with pytest.raises(InvalidArgument, match="the batch axes do not fit together"):
+        model.energy({"pitch": [0.1, 0.2], "yaw": [0.1, 0.2, 0.3]})
+
+
+def test_a_sample_of_a_run_is_a_state():
+    model = pendulum()
+    run = ax.simulate(model, 0.02, start={"pin.rate": 1.0}, method="rk4", step=0.01)
+    kinetic, potential = model.energy(run.at(0.01))
+    assert (kinetic, potential) == pytest.approx((run["kinetic"][1], run["potential"][1]))

@@ -76,6 +76,7 @@ def test_a_start_that_is_open_is_refused():
     with pytest.raises(ax.LoopNotClosed, match=r"'hinge.[xy]' is open by .* m") as caught:
         ax.simulate(model, 1.0, start=(model.home + 0.1, [0.0]))
     assert set(caught.value.configuration) == set(model.coordinates)
+    assert "Call axode.assemble(model, start) first, or give the start by name" in str(caught.value)
     disk = machines.rolling_disk()
     with pytest.raises(ax.InvalidArgument, match=r"quaternion base\.qw"):
         ax.simulate(disk, 1.0, start=(disk.home * [2, 1, 1, 1, 1, 1, 1], np.zeros(3)))

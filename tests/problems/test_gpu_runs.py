@@ -134,7 +134,7 @@ def test_runs_that_do_not_fit_go_in_pieces(gpu):
 
 def test_matrices_that_are_too_large_are_refused(gpu, monkeypatch):
     """An implicit method says why; the automatic choice stays explicit there."""
-    monkeypatch.setattr("axode.problems.steps.compiled.MOST_ON_GPU", 5)
+    monkeypatch.setattr("axode.problems.steps.compiled.MAX_SIZE_ON_GPU", 5)
     with pytest.raises(ax.NotApplicable, match=r"radau9.*at most 5 x 5; use target='cpu'"):
         ax.simulate(model("caster_robot"), 1.0, target="cuda", method="radau9")
     options = {"start": starts("caster_robot"), "save_every": 0.05}

@@ -237,3 +237,51 @@ def test_errors_of_a_callback_come_through():
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         ax.simulate(machines.slider(), 1.0, input=ax.Callback(broken))
+
+
+# trajectories ------------------------------------------------------------------------------------
+
+SPREAD = np.concatenate([np.linspace(0.0, 0.4, 200), np.linspace(0.4, 1.0, 101)[1:]])
+
+
+@pytest.mark.parametrize("times", [1.0, SPREAD], ids=["equal intervals", "others"])
+def test_inputs_of_inverse_make_the_motion(times):
+    """What `inverse` finds, `simulate` follows, up to the error of linear interpolation."""
+    model = machines.pendulum()
+    wanted = ax.inverse(model, {"pin": "0.3 * sin(2*t)"}, times=times)
+    run = ax.simulate(model, 1.0, start=wanted.at(0.0), input=wanted)
+    assert run["pin"] == pytest.approx(0.3 * np.sin(2 * run.time), abs=2e-5)
+    np.testing.assert_allclose(run.at(0.4)["pin.torque"], wanted.at(0.4)["pin.torque"], atol=1e-4)
+    swept = ax.sweep(
+        model, 1.0, start=wanted.at(0.0), input=wanted, outputs={"end": ("last", "pin")}
+    )
+    assert swept["end"] == pytest.approx(run.final["pin"], abs=1e-8)
+
+
+def test_inputs_of_a_trajectory_hold_at_its_ends_and_run_backwards():
+    model = machines.slider()
+    ramp = ax.simulate(model, 1.0, input={"rail.force": "1 + t"}, save_every=0.1)
+    run = ax.simulate(model, 2.0, t0=-0.5, input=ramp)
+    assert run["rail.force"] == pytest.approx(1 + np.clip(run.time, 0.0, 1.0), abs=1e-12)
+    backwards = ax.simulate(model, -1.0, t0=1.0, start=ramp, input={"rail.force": "1 + t"})
+    again = ax.simulate(model, 1.0, start=backwards, input=backwards)
+    assert again.final["rail"] == pytest.approx(ramp.final["rail"], abs=1e-9)
+
+
+def test_inputs_of_a_batch_of_trajectories():
+    model = machines.slider()
+    made = ax.simulate(model, 1.0, input={"rail.force": [1.0, 2.0]}, save_every=0.5)
+    run = ax.simulate(model, 1.0, input=made)
+    np.testing.assert_allclose(run.final["rail"], [0.5, 1.0], atol=1e-12)
+
+
+def test_motors_that_a_trajectory_lacks():
+    model = machines.slider()
+    run = ax.simulate(model, 1.0, save_every=0.5)
+    with pytest.raises(ax.InvalidArgument, match=r"has no columns of rail\.force; give"):
+        ax.simulate(model, 1.0, input=run[["rail", "rail.rate"]])
+    uneven = ax.simulate(model, 10.0, save_every=1.0).resample([0.0, 1e-7, 10.0])
+    with pytest.raises(
+        ax.InvalidArgument, match=r"input: samples 1e-07 s apart would make 100000001"
+    ):
+        ax.simulate(model, 1.0, input=uneven)

@@ -6,7 +6,7 @@ import pytest
 import axode as ax
 from axode.codegen.lowering.program import Evaluate, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
-from axode.codegen.tape.fusion import fused
+from axode.codegen.tape.fusion import fuse
 from axode.codegen.targets import cpu_rollout as compiled
 from axode.codegen.targets.cpu_rollout import Rollout
 from tests.problems import machines
@@ -118,7 +118,7 @@ def test_joined_tapes_give_the_same(monkeypatch: pytest.MonkeyPatch, runs: int):
     loop = joined.program.operations[-1]
     assert isinstance(loop, While) and len(loop.body) == 1  # five became one
     assert "a" not in joined.program.local and "memory" in joined.program.local
-    monkeypatch.setattr(compiled, "fused", lambda program: program)
+    monkeypatch.setattr(compiled, "fuse", lambda program: program)
     plain = Rollout(chain())
     found = []
     for rollout in (joined, plain):
@@ -134,20 +134,18 @@ def test_joined_tapes_give_the_same(monkeypatch: pytest.MonkeyPatch, runs: int):
 
 def test_long_tapes_are_left_alone():
     """A platform's rates are compiled once, not once a stage."""
-    from axode.problems.simulate.batch import dynamics_of
     from axode.problems.simulate.inputs import plan_input
+    from axode.problems.steps.compiled import dynamics_of
     from axode.problems.steps.methods import METHODS
 
     model = machines.platform()
     program = METHODS["rk4"](dynamics_of(model, plan_input(model, None), ()))
     rate = model.tape("state_rate").digest
-    uses = [
-        o for o in fused(program).flattened() if isinstance(o, Evaluate) and o.tape.digest == rate
-    ]
+    uses = [o for o in fuse(program).flatten() if isinstance(o, Evaluate) and o.tape.digest == rate]
     assert len(uses) == 4
     small = machines.wheeled_pendulum()
     program = METHODS["rk4"](dynamics_of(small, plan_input(small, None), ()))
-    (loop,) = (o for o in fused(program).operations if isinstance(o, While))
+    (loop,) = (o for o in fuse(program).operations if isinstance(o, While))
     assert sum(isinstance(o, Evaluate) for o in loop.body) <= 2
 
 

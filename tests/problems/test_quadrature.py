@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from axode.problems.inverse.quadrature import integrated
+from axode.problems.inverse.quadrature import integrate
 
 T = np.linspace(0.0, 10.0, 101)
 
 
 def run(rates, times=T, start=1.0):
     """Rates of t and q, from a start."""
-    return integrated(
+    return integrate(
         lambda t: lambda q: rates(t[:, np.newaxis], q), times, np.array([start]), 1e-11
     )
 

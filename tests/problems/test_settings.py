@@ -1,5 +1,7 @@
 """When samples are taken, how long steps are, and what is refused."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -74,3 +76,26 @@ def test_backwards(options: dict):
 def test_what_makes_no_sense(options: dict, words: str):
     with pytest.raises(ax.AxodeError, match=words):
         ax.simulate(machines.slider(), options.pop("duration", 1.0), **options)
+
+
+@functools.cache
+def oscillator() -> ax.Model:
+    """x'' = -x."""
+    bot = ax.Mechanism("oscillator", gravity=(0, 0, 0))
+    bot.add_body("block", mass=1.0, inertia=(1e-3,) * 3)
+    bot.add_joint("rail", ax.Prismatic("x"), parent=bot.ground, child="block")
+    bot.add_spring("spring", "rail", stiffness=1.0)
+    return bot.derive().compile()
+
+
+@pytest.mark.parametrize("method", ["dopri5", "radau9", "rodas5p"])
+@pytest.mark.parametrize(
+    ("rtol", "atol", "size"),
+    [(1e-4, 1e-4, 1.0), (1e-7, 1e-7, 1.0), (1e-6, 1e-3, 1e3), (1e-12, 1e-4, 1e3)],
+)
+def test_tolerances_are_those_of_the_motion(method: str, rtol: float, atol: float, size: float):
+    """Over ten seconds of x = cos(t) errors stay below the tolerance, and near it."""
+    run = ax.simulate(oscillator(), 10.0, start={"rail": size}, method=method, rtol=rtol, atol=atol)
+    exact = size * np.array([np.cos(run.time), -np.sin(run.time)])
+    error = np.abs([run["rail"], run["rail.rate"]] - exact).max()
+    assert 0.01 < error / (rtol * size + atol) < 1.0

@@ -88,9 +88,19 @@ def test_both_closers_close_to_the_same_relative_accuracy(length):
     derived, error = system.assembly.close(guess)
     state = ax.assemble(model, guess)
 
-    assert system.assembly.exact(error)
+    assert system.assembly.is_exact(error)
     for q in (derived, state.q):
         assert np.abs(model.residual(q)).max() < RELATIVE * length
     assert state.q == pytest.approx(derived, abs=1e-9)
     with pytest.raises(ax.LoopNotClosed):  # beyond reach by much less than the old tolerance
         ax.assemble(model, fix={"crank": 0.0, "rocker": four_bar_angles(0.0)["rocker"] + 1e-5})
+
+
+def test_a_start_of_micrometres_that_is_open_is_refused():
+    """By a hundredth of the length, which is far below a micrometre."""
+    model = four_bar(1e-6).derive().compile()
+    q = model.home + np.array([0.01, 0.0, 0.0])
+    with pytest.raises(ax.LoopNotClosed, match="hinge"):
+        ax.simulate(model, 1e-6, start=(q, [0.0]))
+    with pytest.raises(ax.InvalidArgument, match="open by"):
+        ax.linearize(model, (q, [0.0]))

@@ -10,6 +10,8 @@ import axode as ax
 import coupled_mechanisms
 import random_mechanisms
 from axode.errors import InvalidArgument, NotAsAsked
+from axode.model.conditions import Conditions
+from axode.problems.assemble.assemble import assemble_many
 from tests.problems import machines
 
 SAME = 1e-9
@@ -171,3 +173,22 @@ def test_formulas_are_checked_at_the_values_given(given, word):
     with pytest.raises(InvalidArgument, match=r"\(run 2 of 4\)"):
         ax.simulate(model, 1e-3, parameters=many, progress=False)
     ax.simulate(model, 1e-3, parameters={name: [usual, 1.01 * usual], "tilt": 1.0}, progress=False)
+
+
+def test_many_starts_are_assembled_together(monkeypatch):
+    """Loops of a thousand different starts are closed by a few calls, each as alone."""
+    model, calls = machines.four_bar(), []
+    residual = ax.Model.residual
+
+    def count(self, q, **options):
+        calls.append(len(q))
+        return residual(self, q, **options)
+
+    monkeypatch.setattr(ax.Model, "residual", count)
+    cranks = model.home[model.coordinates.index("crank")] + np.linspace(-0.5, 0.5, 1000)
+    q, _ = assemble_many(model, {"crank": cranks}, cranks.size, Conditions())
+    assert len(calls) < 60 and max(calls) == 1000
+    assert (q[:, model.coordinates.index("crank")] == cranks).all()
+    for k in (0, 417, 999):
+        alone = ax.assemble(model, {"crank": cranks[k]})
+        assert q[k] == pytest.approx(alone.q, abs=1e-12)

@@ -154,7 +154,7 @@ def test_values_packed_as_a_dictionary_are_refused(tmp_path):
 
 @pytest.mark.parametrize("how", ["ax.load", "ax.load_model", "ax.Trajectory.load", "load_columns"])
 def test_a_pipe_that_nobody_fills_is_not_waited_for(tmp_path, monkeypatch, how):
-    monkeypatch.setattr("axode.disk.bounded.PATIENCE", 0.2)
+    monkeypatch.setattr("axode.disk.bounded.TIMEOUT", 0.2)
     ending = {"ax.load": "toml", "ax.load_model": "axm"}.get(how, "npz")
     readers = {
         "ax.load": ax.load,

@@ -16,8 +16,8 @@ from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.results.event import Event
 from axode.results.trajectory import Trajectory
 from axode.show.plot.choice import columns_of
-from axode.show.plot.decimation import kept
-from axode.show.plot.legends import shortened
+from axode.show.plot.decimation import keep_extremes
+from axode.show.plot.legends import shorten
 from results.runs import batch, one
 
 SAMPLES = st.lists(
@@ -54,7 +54,7 @@ def legend(axes):
 @given(SAMPLES, st.integers(1, 60))
 @example(np.arange(400.0), 7)
 def test_decimation_keeps_ends_and_extremes_of_all_it_leaves_out(values, buckets):
-    there = kept(values, buckets)
+    there = keep_extremes(values, buckets)
     assert (np.diff(there) > 0).all() and there[0] == 0 and there[-1] == len(values) - 1
     assert len(there) <= max(3 * buckets + 2, 5 * buckets)
     finite = values[~np.isnan(values)]
@@ -65,7 +65,7 @@ def test_decimation_keeps_ends_and_extremes_of_all_it_leaves_out(values, buckets
 
 @given(SAMPLES, st.integers(1, 60))
 def test_what_decimation_leaves_out_lies_within_its_neighbourhood(values, buckets):
-    there, width = kept(values, buckets), -(-len(values) // buckets)
+    there, width = keep_extremes(values, buckets), -(-len(values) // buckets)
     for start in range(0, len(values), width):
         own = there[(there >= start) & (there < start + width)]
         left_out = values[start : start + width]
@@ -205,13 +205,13 @@ def test_a_legend_lies_on_the_figure_and_covers_no_data(size, names):
     st.lists(st.text("abc.", min_size=1, max_size=30), min_size=1, max_size=6), st.integers(9, 40)
 )
 def test_shortened_labels_fit(texts, letters):
-    short = shortened(texts, letters)
+    short = shorten(texts, letters)
     assert all(len(text) <= letters for text in short)
     assert all(new == old for old, new in zip(texts, short, strict=True) if len(old) <= letters)
 
 
 def test_shortened_labels_keep_what_tells_them_apart():
-    assert len(set(shortened(LONG, 30))) == len(LONG)
+    assert len(set(shorten(LONG, 30))) == len(LONG)
 
 
 def test_names_are_drawn_as_they_are_written():

@@ -120,7 +120,7 @@ def test_an_animation_moves(pendulum, swing, tmp_path):
     from PIL import Image, ImageChops
 
     path = animate(
-        pendulum.compile(), swing, tmp_path / "swing.gif", frames_a_second=4, width=80, height=60
+        pendulum.compile(), swing, tmp_path / "swing.gif", frames_per_second=4, width=80, height=60
     )
     with Image.open(path) as film:
         assert film.n_frames == 4 and film.size == (80, 60)

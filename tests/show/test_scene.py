@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import axode as ax
 from axode import gallery
+from axode.disk.typed import as_dataclass
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import GROUND, Scene, touch_axes, touch_points
 from axode.mechanism.scene.shaping import scene_of
@@ -44,7 +46,7 @@ def model(name: str) -> Model:
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_everything_can_be_drawn(name: str) -> None:
     scene = scene_of(mechanism(name))
-    assert Scene.from_json(scene.to_json()) == scene
+    assert as_dataclass(Scene, json.loads(json.dumps(asdict(scene))), "scene") == scene
     assert np.isfinite(scene.size) and scene.size > 0
     assert scene.bodies == tuple(body.name for body in mechanism(name).bodies)
     drawn = meshes(scene)

@@ -21,12 +21,12 @@ import axode as ax
 from axode import errors, gallery
 from axode.mechanism.scene.scene import touch_axes
 from axode.model.model import Model
-from axode.show.motion import Motion
+from axode.show.motion import RunPoses
 from axode.show.viewer.contact_arrows import force_arrows
-from axode.show.viewer.drive import Drive
+from axode.show.viewer.drive import RealTimeRun
 from axode.show.viewer.drive_commands import steering
 from axode.show.viewer.playback_clock import Playback
-from axode.show.viewer.trails import checked_trails, trail_points
+from axode.show.viewer.trails import check_trails, trail_points
 
 viser = pytest.importorskip("viser", reason="pip install axode[view]")
 
@@ -88,7 +88,7 @@ def test_a_loop_starts_again_and_a_backward_run_goes_back() -> None:
 
 
 def test_a_motion_meets_its_samples_and_goes_straight_between() -> None:
-    motion = Motion(run())
+    motion = RunPoses(run())
     poses = motion.model.poses(np.ascontiguousarray(motion.q))
     assert motion.poses(float(motion.time[7])) == pytest.approx(poses[7], abs=1e-12)
     middle = motion.coordinates(float(motion.time[7:9].mean()))
@@ -101,7 +101,7 @@ def test_quaternions_take_the_short_way_and_stay_unit() -> None:
     disk = model("rolling_disk")
     tumbling = ax.simulate(disk, 0.2, start={disk.independent[0]: 2.0}, save_every=0.1)
     four = list(disk.facts.quaternions[0])
-    motion = Motion(tumbling)
+    motion = RunPoses(tumbling)
     before = motion.coordinates(0.05)
     motion.q = motion.q.copy()
     motion.q[1, four] *= -1.0  # the same rotation
@@ -113,7 +113,7 @@ def test_a_run_of_a_batch_keeps_its_own_parameters() -> None:
     both = ax.simulate(model("wheeled_pendulum"), 0.1, parameters={"r": [0.2, 0.3]})
     assert both.parameters == {} and both.model is model("wheeled_pendulum")
     assert [both.run(k).parameters["r"] for k in (0, 1)] == [0.2, 0.3]
-    heights = [Motion(both.run(k)).poses(0.0)[:, 2, 3].max() for k in (0, 1)]
+    heights = [RunPoses(both.run(k)).poses(0.0)[:, 2, 3].max() for k in (0, 1)]
     assert heights[1] > heights[0]
 
 
@@ -122,10 +122,10 @@ def test_a_trajectory_from_a_file_needs_its_model(tmp_path: Path) -> None:
     loaded = ax.Trajectory.load(tmp_path / "run.npz")
     assert loaded.model is None
     with pytest.raises(errors.NotApplicable, match=r"view\(model=\.\.\.\)"):
-        Motion(loaded)
-    assert Motion(loaded, run().model).poses(1.0) == pytest.approx(Motion(run()).poses(1.0))
+        RunPoses(loaded)
+    assert RunPoses(loaded, run().model).poses(1.0) == pytest.approx(RunPoses(run()).poses(1.0))
     with pytest.raises(errors.InvalidArgument, match="has no column"):
-        Motion(loaded, model("four_bar"))
+        RunPoses(loaded, model("four_bar"))
 
 
 # on the picture ----------------------------------------------------------------------------------
@@ -135,14 +135,14 @@ def test_trails_are_mass_centres_and_contacts() -> None:
     car = run().model
     assert car is not None
     scene, poses = car.scene, car.poses(car.home)
-    names = checked_trails(scene, ["all contacts", scene.bodies[0]])
+    names = check_trails(scene, ["all contacts", scene.bodies[0]])
     assert len(names) == len(scene.touches) + 1
     points = trail_points(scene, names, poses)
     assert all(abs(points[name][2]) < 1e-9 for name in names[:-1])  # on the floor
     centre = poses[0, :3, :3] @ np.array(scene.centres[0]) + poses[0, :3, 3]
     assert points[scene.bodies[0]] == pytest.approx(centre)
     with pytest.raises(errors.UnknownName, match="Points: none"):
-        checked_trails(scene, ["nowhere"])
+        check_trails(scene, ["nowhere"])
 
 
 def test_arrows_show_known_forces_at_the_contacts() -> None:
@@ -169,7 +169,7 @@ def test_arrows_show_known_forces_at_the_contacts() -> None:
 
 @pytest.mark.parametrize("name", ["differential_drive", "five_bar", "four_bar"])
 def test_motors_reach_the_speeds_asked_for(name: str) -> None:
-    drive = Drive(model(name), 1.0)
+    drive = RealTimeRun(model(name), 1.0)
     drive.running = True
     drive.wanted = 0.2 * drive.motors.most_rates
     for _ in range(30):
@@ -181,7 +181,7 @@ def test_motors_reach_the_speeds_asked_for(name: str) -> None:
 
 def test_torques_work_as_a_simulation_under_them() -> None:
     car = model("differential_drive")
-    drive = Drive(car, 1.0, mode="torque")
+    drive = RealTimeRun(car, 1.0, mode="torque")
     drive.advance(0.1)
     assert drive.time == 0.0  # it is paused
     drive.running, drive.wanted = True, np.array([0.3, 0.2])
@@ -194,7 +194,7 @@ def test_torques_work_as_a_simulation_under_them() -> None:
 
 
 def test_a_failure_stops_the_drive_with_a_word() -> None:
-    drive = Drive(model("four_bar"), 1.0, mode="torque")
+    drive = RealTimeRun(model("four_bar"), 1.0, mode="torque")
     drive.running, drive.wanted = True, np.array([np.nan])
     drive.advance(0.02)
     assert not drive.running and "finite" in drive.message and "\n" not in drive.message
@@ -203,7 +203,7 @@ def test_a_failure_stops_the_drive_with_a_word() -> None:
 
 def test_parameters_change_while_it_stands_closed() -> None:
     bar = model("four_bar")
-    drive = Drive(bar, 1.0)
+    drive = RealTimeRun(bar, 1.0)
     name = next(n for n in bar.parameters if n.startswith(("l", "L", "a")))
     value = 1.02 * drive.parameters[name]
     drive.set_parameter(name, value)
@@ -216,9 +216,9 @@ def test_parameters_change_while_it_stands_closed() -> None:
 
 def test_wrong_wishes_are_told() -> None:
     with pytest.raises(errors.InvalidArgument, match="neither 'speed' nor 'torque'"):
-        Drive(model("four_bar"), 1.0, mode="power")
+        RealTimeRun(model("four_bar"), 1.0, mode="power")
     with pytest.raises(errors.UnknownName, match="nonsense"):
-        Drive(model("four_bar"), 1.0, parameters={"nonsense": 1.0})
+        RealTimeRun(model("four_bar"), 1.0, parameters={"nonsense": 1.0})
     with pytest.raises(errors.InvalidArgument, match="not int"):
         ax.view(7)
 
@@ -227,7 +227,7 @@ def test_wrong_wishes_are_told() -> None:
 def test_keys_steer_vehicles(name: str) -> None:
     """Ahead moves the chassis without turning it; a turn to the left is counter-clockwise."""
     vehicle = model(name)
-    drive = Drive(vehicle, 1.0)
+    drive = RealTimeRun(vehicle, 1.0)
     ways = steering(drive.motors, vehicle.scene, drive.q, drive.options)
     assert set(ways) == {"ahead", "turn"}
     drive.running, drive.wanted = True, 2.0 * ways["ahead"]
@@ -244,7 +244,7 @@ def test_keys_steer_vehicles(name: str) -> None:
 
 
 def test_what_stays_is_not_steered() -> None:
-    drive = Drive(model("four_bar"), 1.0)
+    drive = RealTimeRun(model("four_bar"), 1.0)
     assert steering(drive.motors, model("four_bar").scene, drive.q, drive.options) == {}
 
 

@@ -6,10 +6,10 @@ import pytest
 import axode as ax
 from axode.codegen.lowering.elimination import stride
 from axode.codegen.lowering.program import (
-    Columns,
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
+    JacobianColumns,
     Keep,
     Largest,
     Program,
@@ -101,8 +101,8 @@ def linear_program(n: int, x: int, pair: bool) -> Program:
         given={"z": x, "c": n * x, "scale": 2 if pair else 1},
         tables={},
         operations=(
-            Columns((Evaluate(along, ("z", "c", "d", "df")),), "d", "df", "J", stride(n)),
-            Factor("J", "scale", "M", "work", n, x, pair),
+            JacobianColumns((Evaluate(along, ("z", "c", "d", "df")),), "d", "df", "J", stride(n)),
+            FactorMatrix("J", "scale", "M", "work", n, x, pair),
             Evaluate(copy, ("b", "y")),
             Solve("M", "work", "y", order),
             Evaluate(copy, ("y", "b")),

@@ -109,7 +109,7 @@ def test_an_exported_file_says_what_it_holds(files):
     assert header["kernels"]["mass_matrix"]["shape"] == [2, 2]
     assert header["model"]["coordinates"] == list(model().coordinates)
     loaded = cuda.load(files)
-    assert "registers a thread, 0 bytes spilled" in repr(loaded)
+    assert "registers per thread, 0 bytes spilled" in repr(loaded)
     with pytest.raises(ax.UnknownName, match="Kernels: forward_dynamics"):
         loaded["nothing"]
     with pytest.raises(ax.InvalidArgument, match=r"rollout\('rk4'\)"):

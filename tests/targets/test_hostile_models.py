@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -192,12 +191,17 @@ def test_names_obey_the_rules_of_mechanism_files(saved, refusal, kind, name):
 
 def test_the_scene_is_that_of_the_model(saved, refusal):
     header, blobs = hostile.split(saved)
-    scene = json.loads(header["facts"]["scene"])
-    scene["solids"][0]["body"] = "elsewhere"
-    header["facts"]["scene"] = json.dumps(scene)
+    header["scene"]["solids"][0]["body"] = "elsewhere"
     assert "its scene has parts of bodies that are not there" in refusal(
         hostile.joined(header, blobs)
     )
+
+
+def test_a_file_of_other_parts_is_refused(saved, refusal):
+    header, blobs = hostile.split(saved)
+    del header["scene"]
+    message = refusal(hostile.joined(header, blobs))
+    assert "its description has other entries than facts, scene and functions" in message
 
 
 def use(model: ax.Model) -> None:

@@ -338,6 +338,7 @@ def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path
             facts[field] = new(facts[field])
     save_model(
         SimpleNamespace(to_json=lambda: facts),
+        m.scene,
         {"forward_dynamics": m.tape("forward_dynamics")},
         path,
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from axode.codegen.lowering import packed_function as packed_module
 from axode.codegen.lowering.batch_loop import module
-from axode.codegen.tape.packing import Packing, packed, packings
+from axode.codegen.tape.packing import Packing, best_packing, packings
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from random_mechanisms import arm, platform
@@ -73,7 +73,7 @@ def random_limbs(draw: st.DrawFn) -> ca.Function:
 def evaluated(tape: Tape, packing: Packing, arrays: list[np.ndarray]) -> tuple[np.ndarray, ...]:
     """One sample after the other, packed this way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed_module, "packed", lambda _: packing)
+        patch.setattr(packed_module, "best_packing", lambda _: packing)
         patch.setenv("AXODE_CACHE", "off")  # objects are kept by tape, not by packing
         results = CompiledFunction(tape, lanes=1)(*arrays)
     return results if isinstance(results, tuple) else (results,)
@@ -82,7 +82,7 @@ def evaluated(tape: Tape, packing: Packing, arrays: list[np.ndarray]) -> tuple[n
 @pytest.mark.parametrize("count", [2, 3, 6, 13])
 def test_limbs_share_every_function_and_division(count):
     tape = Tape.from_casadi(limbs(count))
-    packing = packed(tape)
+    packing = best_packing(tape)
     assert packing.lanes == count
     ir = module(tape, 1)
     wide = re.findall(rf"<{count} x double> @llvm.sqrt", ir)
@@ -97,7 +97,7 @@ def test_packed_limbs_agree_with_the_interpreter(count):
     tape = Tape.from_casadi(source)
     arrays = samples(tape, 2000)
     expected = interpreter(source, arrays)
-    got = evaluated(tape, packed(tape), arrays)
+    got = evaluated(tape, best_packing(tape), arrays)
     assert_agree(got, expected, tape, "limbs", largest_terms(tape, arrays))
 
 
@@ -125,7 +125,7 @@ def test_numbers_that_are_not_numbers_stay_in_their_limb():
 def test_legs_of_a_platform_take_a_third_of_the_instructions():
     twist = [f"base.{s}" for s in ("wx", "wy", "wz", "vx", "vy", "vz")]
     tape = direct(platform(6), twist)
-    packing = packed(tape)
+    packing = best_packing(tape)
     assert packing.lanes == 6
     alone = sum(isinstance(unit, int) for unit in packing.units)
     assert len(packing.home) > tape.n_operations / 2
@@ -133,7 +133,7 @@ def test_legs_of_a_platform_take_a_third_of_the_instructions():
 
 
 def test_an_arm_has_no_limbs():
-    assert packed(direct(arm(7), None)) is None
+    assert best_packing(direct(arm(7), None)) is None
 
 
 def direct(mechanism, independent) -> Tape:

@@ -107,7 +107,7 @@ MISTAKES = [
     ("inverse four_bar --motion theta1=t", 2, "needs its duration"),
     ("inverse four_bar --motion theta1=t --state theta1=1", 2, "choose one"),
     ("inverse four_bar --out x.csv", 2, "needs --motion or --path"),
-    ("inverse four_bar --acceleration w=1", 1, "has no signal 'w'"),
+    ("inverse four_bar --acceleration w=1", 1, "has no independent speed 'w'"),
     ("inverse four_bar --path circle:radius=1,speed=1", 1, "has no base"),
     ("inverse unicycle --path circle", 2, "circle needs radius"),
     ("inverse unicycle --path oval:radius=1", 1, "has no path 'oval'"),

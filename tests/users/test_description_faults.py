@@ -73,7 +73,7 @@ BODIES = {
     "zero moment": (
         spoil(inertia=(1, 1, 0)),
         "[body.tool] inertia: must be positive definite, its principal moments are 0, 1, 1; for a "
-        "point mass or a thin rod say Inertia.point() or Inertia.rod(...), in a file ideal = true",
+        "point mass or a thin rod use Inertia.point() or Inertia.rod(...), in a file ideal = true",
     ),
     "inertia nan": (spoil(inertia=(1, NAN, 1)), "[body.tool] inertia: must be finite"),
     "empty box": (
@@ -322,11 +322,11 @@ MOTIONS = {
     ),
     "nan": (added("prescribe", "elbow", NAN), "[prescribe] elbow: must be finite, got nan"),
     "home": (
-        added("home", {"plane.z": 1.0}),
+        added("set_home", {"plane.z": 1.0}),
         "[home] plane.z: unknown coordinate 'plane.z'. Coordinates: plane.x, plane.y, plane.yaw, "
         "elbow.   Did you mean 'plane.y'?",
     ),
-    "home nan": (added("home", elbow=NAN), "[home] elbow: must be finite"),
+    "home nan": (added("set_home", elbow=NAN), "[home] elbow: must be finite"),
     "gravity": (
         lambda m: setattr(m, "gravity", (0.0, INF, 0.0)),
         "[mechanism] gravity: must be three finite numbers",

@@ -34,9 +34,9 @@ from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
 from axode.problems.steps.compiled import Place
 from axode.results.sweep_result import Sweep
-from axode.runtime.device import cupy, refuse_old
+from axode.runtime.device import check_capability, cupy
 from axode.show.style import sized
-from axode.show.viewer.trails import checked_trails
+from axode.show.viewer.trails import check_trails
 from axode.symbolic.wheels import symbolic_wheel
 
 
@@ -177,7 +177,7 @@ SOLVE = {
     "inputs: a list of names is needed": lambda: ax.linearize(model(), inputs="tau_drive"),
     "s: a list of names is needed, got 'w'": lambda: ax.linearize(model(), states="w"),
     "reduced: a state is named twice": lambda: linear().reduced(["w", "w"]),
-    "reduced: these states do not stand alone": lambda: linear().reduced(["x"]),
+    "reduced: these states depend on others": lambda: linear().reduced(["x"]),
     "this model is already in steps of": lambda: linear().discretized(0.1).discretized(0.1),
     "R: a weight > 0 is needed for tau_steer too": lambda: (
         linear().reduced(["phi_dot", "w"]).lqr(Q=1.0, R={"tau_drive": 1.0})
@@ -187,13 +187,13 @@ RESULTS = {
     "a Python function, which a file cannot hold": lambda: _measured(abs).save("x.toml"),
     "indexed by a column's name or a list of names": lambda: run()[0],
     "the sweep has no output 'far'": lambda: Sweep({}, {}, np.array([True]), {})["far"],
-    "what is added has no column 'y'": lambda: run().with_columns({"a": 0.0}, units={"y": "m"}),
+    "with_columns has no column 'y'": lambda: run().with_columns({"a": 0.0}, units={"y": "m"}),
     "the name of a column is text": lambda: run().plot(["v", 3]),
     "plot, x and y: 1 and 2 columns": lambda: run().plot("path", x="x", y=["y", "x"]),
     "plot, save: expected the path of a file": lambda: run().plot("v", save=3),
     "the file of a plot ends in": lambda: run().plot("v", save="a.txt"),
     "plot, labels: a list of 1, one per run": lambda: run().plot("v", labels="ab"),
-    "the scene of 'unicycle' has no point 'tip'": lambda: checked_trails(model().scene, ["tip"]),
+    "the scene of 'unicycle' has no point 'tip'": lambda: check_trails(model().scene, ["tip"]),
     "a figure has no size": lambda: sized("huge"),
     "does not know the model that made it": lambda: dataclasses.replace(run(), origin=None).view(),
     "view shows a Trajectory, a Mechanism": lambda: ax.view(object()),
@@ -280,7 +280,7 @@ def test_a_mass_centre_outside_the_shape():
 
 def test_a_home_that_does_not_close_the_loops():
     linkage = gallery.build("four_bar")
-    linkage.home({"theta2": -1.3})
+    linkage.set_home({"theta2": -1.3})
     with pytest.warns(NotAsAsked, match="closing the loops moved home"):
         linkage.derive(self_check=False)
 
@@ -288,7 +288,7 @@ def test_a_home_that_does_not_close_the_loops():
 def test_a_vehicle_without_wheels_neither_slips_nor_tips():
     model = arm().derive().compile()
     trajectory = ax.simulate(model, 0.02, save_every=0.01)
-    with pytest.raises(NotApplicable, match="nothing of it can slip or tip"):
+    with pytest.raises(NotApplicable, match="has no wheels that could slip"):
         ax.feasible(model, trajectory, friction=0.5)
     many = ax.simulate(model, 0.02, start={"hinge": [0.0, 0.1]}, save_every=0.01)
     with pytest.raises(InvalidArgument, match="it has many runs; take one with"):
@@ -325,4 +325,4 @@ def test_a_machine_without_a_gpu(monkeypatch):
         cupy()
     monkeypatch.setattr("axode.runtime.device.own_capability", lambda: "5.0")
     with pytest.raises(NotApplicable, match="this GPU has compute capability"):
-        refuse_old("7.5", "7.8")
+        check_capability("7.5", "7.8")

@@ -73,7 +73,7 @@ def bench(
 # times -------------------------------------------------------------------------------------------
 
 
-def timed(work: Callable[[], Any], repeat: int, count: int = 1) -> dict[str, float]:
+def time_repeatedly(work: Callable[[], Any], repeat: int, count: int = 1) -> dict[str, float]:
     """Return the median, least and largest time of one of `count` repetitions [s]."""
     work()  # compiles, and warms the caches
     started = time.perf_counter()
@@ -105,10 +105,12 @@ def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any
     return {
         "function": name,
         "operations": tape.n_operations,
-        "call": timed(lambda: function(*single, out=small), repeat),
-        "scalar": timed(lambda: scalar(*arrays, out=large, threads=1), repeat, batch),
-        "vector": timed(lambda: function(*arrays, out=large, threads=1), repeat, batch),
-        "threads": timed(lambda: function(*arrays, out=large, threads=cpu_count()), repeat, batch),
+        "call": time_repeatedly(lambda: function(*single, out=small), repeat),
+        "scalar": time_repeatedly(lambda: scalar(*arrays, out=large, threads=1), repeat, batch),
+        "vector": time_repeatedly(lambda: function(*arrays, out=large, threads=1), repeat, batch),
+        "threads": time_repeatedly(
+            lambda: function(*arrays, out=large, threads=cpu_count()), repeat, batch
+        ),
     }
 
 
@@ -130,9 +132,11 @@ def _steps(model: Model, repeat: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word, runs in SIMULATED.items():
         try:
-            first = timed(_simulation(model, runs, FEWEST), 1, runs * FEWEST)["median"]
+            first = time_repeatedly(_simulation(model, runs, FEWEST), 1, runs * FEWEST)["median"]
             steps = min(max(round(RUN / (runs * first)), FEWEST), MOST)
-            times = timed(_simulation(model, runs, steps), max(3, repeat // 3), runs * steps)
+            times = time_repeatedly(
+                _simulation(model, runs, steps), max(3, repeat // 3), runs * steps
+            )
         except AxodeError as error:
             found[word] = {"refused": str(error).splitlines()[0]}
             continue

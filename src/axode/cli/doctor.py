@@ -182,13 +182,13 @@ def _cache(known: dict[str, Any]) -> tuple[bool, str]:
     folder = cache_directory()
     if folder is None:
         return True, "off"
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cache, name, probe = ObjectCache(folder), f"doctor-{os.getpid()}", b"is it kept?"
         cache.write(name, probe)
         kept = cache.read(name) == probe
         (folder / f"{name}.o").unlink(missing_ok=True)
-    return kept, str(told[0].message) if told else f"{folder} keeps what is compiled"
+    return kept, str(caught[0].message) if caught else f"{folder} keeps what is compiled"
 
 
 def _simulate(known: dict[str, Any]) -> tuple[bool, str]:

@@ -72,16 +72,16 @@ def export(
             f"'{parameters}' is neither fixed nor free", param_hint="--parameters"
         )
     ending, asked = to.suffix.lower(), words(functions)
-    more = _of_kernels(ending, rollout, capability, precision)
+    more = _kernel_options(ending, rollout, capability, precision)
     if prefix is not None:
         if ending != ".c":
             raise typer.BadParameter("it is for .c files", param_hint="--prefix")
         more["prefix"] = prefix
     if ending in (".toml", ".tex"):
-        written, arrays = _described(source, option, to, ending, asked), {}
+        written, arrays = _export_mechanism(source, option, to, ending, asked), {}
     else:
         model = model_from(source, option, cast(Literal["fixed", "free"], parameters))
-        written = _compiled(model, to, asked, more)
+        written = _export_model(model, to, asked, more)
         arrays = _arrays(model)
     if as_json:
         print_json({"files": [str(path) for path in written], "arrays": arrays})
@@ -92,7 +92,7 @@ def export(
         print(f"  {name:<3}{', '.join(entries) or 'none'}")
 
 
-def _of_kernels(ending: str, *given: str | None) -> dict[str, str]:
+def _kernel_options(ending: str, *given: str | None) -> dict[str, str]:
     """Return the options that only kernels have, by name."""
     names = ("rollout", "capability", "precision")
     found = {name: value for name, value in zip(names, given, strict=True) if value is not None}
@@ -101,7 +101,7 @@ def _of_kernels(ending: str, *given: str | None) -> dict[str, str]:
     return found
 
 
-def _described(
+def _export_mechanism(
     source: str, option: Options, to: Path, ending: str, asked: tuple[str, ...]
 ) -> list[Path]:
     if asked:
@@ -116,7 +116,9 @@ def _described(
     return [to]
 
 
-def _compiled(model: Model, to: Path, asked: tuple[str, ...], more: dict[str, Any]) -> list[Path]:
+def _export_model(
+    model: Model, to: Path, asked: tuple[str, ...], more: dict[str, Any]
+) -> list[Path]:
     from axode.errors import UnknownName
 
     if asked == ("all",):

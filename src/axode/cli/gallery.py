@@ -31,7 +31,7 @@ def gallery(
         return
     facts = _facts(name)
     labels = ("file", "bodies", "joints", "loops", "wheels", "couplings", "motors", "parameters")
-    entries = [(label, _listed(facts[label])) for label in labels if facts[label]]
+    entries = [(label, _list_values(facts[label])) for label in labels if facts[label]]
 
     def show() -> None:
         show_entries(f"{name}: {facts['what']}", entries)
@@ -76,7 +76,7 @@ def _facts(name: str) -> dict[str, Any]:
     }
 
 
-def _listed(value: Any, most: int = 12) -> str:
+def _list_values(value: Any, most: int = 12) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

@@ -133,7 +133,7 @@ def _one_state(
     *,
     as_json: bool,
 ) -> None:
-    from axode.cli.tables import show_table, shown
+    from axode.cli.tables import format_number, show_table
     from axode.model.shortfall import find_shortfall, force_size
     from axode.model.signals import STATE_KINDS
     from axode.problems.assemble.assemble import assemble
@@ -165,12 +165,12 @@ def _one_state(
         return
     units = dict(zip(model.speed_names, model.facts.speed_units, strict=True))
     rows = [
-        (name, shown(x), unit)
+        (name, format_number(x), unit)
         for (name, x), unit in zip(inputs.items(), model.facts.input_units, strict=True)
     ]
     if short:
         rows += [
-            (f"{name}.missing", shown(x), "N" if units[name] == "m/s" else "N m")
+            (f"{name}.missing", format_number(x), "N" if units[name] == "m/s" else "N m")
             for name, x in lacking.items()
         ]
     where = ", ".join(f"{name} = {x:g}" for name, x in {**state, **rates}.items())
@@ -235,7 +235,7 @@ def _along_path(
         }
     elif "duration" in given:
         given["duration"] = numbers("--path", [f"duration={given['duration']}"])["duration"]
-    path = _made(paths, kind, given)
+    path = _make_path(paths, kind, given)
     try:
         place = tuple(float(x) for x in point.split(","))
     except ValueError:
@@ -245,7 +245,7 @@ def _along_path(
     return paths.follow(model, path, point=place, start=start, **options)
 
 
-def _made(paths: Any, kind: str, given: dict[str, Any]) -> Any:
+def _make_path(paths: Any, kind: str, given: dict[str, Any]) -> Any:
     """Make a path by its name; an unknown value is reported with the known ones."""
     from inspect import signature
 

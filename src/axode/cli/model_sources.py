@@ -69,7 +69,7 @@ def model_from(
 
 
 def is_compiled(source: str) -> bool:
-    """Whether a source is a compiled model's file."""
+    """Return whether a source is a compiled model's file."""
     return Path(source).suffix == ".axm"
 
 

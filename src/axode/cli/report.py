@@ -49,14 +49,14 @@ def report(
 
         trajectory = Trajectory.load(run)
     elif time:
-        from axode.cli.view import simulated
+        from axode.cli.view import simulate_run
 
-        trajectory = simulated(model, time, begin, texts, values)
-    path = write_report(model, out or _page_named(model.name), run=trajectory)
+        trajectory = simulate_run(model, time, begin, texts, values)
+    path = write_report(model, out or _page_name(model.name), run=trajectory)
     print(f"wrote {path}")
 
 
-def _page_named(name: str) -> Path:
+def _page_name(name: str) -> Path:
     """Return a file name for a mechanism of any name."""
     path = Path(re.sub(r"[^\w.+-]", "_", name).lstrip(".") + ".html")
     check_writable(path, (".html",))

@@ -46,7 +46,7 @@ def reproduce(
 
 
 def _print_verdict(one: Reproduction) -> None:
-    print(f"{one.verdict.word:<7}  {one.item.id}: {one.verdict.sentence}", flush=True)
+    print(f"{one.verdict.status:<7}  {one.item.id}: {one.verdict.sentence}", flush=True)
 
 
 def _list(as_json: bool) -> None:
@@ -69,12 +69,12 @@ def _list(as_json: bool) -> None:
 def _plain(one: Reproduction) -> dict[str, Any]:
     from dataclasses import asdict
 
-    checks = [asdict(check) | {"word": check.word} for check in one.verdict.checks]
+    checks = [asdict(check) | {"status": check.status} for check in one.verdict.checks]
     return {
         "id": one.item.id,
         "source": one.item.source,
         "shows": one.item.shows,
-        "verdict": one.verdict.word,
+        "verdict": one.verdict.status,
         "sentence": one.verdict.sentence,
         "checks": checks,
         "table": one.table,

@@ -41,11 +41,11 @@ class RunSummary:
 
     def show(self, run: Trajectory) -> None:
         """Print the table, and remarks on the whole run."""
-        from axode.cli.tables import show_entries, show_table, shown
+        from axode.cli.tables import format_number, show_entries, show_table
 
         names = self._chosen(run) or self._usual(run)
         show_entries(_title(run), _remarks(run))
-        rows = [(name, run.unit(name), *map(shown, _extremes(run, name))) for name in names]
+        rows = [(name, run.unit(name), *map(format_number, _extremes(run, name))) for name in names]
         if rows:
             print()
             show_table(("name", "unit", ">start", ">end", ">least", ">most"), rows)
@@ -61,14 +61,14 @@ class RunSummary:
 
     def summary(self, run: Trajectory | None, failure: Exception | None = None) -> dict[str, Any]:
         """Return the same as data for JSON."""
-        told: dict[str, Any] = {}
+        data: dict[str, Any] = {}
         if failure is not None:
-            told["error"] = getattr(failure, "message", str(failure))
+            data["error"] = getattr(failure, "message", str(failure))
         if run is None:
-            return told
+            return data
         names = self._chosen(run) or run.names
         extremes = {name: _extremes(run, name) for name in names}
-        told |= {
+        data |= {
             "model": run.name,
             "status": run.status,
             "time": [run.time[0], run.time[-1]],
@@ -78,11 +78,11 @@ class RunSummary:
             "events": [asdict(event) for event in run.events],
             "units": {name: run.unit(name) for name in names},
         }
-        told |= {
+        data |= {
             word: {name: extremes[name][k] for name in names}
             for k, word in enumerate(("start", "final", "least", "most"))
         }
-        return told | {"files": [str(path) for path in (self.out, self.plot) if path is not None]}
+        return data | {"files": [str(path) for path in (self.out, self.plot) if path is not None]}
 
     def _usual(self, run: Trajectory) -> list[str]:
         usual = [name for kind in self.kinds for name in run.columns(kind)]

@@ -51,8 +51,12 @@ def simulate(
         ),
     ] = "auto",
     step: Annotated[float | None, typer.Option(help="Step size of rk4, in seconds.")] = None,
-    rtol: Annotated[float, typer.Option(help="Relative error per step; not for rk4.")] = 1e-10,
-    atol: Annotated[float, typer.Option(help="Absolute error per step; not for rk4.")] = 1e-12,
+    rtol: Annotated[
+        float, typer.Option(help="Relative tolerance of the motion; not for rk4.")
+    ] = 1e-10,
+    atol: Annotated[
+        float, typer.Option(help="Absolute tolerance of the motion; not for rk4.")
+    ] = 1e-12,
     every: Annotated[
         float | None,
         typer.Option(help="Time between samples, in seconds; 1/500 of the duration by default."),

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-ROUNDING = 1e-15  # SI units: less than this is told as zero
+ROUNDING = 1e-15  # SI units: less than this is printed as zero
 
 
 def on_terminal() -> bool:
-    """Whether the output goes to a terminal."""
+    """Return whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
@@ -109,7 +109,7 @@ def _console() -> Any:
     return Console(highlight=False)
 
 
-def shown(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a number; what rounding leaves of a zero is 0, and NaN is a dash."""
     if value != value:
         return "-"

@@ -32,13 +32,13 @@ def save_columns(run: Trajectory, path: Path) -> None:
         return
     from axode.cli.shared import write_text
 
-    lines = [",".join(map(_quoted, ("time", *run.names)))]
+    lines = [",".join(map(_quote, ("time", *run.names)))]
     table = np.column_stack([run.time, run.values])
     lines += [",".join(map(repr, row)) for row in table.tolist()]
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',;"\n') else name
 
 
@@ -52,12 +52,12 @@ def load_columns(path: Path) -> Trajectory | dict[str, Array]:
     if ending not in ENDINGS:
         raise FileError(f"'{path}': a motion's file ends in {', '.join(ENDINGS)}")
     try:
-        return _of_csv(path) if ending == ".csv" else _of_binary(path)
+        return _read_csv(path) if ending == ".csv" else _read_binary(path)
     except OSError as error:
         raise FileError(f"cannot read '{path}': {error.strerror or error}") from None
 
 
-def _of_binary(path: Path) -> Trajectory | dict[str, Array]:
+def _read_binary(path: Path) -> Trajectory | dict[str, Array]:
     from axode.results.trajectory import Trajectory
 
     try:
@@ -73,10 +73,10 @@ def _of_binary(path: Path) -> Trajectory | dict[str, Array]:
         raise FileError(f"'{path}' cannot be read: {error}") from None
     except UNREADABLE:
         raise FileError(f"'{path}' is not a file of NumPy's that holds arrays of numbers") from None
-    return _checked(path, columns)
+    return _check_columns(path, columns)
 
 
-def _of_csv(path: Path) -> dict[str, Array]:
+def _read_csv(path: Path) -> dict[str, Array]:
     import csv
 
     try:
@@ -104,7 +104,7 @@ def _of_csv(path: Path) -> dict[str, Array]:
             [_cell(path, number, cell, name) for cell, name in zip(row, names, strict=True)]
         )
     values = np.array(table, dtype=float).reshape(-1, len(names))
-    return _checked(path, dict(zip(names, values.T, strict=True)), names)
+    return _check_columns(path, dict(zip(names, values.T, strict=True)), names)
 
 
 def _cell(path: Path, line: int, text: str, name: str) -> float:
@@ -116,7 +116,7 @@ def _cell(path: Path, line: int, text: str, name: str) -> float:
         ) from None
 
 
-def _checked(path: Path, columns: dict[str, Array], names: Any = ()) -> dict[str, Array]:
+def _check_columns(path: Path, columns: dict[str, Array], names: Any = ()) -> dict[str, Array]:
     if len(columns) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise FileError(f"'{path}' has two columns '{twice}'")

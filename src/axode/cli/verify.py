@@ -32,7 +32,7 @@ def verify(
     from axode.cli.tables import show_table
     from axode.literature.acceptance.table import TITLES
 
-    result = _verified(file)
+    result = _run_cases(file)
 
     def show() -> None:
         failed = [number for number, check in enumerate(result) if not check.passed]
@@ -43,7 +43,7 @@ def verify(
         raise typer.Exit(WRONG_DATA)
 
 
-def _verified(file: str | None) -> Verification:
+def _run_cases(file: str | None) -> Verification:
     """Run the cases, with a progress bar on a terminal."""
     from axode.literature.acceptance import checks_of
     from axode.literature.acceptance.cases import OPEN_CASES, load_cases

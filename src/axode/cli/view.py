@@ -75,7 +75,7 @@ def view(
 
         show(Trajectory.load(run), model=model, **looks)
     elif time is not None:
-        show(simulated(model, time, begin, texts, values), **looks)
+        show(simulate_run(model, time, begin, texts, values), **looks)
     else:
         mode = "torque" if torque else "speed"
         show(model, drive=mode if drive else False, start=begin or None, parameters=values, **looks)
@@ -97,7 +97,7 @@ def _check_compatible(run: Path | None, time: float | None, drive: bool, input: 
         raise typer.BadParameter("needs --time, the duration", param_hint="--input")
 
 
-def simulated(model: Any, time: float, start: Any, texts: Any, values: Any) -> Any:
+def simulate_run(model: Any, time: float, start: Any, texts: Any, values: Any) -> Any:
     """Simulate; a run that failed is shown up to its end."""
     from axode.errors import SimulationFailed
     from axode.problems.simulate.simulate import simulate

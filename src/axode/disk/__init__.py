@@ -1,1 +1,1 @@
-"""Files of other people: read within bounds, written whole or not at all, checked before use."""
+"""Read files within bounds and check them before use; write files whole or not at all."""

@@ -1,4 +1,4 @@
-"""Write files whole or not at all: the one way in which anything of Axode writes a file."""
+"""Write files whole or not at all; all of Axode writes files through this module."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Bytes = bytes | bytearray | memoryview
 
 
 def as_path(path: object) -> Path:
-    """The path that something is, or a `FileError` that shows what it is instead."""
+    """Return a path, or raise a `FileError` that shows what was given instead."""
     if isinstance(path, str | PathLike):
         return Path(path)
     raise FileError(f"expected the path of a file, got {shortened(path)}.")
 
 
 def system_path(path: object) -> Path:
-    """A path that the system takes.
+    """Return a path that the system accepts.
 
     Raises:
-        FileError: if it is none.
-        ValueError: if it holds a zero byte, in the same words on every version of Python.
+        FileError: if it is no path.
+        ValueError: if it holds a zero byte, with the same message on every version of Python.
     """
     found = as_path(path)
     if "\0" in str(found):
@@ -38,7 +38,7 @@ def system_path(path: object) -> Path:
 
 
 def write_atomically(path: str | PathLike[str], data: Bytes) -> None:
-    """Write beside the file, then take its place.
+    """Write a file next to its place and rename it.
 
     Raises:
         FileError: if the disk or the folder refuses; what was there before is still there.
@@ -51,10 +51,10 @@ def write_atomically(path: str | PathLike[str], data: Bytes) -> None:
 
 
 def replace_file(path: str | PathLike[str], data: Bytes) -> None:
-    """Write beside the file, then take its place; an interrupted write leaves nothing behind.
+    """Write a file next to its place and rename it; an interrupted write leaves nothing behind.
 
     A link is followed, not replaced. A new file has the mode that the umask leaves, one that was
-    there keeps its own. A device or a pipe is written to, for nothing must take its place.
+    there keeps its own. A device or a pipe is written to directly.
 
     Raises:
         OSError: if the disk or the folder refuses; what was there before is still there.
@@ -109,7 +109,7 @@ def _removed_on_failure(path: str | Path, folder: int | None = None) -> Iterator
 
 
 def _write_to_device(target: Path, data: Bytes) -> None:
-    """Write to something that is there; a pipe that nobody reads is an error, not a wait."""
+    """Write to a device or a pipe; a pipe without a reader is an error."""
     handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as file:

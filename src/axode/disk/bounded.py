@@ -1,4 +1,4 @@
-"""Read files that nobody vouches for: within a limit, and without waiting for ever."""
+"""Read untrusted files: within a size limit, and without waiting forever."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO
 from axode.disk.atomic import system_path
 from axode.errors import FileError
 
-PATIENCE = 5.0  # [s] without a byte from a pipe; a program that fills one is not this slow
+TIMEOUT = 5.0  # [s] without a byte from a pipe
 MAX_STREAM = 32 << 20  # bytes from a pipe or a device, which does not say how many it has
 _CHUNK = 1 << 20
 
@@ -103,10 +103,10 @@ def _wait(path: str | PathLike[str], handle: int) -> None:
         return
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not poll.poll(max(0.0, end - time.monotonic()) * 1e3):
         if time.monotonic() >= end:
             raise FileError(
                 f"cannot read '{os.fspath(path)!s}': nothing came through this pipe within "
-                f"{PATIENCE:g} s.\n  Start the program that fills it first, or name a plain file."
+                f"{TIMEOUT:g} s.\n  Start the program that fills it first, or name a plain file."
             )

@@ -94,7 +94,7 @@ def check_expansion(size: int, declared: int, free: int = MAX_BYTES) -> None:
     """Refuse a small file that unpacks to a memory full of numbers.
 
     Args:
-        size: Of the file, in bytes.
+        size: Size of the file in bytes.
         declared: Bytes that it says it holds.
         free: Bytes that a file of any size may hold.
 

@@ -32,7 +32,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FileError(f"its description is not JSON: {_shortened(str(error))}") from None
+        raise FileError(f"its description is not JSON: {_shorten(str(error))}") from None
 
 
 def as_dataclass(kind: type[T], data: Any, where: str) -> T:
@@ -51,7 +51,7 @@ def as_dataclass(kind: type[T], data: Any, where: str) -> T:
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(data) - set(fields))
     if unknown:
-        raise FileError(f"{where} has an unknown entry {_shortened(repr(unknown[0]))}")
+        raise FileError(f"{where} has an unknown entry {_shorten(repr(unknown[0]))}")
     hints, values = _hints(typing.cast(Any, kind)), {}
     for name, field in fields.items():
         if name in data:
@@ -103,7 +103,7 @@ def _as_plain(hint: Any, value: Any, where: str) -> Any:
 
 
 def _is_shown(text: str) -> bool:
-    """Whether text is plain to see: no control characters, halves of characters, turned lines."""
+    """Return whether text is printable: no control characters, surrogates or reversed lines."""
     return text.isprintable() or all(
         c.isprintable() or unicodedata.category(c) == "Zs" for c in text
     )
@@ -115,14 +115,14 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _wrong(where: str, expected: str, value: Any) -> FileError:
-    return FileError(f"{where}: expected {expected}, got {_shortened(_described(value))}")
+    return FileError(f"{where}: expected {expected}, got {_shorten(_describe(value))}")
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, dict | list | tuple):
         return f"{len(value)} entries"
     return ascii(value[:_SHOWN]) if isinstance(value, str) else ascii(value)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

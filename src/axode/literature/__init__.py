@@ -1,1 +1,1 @@
-"""What serves particular publications: acceptance cases, reproduced figures, rival derivations."""
+"""Code for particular publications: acceptance cases, reproduced figures, other derivations."""

@@ -38,14 +38,14 @@ class Lump:
     tensor: Array
 
     def about(self, origin: Sequence[float]) -> RigidInertia:
-        """About another point."""
+        """Inertia about another point."""
         reach = np.asarray(self.centre, float) - np.asarray(origin, float)
         return RigidInertia.at_centre(SX(self.mass), SX(reach), SX(np.asarray(self.tensor, float)))
 
 
 @dataclass(frozen=True)
 class ArmLink:
-    """A link of an arm; without mass if it only stands between two joints."""
+    """A link of an arm; without mass if it only connects two joints."""
 
     origin: Sequence[float]
     H: Array  # 6 x k, world axes, at the origin
@@ -93,7 +93,7 @@ class PseudoJoints:
 
     @property
     def rank(self) -> int:
-        """Of d4."""
+        """Rank of d4."""
         return rank_of(self.d4)
 
 
@@ -187,19 +187,19 @@ class Cooperation:
 
     @property
     def rank_of_closure(self) -> int:
-        """How many of the closure's rows hold something of their own."""
+        """Rank of the closure on the joints."""
         return rank_of(self.B)
 
     @property
     def mobility(self) -> int:
-        """Joints less that."""
+        """Number of joints less the rank of the closure."""
         return self.B.shape[1] - self.rank_of_closure
 
     def six_steps(self, torques: Sequence[float], rows: Sequence[int] | None = None) -> Steps:
         """Forward dynamics with a load that weighs nothing, or is lumped on the arms.  (F25)
 
         Args:
-            torques: Of all joints.
+            torques: Torques of all joints.
             rows: Closure rows to keep. All of them by default; redundant ones then share their
                 force as equally as can be, and nothing else depends on how.
         """
@@ -280,7 +280,7 @@ class Cooperation:
                   (d_3 \bar{\mathcal T} + \ddot\theta_{0p})                       \tag{F27}
 
         Args:
-            torques: Of all joints; entries of pseudo joints are not read.
+            torques: Torques of all joints; entries of pseudo joints are not read.
             pseudo: Which joints are imagined.
         """
         n = len(self.C)
@@ -308,7 +308,7 @@ class LoadBias:
     g: Array
 
     def __call__(self, w: Array) -> Array:
-        """For an angular velocity."""
+        """Bias for an angular velocity."""
         I, h, m = (_numbers(x) for x in (self.own.tensor, self.own.moment, self.own.mass))
         h = h.ravel()
         moment = np.cross(w, I @ w) - np.cross(h, self.g)

@@ -44,7 +44,7 @@ class TwistRows:
     """Rows on the relative velocity of body j seen from body i, at one point.
 
     Attributes:
-        name: Of the joint or contact.
+        name: Name of the joint or contact.
         i, j: Names of the bodies; rows are about j minus i.
         point: Where velocities are taken, in the world.
         angular, linear: What multiplies the relative angular velocity, and the relative velocity
@@ -63,7 +63,7 @@ class TwistConstraints:
     """The matrix A of a mechanism on the twists of its bodies.
 
     Args:
-        equations: Of the mechanism.
+        equations: Equations of the mechanism.
 
     Raises:
         NotApplicable: for couplings.
@@ -90,9 +90,9 @@ class TwistConstraints:
     @property
     def A(self) -> SX:
         """All rows: as many as the joints and contacts give, six columns a body."""
-        return self._stacked(self.blocks)
+        return self._stack(self.blocks)
 
-    def _stacked(self, blocks: tuple[TwistRows, ...]) -> SX:
+    def _stack(self, blocks: tuple[TwistRows, ...]) -> SX:
         rows = [self._matrix(block) for block in blocks]
         return ca.densify(ca.vertcat(SX(0, 6 * len(self.bodies)), *rows))
 
@@ -123,7 +123,7 @@ class TwistConstraints:
         if not contacts or not carrying:
             return all_rows
         e = self.equations
-        both = [self._stacked(all_rows), self._stacked(fewer)]
+        both = [self._stack(all_rows), self._stack(fewer)]
         found = ca.Function("ranks", [e.q, e.t, e.p], both)(
             e.system.samples[0], 0.0, e.system.defaults
         )

@@ -76,7 +76,7 @@ class CouplingMethods:
             joint: The joint that follows.
             of: The joint that leads.
             multiplier: Motion of `joint` per unit motion of `of`.
-            offset: Of `joint` where `of` is zero [rad or m].
+            offset: Position of `joint` where `of` is zero [rad or m].
         """
         return self._follow(name, joint, [of], "multiplier", multiplier, offset)
 
@@ -148,7 +148,7 @@ class CouplingMethods:
             name: Unique among the couplings; its multiplier is the force on the rack.
             pinion: The joint that turns.
             slide: The joint of the rack, which slides.
-            radius: Of the pinion [m]; negative if the rack moves along its -axis as it turns.
+            radius: Radius of the pinion [m]; negative if the rack moves along its -axis.
             offset: Position of the rack where the pinion's angle is zero [m].
         """
         return self._follow(name, slide, [pinion], "radius", radius, offset)

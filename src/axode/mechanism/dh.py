@@ -59,7 +59,7 @@ def chain_from_dh(
         rows: One a joint: `(a, alpha, d, theta)` or a mapping with these keys plus `joint`
             ("revolute" or "prismatic"), `mass`, `com`, `inertia`, `shape`, `name` (of the joint)
             and `link` (of the body). The joint's coordinate adds to theta or to d.
-        name: Of the mechanism.
+        name: Name of the mechanism.
         gravity: [m/s^2]
         options: `bodies` (a list of `{mass, com, inertia}`, one per row, in the row's own frame),
             `convention` ("standard" or "modified"), `prefix` for joint and body names, `on`, `at`,

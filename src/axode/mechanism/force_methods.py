@@ -117,7 +117,7 @@ class ForceMethods:
             stiffness: [N m/rad or N/m]
             rest: Coordinate [rad or m] or length [m] at which it is slack.
             parent, child, at, child_at: The two ends of a spring between points [m].
-            damping: Of a spring between points [N s/m].
+            damping: Damping of a spring between points [N s/m].
         """
         owner = f"spring '{as_name('spring', name)}'"
         strength = convert(owner, "stiffness", as_scalar, stiffness)

@@ -205,7 +205,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
                 called once: `lambda s: s["left"] - s["right"]`.
             body, at: The body and the point of it that is meant [m].
             other, other_at: The far end of a distance.
-            unit: Of a function's value.
+            unit: Unit of a function's value.
         """
         check_arguments(Mechanism.measure, locals())
         owner = f"measure '{name}'"

@@ -55,12 +55,13 @@ class WheelMethods:
         The wheel's frame is at its centre, parallel to the carrier's at zero angle.
 
         Args:
-            name: Of body, joint, contact and motor alike.
+            name: Name of body, joint, contact and motor alike.
             wheel: `Rolling(radius=0.1)`, `Mecanum(...)`, ...
             on: The body that carries it.
             at, axis: Centre [m] and spin axis in the carrier's frame; a positive rate about +y
                 rolls towards +x on ground below.
-            mass, inertia: Of the wheel; left out, inertia is that of a uniform disk (or ball).
+            mass, inertia: Mass and inertia of the wheel; inertia of a uniform disk (or ball) by
+                default.
             motor: `True` or a `Motor`: it turns the wheel and reacts on the carrier.
             ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
             coordinate, speed: Names instead of `name` and `name.rate`.
@@ -136,13 +137,13 @@ class WheelMethods:
         wheel stands `trail` behind the pivot along the carrier's -x and spins about its y.
 
         Args:
-            name: Of the wheel.
+            name: Name of the wheel.
             wheel: Usually `Rolling(radius)`.
             on, at: The carrier and the pivot's place on it [m].
             trail: From pivot to wheel centre, horizontally [m].
-            mass, inertia: Of the wheel.
+            mass, inertia: Mass and inertia of the wheel.
             drop: From pivot down to the wheel centre [m].
-            bracket_mass, bracket_com, bracket_inertia: Of the bracket, massless unless given.
+            bracket_mass, bracket_com, bracket_inertia: Those of the bracket, massless by default.
             pivot_axis: Swivel axis in the carrier's frame.
             ground: As for `add_wheel`.
         """

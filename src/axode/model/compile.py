@@ -1,11 +1,11 @@
-"""Equations to models: the choice of target."""
+"""Compile equations to a model for a target."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
 from axode.errors import InvalidArgument, UnknownName, shortened
-from axode.model.function_source import SymbolicLibrary, refuse_precision
+from axode.model.function_source import SymbolicLibrary, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
 
@@ -21,12 +21,12 @@ def compile_model(
     parameters: Literal["fixed", "free"] = "free",
     precision: str = "float64",
 ) -> Model:
-    """Make a model; see `Equations.compile`."""
+    """Compile a model; see `Equations.compile`."""
     if not isinstance(target, str) or target not in TARGETS:
         raise UnknownName("axode", "target", target, TARGETS)
     if parameters not in ("fixed", "free"):
         raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {shortened(parameters)}")
-    refuse_precision(precision, target)
+    check_precision(precision, target)
     fixed = parameters == "fixed"
     library = SymbolicLibrary(equations, target, fixed=fixed, precision=precision)
     return Model(Facts.of(equations, fixed=fixed), library)

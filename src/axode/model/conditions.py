@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from axode.model.model import Model, Options
+    from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
+
+
+class Options(TypedDict, total=False):
+    """Keywords of every function of a model.
+
+    Attributes:
+        t: Time [s], where it is explicit.
+        parameters: Values by name instead of the defaults, or all of them in order, if the
+            model's are free.
+        out: Array to write the result to.
+        threads: Number of threads that share a batch.
+    """
+
+    t: npt.ArrayLike
+    parameters: Mapping[str, npt.ArrayLike] | Array
+    out: Array
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -44,13 +61,19 @@ class Conditions:
         """Keywords that the functions of a model take."""
         return {"t": self.t} if self.p is None else {"t": self.t, "parameters": self.p}
 
+    def named(self, model: Model) -> dict[str, Any]:
+        """Parameters by name; empty for the defaults."""
+        if self.p is None:
+            return {}
+        return dict(zip(model.parameters, np.moveaxis(self.p, -1, 0), strict=True))
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the states that they belong to; () if they serve any."""
         return np.broadcast_shapes(np.shape(self.t), () if self.p is None else self.p.shape[:-1])
 
     def spread(self, shape: tuple[int, ...]) -> Conditions:
-        """The same for every state of a shape, along one axis."""
+        """Conditions for every state of a shape, along one axis."""
         t = np.broadcast_to(self.t, shape).reshape(-1)
         if self.p is None or self.p.ndim == 1:
             return Conditions(t, self.p)
@@ -59,8 +82,11 @@ class Conditions:
 
     def at(self, places: Any) -> Conditions:
         """Select the conditions of some states; what all of them share stays shared."""
+        shared_t, shared_p = np.ndim(self.t) == 0, self.p is None or self.p.ndim == 1
+        if shared_t and shared_p:
+            return self
         shape = self.shape
-        t = np.array(np.broadcast_to(self.t, shape)[places]) if np.ndim(self.t) else self.t
-        if self.p is None or self.p.ndim == 1:
+        t = self.t if shared_t else np.array(np.broadcast_to(self.t, shape)[places])
+        if self.p is None or shared_p:
             return Conditions(t, self.p)
         return Conditions(t, np.array(np.broadcast_to(self.p, (*shape, self.p.shape[-1]))[places]))

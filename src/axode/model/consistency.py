@@ -1,4 +1,4 @@
-"""Whether a model's names and its functions belong together; asked of files."""
+"""Checks that names and functions of a model file belong together."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SHAPES: dict[str, tuple[Dimension, ...]] = {
 
 
 def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
-    """Words for everything in which names, sizes and functions contradict each other."""
+    """List the contradictions between names, sizes and functions."""
     sizes = _sizes(facts)
     yield from _name_faults(facts, tapes)
     yield from _among_facts(facts, sizes)
@@ -97,7 +97,7 @@ def _arguments(facts: Facts) -> tuple[str, ...]:
 
 
 def _shape(name: str, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
-    """What a function or a derivative of one gives, if its name tells."""
+    """Shape of the result of a function or of its derivative, if the name is known."""
     function, _, wrt = name.partition("_by_")
     if function not in SHAPES:
         return None
@@ -106,7 +106,7 @@ def _shape(name: str, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
 
 
 def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Lists that must be as long as others, and numbers that point into them."""
+    """Check the lengths of lists, and the numbers that point into them."""
     lengths = {
         "home": (len(facts.home), "q"),
         "coordinate_units": (len(facts.coordinate_units), "q"),
@@ -119,9 +119,9 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
     for name, (length, dimension) in lengths.items():
         if length != sizes[dimension]:
             yield f"{length} {name} for {sizes[dimension]} names"
-    strangers = set(facts.independent) - set(facts.speeds)
-    if strangers:
-        yield f"independent speeds that are no speeds: {', '.join(sorted(strangers))}"
+    unknown = set(facts.independent) - set(facts.speeds)
+    if unknown:
+        yield f"independent speeds that are no speeds: {', '.join(sorted(unknown))}"
     if not 0 <= facts.motors <= sizes["u"]:
         yield f"{facts.motors} motors among {sizes['u']} inputs"
     if any(len(four) != 4 for four in facts.quaternions):
@@ -135,7 +135,7 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
 
 
 def _references(facts: Facts) -> Iterator[str]:
-    """Names that must be among others."""
+    """Check names that must be among others."""
     for base in facts.bases:
         if len(base) not in (4, 7) or base[0] not in facts.bodies:
             yield "a base that is no body with its coordinates"
@@ -148,7 +148,7 @@ def _references(facts: Facts) -> Iterator[str]:
 
 
 def _name_faults(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
-    """Find what the reader of mechanisms would refuse too: names that are none or not unique."""
+    """Check that names are valid, as in mechanism files, and unique."""
     named = {
         "coordinate": facts.coordinates,
         "speed": facts.speeds,
@@ -172,10 +172,10 @@ def _name_faults(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
 
 
 def check_scene(facts: Facts, scene: Scene) -> None:
-    """Refuse a scene that shows other things than the model has.
+    """Check that a scene shows what the model has.
 
     Raises:
-        FileError: saying what does not fit.
+        FileError: for what does not fit.
     """
     bodies = {GROUND.name, *scene.bodies}
     shown = [solid.body for solid in scene.solids] + [floor.body for floor in scene.floors]

@@ -1,4 +1,4 @@
-"""Models as files for others: C, PTX, or Axode's own."""
+"""Export of models to C, PTX or model files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ def export_model(
     precision: str | None,
     prefix: str | None,
 ) -> tuple[Path, ...]:
-    """Write what the ending of the path asks for; see `Model.export`."""
-    check_arguments(export_model, locals())
+    """Write the files that `Model.export` documents."""
     place = Path(path)
     if place.suffix not in SUFFIXES:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
@@ -95,4 +93,4 @@ def _kernel_files(
         }
     }
     made = kernels(programs, capability, numbers, about)
-    return made.assembled().export(place)
+    return made.assemble().export(place)

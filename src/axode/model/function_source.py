@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import casadi
 
     from axode.mechanism.mechanism import Mechanism
+    from axode.mechanism.scene.scene import Scene
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
@@ -22,45 +23,49 @@ PRECISIONS = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Entry:
-    """A function ready to be called: one array an argument, batch axes first."""
+    """A function ready to be called with one array per argument, batch axes first."""
 
     arguments: tuple[str, ...]
     call: Callable[..., Any]
 
 
 class AbstractLibrary(ABC):
-    """Makes functions by name and keeps them."""
+    """Source of the functions of a model."""
 
     target: str
     precision: str = "float64"
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Functions that can be had."""
+        """Names of the functions."""
 
     @abstractmethod
     def tape(self, name: str) -> Tape:
-        """A function as a tape."""
+        """Tape of a function."""
 
     @abstractmethod
     def entry(self, name: str) -> Entry:
-        """A function, ready."""
+        """Function ready to be called."""
 
     @abstractmethod
     def jacobian(self, name: str, wrt: str) -> Entry:
-        """A function's derivative by one of its arguments."""
+        """Derivative of a function by one of its arguments."""
 
     @abstractmethod
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         """Hybrid dynamics for one choice of what is known."""
 
     @abstractmethod
+    def scene(self) -> Scene:
+        """What pictures of the model show."""
+
+    @abstractmethod
     def on_cpu(self) -> AbstractLibrary:
-        """The same functions for the CPU, in double precision."""
+        """Source of these functions for the CPU, in double precision."""
 
 
 class SymbolicLibrary(AbstractLibrary):
-    """Functions made from equations when they are first asked for."""
+    """Functions that are made from equations when they are first used."""
 
     def __init__(
         self, equations: Equations, target: str, *, fixed: bool, precision: str = "float64"
@@ -71,7 +76,7 @@ class SymbolicLibrary(AbstractLibrary):
         self.precision = precision
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and other processes derive the mechanism again; symbols cannot travel."""
+        """Let copies derive the mechanism again, since symbols cannot be pickled."""
         e = self.equations
         return _derived, (
             type(self),
@@ -85,6 +90,11 @@ class SymbolicLibrary(AbstractLibrary):
 
     def on_cpu(self) -> SymbolicLibrary:
         return SymbolicLibrary(self.equations, "cpu", fixed=self._fixed)
+
+    def scene(self) -> Scene:
+        from axode.mechanism.scene.shaping import scene_of
+
+        return scene_of(self.equations.system.mechanism)
 
     def names(self) -> tuple[str, ...]:
         from axode.symbolic.functions import RECIPES
@@ -138,17 +148,25 @@ def _derived(
 
 
 class TapeLibrary(AbstractLibrary):
-    """Functions that were saved; needs neither the mechanism nor CasADi."""
+    """Functions from a file; neither the mechanism nor CasADi is needed."""
 
     def __init__(
-        self, tapes: Mapping[str, Tape], target: str = "cpu", precision: str = "float64"
+        self,
+        tapes: Mapping[str, Tape],
+        scene: Scene,
+        target: str = "cpu",
+        precision: str = "float64",
     ) -> None:
         self._tapes = dict(tapes)
+        self._scene = scene
         self.target = target
         self.precision = precision
 
     def on_cpu(self) -> TapeLibrary:
-        return TapeLibrary(self._tapes)
+        return TapeLibrary(self._tapes, self._scene)
+
+    def scene(self) -> Scene:
+        return self._scene
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._tapes)
@@ -177,7 +195,7 @@ class TapeLibrary(AbstractLibrary):
 
 
 def graph_tape(graph: FunctionGraph) -> Tape:
-    """The tape of one of the model's functions."""
+    """Tape of one of a model's functions."""
     sizes = dict(zip(graph.arguments, graph.sizes, strict=True))
     return shaped_tape(graph.function, sizes, graph.name, graph.shape)
 
@@ -185,14 +203,14 @@ def graph_tape(graph: FunctionGraph) -> Tape:
 def shaped_tape(
     function: casadi.Function, sizes: Mapping[str, int], name: str, shape: tuple[int, ...]
 ) -> Tape:
-    """A tape whose ports are shaped as the model's arrays are, single numbers too."""
+    """Tape whose ports have the shapes of the model's arrays."""
     tape = Tape.from_casadi(function)
     inputs = tuple(Port(argument, (size,)) for argument, size in sizes.items())
     return replace(tape, inputs=inputs, outputs=(Port(name, shape),))
 
 
 def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
-    """Machine code of a tape, compiled when it is first called."""
+    """Function of a tape, compiled when it is first called."""
     arguments = tuple(port.name for port in tape.inputs)
     if target == "cuda":
         return Entry(arguments, gpu_function(tape, precision))
@@ -202,7 +220,7 @@ def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> E
 
 
 def gpu_function(tape: Tape, precision: str) -> Any:
-    """A tape on the GPU of this machine."""
+    """Function of a tape on the GPU of this machine."""
     from axode.runtime.cuda import KernelFile, own_capability
 
     capability = own_capability()  # before anything is compiled: there may be no GPU
@@ -212,8 +230,13 @@ def gpu_function(tape: Tape, precision: str) -> Any:
     return KernelFile(made.ptx, made.header).function(tape.name)
 
 
-def refuse_precision(precision: str, target: str) -> None:
-    """Stop at numbers that a target does not have."""
+def check_precision(precision: str, target: str) -> None:
+    """Check that a target has a precision.
+
+    Raises:
+        UnknownName: for a precision that no target has.
+        NotApplicable: for one that this target lacks.
+    """
     if not isinstance(precision, str) or precision not in PRECISIONS:
         raise UnknownName("axode", "precision", precision, PRECISIONS)
     if precision != "float64" and target != "cuda":

@@ -1,4 +1,4 @@
-"""What a model knows about itself besides its functions: names, sizes, defaults. Plain data."""
+"""Metadata of a model: names, sizes, units and defaults, as plain data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and defaults of a model; survives a file unchanged."""
+    """Names, units and defaults of a model."""
 
     name: str
     formulation: str
@@ -42,7 +42,6 @@ class Facts:
     fixed: bool
     actuation: str
     home: tuple[float, ...]
-    scene: str  # what pictures show, as the JSON of `axode.mechanism.scene.scene`
     # joints and coordinates that name a speed too, and which
     speed_aliases: tuple[tuple[str, str], ...] = ()
     # rows that follow from the kept ones at the parameters' defaults, and what that may hang on
@@ -54,8 +53,7 @@ class Facts:
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
-        """Of a derived mechanism."""
-        from axode.mechanism.scene.shaping import scene_of
+        """Collect the metadata of a derived mechanism."""
         from axode.symbolic.functions import unknown_contact_forces
 
         system = equations.system
@@ -86,7 +84,6 @@ class Facts:
             fixed=fixed,
             actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
-            scene=scene_of(system.mechanism).to_json(),
             length=system.assembly.length,
             bases=free_bases(system.mechanism),
             dropped=tuple(str(row) for row in system.report.dropped),
@@ -100,12 +97,12 @@ class Facts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON's own types."""
+        """Return the metadata in JSON's own types."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Any) -> Facts:
-        """Read what `to_json` gave.
+        """Read what `to_json` returned.
 
         Raises:
             FileError: naming the first entry that is missing, unknown or of another type.
@@ -114,7 +111,7 @@ class Facts:
 
 
 def _input_units(equations: Equations) -> tuple[str, ...]:
-    """Of motors after the joint they move, of wrenches after the component."""
+    """Units of the inputs: of motors by their joint, of wrenches by the component."""
     mechanism, motors = equations.system.mechanism, equations.system.forces.motors
     units, meanings = speed_units(mechanism), speed_meanings(mechanism)
     moved = (units[meanings[d.coordinate]] for d in mechanism.drives)

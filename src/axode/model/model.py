@@ -1,12 +1,12 @@
-"""The model: named functions of numbers, NumPy in and out, any leading batch axes."""
+"""The model: named functions of NumPy arrays, with any leading batch axes."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,12 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, NotApplicable, UnderactuatedMotion
+from axode.errors import InvalidArgument, NotApplicable
+from axode.model.conditions import Options
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
-from axode.model.shortfall import find_shortfall, force_size
+from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
 
@@ -31,32 +32,15 @@ Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
-class Options(TypedDict, total=False):
-    """What every function takes besides its arguments.
-
-    Attributes:
-        t: Time [s], where it is explicit.
-        parameters: Values by name instead of the defaults, or all of them in order, if the
-            model's are free.
-        out: An array to write to.
-        threads: How many threads share a batch.
-    """
-
-    t: npt.ArrayLike
-    parameters: Mapping[str, npt.ArrayLike] | Array
-    out: Array
-    threads: int
-
-
 class Model:
-    """Numbers in, numbers out.
+    """Functions of a mechanism for numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
     name (`{"pitch": 0.1}`; what is left out is home for coordinates and zero for the rest), full or
     short as in `signals`. A state that is given by measures or dependent speeds is solved for, as
-    `assemble` does. A `State` or `run.at(t)` in place of q gives nu as well, a `State` also time
-    and parameters, unless these are given. Any leading axes are batch axes and broadcast. All
-    functions take the keywords of `Options`.
+    `assemble` does. A `State` or `run.at(t)` in place of q gives nu too, a `State` also time and
+    parameters, unless these are given. Any leading axes are batch axes and broadcast. All functions
+    take the keywords of `Options`.
 
     Attributes:
         signals: Everything that has a name and a unit and can be read off a state.
@@ -86,25 +70,23 @@ class Model:
 
     @property
     def home(self) -> Array:
-        """The closed configuration next to the mechanism's home."""
+        """Closed configuration nearest to the mechanism's home."""
         home: Array = self._arguments.defaults["q"].copy()
         return home
 
-    @property
+    @cached_property
     def scene(self) -> Scene:
-        """What pictures of it show: solids on its bodies, floors, contacts."""
-        from axode.mechanism.scene.scene import Scene
-
-        return Scene.from_json(self.facts.scene)
+        """Solids on the bodies, floors and contacts, for pictures."""
+        return self.library.scene()
 
     @property
     def has_equations(self) -> bool:
-        """Whether it was compiled from equations; a model read from a file was not."""
+        """True for a model compiled from equations, False for one read from a file."""
         return isinstance(self.library, SymbolicLibrary)
 
     @property
     def equations(self) -> Equations:
-        """The equations that it was compiled from.
+        """Equations that the model was compiled from.
 
         Raises:
             NotApplicable: for a model that was read from a file.
@@ -118,7 +100,7 @@ class Model:
 
     @property
     def is_underactuated(self) -> bool:
-        """Whether there are motions that its motors cannot produce."""
+        """True if there are motions that the motors cannot produce."""
         return self.actuation in ("underactuated", "unactuated")
 
     def __repr__(self) -> str:
@@ -130,7 +112,7 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What was compiled stays behind: a copy finds it in the cache."""
+        """Leave compiled code behind; a copy finds it in the cache."""
         return type(self), (self.facts, self.library)
 
     # functions of the state --------------------------------------------------------------------
@@ -169,8 +151,8 @@ class Model:
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if not self.is_underactuated:
             return self._evaluate("inverse_dynamics", values, options)
-        solved, missing, size = self._solve_inverse(values, options)
-        self._warn_if_short(missing, size)
+        solved, missing, size = solve_inverse(self, values, options)
+        warn_of_shortfall(self, missing, size, "inverse_dynamics_with_residual returns it")
         return solved
 
     def inverse_dynamics_with_residual(
@@ -189,43 +171,10 @@ class Model:
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if self.is_underactuated:
-            solved, missing, _ = self._solve_inverse(values, options)
-            return solved, missing
+            return solve_inverse(self, values, options)[:2]
         solved = self._evaluate("inverse_dynamics", values, options)
-        return solved, self._evaluate("inverse_residual", values, _without_out(options))
-
-    def _solve_inverse(self, values: dict[str, Any], options: Options) -> tuple[Array, Array, Any]:
-        """Inputs, what they cannot give, and the size of the forces that balance."""
-        rest = _without_out(options)
-        if "inverse_solution" not in self.functions:  # of a file that holds some functions only
-            solved = self._evaluate("inverse_dynamics", values, options)
-            missing = self._evaluate("inverse_residual", values, rest)
-            size = force_size(self, values["q"], values["nu"], solved, missing, rest)
-            return solved, missing, size
-        whole = self._evaluate("inverse_solution", values, rest)
-        inputs = len(self.inputs)
-        solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
-        out = options.get("out")
-        if out is not None:
-            if (out.shape, out.dtype) != (solved.shape, solved.dtype):
-                raise InvalidArgument(
-                    "inverse_dynamics: out for 'inverse_dynamics' must be a writable C-contiguous "
-                    f"{solved.dtype} array of shape {solved.shape}."
-                )
-            out[...] = solved
-            solved = out
-        return solved, missing, whole[..., -1].max(initial=0.0)
-
-    def _warn_if_short(self, missing: Array, size: Any) -> None:
-        found = find_shortfall(self, missing, size)
-        if found is not None:
-            warnings.warn(
-                f"'{self.name}' is {self.actuation}: its motors cannot produce this motion, "
-                f"{found[0]:.3g} is missing on {found[1]}; inverse_dynamics_with_residual "
-                "returns it",
-                UnderactuatedMotion,
-                stacklevel=3,
-            )
+        rest: Any = {name: value for name, value in options.items() if name != "out"}
+        return solved, self._evaluate("inverse_residual", values, rest)
 
     def hybrid_dynamics(
         self,
@@ -254,15 +203,15 @@ class Model:
         return both[..., : len(self.independent)], both[..., len(self.independent) :]
 
     def mass_matrix(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Generalised inertia I, symmetric positive definite."""
+        """Generalized inertia I, symmetric positive definite."""
         return self._evaluate("mass_matrix", {"q": q}, options)
 
     def coriolis(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """The matrix C with Idot - 2 C skew."""
+        """Coriolis matrix C, with Idot - 2 C skew-symmetric."""
         return self._evaluate("coriolis", {"q": q, "nu": nu}, options)
 
     def bias(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """C nu, and what explicit time adds."""
+        """Coriolis and centrifugal force C nu, with the terms of explicit time."""
         return self._evaluate("bias", {"q": q, "nu": nu}, options)
 
     def potential_force(self, q: Values, **options: Unpack[Options]) -> Array:
@@ -286,13 +235,13 @@ class Model:
         return self._evaluate("joint_speeds", {"q": q, "nu": nu}, options)
 
     def rates(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
-        """Rates of the coordinates."""
+        """Rates of the coordinates, q_dot."""
         return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
     def accelerations(
         self, q: Values, nu: Values, nu_dot: Values, **options: Unpack[Options]
     ) -> Array:
-        """All joint accelerations for independent ones."""
+        """All joint accelerations for the independent ones nu_dot."""
         return self._evaluate("accelerations", {"q": q, "nu": nu, "nu_dot": nu_dot}, options)
 
     def multipliers(
@@ -335,11 +284,11 @@ class Model:
         return self._evaluate("residual", {"q": q}, options)
 
     def residual_jacobian(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Their derivatives by the coordinates."""
+        """Derivatives of the position residuals by the coordinates."""
         return self._evaluate("residual_jacobian", {"q": q}, options)
 
     def speed_map(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Theta: all joint speeds for unit independent ones."""
+        """Matrix of all joint speeds for unit independent speeds (Theta of the theory)."""
         return self._evaluate("speed_map", {"q": q}, options)
 
     def measures(self, q: Values, nu: Values | None = None, **options: Unpack[Options]) -> Array:
@@ -349,7 +298,7 @@ class Model:
     def measures_jacobian(
         self, q: Values, nu: Values | None = None, **options: Unpack[Options]
     ) -> Array:
-        """Their derivatives by the coordinates, then by the independent speeds."""
+        """Derivatives of the measures by the coordinates, then by the independent speeds."""
         return self._evaluate("measures_jacobian", {"q": q, "nu": nu}, options)
 
     def poses(self, q: Values, **options: Unpack[Options]) -> Array:
@@ -373,6 +322,7 @@ class Model:
             arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
+        check_arguments(Model.jacobian, locals())
         key = ("jacobian", function, wrt)
         if key not in self._entries:
             self._entries[key] = self.library.jacobian(function, wrt)
@@ -387,16 +337,17 @@ class Model:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Names of everything it can evaluate."""
+        """Names of all functions of the model."""
         return self.library.names()
 
     def tape(self, function: str) -> Tape:
-        """A function as a tape of scalar operations."""
+        """Tape of the scalar operations of a function."""
         check_arguments(Model.tape, locals())
         return self.library.tape(function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
-        """A function as C99: header, source and a self-test; its name begins with `prefix`."""
+        """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
+        check_arguments(Model.c_code, locals())
         from axode.codegen.targets.c import c_code
 
         return c_code(self.tape(function), prefix)
@@ -405,14 +356,15 @@ class Model:
         """Write the model to a file that `axode.load_model` reads without the mechanism.
 
         Args:
-            path: Usually `name.axm`.
-            functions: Which to write; all of `functions` unless given. Derivatives are named
+            path: File to write, usually `name.axm`.
+            functions: Functions to write; all of `functions` unless given. Derivatives are named
                 like "forward_dynamics_by_q".
         """
+        check_arguments(Model.save, locals())
         from axode.model.model_file import save_model
 
-        names = self.functions if functions is None else functions
-        save_model(self.facts, {name: self.tape(name) for name in names}, path)
+        names = self.functions if functions is None else tuple(functions)
+        save_model(self.facts, self.scene, {name: self.tape(name) for name in names}, path)
 
     def export(
         self,
@@ -425,27 +377,29 @@ class Model:
         precision: Literal["float64", "float32"] | None = None,
         prefix: str | None = None,
     ) -> tuple[Path, ...]:
-        """Write functions for other programs; the ending of the path says for which.
+        """Write functions for other programs, in the format of the path's ending.
 
         Args:
             path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
                 `axode.runtime.cuda`, with `x.json` beside it.
-            functions: Which; all into `.axm`, else forward_dynamics, unless given.
+            functions: Functions to write; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
-            input: Of those runs, as `simulate` takes it; an argument of the kernel unless given.
+            input: Input of those runs, as `simulate` takes it; an argument of the kernel unless
+                given.
             capability: Oldest compute capability the kernels must run on.
-            precision: Of the kernels; the model's unless given.
-            prefix: What names in C begin with; `x_` unless given, "" for none.
+            precision: Precision of the kernels; the model's unless given.
+            prefix: Prefix of names in C; `x_` unless given, "" for none.
 
         Returns:
-            The files.
+            Paths of the files.
         """
+        check_arguments(Model.export, locals())
         from axode.model.export import export_model
 
         return export_model(self, path, functions, rollout, input, capability, precision, prefix)
 
     def on_cpu(self) -> Model:
-        """The same model with functions that run on the CPU in double precision; often itself."""
+        """Model whose functions run on the CPU in double precision; itself unless on a GPU."""
         if self.target != "cuda":
             return self
         if self._cpu is None:
@@ -457,12 +411,12 @@ class Model:
     def evaluate(
         self, function: str, arguments: Mapping[str, Any], options: Options | None = None
     ) -> Array:
-        """Any of `functions`, its arguments by their names (q, nu, nu_dot, u)."""
+        """Evaluate any of `functions`, with arguments by name (q, nu, nu_dot, u)."""
         check_arguments(Model.evaluate, locals())
         return self._evaluate(function, arguments, options or {})
 
     def parameter_vector(self, values: Mapping[str, npt.ArrayLike] | Array | None = None) -> Array:
-        """All parameters in order, defaults where none is given."""
+        """Parameters in order, defaults where none is given."""
         vector: Array = self._vector("p", values)
         return vector
 
@@ -509,7 +463,3 @@ class Model:
             check_threads(threads)
         result: Array = entry.call(*arrays, out=options.get("out"), threads=threads)
         return result
-
-
-def _without_out(options: Options) -> Options:
-    return {k: v for k, v in options.items() if k != "out"}  # type: ignore[return-value]

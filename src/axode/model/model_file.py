@@ -1,4 +1,4 @@
-"""Models in files: names and tapes, checked data and never code."""
+"""Model files: names and tapes, read as data that is checked, never as code."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ import hashlib
 import json
 import struct
 from collections.abc import Mapping
+from dataclasses import asdict
 from os import PathLike
 
 from axode.codegen.tape.tape import Tape
 from axode.disk.atomic import write_atomically
 from axode.disk.bounded import read_bounded
-from axode.disk.typed import as_type, parse_json
+from axode.disk.typed import as_dataclass, as_type, parse_json
 from axode.errors import AxodeError, FileError, UnknownName
+from axode.mechanism.scene.scene import Scene
 from axode.model.consistency import check_scene, disagreements
-from axode.model.function_source import TapeLibrary, refuse_precision
+from axode.model.function_source import TapeLibrary, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
 
 MAGIC = b"axode-model\n"
-VERSION = 1
+VERSION = 2  # 1 had the scene as text among the facts
 MAX_BYTES = 512 << 20  # a chain of a hundred joints has a hundredth of it
 MAX_FAULTS = 10  # named in one message
 _PREFIX = struct.Struct("<II")
 _DIGEST = hashlib.sha256().digest_size
 
 
-def save_model(facts: Facts, tapes: Mapping[str, Tape], path: str | PathLike[str]) -> None:
+def save_model(
+    facts: Facts, scene: Scene, tapes: Mapping[str, Tape], path: str | PathLike[str]
+) -> None:
     """Write a model; an interrupted write leaves the old file as it was."""
     blobs = {name: tape.to_bytes() for name, tape in tapes.items()}
-    header = {"facts": facts.to_json(), "functions": [[n, len(b)] for n, b in blobs.items()]}
+    header = {
+        "facts": facts.to_json(),
+        "scene": asdict(scene),
+        "functions": [[name, len(blob)] for name, blob in blobs.items()],
+    }
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     body = b"".join((MAGIC, _PREFIX.pack(VERSION, len(text)), text, *blobs.values()))
     write_atomically(path, body + hashlib.sha256(body).digest())
@@ -48,7 +56,7 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
     """
     if not isinstance(target, str) or target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
-    refuse_precision(precision, target)
+    check_precision(precision, target)
     data = _bytes(path)
     start = len(MAGIC) + _PREFIX.size
     if data[: len(MAGIC)] != MAGIC:
@@ -57,7 +65,9 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
         raise FileError(f"'{path}' is truncated; save the model again.")
     version, size = _PREFIX.unpack_from(data, len(MAGIC))
     if version != VERSION:
-        raise FileError(f"'{path}' has format {version}; this Axode reads format {VERSION}.")
+        raise FileError(
+            f"'{path}' has format {version}; this Axode reads format {VERSION}; save it again."
+        )
     body, digest = data[:-_DIGEST], data[-_DIGEST:]
     if hashlib.sha256(body).digest() != digest:
         raise FileError(f"'{path}' is truncated or was changed: its checksum does not match.")
@@ -68,7 +78,7 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
 
 
 def _bytes(path: str | PathLike[str]) -> bytes:
-    """All of a file that may be a model, or its beginning if it is none."""
+    """Content of a model file; only the beginning of other files."""
     try:
         return read_bounded(path, MAX_BYTES, "model", start=MAGIC)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
@@ -80,8 +90,8 @@ def _decoded(body: bytes, start: int, size: int, target: str, precision: str) ->
     if start + size > len(body):
         raise FileError("its description is longer than the file")
     header = parse_json(body[start : start + size])
-    if not isinstance(header, dict) or set(header) != {"facts", "functions"}:
-        raise FileError("its description has other entries than facts and functions")
+    if not isinstance(header, dict) or set(header) != {"facts", "scene", "functions"}:
+        raise FileError("its description has other entries than facts, scene and functions")
     facts = Facts.from_json(header["facts"])
     functions = as_type(tuple[tuple[str, int], ...], header["functions"], "functions")
     lengths = [length for _, length in functions]
@@ -96,6 +106,6 @@ def _decoded(body: bytes, start: int, size: int, target: str, precision: str) ->
         wrong.append("two functions have the same name")
     if wrong:
         raise FileError("; ".join(wrong[:MAX_FAULTS]))
-    model = Model(facts, TapeLibrary(tapes, target, precision))
-    check_scene(facts, model.scene)
-    return model
+    scene = as_dataclass(Scene, header["scene"], "scene")
+    check_scene(facts, scene)
+    return Model(facts, TapeLibrary(tapes, scene, target, precision))

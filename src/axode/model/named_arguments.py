@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, shortened
+from axode.model.conditions import Conditions
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues, Names
@@ -93,7 +94,8 @@ class NamedArguments:
                 vector[places[name]] = array
         if not arrays:
             return vector
-        full = np.empty((*_batch(argument, arrays), vector.size))
+        batch = _broadcast(argument, {name: array.shape for name, array in arrays.items()})
+        full = np.empty((*batch, vector.size))
         full[...] = vector
         for name, array in arrays.items():
             full[..., places[name]] = array
@@ -111,7 +113,7 @@ class NamedArguments:
         Raises:
             InvalidArgument: for a state that is not given by name, or speeds given twice.
         """
-        from axode.problems.assemble.assemble import assembled
+        from axode.problems.assemble.assemble import assemble_many
         from axode.problems.assemble.start_speeds import consistent_speeds
 
         model, q, nu = self.model.on_cpu(), values.get("q"), values.get("nu")
@@ -121,38 +123,37 @@ class NamedArguments:
         if isinstance(q, NamedValues):
             sample, state = q, {"q": {name: q[name] for name in model.coordinates}}
             return state if nu is not None else state | {"nu": sample}
-        named = self._names["q"].by_full_name(q) if isinstance(q, Mapping) else {}
+        places = self._names["q"].by_full_name(q) if isinstance(q, Mapping) else {}
         speeds = self._names["nu"].by_full_name(nu) if isinstance(nu, Mapping) else {}
-        moving = [name for name in named if model.signals.depends_on_speeds(name)]
+        moving = [name for name in places if model.signals.depends_on_speeds(name)]
         if moving and nu is not None:
             raise InvalidArgument(f"q has the speed {moving[0]}, and nu is given as well")
         if np.ndim(options.get("t", 0.0)):
             raise InvalidArgument("t: give one time where measures describe the state")
-        arrays = {name: as_numbers(name, x) for name, x in (named | speeds).items()}
-        if not isinstance(q, Mapping):
-            given: Array = self.vector("q", q)
-            arrays["q"] = given[..., 0]
-        batch = _batch("q and nu", arrays)
-        count = int(np.prod(batch, dtype=int))
-        flat = {n: np.broadcast_to(a, batch).reshape(count) for n, a in arrays.items() if n != "q"}
-        t = float(options.get("t", 0.0))
-        if isinstance(q, Mapping):
-            p = self.vector("p", options["parameters"]) if "parameters" in options else None
-            solved, rates = assembled(model, flat, count, t, p)
+        named = {name: as_numbers(name, value) for name, value in (places | speeds).items()}
+        given = None if isinstance(q, Mapping) else self.vector("q", q)
+        conditions = Conditions.of(model, options.get("t", 0.0), options.get("parameters"))
+        shapes = {name: array.shape for name, array in named.items()}
+        shapes |= {"parameters": conditions.shape}
+        shapes |= {} if given is None else {"q": given.shape[:-1]}
+        batch = _broadcast("q and nu", shapes)
+        flat = {name: np.broadcast_to(array, batch).ravel() for name, array in named.items()}
+        spread = conditions.spread(batch)
+        if given is None:
+            q, rates = assemble_many(model, flat, len(spread.t), spread)
         else:
-            solved = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
-            solved = solved.reshape(count, -1)
-            rates = consistent_speeds(model, solved, flat, {**options, "t": np.full(count, t)})
-        made = {"q": solved.reshape(*batch, -1), "nu": rates.reshape(*batch, -1)}
+            q = np.broadcast_to(given, (*batch, given.shape[-1])).reshape(len(spread.t), -1)
+            rates = consistent_speeds(model, q, flat, spread)
+        made = {"q": q.reshape(*batch, -1), "nu": rates.reshape(*batch, -1)}
         return made if nu is None or speeds else {"q": made["q"]}
 
 
-def _batch(argument: str, arrays: Mapping[str, Array]) -> tuple[int, ...]:
+def _broadcast(argument: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(*(array.shape for array in arrays.values()))
+        return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise InvalidArgument(f"{argument}: the batch axes do not fit together: {shapes}") from None
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise InvalidArgument(f"{argument}: the batch axes do not fit together: {listed}") from None
 
 
 def as_numbers(name: str, value: Any) -> Array:

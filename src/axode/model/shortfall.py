@@ -1,11 +1,15 @@
-"""Whether motors fall short of a motion: one test for every verb."""
+"""Inverse dynamics where motors may fall short of a motion: one test for every verb."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnderactuatedMotion
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -36,7 +40,7 @@ def find_shortfall(model: Model, missing: Array, size: float) -> tuple[float, st
     Args:
         model: Whose motors they are.
         missing: Generalised forces on the independent speeds, (..., speeds).
-        size: Of the forces that balance, as `force_size` gives it.
+        size: Size of the forces that balance, as `force_size` gives it.
 
     Returns:
         None if the motors give everything.
@@ -46,3 +50,54 @@ def find_shortfall(model: Model, missing: Array, size: float) -> tuple[float, st
         return None
     lacking = int(np.argmax(worst))
     return float(worst[lacking]), model.independent[lacking]
+
+
+def solve_inverse(
+    model: Model, values: dict[str, Any], options: Mapping[str, Any]
+) -> tuple[Array, Array, float]:
+    """Inputs, the forces that they cannot give, and the size of the forces that balance.
+
+    Args:
+        model: An underactuated model.
+        values: Arguments of its inverse dynamics by name.
+        options: Time, parameters, `out` and threads.
+    """
+    out = options.get("out")
+    rest: Any = {name: value for name, value in options.items() if name != "out"}
+    if "inverse_solution" not in model.functions:  # of a file that holds some functions only
+        every: Any = options
+        solved = model.evaluate("inverse_dynamics", values, every)
+        missing = model.evaluate("inverse_residual", values, rest)
+        return solved, missing, force_size(model, values["q"], values["nu"], solved, missing, rest)
+    whole = model.evaluate("inverse_solution", values, rest)
+    inputs = len(model.inputs)
+    solved, missing = whole[..., :inputs].copy(), whole[..., inputs:-1].copy()
+    if out is not None:
+        if (out.shape, out.dtype) != (solved.shape, solved.dtype):
+            raise InvalidArgument(
+                "inverse_dynamics: out for 'inverse_dynamics' must be a writable C-contiguous "
+                f"{solved.dtype} array of shape {solved.shape}."
+            )
+        out[...] = solved
+        solved = out
+    return solved, missing, whole[..., -1].max(initial=0.0)
+
+
+def warn_of_shortfall(
+    model: Model, missing: Array, size: float, remedy: str, stacklevel: int = 3
+) -> bool:
+    """Warn of a force that the motors cannot give; `remedy` says where to find it.
+
+    Returns:
+        Whether there is one.
+    """
+    found = find_shortfall(model, missing, size)
+    if found is None:
+        return False
+    warnings.warn(
+        f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
+        f"{found[0]:.3g} is missing on {found[1]}; {remedy}",
+        UnderactuatedMotion,
+        stacklevel=stacklevel,
+    )
+    return True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.signals import ENERGIES, KINDS, STATE_KINDS
 from axode.names import NamedValues
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
+DEFAULTS = Conditions()
 
 
 def signal_values(
@@ -23,7 +25,7 @@ def signal_values(
     u: Array | None = None,
     w: Array | None = None,
     *,
-    options: Any = None,
+    conditions: Conditions = DEFAULTS,
     kinds: tuple[str, ...] = KINDS,
 ) -> Array:
     """Values of all signals of some kinds, (..., signals), in the order of the catalogue.
@@ -34,31 +36,30 @@ def signal_values(
         u: Inputs; needed for inputs and forces.
         w: Energy supplied and dissipated, (..., 2); needed for energies, whose balance counts from
             the first sample of the axis before the last.
-        options: Time and parameters.
+        conditions: Time and parameters.
         kinds: Which signals, of `KINDS`.
     """
+    options = conditions.options
     layout = model.signals.layout(*kinds)
     given = {"q": q, "nu": nu, "u": u, "w": w}
     arrays: dict[str, Any] = {
-        name: None if array is None else np.ascontiguousarray(array)
-        for name, array in given.items()
+        name: np.ascontiguousarray(array) for name, array in given.items() if array is not None
     }
-    count = sum(len(columns) for columns, _ in layout.values())
-    values = np.empty((*arrays["q"].shape[:-1], count))
-    for function, (columns, places) in layout.items():
+    values = np.empty((*arrays["q"].shape[:-1], len(layout.names)))
+    for function, (columns, places) in layout.parts.items():
         if function == "energy_balance":
             continue
         if function == "largest_residual":
             residual = model.evaluate("residual", arrays, options)
-            values[..., columns[0]] = np.abs(residual).max(axis=-1)
+            values[..., columns] = np.abs(residual).max(axis=-1, keepdims=True)
         elif function == "contact_forces":
-            forces = model.contact_forces(q, nu, u, **(options or {}))
+            forces = model.contact_forces(q, nu, u, **options)
             values[..., columns] = forces.reshape(*forces.shape[:-2], -1)
         else:
             found = arrays.get(function)
             found = model.evaluate(function, arrays, options) if found is None else found
             values[..., columns] = found[..., places]
-    if "energy_balance" in layout:
+    if "energy_balance" in layout.parts:
         update_balance(model, values, kinds)
     return values
 
@@ -68,17 +69,20 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
 
     Args:
         model: What moves.
-        values: Of signals, (..., samples, signals); changed in place.
+        values: Values of signals, (..., samples, signals); changed in place.
         kinds: Which signals they are.
     """
-    names = [signal.name for signal in model.signals.of_kind(*kinds)]
+    names = model.signals.layout(*kinds).names
     kinetic, potential, supplied, dissipated, error = (names.index(name) for name in ENERGIES)
     total = values[..., kinetic] + values[..., potential]
     values[..., error] = total - total[..., :1] - values[..., supplied] + values[..., dissipated]
 
 
-def state_values(model: Model, q: Array, nu: Array, options: Any = None) -> NamedValues:
-    """Coordinates, all speeds and measures of one state by name."""
-    values = signal_values(model, q, nu, options=options, kinds=STATE_KINDS).tolist()
-    names = model.signals.names(*STATE_KINDS)
-    return NamedValues(dict(zip(names.known, values, strict=True)), names)
+def state_values(
+    model: Model, q: Array, nu: Array, conditions: Conditions = DEFAULTS, u: Array | None = None
+) -> NamedValues:
+    """Coordinates, all speeds and measures of one state by name, and inputs if they are given."""
+    kinds = STATE_KINDS if u is None else (*STATE_KINDS, "input")
+    values = signal_values(model, q, nu, u, conditions=conditions, kinds=kinds).tolist()
+    names = model.signals.layout(*kinds).names
+    return NamedValues(zip(names, values, strict=True), model.signals.names(*kinds))

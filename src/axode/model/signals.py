@@ -25,6 +25,8 @@ _WORDS = {
     (*SPEED_KINDS, "measure"): "speed",
 }
 
+Places = slice | list[int]
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -47,6 +49,19 @@ class Signal:
     index: int
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Columns of some signals.
+
+    Attributes:
+        names: Their names.
+        parts: By function, columns and the indices of their values there.
+    """
+
+    names: tuple[str, ...]
+    parts: dict[str, tuple[Places, Places]]
+
+
 class Signals:
     """All signals of a model by name, in the order of a trajectory's columns.
 
@@ -66,7 +81,7 @@ class Signals:
         self._moving = {name for name, _, needs_speeds in facts.measures if needs_speeds}
         self._aliases = dict(facts.speed_aliases)
         self._names: dict[tuple[str, ...], Names] = {}
-        self._layouts: dict[tuple[str, ...], dict[str, tuple[list[int], list[int]]]] = {}
+        self._layouts: dict[tuple[str, ...], Layout] = {}
 
     def __iter__(self) -> Iterator[Signal]:
         return iter(self._by_name.values())
@@ -84,15 +99,26 @@ class Signals:
         """Signals of some kinds, in order."""
         return tuple(signal for signal in self if signal.kind in kinds)
 
-    def layout(self, *kinds: str) -> dict[str, tuple[list[int], list[int]]]:
-        """Places of the signals of some kinds: by function, columns and indices there."""
+    def layout(self, *kinds: str) -> Layout:
+        """Names of the signals of some kinds, and where their values come from."""
         found = self._layouts.get(kinds)
         if found is None:
-            found = self._layouts[kinds] = {}
-            for column, signal in enumerate(self.of_kind(*kinds)):
-                columns, indices = found.setdefault(signal.function, ([], []))
+            signals = self.of_kind(*kinds)
+            speeds = {s.name: k for k, s in enumerate(self.of_kind(*SPEED_KINDS))}
+            together = any(s.function == "joint_speeds" for s in signals)  # one vector of all
+            lists: dict[str, tuple[list[int], list[int]]] = {}
+            for column, signal in enumerate(signals):
+                function, index = signal.function, signal.index
+                if function == "nu" and together:
+                    function, index = "joint_speeds", speeds[signal.name]
+                columns, indices = lists.setdefault(function, ([], []))
                 columns.append(column)
-                indices.append(signal.index)
+                indices.append(index)
+            parts = {
+                function: (_as_slice(columns), _as_slice(indices))
+                for function, (columns, indices) in lists.items()
+            }
+            found = self._layouts[kinds] = Layout(tuple(s.name for s in signals), parts)
         return found
 
     def resolve(self, name: str, *kinds: str) -> Signal:
@@ -141,8 +167,14 @@ class Signals:
         return Names(self._owner, "signal", state, rest)
 
     def depends_on_speeds(self, name: str) -> bool:
-        """Whether a coordinate, speed or measure depends on the speeds."""
+        """Check whether a coordinate, speed or measure depends on the speeds."""
         return self._by_name[name].kind in SPEED_KINDS or name in self._moving
+
+
+def _as_slice(places: list[int]) -> Places:
+    """Slice of places that follow each other, which arrays read and write faster."""
+    follow = places == list(range(places[0], places[0] + len(places)))
+    return slice(places[0], places[0] + len(places)) if follow else places
 
 
 def _signals(facts: Facts) -> Iterator[Signal]:

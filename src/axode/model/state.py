@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.conditions import Conditions
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
 
@@ -27,14 +27,14 @@ class State:
         nu: Independent speeds, in the order of `model.independent`.
         residual: Largest residual of loops and contacts [m or rad].
         model: What it is a state of.
-        options: Time and parameters it was found for.
+        conditions: Time and parameters it was found for.
     """
 
     q: Array
     nu: Array
     residual: float
     model: Model
-    options: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
 
     def __getitem__(self, name: str) -> float:
         """A coordinate, any joint speed or a measure by name."""
@@ -51,4 +51,4 @@ class State:
 
     def as_dict(self) -> NamedValues:
         """Coordinates, all joint speeds and measures by name."""
-        return state_values(self.model, self.q, self.nu, self.options)
+        return state_values(self.model, self.q, self.nu, self.conditions)

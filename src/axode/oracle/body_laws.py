@@ -10,10 +10,10 @@ import numpy as np
 from axode.mechanism.mechanism import Mechanism
 from axode.oracle.body_wrenches import armature, body_loads, joint_forces, motor_map, wrench_loads
 from axode.oracle.joint_motions import moving_directions
-from axode.oracle.machine import Frames, Machine, Twists, real
-from axode.oracle.numbers import Array, cross, dot, rate, turned
+from axode.oracle.machine import BodyFrames, Machine, Twists, real
+from axode.oracle.numbers import Array, cross, dot, matvec, rate
 from axode.oracle.twist_rows import (
-    applied,
+    apply,
     changed,
     constraint_rows,
     joint_rows,
@@ -25,7 +25,7 @@ SPREAD = 1e-4  # what the scaling of unknowns leaves of the spread of their iner
 
 
 @dataclass(frozen=True)
-class Rows:
+class ConstraintRows:
     """Rows on the joint speeds at one state: A v = b and A v_dot + bias = 0.
 
     Sizes are those of the terms that entries and biases are sums of, row by row.
@@ -106,18 +106,18 @@ class Oracle(Machine):
                 sizes.append(_lengths(own.T) @ np.array([_length(n), _length(f)])[:, np.newaxis])
         return TreeForces(np.concatenate(columns, axis=1), np.concatenate(sizes, axis=1))
 
-    def rows(self, q: Array, v: Array, t: float = 0.0) -> Rows:
+    def rows(self, q: Array, v: Array, t: float = 0.0) -> ConstraintRows:
         """Loops, wheels and prescribed motions at one state, on the joint speeds."""
         frames, twists = self.along(q, v)
-        moving = constraint_rows(self, frames, self.stepped(q, v), t)
+        moving = constraint_rows(self, frames, self.step(q, v), t)
         J = self.jacobian(q)
         G = matrix_of([row.form for row in moving], len(self.body_names) - 1)
-        bias = [rate(applied(row.form, twists.w, twists.u)) - row.motion.dd for row in moving]
+        bias = [rate(apply(row.form, twists.w, twists.u)) - row.motion.dd for row in moving]
         rates = np.array([row.motion.d for row in moving])
         names = tuple(row.name for row in moving)
         A_size = (_lengths(G.real) @ _lengths(J.T).T).max(axis=1, initial=0.0)
         bias_size = [changed(row.form, twists.w, twists.u) + abs(row.motion.dd) for row in moving]
-        return Rows(
+        return ConstraintRows(
             names, G.real @ J, rates, np.array(bias, dtype=float), A_size, np.array(bias_size)
         )
 
@@ -127,7 +127,7 @@ class Oracle(Machine):
         M = np.diag(self.armature)
         for body in range(1, len(self.body_names)):
             w, u = J[6 * body - 6 : 6 * body - 3], J[6 * body - 3 : 6 * body]
-            at_centre = u + cross(w.T, turned(frames.R[body], self.centre[body])).T
+            at_centre = u + cross(w.T, matvec(frames.R[body], self.centre[body])).T
             own = frames.R[body].T @ w
             M = M + own.T @ self.tensor[body] @ own
             M = M + self.mass[body] * at_centre.T @ at_centre
@@ -156,7 +156,7 @@ class Oracle(Machine):
         frames, twists = self.along(q, v)
         bodies = len(self.body_names) - 1
         rows = [row for i in range(len(self.joints)) for row in joint_rows(self, frames, i)]
-        others = constraint_rows(self, frames, self.stepped(q, v), t)
+        others = constraint_rows(self, frames, self.step(q, v), t)
         rows += [row for row in others if kept is None or row.name in kept]
         G = matrix_of([row.form for row in rows], bodies)
         V = np.concatenate([np.concatenate(pair) for pair in zip(twists.w, twists.u, strict=True)])
@@ -171,7 +171,7 @@ class Oracle(Machine):
         V_dot, condition = _solve_bodies(M, G.real, F, -g)
         return Solution(S @ V_dot + drift, condition)
 
-    def _loads(self, q: Array, v: Array, u: Array, frames: Frames, twists: Twists) -> Array:
+    def _loads(self, q: Array, v: Array, u: Array, frames: BodyFrames, twists: Twists) -> Array:
         """Wrenches on all bodies from struts and from outside."""
         total = np.zeros(6 * len(self.body_names))
         loads = [load for strut in body_loads(self, frames, twists) for load in strut]
@@ -182,17 +182,17 @@ class Oracle(Machine):
             total[6 * body : 6 * body + 6] += np.concatenate([n, f])
         return total[6:]
 
-    def _velocity_terms(self, frames: Frames, twists: Twists) -> Array:
-        """What Newton and Euler ask for while twists do not change, gravity taken off."""
+    def _velocity_terms(self, frames: BodyFrames, twists: Twists) -> Array:
+        """Inertial forces for constant twists, less gravity."""
         still = Twists([x.real for x in twists.w], [x.real for x in twists.u])
         return np.concatenate(self._inertial(frames, still)[1:])
 
-    def _mass(self, frames: Frames) -> Array:
+    def _mass(self, frames: BodyFrames) -> Array:
         """M of all bodies on their twists at the frames' origins."""
         bodies = len(self.body_names) - 1
         M = np.zeros((6 * bodies, 6 * bodies))
         for body in range(1, bodies + 1):
-            r, m = turned(frames.R[body], self.centre[body]), self.mass[body]
+            r, m = matvec(frames.R[body], self.centre[body]), self.mass[body]
             skew = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
             own = slice(6 * body - 6, 6 * body)
             tensor = frames.R[body] @ self.tensor[body] @ frames.R[body].T
@@ -201,34 +201,34 @@ class Oracle(Machine):
             )
         return M
 
-    def _inertial(self, frames: Frames, twists: Twists) -> list[Array]:
+    def _inertial(self, frames: BodyFrames, twists: Twists) -> list[Array]:
         """Rate of momentum minus weight of every body, moment about its frame's origin first.
 
         Momenta are complex steps: their imaginary parts are what Newton and Euler ask for.
         """
         needs = []
         for body, (R, w, u) in enumerate(zip(frames.R, twists.w, twists.u, strict=True)):
-            arm = turned(R, self.centre[body])
+            arm = matvec(R, self.centre[body])
             linear = self.mass[body] * (u + cross(w, arm))
-            angular = turned(R, turned(self.tensor[body], turned(np.swapaxes(R, -1, -2), w)))
+            angular = matvec(R, matvec(self.tensor[body], matvec(np.swapaxes(R, -1, -2), w)))
             f = rate(linear + 0j) - self.mass[body] * self.gravity
             n = rate(angular + 0j) + cross(arm.real, f)
             needs.append(np.concatenate([n, f], axis=-1))
         return needs
 
-    def _inertial_sizes(self, frames: Frames, twists: Twists) -> list[Array]:
+    def _inertial_sizes(self, frames: BodyFrames, twists: Twists) -> list[Array]:
         """How large the terms of `_inertial` are, of moments and of forces."""
         found = []
         for body, (R, w, u) in enumerate(zip(frames.R, twists.w, twists.u, strict=True)):
             spin, turning = _length(w.real), _length(rate(w + 0j))
-            arm = _length(turned(R.real, self.centre[body]))
+            arm = _length(matvec(R.real, self.centre[body]))
             a = _length(rate(u + 0j)) + arm * (turning + spin**2) + _length(self.gravity)
             force = self.mass[body] * a
             moment = np.linalg.norm(self.tensor[body]) * (turning + spin**2) + arm * force
             found.append(np.stack([moment, force], axis=-1))
         return found
 
-    def _power(self, frames: Frames, loads: list[Array], sizes: list[Array]) -> TreeForces:
+    def _power(self, frames: BodyFrames, loads: list[Array], sizes: list[Array]) -> TreeForces:
         """Power of loads on all bodies for unit joint speeds, with the size of its terms."""
         leading = loads[0].shape[:-1]
         value = np.zeros((*leading, len(self.speeds)))

@@ -9,14 +9,14 @@ import numpy as np
 from axode.mechanism.elements.forces import Strut
 from axode.mechanism.topology import coordinate_of
 from axode.oracle.joint_motions import rate_matrix
-from axode.oracle.machine import Frames, Machine, Twists
-from axode.oracle.numbers import Array, cross, dot, numbers, turned
+from axode.oracle.machine import BodyFrames, Machine, Twists
+from axode.oracle.numbers import Array, cross, dot, matvec, numbers
 
 Loads = list[tuple[int, Array, Array]]  # body, moment about its frame's origin, force
 
 
 def speed_index(machine: Machine, name: str) -> int:
-    """Which speed a joint, coordinate or speed means."""
+    """Index of the speed that a joint, coordinate or speed means."""
     return machine.speeds.index(machine.meanings[name])
 
 
@@ -54,19 +54,19 @@ def joint_forces(machine: Machine, q: Array, v: Array) -> Array:
     return force
 
 
-def body_loads(machine: Machine, frames: Frames, twists: Twists) -> Iterator[Loads]:
+def body_loads(machine: Machine, frames: BodyFrames, twists: Twists) -> Iterator[Loads]:
     """Struts, each as the wrenches at its two ends."""
     for strut in machine.mechanism.struts:
         yield _strut_loads(machine, frames, twists, strut)
 
 
-def _strut_loads(machine: Machine, frames: Frames, twists: Twists, strut: Strut) -> Loads:
+def _strut_loads(machine: Machine, frames: BodyFrames, twists: Twists, strut: Strut) -> Loads:
     ends: list[tuple[int, Array]] = []
     points: list[Array] = []
     velocities: list[Array] = []
     for name, point in ((strut.parent, strut.at), (strut.child, strut.child_at)):
         body = machine.number[name]
-        arm = turned(frames.R[body], numbers(point, machine.parameters))
+        arm = matvec(frames.R[body], numbers(point, machine.parameters))
         ends.append((body, arm))
         points.append(frames.p[body] + arm)
         velocities.append(twists.u[body] + cross(twists.w[body], arm))
@@ -86,13 +86,13 @@ def _strut_loads(machine: Machine, frames: Frames, twists: Twists, strut: Strut)
     return [(first, cross(arm_1, pull), pull), (second, -cross(arm_2, pull), -pull)]
 
 
-def wrench_loads(machine: Machine, frames: Frames) -> list[list[Loads]]:
+def wrench_loads(machine: Machine, frames: BodyFrames) -> list[list[Loads]]:
     """Return the loads of the six unit inputs of every external wrench."""
     found = []
     for wrench in machine.mechanism.wrenches:
         body = machine.number[wrench.body]
         axes = frames.R[body] if wrench.frame == "body" else np.eye(3)
-        arm = turned(frames.R[body], numbers(wrench.at, machine.parameters))
+        arm = matvec(frames.R[body], numbers(wrench.at, machine.parameters))
         e = [np.broadcast_to(axes[..., i], arm.shape) for i in range(3)]
         moments: list[Loads] = [[(body, x, np.zeros(3))] for x in e]
         found.append([*moments, *([(body, cross(arm, x), x)] for x in e)])

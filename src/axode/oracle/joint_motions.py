@@ -33,10 +33,10 @@ from axode.oracle.numbers import (
     cross,
     direction,
     dot,
+    matvec,
     numbers,
     quaternion_turn,
     rotation_of,
-    turned,
 )
 
 
@@ -60,7 +60,7 @@ class Placed:
     v: slice
 
 
-def placed(
+def place(
     connection: Connection,
     bodies: Mapping[str, int],
     parameters: Mapping[str, Any],
@@ -135,7 +135,7 @@ def moving_directions(placed: Placed, parent: Array, child: Array) -> tuple[Arra
     """Angular and linear directions of unit speeds, 3 x dof each; frames' axes are given."""
     dof = placed.joint.dof
     W, V = (np.zeros((*child.shape[:-2], 3, dof), dtype=child.dtype) for _ in range(2))
-    axis = turned(parent, placed.axis)
+    axis = matvec(parent, placed.axis)
     match placed.joint:
         case Revolute():
             W[..., 0] = axis
@@ -146,7 +146,7 @@ def moving_directions(placed: Placed, parent: Array, child: Array) -> tuple[Arra
         case Cylindrical():
             W[..., 0], V[..., 1] = axis, axis
         case Universal():
-            W[..., 0], W[..., 1] = axis, turned(child, placed.second)
+            W[..., 0], W[..., 1] = axis, matvec(child, placed.second)
         case Spherical():
             W[...] = child
         case Planar():
@@ -160,7 +160,7 @@ def moving_directions(placed: Placed, parent: Array, child: Array) -> tuple[Arra
 def speed_directions(placed: Placed, parent: Array, child: Array) -> list[tuple[Array, Array]]:
     """Pairs (n, f): each speed is n . w + f . v of the relative motion that the joint allows."""
     zero = np.zeros(3)
-    axis = turned(parent, placed.axis)
+    axis = matvec(parent, placed.axis)
     match placed.joint:
         case Revolute() | Screw():
             return [(axis, zero)]
@@ -169,7 +169,7 @@ def speed_directions(placed: Placed, parent: Array, child: Array) -> list[tuple[
         case Cylindrical():
             return [(axis, zero), (zero, axis)]
         case Universal():
-            second = turned(child, placed.second)
+            second = matvec(child, placed.second)
             normal = cross(axis, second)
             size = dot(normal, normal)[..., np.newaxis]
             return [(cross(second, normal) / size, zero), (cross(normal, axis) / size, zero)]
@@ -202,7 +202,7 @@ def held_directions(
         mine, other = placed.axis, placed.second
         if not parent_first:
             mine, other = other, mine
-        pairs["cross"] = (cross(turned(first, mine), turned(second, other)), zero)
+        pairs["cross"] = (cross(matvec(first, mine), matvec(second, other)), zero)
     if isinstance(joint, Screw):
         pairs["advance"] = (-placed.pitch * b[..., 2], b[..., 2])
     return {name: pairs[name] for name in joint.closure_names}

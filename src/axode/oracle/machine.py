@@ -18,14 +18,14 @@ from axode.oracle.joint_motions import (
     joint_pose,
     links_of,
     moving_directions,
-    placed,
+    place,
     rate_matrix,
 )
-from axode.oracle.numbers import STEP, Array, cross, numbers, turned
+from axode.oracle.numbers import STEP, Array, cross, matvec, numbers
 
 
 @dataclass(frozen=True)
-class Frames:
+class BodyFrames:
     """Where everything is: axes and origins of bodies, and of the joints' frames on both sides.
 
     Bodies are numbered along the first axis of the lists, the ground is 0.
@@ -64,11 +64,11 @@ class Machine:
         for connection in tree_order(mechanism):
             q = slice(len(self.coordinates), len(self.coordinates) + len(connection.coordinates))
             v = slice(len(self.speeds), len(self.speeds) + len(connection.speeds))
-            self.joints.append(placed(connection, self.number, self.parameters, q, v))
+            self.joints.append(place(connection, self.number, self.parameters, q, v))
             self.coordinates += connection.coordinates
             self.speeds += connection.speeds
         self.meanings = speed_meanings(mechanism)
-        self.loops = [placed(loop, self.number, self.parameters) for loop in mechanism.loops]
+        self.loops = [place(loop, self.number, self.parameters) for loop in mechanism.loops]
         self.gravity = numbers(mechanism.gravity, self.parameters)
 
     def value(self, scalar: Any) -> float:
@@ -110,11 +110,11 @@ class Machine:
         """Rates of the coordinates."""
         q_dot = np.zeros(q.shape, dtype=np.result_type(q, v))
         for joint in self.joints:
-            q_dot[..., joint.q] = turned(rate_matrix(joint, q[..., joint.q]), v[..., joint.v])
+            q_dot[..., joint.q] = matvec(rate_matrix(joint, q[..., joint.q]), v[..., joint.v])
         return q_dot
 
-    def frames(self, q: Array) -> Frames:
-        """Where everything is at coordinates q."""
+    def frames(self, q: Array) -> BodyFrames:
+        """Frames at coordinates q."""
         count, leading = len(self.body_names), q.shape[:-1]
         R = [np.broadcast_to(np.eye(3), (*leading, 3, 3))] * count
         p = [np.zeros((*leading, 3))] * count
@@ -123,25 +123,25 @@ class Machine:
             outer = R[joint.parent] @ joint.rotation
             turn, shift = joint_pose(joint, q[..., joint.q])
             inner = outer @ turn
-            origin = p[joint.parent] + turned(R[joint.parent], joint.at) + turned(outer, shift)
+            origin = p[joint.parent] + matvec(R[joint.parent], joint.at) + matvec(outer, shift)
             R[joint.child] = inner @ joint.child_rotation.T
-            p[joint.child] = origin - turned(R[joint.child], joint.child_at)
+            p[joint.child] = origin - matvec(R[joint.child], joint.child_at)
             parent_axes.append(outer)
             child_axes.append(inner)
             child_origin.append(origin)
-        return Frames(R, p, parent_axes, child_axes, child_origin)
+        return BodyFrames(R, p, parent_axes, child_axes, child_origin)
 
-    def twists(self, frames: Frames, v: Array) -> Twists:
-        """How every body moves, outward from the ground."""
+    def twists(self, frames: BodyFrames, v: Array) -> Twists:
+        """Twists of all bodies, outward from the ground."""
         zero = np.zeros((*v.shape[:-1], 3))
         w, u = [zero] * len(self.body_names), [zero] * len(self.body_names)
         for i, joint in enumerate(self.joints):
             W, V = moving_directions(joint, frames.parent_axes[i], frames.child_axes[i])
             own, held = v[..., joint.v], joint.parent
-            w[joint.child] = w[held] + turned(W, own)
+            w[joint.child] = w[held] + matvec(W, own)
             there = u[held] + cross(w[held], frames.child_origin[i] - frames.p[held])
             out = frames.p[joint.child] - frames.child_origin[i]
-            u[joint.child] = there + turned(V, own) + cross(w[joint.child], out)
+            u[joint.child] = there + matvec(V, own) + cross(w[joint.child], out)
         return Twists(w, u)
 
     def jacobian(self, q: Array) -> Array:
@@ -152,18 +152,18 @@ class Machine:
         pairs = zip(twists.w[1:], twists.u[1:], strict=True)
         return np.concatenate([x for pair in pairs for x in pair], axis=-1).T
 
-    def along(self, q: Array, v: Array, v_dot: Array | None = None) -> tuple[Frames, Twists]:
+    def along(self, q: Array, v: Array, v_dot: Array | None = None) -> tuple[BodyFrames, Twists]:
         """Frames and twists whose imaginary parts are their rates along the motion."""
         v_h = v if v_dot is None else v + 1j * STEP * v_dot
-        frames = self.frames(self.stepped(q, v))
+        frames = self.frames(self.step(q, v))
         return frames, self.twists(frames, v_h)
 
-    def stepped(self, q: Array, v: Array) -> Array:
-        """Coordinates that carry their rates."""
+    def step(self, q: Array, v: Array) -> Array:
+        """Return coordinates whose imaginary parts are their rates."""
         return np.asarray(q + 1j * STEP * self.rates(q, v))
 
 
-def real(frames: Frames) -> Frames:
+def real(frames: BodyFrames) -> BodyFrames:
     """Frames without the rates that they carry."""
     parts = (getattr(frames, field.name) for field in fields(frames))
-    return Frames(*([x.real for x in part] for part in parts))
+    return BodyFrames(*([x.real for x in part] for part in parts))

@@ -44,9 +44,9 @@ def dot(a: Array, b: Array) -> Array:
     return np.asarray((a * b).sum(axis=-1))
 
 
-def turned(R: Array, x: Array) -> Array:
-    """R x over leading axes."""
-    return np.asarray((R @ x[..., np.newaxis])[..., 0])
+def matvec(A: Array, x: Array) -> Array:
+    """A x over leading axes, of a matrix and a vector."""
+    return np.asarray((A @ x[..., np.newaxis])[..., 0])
 
 
 def unit(x: Array) -> Array:

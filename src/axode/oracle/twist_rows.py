@@ -14,7 +14,7 @@ import numpy as np
 from axode.mechanism.elements.wheels import Contact, Mecanum
 from axode.mechanism.topology import coordinate_of
 from axode.oracle.joint_motions import Placed, held_directions, rate_matrix, speed_directions
-from axode.oracle.machine import Frames, Machine
+from axode.oracle.machine import BodyFrames, Machine
 from axode.oracle.numbers import (
     Array,
     Jet,
@@ -22,25 +22,25 @@ from axode.oracle.numbers import (
     cross,
     direction,
     dot,
+    matvec,
     motion_at,
     numbers,
     rate,
-    turned,
 )
 
 Form = dict[int, tuple[Array, Array]]  # by body: n and f of n . w + f . u
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row by name: what it asks of twists, and of time."""
+class TwistRow:
+    """A row by name: its form on twists, and the motion it follows."""
 
     name: str
     form: Form
     motion: Jet  # the rate it asks for is its first derivative
 
 
-def between(frames: Frames, first: int, second: int, point: Array, n: Array, f: Array) -> Form:
+def between(frames: BodyFrames, first: int, second: int, point: Array, n: Array, f: Array) -> Form:
     """n . w + f . v of the first body relative to the second, v at a point of the world."""
     form: Form = {}
     for body, sign in ((first, 1.0), (second, -1.0)):
@@ -50,7 +50,7 @@ def between(frames: Frames, first: int, second: int, point: Array, n: Array, f: 
     return form
 
 
-def applied(form: Form, w: list[Array], u: list[Array]) -> Array:
+def apply(form: Form, w: list[Array], u: list[Array]) -> Array:
     """The value of a form on twists."""
     total = np.asarray(0.0)
     for body, (n, f) in form.items():
@@ -59,7 +59,7 @@ def applied(form: Form, w: list[Array], u: list[Array]) -> Array:
 
 
 def changed(form: Form, w: list[Array], u: list[Array]) -> float:
-    """How large the terms are of which the rate of a form's value is made."""
+    """Size of the terms in the rate of a form's value."""
     total = 0.0
     for body, (n, f) in form.items():
         for weight, x in ((n, w[body]), (f, u[body])):
@@ -81,16 +81,16 @@ def matrix_of(forms: list[Form], bodies: int) -> Array:
     return G
 
 
-def joint_rows(machine: Machine, frames: Frames, i: int) -> Iterator[Row]:
-    """What a joint of the tree holds, seen from its child."""
+def joint_rows(machine: Machine, frames: BodyFrames, i: int) -> Iterator[TwistRow]:
+    """Rows of a joint of the tree, seen from its child."""
     joint = machine.joints[i]
     pairs = held_directions(joint, frames.child_axes[i], frames.parent_axes[i], False)
     for name, (n, f) in pairs.items():
         form = between(frames, joint.child, joint.parent, frames.child_origin[i], n, f)
-        yield Row(f"{joint.name}.{name}", form, Jet(0.0))
+        yield TwistRow(f"{joint.name}.{name}", form, Jet(0.0))
 
 
-def speed_forms(machine: Machine, frames: Frames) -> list[Form]:
+def speed_forms(machine: Machine, frames: BodyFrames) -> list[Form]:
     """The joint speeds as forms on twists."""
     forms = []
     for i, joint in enumerate(machine.joints):
@@ -100,7 +100,7 @@ def speed_forms(machine: Machine, frames: Frames) -> list[Form]:
     return forms
 
 
-def constraint_rows(machine: Machine, frames: Frames, q: Array, t: float) -> list[Row]:
+def constraint_rows(machine: Machine, frames: BodyFrames, q: Array, t: float) -> list[TwistRow]:
     """All rows beyond the tree's own joints: loops, wheels, relations between speeds."""
     rows = [row for loop in machine.loops for row in _loop_rows(machine, frames, loop)]
     for contact in machine.mechanism.contacts:
@@ -108,14 +108,14 @@ def constraint_rows(machine: Machine, frames: Frames, q: Array, t: float) -> lis
     related = machine.mechanism.couplings or machine.mechanism.prescribed
     speeds = speed_forms(machine, frames) if related else []
     for name, weights, motion in _relations(machine, q, t):
-        rows.append(Row(name, _combined(speeds, weights), motion))
+        rows.append(TwistRow(name, _combine(speeds, weights), motion))
     return rows
 
 
-def _loop_rows(machine: Machine, frames: Frames, loop: Placed) -> Iterator[Row]:
+def _loop_rows(machine: Machine, frames: BodyFrames, loop: Placed) -> Iterator[TwistRow]:
     """Directions are taken on the side deeper in the tree, the child's where both are as deep."""
     sides = [
-        (body, frames.R[body] @ turn, frames.p[body] + turned(frames.R[body], at))
+        (body, frames.R[body] @ turn, frames.p[body] + matvec(frames.R[body], at))
         for body, turn, at in (
             (loop.parent, loop.rotation, loop.at),
             (loop.child, loop.child_rotation, loop.child_at),
@@ -125,33 +125,33 @@ def _loop_rows(machine: Machine, frames: Frames, loop: Placed) -> Iterator[Row]:
     (first, axes, point), (second, other, _) = sides if parent_first else sides[::-1]
     for name, (n, f) in held_directions(loop, axes, other, parent_first).items():
         form = between(frames, first, second, point, n, f)
-        yield Row(f"{loop.name}.{name}", form, Jet(0.0))
+        yield TwistRow(f"{loop.name}.{name}", form, Jet(0.0))
 
 
-def _contact_rows(machine: Machine, frames: Frames, contact: Contact) -> Iterator[Row]:
+def _contact_rows(machine: Machine, frames: BodyFrames, contact: Contact) -> Iterator[TwistRow]:
     """Velocities of a wheel's lowest point over the ground that vanish."""
     body, ground = machine.number[contact.body], machine.number[contact.plane.on]
     point, directions = wheel_directions(machine, frames, contact)
     for name in ("touch", *contact.wheel.rolling_rows):
         form = between(frames, body, ground, point, np.zeros(3), directions[name])
-        yield Row(f"{contact.name}.{name}", form, Jet(0.0))
+        yield TwistRow(f"{contact.name}.{name}", form, Jet(0.0))
 
 
 def wheel_directions(
-    machine: Machine, frames: Frames, contact: Contact
+    machine: Machine, frames: BodyFrames, contact: Contact
 ) -> tuple[Array, dict[str, Array]]:
     """Where a wheel touches, and the directions of its rows, in the world."""
     values = machine.parameters
     body, ground = machine.number[contact.body], machine.number[contact.plane.on]
-    centre = frames.p[body] + turned(frames.R[body], numbers(contact.at, values))
+    centre = frames.p[body] + matvec(frames.R[body], numbers(contact.at, values))
     upright = direction(contact.plane.normal, values)
-    normal = turned(frames.R[ground], upright)
+    normal = matvec(frames.R[ground], upright)
     radius = machine.value(contact.wheel.radius)
     if not contact.wheel.has_axis:
-        along = turned(frames.R[ground], axes_along(contact.plane.normal, values)[:, 0])
+        along = matvec(frames.R[ground], axes_along(contact.plane.normal, values)[:, 0])
         tangents = {"longitudinal": along, "lateral": cross(normal, along)}
         return centre - radius * normal, {"touch": normal, **tangents}
-    axis = turned(frames.R[body], direction(contact.axis, values))
+    axis = matvec(frames.R[body], direction(contact.axis, values))
     along = cross(axis, normal)
     along = along / np.sqrt(dot(along, along))[..., np.newaxis]
     across = cross(normal, along)
@@ -191,7 +191,7 @@ def _rate_of(machine: Machine, q: Array, name: str) -> dict[int, Array]:
     return {j: N[..., j - joint.v.start] for j in range(joint.v.start, joint.v.stop)}
 
 
-def _combined(forms: list[Form], weights: dict[int, Array]) -> Form:
+def _combine(forms: list[Form], weights: dict[int, Array]) -> Form:
     total: Form = {}
     for j, weight in weights.items():
         scale = np.asarray(weight)[..., np.newaxis]

@@ -16,7 +16,7 @@ import casadi as ca
 
 from axode.errors import UnknownName
 from axode.printing.latex_names import Typeset, typeset_names
-from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, joined
+from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, multiply
 from axode.symbolic.algebra.spatial import SX
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ PARTS: dict[str, tuple[str, Callable[[Equations], SX]]] = {
 
 
 def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
-    r"""The model in LaTeX: an `aligned` environment, to stand between ``\[`` and ``\]``.
+    r"""The model in LaTeX: an `aligned` environment, for use between ``\[`` and ``\]``.
 
     Args:
         equations: What to print.
@@ -180,7 +180,7 @@ class _Writer:
 
     def definitions(self) -> list[str]:
         """The named terms, each after those it is made of."""
-        return [f"{name} &= {self._opened(number)}" for number, name in self.terms.items()]
+        return [f"{name} &= {self._write_out(number)}" for number, name in self.terms.items()]
 
     # the expressions
 
@@ -191,7 +191,7 @@ class _Writer:
         number, shared = _common(poly)
         if len(poly) == 1 or (not shared and number == 1):
             return self._open_sum(poly)
-        inner = tuple((joined(m, _inverse(shared)), x / number) for m, x in poly)
+        inner = tuple((multiply(m, _inverse(shared)), x / number) for m, x in poly)
         return self._product(number, shared, [rf"\left({self._open_sum(inner)}\right)"])
 
     def _open_sum(self, poly: Frozen) -> str:
@@ -205,7 +205,7 @@ class _Writer:
         return text
 
     def _order(self, monomial: Monomial, number: float) -> tuple[bool, bool, Monomial]:
-        """Terms of inputs before named ones, numbers last."""
+        """Sort terms of inputs before named ones, numbers last."""
         return not monomial, any(atom in self.terms for atom, _ in monomial), monomial
 
     def _product(self, number: float, monomial: Monomial, last: list[str]) -> str:
@@ -218,8 +218,7 @@ class _Writer:
         if not below:
             return sign + THIN.join(above)
         over, under = (
-            _unwrapped(parts[0]) if len(parts) == 1 else THIN.join(parts)
-            for parts in (above, below)
+            _unwrap(parts[0]) if len(parts) == 1 else THIN.join(parts) for parts in (above, below)
         )
         return rf"{sign}\frac{{{over}}}{{{under}}}"
 
@@ -245,9 +244,9 @@ class _Writer:
 
     def atom(self, number: int) -> str:
         """An atom by its name or written out, without brackets."""
-        return self.terms[number] if number in self.terms else self._opened(number)
+        return self.terms[number] if number in self.terms else self._write_out(number)
 
-    def _opened(self, number: int) -> str:
+    def _write_out(self, number: int) -> str:
         atom = self.atoms[number]
         if atom.label == "input":
             return self.names.vectors[atom.place[0]][atom.place[1]]
@@ -270,15 +269,15 @@ class _Writer:
         return rf"{name}\left({', '.join(arguments)}\right)"
 
     def _is_bare(self, poly: Frozen) -> bool:
-        """Whether it is one symbol."""
+        """Return whether it is one symbol."""
         ((monomial, number),) = poly if len(poly) == 1 else (((), 0.0),)
         if number != 1 or len(monomial) != 1 or monomial[0][1] != 1:
             return False
         return monomial[0][0] in self.terms or self.atoms[monomial[0][0]].label == "input"
 
 
-def _unwrapped(text: str) -> str:
-    """Without brackets, if one pair encloses all of it."""
+def _unwrap(text: str) -> str:
+    """Remove brackets if one pair encloses all of the text."""
     if not (text.startswith(r"\left(") and text.endswith(r"\right)")):
         return text
     inner = text[len(r"\left(") : -len(r"\right)")]

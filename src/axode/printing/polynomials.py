@@ -74,9 +74,9 @@ class Polynomials:
             case "add":
                 return self._add(arguments[0], arguments[1])
             case "sub":
-                return self._add(arguments[0], scaled(arguments[1], -1.0))
+                return self._add(arguments[0], scale(arguments[1], -1.0))
             case "neg":
-                return scaled(arguments[0], -1.0)
+                return scale(arguments[0], -1.0)
             case "mul":
                 return self._multiply(*arguments)
             case "div":
@@ -96,14 +96,14 @@ class Polynomials:
         if len(value) < 2:
             return value
         sign = math.copysign(1.0, next(iter(value.values())))
-        return scaled(self._single(Atom("sum", (frozen(scaled(value, sign)),))), sign)
+        return scale(self._single(Atom("sum", (frozen(scale(value, sign)),))), sign)
 
     def _add(self, a: Polynomial, b: Polynomial) -> Polynomial:
         if len(a) + len(b) > LONGEST_SUM and min(len(a), len(b)) > 0:
             shared = len(a.keys() & b.keys())
             if len(a) + len(b) - 2 * shared > LONGEST_SUM:
                 a, b = (self._whole(a), b) if len(a) >= len(b) else (a, self._whole(b))
-        return self._pythagoras(added(a, b))
+        return self._pythagoras(add(a, b))
 
     def _multiply(self, a: Polynomial, b: Polynomial) -> Polynomial:
         if not a or not b:
@@ -115,7 +115,7 @@ class Polynomials:
         product: Polynomial = {}
         for left, x in a.items():
             for right, y in b.items():
-                product = added(product, {joined(left, right): x * y})
+                product = add(product, {multiply(left, right): x * y})
         return self._pythagoras(product)
 
     def _divide(self, a: Polynomial, b: Polynomial) -> Polynomial:
@@ -135,7 +135,7 @@ class Polynomials:
         if not rest:
             return constant((0.0, 1.0, 0.0, -1.0)[turns])
         function = self._single(Atom("cos" if turns % 2 else "sin", (frozen(rest),)))
-        return scaled(function, -1.0 if turns >= 2 else 1.0)
+        return scale(function, -1.0 if turns >= 2 else 1.0)
 
     def _pythagoras(self, value: Polynomial) -> Polynomial:
         """Equal multiples of sine squared and cosine squared become one term."""
@@ -148,11 +148,11 @@ class Polynomials:
                 partner = self._numbers.get(Atom("cos", self.atoms[atom].arguments))
                 if partner is None:
                     continue
-                other = joined(rest, ((partner, 2),))
+                other = multiply(rest, ((partner, 2),))
                 a, b = value[monomial], value.get(other, 0.0)
                 if abs(a - b) <= ROUNDING * abs(a):
                     pair = {monomial: -a, other: -b}
-                    value = added(added(value, pair), {rest: a})
+                    value = add(add(value, pair), {rest: a})
         return value
 
     @cached_property
@@ -174,17 +174,17 @@ def constant(number: float) -> Polynomial:
 
 
 def is_number(value: Polynomial) -> bool:
-    """Whether nothing but a number is left."""
+    """Return whether nothing but a number is left."""
     return value.keys() <= {()}
 
 
-def scaled(value: Polynomial, number: float) -> Polynomial:
+def scale(value: Polynomial, number: float) -> Polynomial:
     """Number times value."""
     return value if number == 1.0 else {m: number * x for m, x in value.items()}
 
 
-def added(a: Polynomial, b: Polynomial) -> Polynomial:
-    """Sum of two, terms that cancel taken out."""
+def add(a: Polynomial, b: Polynomial) -> Polynomial:
+    """Add two polynomials; terms that cancel are removed."""
     total = dict(a)
     for monomial, number in b.items():
         old = total.get(monomial, 0.0)
@@ -195,7 +195,7 @@ def added(a: Polynomial, b: Polynomial) -> Polynomial:
     return total
 
 
-def joined(a: Monomial, b: Monomial) -> Monomial:
+def multiply(a: Monomial, b: Monomial) -> Monomial:
     """Product of two monomials."""
     exponents = dict(a)
     for atom, exponent in b:
@@ -204,12 +204,12 @@ def joined(a: Monomial, b: Monomial) -> Monomial:
 
 
 def frozen(value: Polynomial) -> Frozen:
-    """A form that can be compared."""
+    """Return a form that can be compared and hashed."""
     return tuple(sorted(value.items()))
 
 
 def weight(value: Polynomial) -> int:
-    """How many symbols it takes to write."""
+    """Count the symbols that it takes to write a polynomial."""
     return sum(
         len(monomial) + (abs(number) != 1 or not monomial) for monomial, number in value.items()
     )

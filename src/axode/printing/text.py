@@ -132,7 +132,7 @@ def _factor(text: str) -> str:
 
 
 def _group(text: str, start: int) -> tuple[str, int]:
-    """What stands in the braces that open at a place, and where they end."""
+    """Return the text in the braces that open at a place, and where they end."""
     depth = 0
     for place in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

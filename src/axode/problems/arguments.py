@@ -33,11 +33,11 @@ FORMS = (
 STEPS = {"Mechanism": "mechanism.derive().compile()", "Equations": "equations.compile()"}
 
 
-def refuse_no_model(verb: str, given: Any) -> None:
-    """Stop at equations, mechanisms and names where a compiled model is meant.
+def require_model(verb: str, given: Any) -> None:
+    """Check that a verb is given a compiled model.
 
     Raises:
-        InvalidArgument: saying how to make a model of it.
+        InvalidArgument: for equations, mechanisms and anything else, with how to make a model.
     """
     if isinstance(given, Model):
         return
@@ -46,11 +46,11 @@ def refuse_no_model(verb: str, given: Any) -> None:
     raise InvalidArgument(f"{verb}: a model is needed, got {kind}; make one with {remedy}")
 
 
-def refuse_no_mechanism(verb: str, given: Any) -> None:
-    """Stop at equations, models and names where the description itself is meant.
+def require_mechanism(verb: str, given: Any) -> None:
+    """Check that a verb is given a mechanism.
 
     Raises:
-        InvalidArgument: saying where a mechanism comes from.
+        InvalidArgument: for equations, models and anything else, with where to get a mechanism.
     """
     if isinstance(given, Mechanism):
         return
@@ -61,19 +61,19 @@ def refuse_no_mechanism(verb: str, given: Any) -> None:
 
 
 def seconds(name: str, given: Any) -> float:
-    """A number of seconds.
+    """Number of seconds.
 
     Raises:
-        InvalidArgument: if it is no number.
+        InvalidArgument: for anything that is not a number.
     """
     return number(name, given, "a number of seconds")
 
 
 def number(name: str, given: Any, expected: str = "a number") -> float:
-    """One number.
+    """Number as a float.
 
     Raises:
-        InvalidArgument: if it is none, or larger than any float.
+        InvalidArgument: for anything else, and for numbers beyond the range of floats.
     """
     try:
         return float(given)

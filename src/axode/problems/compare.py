@@ -14,7 +14,7 @@ from axode.argument_types import check_arguments
 from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
 from axode.model.compile import compile_model
-from axode.problems.arguments import refuse_no_mechanism
+from axode.problems.arguments import require_mechanism
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -30,10 +30,10 @@ class Rival:
     """What one formulation gives and costs.
 
     Attributes:
-        name: Of the formulation.
+        name: Name of the formulation.
         errors: Largest relative difference from the reference, by function.
-        operations: Of direct and inverse dynamics.
-        seconds: To derive direct dynamics.
+        operations: Operation counts of direct and inverse dynamics.
+        seconds: Time to derive direct dynamics [s].
         refused: Why the formulation does not take this mechanism; empty if it does.
     """
 
@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether all that apply agree to 1e-9."""
+        """True if all that apply agree to 1e-9."""
         return all(rival.worst < 1e-9 for rival in self.rivals)
 
     def __str__(self) -> str:
@@ -86,13 +86,13 @@ def compare(
     Args:
         mechanism: What to derive.
         formulations: Names to compare; all unless given.
-        seed: Of the random states.
+        seed: Seed of the random states.
 
     Raises:
         InvalidArgument: for anything but a mechanism.
     """
     check_arguments(compare, locals())
-    refuse_no_mechanism("compare", mechanism)
+    require_mechanism("compare", mechanism)
     from axode.symbolic.formulations import FORMULATIONS
 
     reference = mechanism.derive(REFERENCE)

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits until the numbers are consistent."""
+"""Delay Ctrl-C until the numbers are consistent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from axode.codegen.targets.compiler_process import CHECKS
 
 
 class Interrupt:
-    """Holds Ctrl-C back inside a `with` until `check` is called; a second press does not wait.
+    """Delays Ctrl-C inside a `with` until `check` is called; a second press acts at once.
 
     Outside the main thread, or where the program handles SIGINT itself, it does nothing.
 
@@ -49,12 +49,12 @@ class Interrupt:
         self.pressed = True
 
     def check(self) -> None:
-        """Raise a `KeyboardInterrupt` that was held back."""
+        """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""
         if self.pressed:
             raise KeyboardInterrupt
 
     def unguarded(self, function: Any) -> Any:
-        """Wrap a function of the user's so that Ctrl-C acts at once inside it."""
+        """Wrap a function of the user so that Ctrl-C acts at once inside it."""
 
         def called(*arguments: Any) -> Any:
             self.check()

@@ -1,4 +1,4 @@
-"""Parameters given to a verb: finite, and such as a mechanism can have."""
+"""Check parameters given to a verb: finite, and possible for the mechanism."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 
 
 def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> Array | None:
-    """All parameters, (*batch, size), if the model's are free.
+    """Return all parameters, (*batch, size), if the model's are free.
 
     Raises:
         InvalidArgument: for parameters that are fixed, not finite, or that no mechanism can have:
@@ -44,7 +44,7 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
 
 
 def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> None:
-    """Look at parameters that a verb passes on to the model, which knows their names.
+    """Check parameters that a verb passes on to the model.
 
     Raises:
         InvalidArgument: as `checked_parameters` does.

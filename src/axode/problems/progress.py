@@ -11,7 +11,7 @@ PATIENCE = 1.0  # [s] before a bar appears
 
 
 class Progress:
-    """Shows how far the work is, with the time that remains, once it takes long.
+    """Shows how much of the work is done and how long the rest takes.
 
     Args:
         label: What is being done.

@@ -112,12 +112,12 @@ class CompiledRuns:
         return buffers
 
     def conditions(self, runs: Any, t: Any = None) -> Conditions:
-        """Time and parameters of one run or of several, now unless a time is given."""
+        """Time and parameters of one run or of several; the present time unless given."""
         now = self.buffers["t"][runs, 0] if t is None else t
         return Conditions(now, self.p if self.p is None or self.p.ndim == 1 else self.p[runs])
 
     def first_budget(self, operations: int) -> int:
-        """Steps of the first slice, where one evaluates a model of so many operations."""
+        """Number of steps in the first slice, for a model of so many operations."""
         groups = 1 if self.count == 1 else -(-self.count // self.rollout.lanes)
         return max(1, int(FIRST_SLICE / (groups * (100 + operations))))
 
@@ -160,7 +160,7 @@ class Session:
 
     @contextmanager
     def keep_results(self) -> Iterator[None]:
-        """Let Ctrl-C end what is done inside a `with`, and no more than that."""
+        """End the body of a `with` at Ctrl-C, and continue after it."""
         try:
             yield
         except KeyboardInterrupt:
@@ -168,11 +168,11 @@ class Session:
 
     @property
     def seconds(self) -> float:
-        """Time since it began [s]."""
+        """Time since the call began [s]."""
         return time.perf_counter() - self._started
 
     def unguarded(self, function: Callable[..., Any]) -> Any:
-        """Wrap a function of the user's so that Ctrl-C acts at once inside it."""
+        """Wrap a function of the user so that Ctrl-C acts at once inside it."""
         return self._interrupt.unguarded(function)
 
     def advance(
@@ -222,7 +222,7 @@ class Session:
 
 
 def check_on_interrupt(verb: str, given: Any) -> None:
-    """Stop at anything but a way to answer Ctrl-C."""
+    """Check the choice of what Ctrl-C does."""
     if not isinstance(given, str) or given not in ON_INTERRUPT:
         raise UnknownName(f"{verb}(on_interrupt=...)", "choice", given, ON_INTERRUPT)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replayed
+from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable
@@ -35,7 +35,7 @@ Array = npt.NDArray[np.float64]
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether something is an expression of CasADi's."""
+    """Return whether something is an expression of CasADi's."""
     return type(value).__module__.partition(".")[0] == "casadi"
 
 
@@ -84,7 +84,7 @@ def _casadi_tape(
     import casadi as ca
 
     from axode.model.function_source import shaped_tape
-    from axode.symbolic.tree.measure_symbols import StateSymbols, traced
+    from axode.symbolic.tree.measure_symbols import StateSymbols, trace
 
     e = model.equations
     own = dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
@@ -97,7 +97,7 @@ def _casadi_tape(
         def nu(self) -> Any:
             return nu
 
-    made = [ca.SX(x) for x in traced(name, function, Symbols(e))]
+    made = [ca.SX(x) for x in trace(name, function, Symbols(e))]
     if bounds is not None:
         made = [
             x if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
@@ -209,7 +209,7 @@ class StateFormulas:
             if signal.function not in made:
                 tape = model.tape(signal.function)
                 arguments = [[x.number for x in ports[port.name]] for port in tape.inputs]
-                numbers = replayed(builder, tape, arguments)
+                numbers = replay(builder, tape, arguments)
                 made[signal.function] = [Formula(builder, number) for number in numbers]
             found[word] = made[signal.function][signal.index]
         return found
@@ -241,12 +241,12 @@ def _formula_tape(
         values, zero = state.values(ports, used), 0.0 * ports["t"][0]
         found = [zero + evaluate(x, values, TAPE_FUNCTIONS) for x in made]
         limits = bounds or [math.inf] * len(found)
-        return {name: [saturated(x, b) for x, b in zip(found, limits, strict=True)]}
+        return {name: [saturate(x, b) for x, b in zip(found, limits, strict=True)]}
 
     return formula_tape(name, sizes, build)
 
 
-def saturated(value: Formula, bound: float) -> Formula:
+def saturate(value: Formula, bound: float) -> Formula:
     """Value between plus and minus a bound; NaN stays, so that it is reported."""
     if math.isinf(bound):
         return value

@@ -1,1 +1,1 @@
-"""Show: what a run leaves behind, by name and unit."""
+"""Results: trajectories, events and sweeps, with names and units."""

@@ -1,4 +1,4 @@
-"""What a trajectory is made of, checked and put into its plainest form."""
+"""Checks of what a trajectory is made of."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
+ROUNDING = 1e-12  # of the largest time: nearer than this, two times are the same
 WHEN = re.compile(r" at t = \S+ s\b")  # in the status of a run that failed
 
 
 def check_shapes(trajectory: Trajectory) -> None:
-    """Times, values, names and units that fit each other."""
+    """Require times, values, names and units that fit each other."""
     time, shape, names = trajectory.time, trajectory.values.shape, trajectory.names
     if time.ndim != 1 or not len(time):
         raise InvalidArgument(f"time: one or more samples are needed, not shape {time.shape}")
@@ -45,7 +46,7 @@ def check_shapes(trajectory: Trajectory) -> None:
 
 
 def check_kinds(trajectory: Trajectory) -> None:
-    """A known kind for every column."""
+    """Require a known kind for every column."""
     for name in trajectory.names:
         if name not in trajectory.kinds:
             raise InvalidArgument(f"kinds: '{name}' has none; one of {', '.join(KINDS)}")
@@ -53,8 +54,8 @@ def check_kinds(trajectory: Trajectory) -> None:
             raise UnknownName("a trajectory", "column kind", trajectory.kinds[name], KINDS)
 
 
-def checked_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:
-    """Samples of each run, as given or up to the NaN of its coordinates."""
+def find_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:
+    """Number of samples of each run, as given or up to the NaN of its coordinates."""
     values, batch, samples = trajectory.values, trajectory.batch, len(trajectory.time)
     kinds = [trajectory.kinds[name] for name in trajectory.names]
     if trajectory.lengths is not None:
@@ -72,11 +73,11 @@ def checked_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:
     return lengths
 
 
-def checked_quaternions(trajectory: Trajectory) -> tuple[tuple[str, ...], ...]:
+def find_quaternions(trajectory: Trajectory) -> tuple[tuple[str, ...], ...]:
     """Groups of four columns, as given or by their endings."""
     names = trajectory.names
     if trajectory.quaternions is None:
-        return quaternions_by_ending(names)
+        return group_quaternions(names)
     groups = [tuple(group) for group in trajectory.quaternions]
     for group in groups:
         for name in group:
@@ -87,16 +88,16 @@ def checked_quaternions(trajectory: Trajectory) -> tuple[tuple[str, ...], ...]:
     return tuple(groups)
 
 
-def quaternions_by_ending(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Names that differ in .qw .qx .qy .qz alone, four a group."""
+def group_quaternions(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Groups of four names that differ in .qw .qx .qy .qz alone."""
     names = tuple(names)
     stems = [name.removesuffix(".qw") for name in names if name.endswith(".qw")]
     groups = [tuple(f"{stem}.q{part}" for part in "wxyz") for stem in stems]
     return tuple(group for group in groups if set(group) <= set(names))
 
 
-def checked_statuses(trajectory: Trajectory) -> tuple[str, ...]:
-    """A status for each run."""
+def find_statuses(trajectory: Trajectory) -> tuple[str, ...]:
+    """Status of each run, as given or that of the whole."""
     runs = int(np.prod(trajectory.batch, dtype=int))
     statuses = tuple(map(str, trajectory.statuses)) or (trajectory.status or "finished",) * runs
     if len(statuses) != runs:
@@ -104,25 +105,35 @@ def checked_statuses(trajectory: Trajectory) -> tuple[str, ...]:
     return statuses
 
 
+def time_rounding(time: Array) -> float:
+    """Difference below which two times of a trajectory are the same [s]."""
+    return float(ROUNDING * max(abs(time[0]), abs(time[-1])))
+
+
+def time_range(time: Array) -> str:
+    """Range of times, for error messages."""
+    return f"its time goes from {time[0]:g} s to {time[-1]:g} s"
+
+
 def read_only(values: npt.ArrayLike) -> Array:
-    """A view that cannot be written to."""
+    """View of an array that cannot be written to."""
     view = np.asarray(values, dtype=np.float64).view()
     view.flags.writeable = False
     return view
 
 
 def number(value: Array) -> Any:
-    """A float for one run, an array for a batch."""
+    """Float for one run, array for a batch."""
     return float(value) if np.ndim(value) == 0 else value
 
 
 def count(amount: int, noun: str) -> str:
-    """A number with its noun: 1 run, 2 runs."""
+    """Number with its noun: 1 run, 2 runs."""
     return f"{amount} {noun}" + ("s" if amount != 1 else "")
 
 
 def summary(statuses: Iterable[str]) -> str:
-    """The status that all share, or how many have which; times are left out where they differ."""
+    """Status that all runs share, or how many have which; times that differ are left out."""
     alike: dict[str, list[str]] = {}
     for status in statuses:
         alike.setdefault(WHEN.sub("", status), []).append(status)
@@ -133,7 +144,7 @@ def summary(statuses: Iterable[str]) -> str:
 
 
 def plain(key: str, value: Any) -> Any:
-    """As JSON's own types."""
+    """Value in the types of JSON."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):

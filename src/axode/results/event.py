@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axode.errors import InvalidArgument
-from axode.names import NamedValues, Names
+from axode.names import NamedValues
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Event:
 
     Args:
         name: What the event is called.
-        function: Of the state's symbols, or the name of a coordinate, speed or measure. Events that
-            were located have none.
+        function: Function of the state's symbols, or the name of a coordinate, speed or measure.
+            Events that were located have none.
         stop: Whether the run ends there.
         direction: 1 for rising, -1 for falling crossings only, 0 for both.
         time: When it happened [s]; NaN for an event to look for.
@@ -45,15 +45,14 @@ class Event:
         object.__setattr__(self, "time", float(self.time))
         object.__setattr__(self, "index_of_run", run)
         values = {str(name): float(value) for name, value in self.state.items()}
-        state = NamedValues(values, Names(f"event '{self.name}'", "signal", values))
-        object.__setattr__(self, "state", state)
+        object.__setattr__(self, "state", NamedValues(values))
 
     def located(self, time: float, index_of_run: int | None, state: Mapping[str, float]) -> Event:
-        """The same event where it happened, without its function."""
+        """Event of the same name at the time it happened, without its function."""
         return Event(self.name, time=time, index_of_run=index_of_run, state=state)
 
     def expression(self, state: Any) -> Any:
-        """Its value in symbols."""
+        """Expression of its function in symbols."""
         assert self.function is not None
         value = state[self.function] if isinstance(self.function, str) else self.function(state)
         if getattr(value, "shape", ()) not in ((), (1, 1)):

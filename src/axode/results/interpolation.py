@@ -3,17 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.model.named_arguments import as_numbers
+from axode.results.column_checks import time_range, time_rounding
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 
 # A spline feels a sample k knots away less than 2^-k as much: beyond these none is felt at all.
 REACH = 64
+MAY_JUMP = ("input", "residual", "force")  # kinds that are interpolated by straight lines
 
 
-def interpolated(
+def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Trajectory:
+    """Trajectory at other times; see `Trajectory.resample`."""
+    if method not in (None, "cubic", "linear"):
+        raise InvalidArgument(f"method: '{method}' is neither 'cubic' nor 'linear'")
+    asked = as_numbers("times", times)
+    if asked.ndim != 1 or not len(asked):
+        raise InvalidArgument(f"times: a list of times is needed, not shape {asked.shape}")
+    low, high = sorted((run.time[0], run.time[-1]))
+    rounding = time_rounding(run.time)
+    outside = asked[~((asked >= low - rounding) & (asked <= high + rounding))]
+    if len(outside):
+        owner = run.column_names.owner
+        raise InvalidArgument(f"{outside[0]:g} s lies outside {owner}; {time_range(run.time)}.")
+    at, forward = np.clip(asked, low, high), -1.0 if run.time[-1] < run.time[0] else 1.0
+    if (forward * np.diff(asked) <= 0).any():
+        raise InvalidArgument(f"times: they have to go one way; {time_range(run.time)}.")
+    smooth = [
+        method == "cubic" or (method is None and run.kinds[name] not in MAY_JUMP)
+        for name in run.names
+    ]
+    values = interpolate(
+        forward * run.time,
+        run.by_run,
+        run.lengths.reshape(-1),
+        forward * at,
+        smooth=np.array(smooth, dtype=bool),
+        quaternions=[tuple(map(run.names.index, group)) for group in run.quaternions],
+    )
+    ends = forward * np.asarray(run.ended)
+    lengths = np.array((forward * at <= ends[..., np.newaxis]).sum(axis=-1))
+    values = values.reshape(*run.batch, len(asked), len(run.names))
+    return replace(run, time=asked, lengths=lengths, values=values)
+
+
+def interpolate(
     time: Array,
     values: Array,
     lengths: npt.NDArray[np.intp],
@@ -22,7 +66,7 @@ def interpolated(
     smooth: npt.NDArray[np.bool_],
     quaternions: Sequence[tuple[int, ...]],
 ) -> Array:
-    """Values at other times; NaN where a run had ended.
+    """Interpolate values at other times; NaN where a run had ended.
 
     Args:
         time: Times of the samples [s], ascending, shape (T,).
@@ -42,12 +86,12 @@ def interpolated(
         runs = np.flatnonzero(lengths == length)
         inside = np.flatnonzero(at <= time[length - 1])
         samples = values[runs, :length]
-        joined = _joined(time[:length], samples, at[inside], smooth, quaternions)
-        result[np.ix_(runs, inside)] = joined
+        found = _interpolate_run(time[:length], samples, at[inside], smooth, quaternions)
+        result[np.ix_(runs, inside)] = found
     return result
 
 
-def _joined(
+def _interpolate_run(
     time: Array,
     samples: Array,
     at: Array,

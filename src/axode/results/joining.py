@@ -1,4 +1,4 @@
-"""Trajectories joined end to end."""
+"""Trajectories joined end to end, and with more columns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from axode.errors import InvalidArgument
-from axode.results.trajectory import ROUNDING, Trajectory
+from axode.errors import InvalidArgument, UnknownName
+from axode.results.column_checks import ROUNDING, group_quaternions
+from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
 
 
-def joined(pieces: Sequence[Trajectory], *, shift: bool) -> Trajectory:
-    """One trajectory of several; see `Trajectory.concatenate`."""
+def join(pieces: Sequence[Trajectory], *, shift: bool) -> Trajectory:
+    """Join trajectories end to end; see `Trajectory.concatenate`."""
     if not pieces:
         raise InvalidArgument("concatenate: one or more trajectories are needed")
     result = pieces[0]
@@ -32,7 +34,7 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
     second = second[first.names]
     if shift:
         second = _moved(second, float(first.time[-1] - second.time[0]))
-    shared = _check_times(first, second)
+    shared = _find_shared_sample(first, second)
     values = second.values
     if shared:
         values = _counted_on(first, second)[..., 1:, :]
@@ -61,8 +63,8 @@ def _check_columns(first: Trajectory, second: Trajectory) -> None:
     besides = [name for name in second.names if name not in first]
     if lacking or besides:
         faults = (("it lacks", lacking), ("it alone has", besides))
-        told = (f"{verb} {', '.join(map(repr, names))}" for verb, names in faults if names)
-        raise InvalidArgument("; ".join(told))
+        texts = (f"{verb} {', '.join(map(repr, names))}" for verb, names in faults if names)
+        raise InvalidArgument("; ".join(texts))
     for name in first.names:
         if first.unit(name) != second.unit(name):
             raise InvalidArgument(
@@ -81,8 +83,8 @@ def _moved(piece: Trajectory, by: float) -> Trajectory:
     return replace(piece, time=piece.time + by, events=events)
 
 
-def _check_times(first: Trajectory, second: Trajectory) -> bool:
-    """Whether the end of one is the start of the other."""
+def _find_shared_sample(first: Trajectory, second: Trajectory) -> bool:
+    """Return whether one sample ends the first and starts the second; times must go on."""
     ways = {float(np.sign(piece.time[-1] - piece.time[0])) for piece in (first, second)} - {0.0}
     if len(ways) > 1:
         raise InvalidArgument("its time goes the other way")
@@ -121,3 +123,33 @@ def _info(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
     shared = {key: value for key, value in first.items() if second.get(key, ...) == value}
     pieces = [one for info in (first, second) for one in info.get("pieces", [dict(info)])]
     return {**shared, "pieces": pieces}
+
+
+def widened(
+    trajectory: Trajectory,
+    columns: Mapping[str, npt.ArrayLike],
+    units: Mapping[str, str],
+    kind: str,
+) -> Trajectory:
+    """A trajectory with more columns; see `Trajectory.with_columns`."""
+    shape = trajectory.values.shape[:-1]
+    for name in units:
+        if name not in columns:
+            raise UnknownName("with_columns", "column", name, tuple(columns))
+    added = np.empty((*shape, len(columns)))
+    for k, (name, column) in enumerate(columns.items()):
+        try:
+            added[..., k] = column
+        except ValueError as error:
+            raise InvalidArgument(
+                f"'{name}' has shape {np.shape(column)}; (*batch, T) is {shape}"
+            ) from error
+    added[np.arange(len(trajectory)) >= trajectory.lengths[..., np.newaxis]] = np.nan
+    return replace(
+        trajectory,
+        values=np.concatenate([trajectory.values, added], axis=-1),
+        names=(*trajectory.names, *columns),
+        units=(*trajectory.units, *(units.get(name, "") for name in columns)),
+        kinds={**trajectory.kinds, **dict.fromkeys(columns, kind)},
+        quaternions=(*trajectory.quaternions, *group_quaternions(columns)),
+    )

@@ -26,19 +26,19 @@ class Origin:
 
     @classmethod
     def of(cls, model: Model, parameters: Any = None) -> Origin:
-        """A model and the values of its parameters by name, the defaults where none is given."""
+        """Origin from a model and values of its parameters by name, defaults elsewhere."""
         if not model.parameters or model.facts.fixed:
             return cls(model)
         p = model.parameter_vector(parameters)
         return cls(model, p.reshape(-1, p.shape[-1]) if p.ndim > 1 else p)
 
     def run(self, index: int) -> Origin:
-        """Of one run, counted through all axes of the batch."""
+        """Origin of one run, counted through all axes of the batch."""
         return self if self.p is None or self.p.ndim == 1 else replace(self, p=self.p[index])
 
     @property
     def parameters(self) -> dict[str, float] | None:
-        """By name, where all runs share them."""
+        """Parameters by name, where all runs share them."""
         if self.p is None or self.p.ndim > 1:
             return None
         return dict(zip(self.model.parameters, self.p.tolist(), strict=True))

@@ -265,7 +265,7 @@ def _check_columns(found: Any, shape: tuple[int, ...]) -> None:
 
 
 def _digest(header: bytes, time: Array, values: Array) -> bytes:
-    """Of all that is read back: Parquet has checksums of its pages and none of its footer."""
+    """Digest of all that is read back: Parquet has checksums of its pages, not of its footer."""
     digest = hashlib.sha256(header)
     for array in (time, values):
         digest.update(np.ascontiguousarray(array).data)
@@ -299,7 +299,7 @@ def _levels(trajectory: Trajectory) -> list[str]:
 
 
 def data_frame(trajectory: Trajectory) -> Any:
-    """A DataFrame; see `Trajectory.to_pandas`."""
+    """Convert to a DataFrame; see `Trajectory.to_pandas`."""
     try:
         import pandas
     except ModuleNotFoundError as missing:

@@ -46,6 +46,11 @@ class Sweep(Mapping[str, Array]):
         """Shape of the batch of runs."""
         return self.finished.shape
 
+    def _repr_html_(self) -> str:
+        from axode.results.notebook import sweep_html
+
+        return sweep_html(self)
+
     def __repr__(self) -> str:
         over = " x ".join(f"{name} ({len(a)})" for name, a in self.axes.items())
         ended = ", ".join(f"{count} {words}" for words, count in self.statuses.items())

@@ -14,36 +14,32 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, UnknownName, shortened
-from axode.model.named_arguments import as_numbers
 from axode.model.signals import KINDS, STATE_KINDS
 from axode.names import NamedValues, Names
 from axode.results.column_checks import (
     check_kinds,
     check_shapes,
-    checked_lengths,
-    checked_quaternions,
-    checked_statuses,
     count,
+    find_lengths,
+    find_quaternions,
+    find_statuses,
     number,
     plain,
-    quaternions_by_ending,
     read_only,
     run_number,
     summary,
+    time_range,
+    time_rounding,
 )
 from axode.results.event import Event
-from axode.results.interpolation import interpolated
+from axode.results.interpolation import resample
 
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.origin import Origin
 
 Array = npt.NDArray[np.float64]
-
-# What may jump from one sample to the next is interpolated by straight lines.
-MAY_JUMP = ("input", "residual", "force")
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
-ROUNDING = 1e-12  # of the largest time: nearer than this, two times are the same
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -56,12 +52,12 @@ class Trajectory:
     Attributes:
         time: Times of the samples [s], shape (T,), strictly ascending or strictly descending.
         values: Shape (*batch, T, columns).
-        names: Of the columns; signals of one thing share a prefix, `left.torque`.
-        units: Of the columns: SI, "" for none.
+        names: Names of the columns; signals of one thing share a prefix, `left.torque`.
+        units: Units of the columns: SI, "" for none.
         kinds: The group of each column, one of `KINDS`. Independent speeds are speeds as well.
             Energies are named after `ENERGIES`, alone or after a dot (`energy.kinetic`), and the
             error of their balance `error`.
-        events: What happened, in the order of time.
+        events: Events that occurred, in the order of time.
         status: How it ended; that of `statuses` unless given.
         statuses: How each run ended, counted through all axes of the batch.
         info: What else is known of it, in JSON's own types: model, method, steps, parameters.
@@ -96,8 +92,8 @@ class Trajectory:
         check_kinds(self)
         keep(kinds={name: self.kinds[name] for name in self.names})
         keep(info={str(key): plain(str(key), value) for key, value in self.info.items()})
-        keep(lengths=checked_lengths(self), quaternions=checked_quaternions(self))
-        keep(statuses=checked_statuses(self))
+        keep(lengths=find_lengths(self), quaternions=find_quaternions(self))
+        keep(statuses=find_statuses(self))
         keep(status=self.status or summary(self.statuses))
 
     # what it holds -----------------------------------------------------------------------------
@@ -109,7 +105,7 @@ class Trajectory:
 
     @property
     def name(self) -> str:
-        """Of the model, if `info` says so."""
+        """Name of the model, if `info` has it."""
         return str(self.info.get("model", ""))
 
     @property
@@ -189,6 +185,11 @@ class Trajectory:
             f"{count(columns, 'column')}{status})"
         )
 
+    def _repr_html_(self) -> str:
+        from axode.results.notebook import trajectory_html
+
+        return trajectory_html(self)
+
     @property
     def _owner(self) -> str:
         return f"trajectory of '{self.name}'" if self.name else "the trajectory"
@@ -243,7 +244,7 @@ class Trajectory:
         return replace(
             self,
             time=self.time[:shown],
-            values=self._by_run()[chosen, :shown],
+            values=self.by_run[chosen, :shown],
             events=tuple(replace(e, index_of_run=None) for e in events),
             status=self.status if not self.batch else "",
             statuses=(self.statuses[chosen],),
@@ -251,17 +252,20 @@ class Trajectory:
             origin=self.origin and self.origin.run(chosen),
         )
 
-    def _by_run(self) -> Array:
+    @property
+    def by_run(self) -> Array:
+        """Values with one axis for all runs, shape (runs, T, columns)."""
         return self.values.reshape(len(self.statuses), len(self.time), len(self.names))
 
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
         check_arguments(Trajectory.between, locals())
-        low, high = min(t0, t1) - self._rounding, max(t0, t1) + self._rounding
+        rounding = time_rounding(self.time)
+        low, high = min(t0, t1) - rounding, max(t0, t1) + rounding
         kept = np.flatnonzero((self.time >= low) & (self.time <= high))
         if not len(kept):
             raise InvalidArgument(
-                f"{self._owner} has no sample from {t0:g} s to {t1:g} s; {self._range()}.\n"
+                f"{self._owner} has no sample from {t0:g} s to {t1:g} s; {time_range(self.time)}.\n"
                 "  Remedy: .at(t) interpolates"
             )
         first, last = int(kept[0]), int(kept[-1]) + 1
@@ -281,7 +285,7 @@ class Trajectory:
         return self._by_name(self.resample([float(t)], method=method).values[..., 0, :])
 
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
-        """The same motion at other times.
+        """Return the motion at other times.
 
         Coordinates, speeds, energies and measures are joined by cubic splines with not-a-knot ends;
         inputs, residuals and forces, which may jump, by straight lines, and so is a column with NaN
@@ -295,49 +299,7 @@ class Trajectory:
             InvalidArgument: if a time lies outside.
         """
         check_arguments(Trajectory.resample, locals())
-        if method not in (None, "cubic", "linear"):
-            raise InvalidArgument(f"method: '{method}' is neither 'cubic' nor 'linear'")
-        asked = as_numbers("times", times)
-        if asked.ndim != 1 or not len(asked):
-            raise InvalidArgument(f"times: a list of times is needed, not shape {asked.shape}")
-        low, high = sorted((self.time[0], self.time[-1]))
-        outside = asked[~((asked >= low - self._rounding) & (asked <= high + self._rounding))]
-        if len(outside):
-            raise InvalidArgument(f"{outside[0]:g} s lies outside {self._owner}; {self._range()}.")
-        at, forward = np.clip(asked, low, high), self._direction
-        if (forward * np.diff(asked) <= 0).any():
-            raise InvalidArgument(f"times: they have to go one way; {self._range()}.")
-        smooth = [
-            method == "cubic" or (method is None and self.kinds[name] not in MAY_JUMP)
-            for name in self.names
-        ]
-        values = interpolated(
-            forward * self.time,
-            self._by_run(),
-            self.lengths.reshape(-1),
-            forward * at,
-            smooth=np.array(smooth, dtype=bool),
-            quaternions=[tuple(map(self.names.index, group)) for group in self.quaternions],
-        )
-        ends = forward * np.asarray(self.ended)
-        lengths = np.array((forward * at <= ends[..., np.newaxis]).sum(axis=-1))
-        return replace(
-            self,
-            time=asked,
-            lengths=lengths,
-            values=values.reshape(*self.batch, len(asked), len(self.names)),
-        )
-
-    @property
-    def _direction(self) -> float:
-        return -1.0 if self.time[-1] < self.time[0] else 1.0
-
-    @property
-    def _rounding(self) -> float:
-        return float(ROUNDING * max(abs(self.time[0]), abs(self.time[-1])))
-
-    def _range(self) -> str:
-        return f"its time goes from {self.time[0]:g} s to {self.time[-1]:g} s"
+        return resample(self, times, method)
 
     # more of it --------------------------------------------------------------------------------
 
@@ -348,39 +310,21 @@ class Trajectory:
         units: Mapping[str, str] | None = None,
         kind: str = "measure",
     ) -> Trajectory:
-        """The same with more columns.
+        """Trajectory with more columns.
 
         Args:
             columns: Values by name, of shape (*batch, T) or what broadcasts to it.
-            units: By name; "" for those left out.
-            kind: Of all these columns, one of `KINDS`.
+            units: Units by name; "" for those left out.
+            kind: Kind of all these columns, one of `KINDS`.
         """
         check_arguments(Trajectory.with_columns, locals())
-        units, shape = units or {}, self.values.shape[:-1]
-        for name in units:
-            if name not in columns:
-                raise UnknownName("the added columns", "column", name, tuple(columns))
-        added = np.empty((*shape, len(columns)))
-        for k, (name, column) in enumerate(columns.items()):
-            try:
-                added[..., k] = column
-            except ValueError as error:
-                raise InvalidArgument(
-                    f"'{name}' has shape {np.shape(column)}; (*batch, T) is {shape}"
-                ) from error
-        added[np.arange(len(self)) >= self.lengths[..., np.newaxis]] = np.nan
-        return replace(
-            self,
-            values=np.concatenate([self.values, added], axis=-1),
-            names=(*self.names, *columns),
-            units=(*self.units, *(units.get(name, "") for name in columns)),
-            kinds={**self.kinds, **dict.fromkeys(columns, kind)},
-            quaternions=(*self.quaternions, *quaternions_by_ending(columns)),
-        )
+        from axode.results.joining import widened
+
+        return widened(self, columns, units or {}, kind)
 
     @staticmethod
     def concatenate(*pieces: Trajectory, shift: bool = False) -> Trajectory:
-        """One after the other, as one trajectory.
+        """Join trajectories end to end.
 
         A sample that ends one piece and starts the next is kept once, the earlier one, and what
         energy was supplied, dissipated and lost is then counted on. Entries of `info` that all
@@ -390,9 +334,9 @@ class Trajectory:
             pieces: With the same columns, in any order, and the same batch.
             shift: Move each in time so that it starts where the last one ends.
         """
-        from axode.results.joining import joined
+        from axode.results.joining import join
 
-        return joined(pieces, shift=shift)
+        return join(pieces, shift=shift)
 
     def __add__(self, other: Trajectory) -> Trajectory:
         if not isinstance(other, Trajectory):
@@ -411,7 +355,7 @@ class Trajectory:
         x: str | Sequence[str] = (),
         y: str | Sequence[str] = (),
     ) -> Any:
-        """A figure of columns over time, a panel a unit; of the path; or an overview.
+        """Figure of columns over time, one panel per unit, of the path, or an overview.
 
         A name that a column has means that column. Else it may be a word: "path" (from above),
         "energy", "torque" or "inputs", "coordinates", "speeds", "residual", "measures", "forces".
@@ -423,7 +367,7 @@ class Trajectory:
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
             save: A file to write as well, .png, .svg or .pdf.
             figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
-            labels: Of the runs of a small batch, one per run.
+            labels: Labels of the runs of a small batch, one per run.
             x: For "path", columns of points instead of the bodies and wheels found.
             y: Likewise, as many.
 
@@ -470,7 +414,7 @@ class Trajectory:
         return data_frame(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write to a file, exactly; an interrupted write leaves the old file as it was.
+        """Write it to a file without rounding; an interrupted write keeps the old file.
 
         Args:
             path: Ends in `.npz` (NumPy) or `.parquet` (needs pyarrow, from the extra `data`).

@@ -28,7 +28,7 @@ LOCAL_BYTES, NUM_REGISTERS = 3, 4  # attributes of a function, as the driver num
 
 
 def load(path: str | Path) -> KernelFile:
-    """The kernels of `x.ptx`, by what `x.json` beside it says, on the current GPU."""
+    """Load the kernels of `x.ptx`, described by `x.json` beside it, on the current GPU."""
     place = Path(path)
     try:
         header = json.loads(place.with_suffix(".json").read_text())
@@ -54,7 +54,7 @@ class KernelFile(Mapping[str, "GpuKernel"]):
             )
         self.header = dict(header)
         cp = cupy()
-        device.refuse_old(header["capability"], header.get("ptx", ""))
+        device.check_capability(header["capability"], header.get("ptx", ""))
         try:
             self._module = cp.cuda.function.Module()
             self._module.load(ptx.encode() + b"\0")
@@ -85,7 +85,7 @@ class KernelFile(Mapping[str, "GpuKernel"]):
         return "\n".join([f"KernelFile, {self.header['precision']}", *map(repr, self.values())])
 
     def function(self, name: str) -> Any:
-        """A map kernel as a function of arrays; see `axode.runtime.function`."""
+        """Return a map kernel as a function of arrays; see `axode.runtime.function`."""
         from axode.runtime.function import GpuFunction
 
         kernel = self[name]
@@ -94,7 +94,7 @@ class KernelFile(Mapping[str, "GpuKernel"]):
         return GpuFunction(kernel, kernel.header["shape"], list(kernel.header["given"]))
 
     def rollout(self, name: str = "rk4") -> Any:
-        """A kernel of whole runs as a function of their starts; see `axode.runtime.rollout`."""
+        """Return a kernel of whole runs as a function of starts; see `axode.runtime.rollout`."""
         from axode.runtime.rollout import GpuRollout
 
         kernel = self[name]
@@ -118,7 +118,7 @@ class GpuKernel:
 
     @classmethod
     def load(cls, path: str | Path, name: str | None = None) -> GpuKernel:
-        """One of the kernels of a file, the only one unless named."""
+        """Load one of the kernels of a file, the only one unless named."""
         kernels = load(path)
         if name is None and len(kernels) != 1:
             raise InvalidArgument(f"the file has several kernels: {', '.join(kernels)}; name one")
@@ -126,18 +126,18 @@ class GpuKernel:
 
     def __repr__(self) -> str:
         return (
-            f"GpuKernel '{self.header['name']}', {self.dtype}: {self.registers} registers a "
+            f"GpuKernel '{self.header['name']}', {self.dtype}: {self.registers} registers per "
             f"thread, {self.spilled_bytes} bytes spilled"
         )
 
     @cached_property
     def registers(self) -> int:
-        """Registers a thread uses."""
+        """Registers per thread."""
         return self._attribute(NUM_REGISTERS)
 
     @cached_property
     def spilled_bytes(self) -> int:
-        """Bytes of slow memory a thread needs because registers ran out."""
+        """Bytes of slow memory per thread, needed where registers run out."""
         return self._attribute(LOCAL_BYTES)
 
     def _attribute(self, number: int) -> int:
@@ -148,7 +148,7 @@ class GpuKernel:
         return device.chip()
 
     def geometry(self, runs: int) -> tuple[int, int]:
-        """Blocks, and threads a block, for so many runs."""
+        """Number of blocks, and of threads per block, for a number of runs."""
         return launch_geometry(runs, self.registers, self._chip)
 
     def __call__(
@@ -165,19 +165,19 @@ class GpuKernel:
             buffers: By name: (runs, size), or (size,) for one that all runs share; on the GPU.
             tables: By name: (runs, rows, width), or (rows, width) if shared.
             budget: How often a counted loop may turn.
-            stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
+            stream: Stream of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
         with device.on_stream(stream):
-            self.prepared(buffers, tables, budget=budget)()
+            self.prepare(buffers, tables, budget=budget)()
 
-    def prepared(
+    def prepare(
         self,
         buffers: Mapping[str, Any],
         tables: Mapping[str, Any] | None = None,
         *,
         budget: int = 2**62,
     ) -> Callable[[], None]:
-        """A launch on certain arrays, checked once, to be called again and again.
+        """Prepare a launch on given arrays, checked once, to be called repeatedly.
 
         It goes to CuPy's current stream and keeps the arrays alive.
         """

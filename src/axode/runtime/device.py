@@ -1,4 +1,4 @@
-"""The GPU of this machine through CuPy: what is there, and what to do where it is not."""
+"""Access the GPU of this machine through CuPy, with errors that say what is missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CUDA_OF_PTX = {
 
 
 def cupy() -> Any:
-    """CuPy, or an error that says what is missing: the package, the driver or the GPU."""
+    """Import CuPy, or raise an error that names what is missing: package, driver or GPU."""
     try:
         import cupy as module
     except ImportError:
@@ -49,7 +49,7 @@ def own_capability() -> str:
 
 
 def chip() -> Chip:
-    """What the current GPU has."""
+    """Multiprocessors, registers and threads of the current GPU."""
     known = cupy().cuda.Device().attributes
     return Chip(
         int(known.get("MultiProcessorCount", 1)),
@@ -58,8 +58,8 @@ def chip() -> Chip:
     )
 
 
-def refuse_old(capability: str, ptx: str) -> None:
-    """Stop before the driver does, whose words say little.
+def check_capability(capability: str, ptx: str) -> None:
+    """Check that the GPU and its driver can run a kernel; the driver's own errors say little.
 
     Args:
         capability: That a kernel needs.
@@ -95,7 +95,7 @@ def on_stream(stream: Any) -> Iterator[None]:
     """The caller's stream as CuPy's current one.
 
     Args:
-        stream: Of CuPy or PyTorch, the address of one as an integer, or None for CuPy's current.
+        stream: Stream of CuPy or PyTorch, its address, or None for CuPy's current one.
     """
     cp = cupy()
     if stream is None:
@@ -114,7 +114,7 @@ def on_stream(stream: Any) -> Iterator[None]:
 
 @contextmanager
 def enough_memory(what: str) -> Iterator[None]:
-    """Tell what to do where the GPU's memory is full."""
+    """Turn a lack of GPU memory into an error with advice."""
     cp = cupy()
     try:
         yield
@@ -125,31 +125,31 @@ def enough_memory(what: str) -> Iterator[None]:
         ) from None
 
 
-def piece_of(count: int, bytes_a_run: int) -> int:
+def piece_of(count: int, bytes_per_run: int) -> int:
     """How many runs fit into the GPU's memory at once, `count` at most.
 
     Twice their bytes are counted, as arrays are put into another order on the way.
     """
     cp = cupy()
     free = cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes()
-    piece = int(SHARE_OF_MEMORY * free / (2 * max(bytes_a_run, 1)))
+    piece = int(SHARE_OF_MEMORY * free / (2 * max(bytes_per_run, 1)))
     if piece < 1:
         raise NotApplicable(
-            f"the GPU has {free / 2**20:.0f} MiB free, one run needs {bytes_a_run / 2**20:.1f} "
+            f"the GPU has {free / 2**20:.0f} MiB free, one run needs {bytes_per_run / 2**20:.1f} "
             "MiB; free some memory (cupy.get_default_memory_pool().free_all_blocks())"
         )
     return min(max(count, 1), piece)
 
 
 def side_by_side(array: Any, dtype: Any = np.float64) -> Any:
-    """An array on the GPU whose runs, the first axis, lie next to each other."""
+    """Copy an array to the GPU with its runs, the first axis, next to each other."""
     cp = cupy()
     there = cp.asarray(array, dtype=dtype)
     return there if there.ndim < 2 else cp.ascontiguousarray(there.T).T
 
 
 def on_gpu(name: str, value: Any) -> Any:
-    """An array of CuPy, PyTorch or JAX as CuPy's, without a copy."""
+    """View an array of CuPy, PyTorch or JAX as one of CuPy, without a copy."""
     cp = cupy()
     if hasattr(value, "__cuda_array_interface__"):
         return cp.asarray(value)

@@ -21,7 +21,7 @@ class GpuFunction:
 
     Args:
         kernel: The loaded kernel.
-        shape: Of one result.
+        shape: Shape of one result.
         arguments: Names of the arguments, in order.
     """
 
@@ -36,13 +36,13 @@ class GpuFunction:
     def __call__(
         self, *arrays: Any, out: Any = None, threads: int | None = None, stream: Any = None
     ) -> Any:
-        """One array an argument, of its size behind any leading batch axes.
+        """Evaluate the function: one array per argument, with any leading batch axes.
 
         Args:
             arrays: NumPy arrays, or arrays of CuPy, PyTorch or JAX on the GPU.
             out: An array of the result's shape to write to.
             threads: Without meaning here.
-            stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
+            stream: Stream of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
         if len(arrays) != len(self.arguments):
             raise InvalidArgument(
@@ -67,10 +67,10 @@ class GpuFunction:
                     "axis"
                 )
         batch = np.broadcast_shapes(*(a.shape[:-1] for a in given))
-        result = self._evaluated(cp, given, batch)
+        result = self._evaluate(cp, given, batch)
         return result if stays else cp.asnumpy(result)
 
-    def _evaluated(self, cp: Any, given: list[Any], batch: tuple[int, ...]) -> Any:
+    def _evaluate(self, cp: Any, given: list[Any], batch: tuple[int, ...]) -> Any:
         count, size = math.prod(batch), math.prod(self.shape)
         flat = [
             a if a.ndim == 1 else cp.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, -1)

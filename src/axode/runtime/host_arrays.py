@@ -18,7 +18,7 @@ WRITTEN = "out"  # the table that kernels write to
 
 
 class BoundKernel:
-    """A kernel on the arrays of some runs, to be called again and again.
+    """A kernel on the arrays of some runs, to be called repeatedly.
 
     Args:
         kernel: The loaded kernel.
@@ -60,9 +60,9 @@ class BoundKernel:
 
     def _there(self, part: slice) -> dict[str, Any]:
         names = self.kernel.header["tables"]
-        return {name: self._moved(self.tables[name], 3, part) for name in names}
+        return {name: self._move(self.tables[name], 3, part) for name in names}
 
-    def _moved(self, array: Any, axes: int, part: slice) -> Any:
+    def _move(self, array: Any, axes: int, part: slice) -> Any:
         return device.side_by_side(array[part] if array.ndim == axes else array, self.kernel.dtype)
 
     def _advance(self, part: slice, tables: dict[str, Any], budget: int) -> None:
@@ -71,7 +71,7 @@ class BoundKernel:
         arrays = {name: self._constant.get(name) for name in names}
         for name, there in arrays.items():
             if there is None:
-                arrays[name] = self._moved(self.buffers[name], 2, part)
+                arrays[name] = self._move(self.buffers[name], 2, part)
                 if len(self.pieces) == 1 and not self.buffers[name].flags.writeable:
                     self._constant[name] = arrays[name]
         self.kernel(arrays, tables, budget=budget)

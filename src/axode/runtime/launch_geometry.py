@@ -1,12 +1,12 @@
-"""How many threads a block and how many blocks: all of the chip, as far as registers reach."""
+"""Choose blocks and threads per block: all of the chip, as far as registers suffice."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 WARP = 32  # threads that go together on every NVIDIA GPU
-BLOCKS = (64, 128, 256)  # threads a block that are considered
-REGISTERS_ROUNDED = 8  # registers a thread are given out in such portions
+BLOCKS = (64, 128, 256)  # threads per block that are considered
+REGISTER_UNIT = 8  # registers per thread are allocated in multiples of this
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Chip:
 
     Attributes:
         multiprocessors: Parts that each work on blocks of their own.
-        registers: Of each part.
+        registers: Registers of each part.
         threads: That each part can hold.
     """
 
@@ -26,13 +26,13 @@ class Chip:
 
 def resident(chip: Chip, registers: int, block: int) -> int:
     """Threads that one multiprocessor holds at once, in blocks of a size."""
-    each = -(-max(registers, 1) // REGISTERS_ROUNDED) * REGISTERS_ROUNDED
+    each = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
     warps = min(chip.registers // (each * WARP), chip.threads // WARP)
     return warps * WARP // block * block
 
 
 def launch_geometry(runs: int, registers: int, chip: Chip) -> tuple[int, int]:
-    """Blocks, and threads a block.
+    """Number of blocks, and of threads per block.
 
     The block that keeps most threads on the chip, the smaller of equals; a batch too small to fill
     it is spread over all multiprocessors in smaller blocks.

@@ -53,7 +53,7 @@ class GpuRollout:
             u: Inputs held over the run, (inputs,) or (runs, inputs); zero unless given.
             p: Free parameters, (size,) or (runs, size); the model's defaults unless given.
             t0: Time at the start [s].
-            stream: Of CuPy or PyTorch, or its address; CuPy's current one unless given.
+            stream: Stream of CuPy or PyTorch, or its address; CuPy's current one unless given.
 
         Returns:
             Times (rows,), and q, nu and the works supplied and dissipated, (runs, rows, size), both

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def scene_with(model: Model, parameters: Mapping[str, float]) -> Scene:
-    """A model's scene at other values of its parameters; a model from a file has one only."""
+    """Return a model's scene at other values of its parameters; one from a file has only one."""
     if not model.has_equations or not parameters or parameters == model.parameters:
         return model.scene
     return scene_of(model.equations.system.mechanism, parameters)
 
 
-class Motion:
+class RunPoses:
     """One run and the model that made it.
 
-    Between samples coordinates go straight, which at the density of a recording nobody sees.
+    Coordinates are interpolated linearly between samples.
     """
 
     def __init__(self, run: Trajectory, model: Model | None = None) -> None:
@@ -68,7 +68,7 @@ class Motion:
         return moved
 
     def poses(self, t: float) -> Array:
-        """Of all bodies at a time: (bodies, 4, 4)."""
+        """Poses of all bodies at a time: (bodies, 4, 4)."""
         return self.model.poses(np.ascontiguousarray(self.coordinates(t)), **self._options(t))
 
     def all_poses(self, count: int) -> tuple[Array, Array]:
@@ -90,7 +90,7 @@ class Motion:
         return np.array(values, dtype=float).reshape(-1, 3)
 
     def usual_force(self) -> float:
-        """What nine in ten of the largest forces at contacts stay below [N]; zero if unknown."""
+        """Ninetieth percentile of the largest contact forces [N]; zero if unknown."""
         names = [
             f"{contact}.{part}"
             for contact in self.model.contacts

@@ -1,4 +1,4 @@
-"""The look of all pictures: colours, lines, fonts and sizes, and nothing of the user's changed."""
+"""Style of all pictures: colours, lines, fonts and sizes; the user's settings stay unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FONTS = ["DejaVu Sans"]  # comes with matplotlib, so a picture is the same every
 
 @dataclass(frozen=True)
 class Size:
-    """Of a picture: its width and a panel's height [in], text and lines [pt], dots an inch."""
+    """Sizes of a picture: its width, a panel's height [in], text, lines [pt], dots per inch."""
 
     width: float
     panel: float
@@ -135,7 +135,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def pin_ticks(axes: Axes) -> None:
-    """Ticks that are made later, when the figure is drawn elsewhere, look as those made now."""
+    """Let ticks that are made later look as those made now."""
     import matplotlib as mpl
 
     rc: dict[Any, Any] = mpl.rcParams

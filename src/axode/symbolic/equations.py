@@ -423,3 +423,8 @@ class Equations:
 
     def __repr__(self) -> str:
         return str(self.mobility)
+
+    def _repr_html_(self) -> str:
+        from axode.printing.html import equations_html
+
+        return equations_html(self)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import SelfCheckFailed
-from axode.oracle.body_laws import Oracle, Rows
+from axode.oracle.body_laws import ConstraintRows, Oracle
 from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.rounding import ROUNDING
 from axode.symbolic.constraints.rows import column_of, matrix_of
@@ -49,7 +49,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True)
-class State:
+class CheckedState:
     """A feasible state, and what may be given with it."""
 
     q: Array
@@ -92,7 +92,7 @@ class SelfCheck:
         units = self.system.report.units
         return np.ones(self.system.tree.v.shape[0]) if units is None else units.speeds
 
-    def _choose_states(self) -> list[State]:
+    def _choose_states(self) -> list[CheckedState]:
         system, generator = self.system, np.random.default_rng(0)
         units, pace = system.report.units, self._pace
         chosen = [system.samples[0], system.samples[-1]][:STATES]
@@ -108,7 +108,7 @@ class SelfCheck:
                 for _ in range(2):  # the second time for what cancels where ratios are small
                     wrong = scale * (A[kept] @ v - b[kept])
                     v = v - pace * least_norm(measured, wrong)
-            states.append(State(q, v, v_dot, u))
+            states.append(CheckedState(q, v, v_dot, u))
         return states
 
     def _rows_at(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
@@ -116,7 +116,7 @@ class SelfCheck:
         return np.array(ca.DM(A)), np.array(ca.DM(b)).ravel(), np.array(ca.DM(bias)).ravel()
 
     @cached_property
-    def oracle_rows(self) -> list[Rows]:
+    def oracle_rows(self) -> list[ConstraintRows]:
         """Rows of the oracle at every state."""
         return [self.oracle.rows(state.q, state.v, INSTANT) for state in self.states]
 
@@ -188,18 +188,18 @@ class SelfCheck:
             errors = np.abs(bias[known] - other.bias) / size.clip(1e-300)
             yield _worst(errors, [f"bias of {label}" for label in labels])
 
-    def allowed(self, state: State) -> float:
+    def allowed(self, state: CheckedState) -> float:
         """How far functions may be off: rows hold of closed loops, and these may be rounded."""
         open_by = self._gap(state) / self.system.report.extent + self._slip(state)
         return AGREEMENT + SLACK * open_by
 
-    def _slip(self, state: State) -> float:
+    def _slip(self, state: CheckedState) -> float:
         """How far speeds are from what all rows ask for [m/s or rad/s]: by rounding at least."""
         A, b, _ = self._rows_at(state.q, state.v)
         rounding = ROUNDING * float((np.abs(A) @ np.abs(state.v)).max(initial=0.0))
         return max(rounding, float(np.abs(A @ state.v - b).max(initial=0.0)))
 
-    def _gap(self, state: State) -> float:
+    def _gap(self, state: CheckedState) -> float:
         """How far loops are from closed [m or rad]: by rounding, or by their tolerance."""
         return float(np.abs(self._residual(state.q, self.system.defaults).full()).max(initial=0.0))
 
@@ -254,12 +254,12 @@ class SelfCheck:
             if not found.error <= self.allowed(state):
                 self._refuse([found], self._function_remedy(state, found.error))
 
-    def _rate_difference(self, state: State, q_dot: Array) -> Disagreement:
+    def _rate_difference(self, state: CheckedState, q_dot: Array) -> Disagreement:
         other = self.oracle.rates(state.q, state.v)
         errors = np.abs(q_dot - other) / max(1e-300, np.abs(state.v).max(initial=0.0))
         return _worst(errors, [f"rate of {name}" for name in self.oracle.coordinates])
 
-    def _function_remedy(self, state: State, error: float) -> str:
+    def _function_remedy(self, state: CheckedState, error: float) -> str:
         condition = self.condition(state)
         if not error <= EXPLAINED * condition:
             return REMEDY
@@ -270,7 +270,7 @@ class SelfCheck:
             "formulation, or take the digits there are with derive(self_check=False)."
         )
 
-    def condition(self, state: State) -> float:
+    def condition(self, state: CheckedState) -> float:
         """Condition number of the tree's inertia, or of the system of all bodies if worse."""
         kept = {row.name for row in self.system.kept}
         solution = self.oracle.solve(state.q, state.v, state.u, INSTANT, kept)

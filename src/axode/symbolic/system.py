@@ -16,13 +16,13 @@ from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, Un
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
-from axode.symbolic.algebra.rank import least_norm
+from axode.symbolic.algebra.rank import least_norm, weakest_rows
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
-from axode.symbolic.constraints.complement import Complement, Leg
+from axode.symbolic.constraints.complement import Complement, HeldLoop
 from axode.symbolic.constraints.loops import loop_rows
-from axode.symbolic.constraints.redundant_rows import VALID, RankReport, complete, condition_of
+from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
     Row,
     column_of,
@@ -120,7 +120,7 @@ class System:
         independent = list(self.independent)
         return Complement.of(self.A, self.b, bias, self.report, independent, self._legs())
 
-    def _legs(self) -> tuple[Leg, ...]:
+    def _legs(self) -> tuple[HeldLoop, ...]:
         """Loops that are held at a point, all of whose rows were kept."""
         ports = {id(row.port): row.port for row in self.kept if row.port is not None}
         legs = []
@@ -134,7 +134,7 @@ class System:
             for i, velocity in enumerate(port.velocity):
                 for speed, value in velocity.items():
                     J[i, speed] = value
-            legs.append(Leg(rows, F, J))
+            legs.append(HeldLoop(rows, F, J))
         return tuple(legs)
 
     @cached_property
@@ -348,7 +348,7 @@ def _choose(
     driven = [tree.speed_names.index(s) for s in _driven(mechanism)]
     if len(driven) == n and condition_of(report, driven) > 1e-3:
         return driven
-    return sorted(complete(report, preferred))
+    return sorted(choose_speeds(report, preferred))
 
 
 def _driven(mechanism: Mechanism) -> list[str]:
@@ -395,7 +395,9 @@ def _users_choice(
     if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
         return chosen
     names = [tree.speed_names[j] for j in chosen]
-    alternative = ", ".join(tree.speed_names[j] for j in complete(report, [*chosen, *preferred]))
+    alternative = ", ".join(
+        tree.speed_names[j] for j in choose_speeds(report, [*chosen, *preferred])
+    )
     if len(set(chosen)) != len(chosen):
         reason = "a speed is named twice"
     elif len(chosen) != n:
@@ -411,7 +413,7 @@ def _users_choice(
 def _relation(tree: Tree, report: RankReport, chosen: list[int]) -> str:
     """Words for the dependence among speeds that cannot be chosen together."""
     Z = report.null_bases[0][chosen]
-    weights = np.linalg.svd(Z)[0][:, -1]
+    weights = weakest_rows(Z)
     involved = [tree.speed_names[j] for j, w in zip(chosen, weights, strict=True) if abs(w) > 1e-6]
     if len(involved) == 1:
         return f"the constraints make {involved[0]} zero"

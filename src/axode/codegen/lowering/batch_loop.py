@@ -1,4 +1,4 @@
-"""The loop over a batch around a tape: one IR module a target and a width.
+"""The loop over a batch around a tape: one IR module per target and width.
 
 The exported function is ``void map(ptr table, i64 begin, i64 end)``. For every
 input, then every output, ``table`` holds the address of the first sample and
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from axode.codegen.lowering.instructions import MOST_STORES, Plan, attributes, plan
-from axode.codegen.lowering.packed_function import lowered
+from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.tape.tape_file import MAX_PORTS
 from axode.errors import NotApplicable
@@ -44,7 +44,7 @@ def module(tape: Tape, lanes: int) -> str:
             f"'{tape.name}' has {n_ports} inputs and outputs, and at most {2 * MAX_PORTS} can be "
             "compiled; gather them into vectors"
         )
-    parts = lowered(tape, lanes)
+    parts = lower_tape(tape, lanes)
     cut = parts[0].plan
     functions: list[str] = []
     declarations: set[str] = set()
@@ -107,15 +107,15 @@ class _ScalarLoop:
         )
 
     def prepare(self, bases: str, work: str) -> None:
-        """Before the loop."""
+        """Write what precedes the loop."""
 
     def read(self, bases: str, entries: list[tuple[str, str]]) -> None:
-        """Before the arithmetic: where the samples are."""
+        """Write what precedes the arithmetic: addresses of the samples."""
         for k, (address, stride) in enumerate(entries):
             self.set_base(bases, k, self.sample(address, stride, "%i"))
 
     def write(self, entries: list[tuple[str, str]]) -> None:
-        """After the arithmetic."""
+        """Write what follows the arithmetic."""
 
     def sample(self, address: str, stride: str, index: str) -> str:
         offset = self.emit(f"mul i64 {index}, {stride}")
@@ -171,12 +171,12 @@ class _SimdLoop(_ScalarLoop):
 
     def _read_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
         stacked = self._load_rows(rows, element, width)
-        for column, value in enumerate(self._transposed(stacked)):
+        for column, value in enumerate(self._transpose(stacked)):
             self._store_vector(buffer, self._sum(element, column), value)
 
     def _write_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
         columns = [self._load_vector(buffer, self._sum(element, j)) for j in range(width)]
-        self._store_rows(rows, element, self._transposed(columns))
+        self._store_rows(rows, element, self._transpose(columns))
 
     def _sum(self, element: Element, more: int) -> Element:
         """The number of an element, known now or when the code runs."""
@@ -184,7 +184,7 @@ class _SimdLoop(_ScalarLoop):
             return element + more
         return self.emit(f"add i64 {element}, {more}") if more else element
 
-    def _rolled(self, k: int, size: int, rows: list[str], block: Callable[..., None]) -> int:
+    def _roll(self, k: int, size: int, rows: list[str], block: Callable[..., None]) -> int:
         """Call a loop over the whole blocks of a long sample; returns how many elements it does."""
         whole = size - size % self.lanes
         body = _SimdLoop(self.cut, self.lanes)
@@ -213,7 +213,7 @@ class _SimdLoop(_ScalarLoop):
         """
         element, width = 0, self.lanes
         if size > MOST_STORES:
-            element = self._rolled(k, size, rows, block)
+            element = self._roll(k, size, rows, block)
         while element < size:
             while width > size - element:
                 width //= 2
@@ -227,10 +227,10 @@ class _SimdLoop(_ScalarLoop):
         for row in rows:
             place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
             pieces.append(self.emit(f"load {kind}, ptr {place}, align 8"))
-        return [self._joined(pieces[i::width], width) for i in range(width)]
+        return [self._join(pieces[i::width], width) for i in range(width)]
 
     def _store_rows(self, rows: list[str], element: Element, stacked: list[str]) -> None:
-        """The reverse of ``_load_rows``."""
+        """Store what ``_load_rows`` loads."""
         width = len(stacked)
         kind = _vector(width)
         for lane, row in enumerate(rows):
@@ -238,8 +238,8 @@ class _SimdLoop(_ScalarLoop):
             place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
             self.lines.append(f"  store {kind} {value}, ptr {place}, align 8")
 
-    def _joined(self, pieces: list[str], width: int) -> str:
-        """Pieces of one width behind each other in one vector."""
+    def _join(self, pieces: list[str], width: int) -> str:
+        """Join pieces of one width in one vector."""
         if width == 1:
             value = "poison"
             for lane, piece in enumerate(pieces):
@@ -255,7 +255,7 @@ class _SimdLoop(_ScalarLoop):
         return pieces[0]
 
     def _part(self, value: str, number: int, width: int) -> str:
-        """A piece of a vector."""
+        """Return a piece of a vector."""
         if width == self.lanes:
             return value
         if width == 1:
@@ -272,10 +272,10 @@ class _SimdLoop(_ScalarLoop):
         alignment = 8 * self.lanes
         self.lines.append(f"  store {self.vector} {value}, ptr {place}, align {alignment}")
 
-    def _transposed(self, vectors: list[str]) -> list[str]:
-        """Transposes squares of numbers, side by side in as many vectors as a side has.
+    def _transpose(self, vectors: list[str]) -> list[str]:
+        """Transpose squares of numbers, side by side in as many vectors as a side has.
 
-        Swaps ever larger off-diagonal blocks.
+        It swaps ever larger off-diagonal blocks.
         """
         vectors, block = list(vectors), 1
         lanes = range(self.lanes)

@@ -12,12 +12,12 @@ from axode.codegen.lowering.elimination import Loops, elimination_functions
 from axode.codegen.lowering.ir import DOUBLE, MODEL_FLAGS, Format
 
 if TYPE_CHECKING:
-    from axode.codegen.lowering.program import Columns, Combine, Keep, Largest
+    from axode.codegen.lowering.program import Combine, JacobianColumns, Keep, Largest
     from axode.codegen.lowering.program_loop import ProgramWriter
 
 
 def column_functions(lanes: int, width: int, number: Format = DOUBLE) -> tuple[list[str], set[str]]:
-    """IR of everything that `Columns`, `Factor` and `Solve` call, and what it declares.
+    """IR of what `JacobianColumns`, `FactorMatrix` and `Solve` call, and its declarations.
 
     Args:
         lanes: Runs side by side.
@@ -72,8 +72,8 @@ def _one_at(w: Loops, distance: str, wide: bool) -> str:
     return value
 
 
-def write_columns(w: ProgramWriter, operation: Columns) -> None:
-    """The loop over the columns of a Jacobian."""
+def write_columns(w: ProgramWriter, operation: JacobianColumns) -> None:
+    """Write the loop over the columns of a Jacobian."""
     program, wide = w.program, w.wide_places
     places = w.places | wide
     if wide:
@@ -161,7 +161,7 @@ def _pieces(w: ProgramWriter, size: int) -> list[tuple[int, int, int]]:
 
 
 def write_combination(w: ProgramWriter, operation: Combine) -> None:
-    """The loop over the elements of a weighted sum."""
+    """Write the loop over the elements of a weighted sum."""
     name, first = operation.weights
     for begin, end, step in _pieces(w, operation.size):
         loop = _Loop(w, step)
@@ -177,7 +177,7 @@ def write_combination(w: ProgramWriter, operation: Combine) -> None:
 
 
 def write_keeping(w: ProgramWriter, operation: Keep) -> None:
-    """The loop over the elements of a buffer that is taken over where a flag is up."""
+    """Write the loop that copies a buffer where a flag is set."""
     for begin, end, step in _pieces(w, w.program.size(operation.buffer)):
         loop = _Loop(w, step)
         flag = loop.one(operation.flag)
@@ -194,7 +194,7 @@ def write_keeping(w: ProgramWriter, operation: Keep) -> None:
 
 
 def write_largest(w: ProgramWriter, operation: Largest) -> None:
-    """The loop over elements whose largest size is wanted; it goes one by one."""
+    """Write the loop that finds the largest element, one by one."""
     result = w.places[operation.result]
     align = f"align {w.format.bytes}"
     zero = "zeroinitializer" if w.lanes > 1 else "0.0"

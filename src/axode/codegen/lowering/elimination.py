@@ -1,7 +1,7 @@
 """Linear systems inside programs: elimination with row exchanges, as loops over buffers.
 
 Straight-line code of an elimination grows with the cube of its size; loops do not. A matrix lies
-row by row with `stride(n)` places a row. One run works on several columns at once; of many runs
+row by row with `stride(n)` places per row. One run works on several columns at once; of many runs
 each has its lane, and its own order of rows.
 """
 
@@ -30,7 +30,7 @@ class Loops:
 
     Args:
         lanes: Runs side by side; one run has `columns` numbers of a row in a vector instead.
-        columns: Of a vector.
+        columns: Numbers of a row in a vector.
         number: Format of all reals.
     """
 
@@ -60,16 +60,16 @@ class Loops:
     @contextmanager
     def loop(
         self, first: str, end: str, step: int | str = 1, carry: tuple[str, str] | None = None
-    ) -> Iterator[Turn]:
+    ) -> Iterator[LoopTurn]:
         """Repeat for a counter from `first` up to `end`, with a value carried from turn to turn.
 
         Args:
-            first, end, step: Of the counter.
+            first, end, step: Range of the counter.
             carry: Type of the value and what it is at first.
         """
         self._count += 1
         mark, before = self._count, self._block
-        turn = Turn(f"%i{mark}", f"%c{mark}")
+        turn = LoopTurn(f"%i{mark}", f"%c{mark}")
         self.line(f"br label %head{mark}")
         self.label(f"head{mark}")
         self.line(f"{turn.index} = phi i64 [ {first}, %{before} ], [ %n{mark}, %next{mark} ]")
@@ -166,7 +166,7 @@ class Loops:
         return self.emit(f"shufflevector {self.element} {one}, {self.element} poison, {mask}")
 
 
-class Turn:
+class LoopTurn:
     """One turn of a loop: its counter, what is carried into it, and what it hands on."""
 
     def __init__(self, index: str, value: str) -> None:
@@ -223,7 +223,7 @@ def _factor(w: Loops) -> None:
 
 
 def _any(w: Loops, value: str) -> str:
-    """Whether an element is not zero in any lane."""
+    """Return whether an element is not zero in any lane."""
     zero = "0.0" if w.lanes == 1 else "zeroinitializer"
     bits = w.emit(f"fcmp une {w.element} {value}, {zero}")
     if w.lanes == 1:

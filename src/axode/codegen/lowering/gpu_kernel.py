@@ -1,4 +1,4 @@
-"""Programs as kernels: one thread a run, everything it works on in registers.
+"""Programs as kernels: one thread per run, everything it works on in registers.
 
 The instructions are those of the CPU: the same tapes are lowered by the same code, inlined into one
 function, and LLVM's optimiser turns the buffers into registers. Arrays stay where the caller has
@@ -39,7 +39,7 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
 
     Args:
         programs: What one thread does, by entry.
-        number: Of all arrays and of the arithmetic.
+        number: Format of all arrays and of the arithmetic.
         host: For the CPU, where the number of the run is a third argument.
     """
     declarations = {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
@@ -136,20 +136,20 @@ class ThreadWriter(ProgramWriter):
     def _enter_group(self) -> None:
         for name, size in self.program.external.items():
             address, runs, elements = self._strides[name]
-            self._unrolled(self._offset(address, "%i", runs), elements, name, size, fetch=True)
+            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=True)
         self._store_bases()
         self.line(f"store i64 0, ptr {self.spent}")
 
     def _leave_group(self) -> None:
         for name, size in self.program.state.items():
             address, runs, elements = self._strides[name]
-            self._unrolled(self._offset(address, "%i", runs), elements, name, size, fetch=False)
+            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=False)
 
     def _offset(self, address: str, count: str, stride: str) -> str:
         bytes_ = self.emit(f"mul i64 {count}, {stride}")
         return self.emit(f"getelementptr i8, ptr{self.space} {address}, i64 {bytes_}")
 
-    def _unrolled(self, row: str, stride: str, buffer: str, size: int, *, fetch: bool) -> None:
+    def _unroll(self, row: str, stride: str, buffer: str, size: int, *, fetch: bool) -> None:
         """Copy element by element: only constant places can become registers."""
         kind, align = self.number, f"align {self.format.bytes}"
         for e in range(size):
@@ -166,7 +166,7 @@ class ThreadWriter(ProgramWriter):
         if isinstance(operation, ReadRow):
             row, stride = self._row_of(operation.table, operation.index)
             width = self.program.tables[operation.table]
-            self._unrolled(row, stride, operation.buffer, width, fetch=True)
+            self._unroll(row, stride, operation.buffer, width, fetch=True)
         else:
             super()._operation(operation)
 
@@ -178,4 +178,4 @@ class ThreadWriter(ProgramWriter):
     def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
         row, stride = self._row_of(operation.table, operation.index)
         width = self.program.tables[operation.table]
-        self._unrolled(row, stride, operation.buffer, width, fetch=False)
+        self._unroll(row, stride, operation.buffer, width, fetch=False)

@@ -71,7 +71,7 @@ class Plan:
 def plan(
     tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK, stores: int = MOST_STORES
 ) -> Plan:
-    """Cuts a tape into chunks and gives slots to the values that cross."""
+    """Cut a tape into chunks and give slots to the values that cross."""
     chunks = _cut(tape, longest, chunk)
     count = len(chunks)
     copied = len(tape.results) > stores

@@ -25,7 +25,7 @@ class Format:
         name: As NumPy calls it.
         real: LLVM's name of it.
         integer: LLVM's name of an integer of the same size.
-        bits: Of a number.
+        bits: Size of a number.
         digits: Binary ones, the hidden one included.
     """
 
@@ -37,7 +37,7 @@ class Format:
 
     @property
     def bytes(self) -> int:
-        """Of a number."""
+        """Size of a number in bytes."""
         return self.bits // 8
 
     @property
@@ -91,20 +91,20 @@ class Writer:
         other._numbers = self._numbers
         return other
 
-    def doubled(self) -> Writer:
+    def double_writer(self) -> Writer:
         """A writer of double precision that goes on where this one stands, and back."""
         return self.alongside(self.lanes, DOUBLE)
 
-    def widened(self, a: str) -> str:
+    def widen(self, a: str) -> str:
         """A real in double precision, exactly."""
         return self.emit(f"fpext {self.real} {a} to {self._vector(DOUBLE.real)}")
 
-    def narrowed(self, a: str) -> str:
+    def narrow(self, a: str) -> str:
         """A real of double precision as the nearest one of ours."""
         return self.emit(f"fptrunc {self._vector(DOUBLE.real)} {a} to {self.real}")
 
     def emit(self, text: str) -> str:
-        """Appends an instruction and names its result."""
+        """Append an instruction and name its result."""
         name = f"%{next(self._numbers)}"
         self.lines.append(f"  {name} = {text}")
         return name
@@ -133,7 +133,7 @@ class Writer:
         """A vector of numbers that are known."""
         return "<" + ", ".join(f"{self.format.real} {self.format.literal(v)}" for v in values) + ">"
 
-    def gathered(self, numbers: Sequence[str]) -> str:
+    def gather(self, numbers: Sequence[str]) -> str:
         """A vector of numbers; if all are the same, it is put into every lane."""
         value, same = "poison", len(set(numbers)) == 1
         for lane, number in enumerate(numbers[:1] if same else numbers):
@@ -149,7 +149,7 @@ class Writer:
         """The number in a lane."""
         return self.emit(f"extractelement {self.real} {vector}, i64 {lane}")
 
-    def added_up(self, vector: str) -> str:
+    def add_up(self, vector: str) -> str:
         """The sum of all lanes."""
         function, real = f"@llvm.vector.reduce.fadd.{self._suffix}", self.format.real
         self.declarations.add(f"declare {real} {function}({real}, {self.real})")

@@ -16,7 +16,7 @@ from axode.codegen.lowering.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LEAVES, Kind
-from axode.codegen.tape.packing import LANES_AN_INSTRUCTION, Packing, Vector, packed
+from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, Packing, Vector, best_packing
 from axode.codegen.tape.tape import Tape
 
 
@@ -58,7 +58,7 @@ class PackedLowering(ChunkLowering):
             terms = [(sign, self._value(value)) for sign, value in rest]
             if whole:
                 vectors = [(sign, self._vectors[vector]) for sign, vector in whole]
-                terms.insert(0, (1, self.wide.added_up(_total(self.wide, vectors))))
+                terms.insert(0, (1, self.wide.add_up(_total(self.wide, vectors))))
             self._values[number] = _total(self.w, terms)
         else:
             self._lower(number)
@@ -70,7 +70,7 @@ class PackedLowering(ChunkLowering):
             nodes = self.packing.nodes
             return self.wide.constants([float(constants[nodes[v].operands[0]]) for v in vector])
         if len(set(vector)) == 1 or node.kind == Kind.INPUT:
-            return self.wide.gathered([self._value(v) for v in vector])
+            return self.wide.gather([self._value(v) for v in vector])
         operands = self.packing.operands(vector)
         names = [self._vectors[operand] for operand in operands]
         if node.kind == Kind.ADD:
@@ -99,11 +99,11 @@ def _total(w: Writer, terms: Sequence[tuple[int, str]]) -> str:
     return total
 
 
-def lowered(tape: Tape, lanes: int) -> list[ChunkLowering]:
+def lower_tape(tape: Tape, lanes: int) -> list[ChunkLowering]:
     """The functions of a tape, limbs in vectors where samples are not."""
     # a vector does at most so many operations at once: nothing longer becomes short enough
-    short = tape.n_operations <= LANES_AN_INSTRUCTION * LONGEST_FUNCTION
-    packing = packed(tape) if lanes == 1 and short else None
+    short = tape.n_operations <= LANES_PER_INSTRUCTION * LONGEST_FUNCTION
+    packing = best_packing(tape) if lanes == 1 and short else None
     if packing is not None and packing.cost <= LONGEST_FUNCTION:
         return [PackedLowering(tape, packing)]
     cut = plan(tape)

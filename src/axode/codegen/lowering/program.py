@@ -25,7 +25,7 @@ Slice = tuple[str, int]  # a buffer, and the place in it where a vector begins
 
 @dataclass(frozen=True)
 class Evaluate:
-    """A tape on buffers: one an input, then one an output; an output may be an input."""
+    """A tape on buffers: one per input, then one per output; an output may be an input."""
 
     tape: Tape
     buffers: tuple[str, ...]
@@ -60,7 +60,7 @@ class While:
 
 
 @dataclass(frozen=True)
-class Columns:
+class JacobianColumns:
     """A Jacobian: column j of a matrix is the result of evaluations along unit vector j.
 
     What the evaluations make is not kept.
@@ -85,7 +85,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Factor:
+class FactorMatrix:
     """Eliminate scale 1 - J for one scale, or for a complex one of two numbers.
 
     J has `size` rows and `columns` columns; further ones are zero, and rows beyond that number are
@@ -109,7 +109,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a system that `Factor` has eliminated, in place."""
+    """Solve a system that `FactorMatrix` has eliminated, in place."""
 
     matrix: str
     work: str
@@ -155,7 +155,16 @@ class Keep:
 
 
 Operation = (
-    Evaluate | ReadRow | WriteRow | While | Columns | Factor | Solve | Combine | Largest | Keep
+    Evaluate
+    | ReadRow
+    | WriteRow
+    | While
+    | JacobianColumns
+    | FactorMatrix
+    | Solve
+    | Combine
+    | Largest
+    | Keep
 )
 
 
@@ -186,7 +195,7 @@ class Program:
     def local(self) -> dict[str, int]:
         """Buffers that only the operations know, with their sizes."""
         sizes: dict[str, int] = {}
-        for operation in self.flattened():
+        for operation in self.flatten():
             if isinstance(operation, Evaluate):
                 ports = (*operation.tape.inputs, *operation.tape.outputs)
                 for name, port in zip(operation.buffers, ports, strict=True):
@@ -197,7 +206,7 @@ class Program:
                         sizes[name] = port.size
             elif isinstance(operation, ReadRow) and operation.buffer not in self.external:
                 sizes.setdefault(operation.buffer, self.tables[operation.table])
-            elif isinstance(operation, Factor):
+            elif isinstance(operation, FactorMatrix):
                 n, m = operation.size, operation.order
                 sizes |= {
                     operation.jacobian: n * stride(n),
@@ -216,26 +225,26 @@ class Program:
         """Length of a buffer."""
         return self.external[buffer] if buffer in self.external else self.local[buffer]
 
-    def flattened(self, operations: Sequence[Operation] | None = None) -> Iterator[Operation]:
+    def flatten(self, operations: Sequence[Operation] | None = None) -> Iterator[Operation]:
         """All operations, loops opened."""
         for operation in self.operations if operations is None else operations:
             yield operation
-            if isinstance(operation, While | Columns):
-                yield from self.flattened(operation.body)
+            if isinstance(operation, While | JacobianColumns):
+                yield from self.flatten(operation.body)
 
     @cached_property
     def tapes(self) -> list[Tape]:
         """Every tape once."""
         found: dict[str, Tape] = {}
-        for operation in self.flattened():
+        for operation in self.flatten():
             if isinstance(operation, Evaluate):
                 found.setdefault(operation.tape.digest, operation.tape)
         return list(found.values())
 
     @cached_property
-    def columns(self) -> list[Columns]:
+    def columns(self) -> list[JacobianColumns]:
         """Every Jacobian."""
-        return [operation for operation in self.flattened() if isinstance(operation, Columns)]
+        return [operation for operation in self.flatten() if isinstance(operation, JacobianColumns)]
 
     @cached_property
     def along(self) -> dict[str, Tape]:
@@ -272,7 +281,7 @@ def _shape(operations: Sequence[Operation]) -> list[object]:
                 described.append((tape.digest, buffers))
             case While(flag, body, counted):
                 described.append((flag, counted, _shape(body)))
-            case Columns(body, direction, result, matrix, places):
+            case JacobianColumns(body, direction, result, matrix, places):
                 described.append((direction, result, matrix, places, _shape(body)))
             case _:
                 described.append(repr(operation))

@@ -12,13 +12,13 @@ from axode.codegen.lowering.derivative_columns import (
 from axode.codegen.lowering.elimination import stride
 from axode.codegen.lowering.instructions import Plan, attributes, plan
 from axode.codegen.lowering.ir import DOUBLE, Format
-from axode.codegen.lowering.packed_function import lowered
+from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.program import (
     ENTRY,
-    Columns,
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
+    JacobianColumns,
     Keep,
     Largest,
     Operation,
@@ -47,7 +47,7 @@ def program_module(program: Program, lanes: int) -> str:
         functions += texts
         declarations |= needed
     for number, tape in enumerate(program.tapes):
-        parts = lowered(tape, side_by_side if tape.digest in program.along else lanes)
+        parts = lower_tape(tape, side_by_side if tape.digest in program.along else lanes)
         plans[tape.digest] = (number, parts[0].plan)
         for place, part in enumerate(parts):
             functions.append(part.text(f"tape{number}_{place}"))
@@ -204,7 +204,7 @@ class ProgramWriter:
         self._make_bases()
 
     def _make_bases(self) -> None:
-        for operation in self.program.flattened():
+        for operation in self.program.flatten():
             if isinstance(operation, Evaluate):
                 size = len(operation.buffers)
                 self._bases[id(operation)] = self.emit(f"alloca ptr, i64 {size}")
@@ -241,7 +241,7 @@ class ProgramWriter:
 
     def _store_bases(self) -> None:
         """Tell every evaluation where its buffers are."""
-        for operation in self.program.flattened():
+        for operation in self.program.flatten():
             if isinstance(operation, Evaluate):
                 wide = self.wide_places if operation.tape.digest in self.program.along else {}
                 for k, name in enumerate(operation.buffers):
@@ -275,9 +275,9 @@ class ProgramWriter:
                 self._write_row(operation)
             case While():
                 self._while(operation)
-            case Columns():
+            case JacobianColumns():
                 write_columns(self, operation)
-            case Factor(jacobian, scale, matrix, work, size, columns):
+            case FactorMatrix(jacobian, scale, matrix, work, size, columns):
                 buffers = ", ".join(
                     f"ptr {self.places[b]}" for b in (jacobian, scale, matrix, work)
                 )

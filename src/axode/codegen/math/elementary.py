@@ -91,15 +91,15 @@ def _intrinsic(name: str) -> Callable[..., str]:
     return lambda w, *arguments: w.intrinsic(name, *arguments)
 
 
-def _doubled(recipe: Callable[..., str]) -> Callable[..., str]:
+def _in_double(recipe: Callable[..., str]) -> Callable[..., str]:
     """A recipe that works on doubles, whatever the writer's numbers are."""
 
-    def doubled(w: Writer, *arguments: str) -> str:
+    def in_double(w: Writer, *arguments: str) -> str:
         if w.format is DOUBLE:
             return recipe(w, *arguments)
-        return w.narrowed(recipe(w.doubled(), *(w.widened(a) for a in arguments)))
+        return w.narrow(recipe(w.double_writer(), *(w.widen(a) for a in arguments)))
 
-    return doubled
+    return in_double
 
 
 def _model(operation: str) -> Callable[[Writer, str, str], str]:
@@ -120,18 +120,18 @@ RECIPES: dict[Kind, Callable[..., str]] = {
     Kind.ACOS: trig.acos,
     Kind.ATAN: trig.atan,
     Kind.ATAN2: trig.atan2,
-    Kind.EXP: _doubled(ex.exp),
-    Kind.EXPM1: _doubled(ex.expm1),
-    Kind.LOG: _doubled(ex.log),
-    Kind.LOG1P: _doubled(ex.log1p),
-    Kind.POW: _doubled(ex.power),
-    Kind.SINH: _doubled(ex.sinh),
-    Kind.COSH: _doubled(ex.cosh),
-    Kind.TANH: _doubled(ex.tanh),
-    Kind.ASINH: _doubled(ex.asinh),
-    Kind.ACOSH: _doubled(ex.acosh),
-    Kind.ATANH: _doubled(ex.atanh),
-    Kind.ERF: _doubled(ex.erf),
+    Kind.EXP: _in_double(ex.exp),
+    Kind.EXPM1: _in_double(ex.expm1),
+    Kind.LOG: _in_double(ex.log),
+    Kind.LOG1P: _in_double(ex.log1p),
+    Kind.POW: _in_double(ex.power),
+    Kind.SINH: _in_double(ex.sinh),
+    Kind.COSH: _in_double(ex.cosh),
+    Kind.TANH: _in_double(ex.tanh),
+    Kind.ASINH: _in_double(ex.asinh),
+    Kind.ACOSH: _in_double(ex.acosh),
+    Kind.ATANH: _in_double(ex.atanh),
+    Kind.ERF: _in_double(ex.erf),
     Kind.HYPOT: hypot,
     Kind.FLOOR: _intrinsic("floor"),
     Kind.CEIL: _intrinsic("ceil"),

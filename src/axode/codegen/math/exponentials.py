@@ -32,7 +32,7 @@ def _exp_parts(w: Writer, x: str) -> tuple[str, str]:
     return w.fma(w.mul(r, r), w.polynomial(r, poly.EXP), r), whole
 
 
-def _scaled(w: Writer, value: str, n: str) -> str:
+def _scale(w: Writer, value: str, n: str) -> str:
     """value * 2**n, gradual underflow and overflow included, |n| < 2000."""
     # Two factors, as 2**n alone may not be a number; the shift needs a positive integer.
     half = w.whole_operation("lshr", w.whole_operation("add", n, w.whole(4096)), w.whole(1))
@@ -43,7 +43,7 @@ def _scaled(w: Writer, value: str, n: str) -> str:
 
 def exp(w: Writer, x: str) -> str:
     p, n = _exp_parts(w, _clamp(w, x, -746.0, 710.0))
-    return _scaled(w, w.add(p, w.constant(1.0)), n)
+    return _scale(w, w.add(p, w.constant(1.0)), n)
 
 
 def _quarter_expm1(w: Writer, x: str) -> str:
@@ -179,7 +179,7 @@ def power(w: Writer, x: str, y: str) -> str:
     high = _clamp(w, high, -760.0, 760.0)
     p, n = _exp_parts(w, high)
     grown = w.add(p, one)
-    value = _scaled(w, w.fma(grown, low, grown), n)
+    value = _scale(w, w.fma(grown, low, grown), n)
     grows = w.combine("xor", w.compare("olt", size, one), w.compare("ogt", y, zero))
     limit = w.select(grows, inf, zero)
     edge = w.combine("or", w.compare("oeq", size, zero), w.compare("oeq", size, inf))
@@ -244,7 +244,7 @@ def erf(w: Writer, x: str) -> str:
     b = w.select(w.compare("ogt", a, w.constant(6.0)), w.constant(6.0), a)
     u = w.sub(w.div(w.constant(1.0), w.add(b, w.constant(3.0))), w.constant(0.18))
     p, n = _exp_parts(w, w.neg(w.mul(b, b)))
-    decay = _scaled(w, w.add(p, w.constant(1.0)), n)
+    decay = _scale(w, w.add(p, w.constant(1.0)), n)
     outer = w.fma(w.neg(decay), w.polynomial(u, poly.ERFC), w.constant(1.0))
     small = w.compare("olt", a, w.constant(1.0))
     return w.copysign(w.select(small, inner, outer), x)

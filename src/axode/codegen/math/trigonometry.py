@@ -76,13 +76,13 @@ def sin_cos(w: Writer, x: str) -> tuple[str, str]:
     odd = w.compare_whole("ne", w.whole_operation("and", quadrant, w.whole(1)), w.whole(0))
     next_quadrant = w.whole_operation("add", quadrant, w.whole(1))
     return (
-        _signed(w, w.select(odd, cosine, sine), quadrant),
-        _signed(w, w.select(odd, sine, cosine), next_quadrant),
+        _apply_sign(w, w.select(odd, cosine, sine), quadrant),
+        _apply_sign(w, w.select(odd, sine, cosine), next_quadrant),
     )
 
 
-def _signed(w: Writer, value: str, quadrant: str) -> str:
-    """Negates the value in quadrants 2 and 3."""
+def _apply_sign(w: Writer, value: str, quadrant: str) -> str:
+    """Negate the value in quadrants 2 and 3."""
     second = w.whole_operation("shl", quadrant, w.whole(w.format.bits - 2))
     sign = w.whole_operation("and", second, w.whole(w.format.sign_bit))
     return w.from_bits(w.whole_operation("xor", w.bits(value), sign))

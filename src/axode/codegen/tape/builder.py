@@ -104,7 +104,7 @@ class TapeBuilder:
             folded = MEANING[kind](*(np.float64(x) for x in numbers if x is not None))
         return self.constant(float(folded))
 
-    def _negated(self, number: int) -> int:
+    def _negated_operand(self, number: int) -> int:
         """x if the value is -x, else NONE."""
         kind, a, _, _ = self.instructions[number]
         return a if kind == Kind.NEG else NONE
@@ -116,16 +116,16 @@ class TapeBuilder:
             return a
         if a == b:
             return self.apply(Kind.MUL, a, self.constant(2.0))
-        minus_a, minus_b = self._negated(a), self._negated(b)
+        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
         if minus_a >= 0 and minus_b >= 0:
             return self.apply(Kind.NEG, self.apply(Kind.ADD, minus_a, minus_b))
         if minus_b >= 0:
             return self.apply(Kind.SUB, a, minus_b)
         if minus_a >= 0:
             return self.apply(Kind.SUB, b, minus_a)
-        return self._merged_choice(a, b)
+        return self._merge_choices(a, b)
 
-    def _merged_choice(self, a: int, b: int) -> int | None:
+    def _merge_choices(self, a: int, b: int) -> int | None:
         """(c ? x : 0) + (c ? 0 : y), CasADi's if_else, is one choice."""
         kind_a, c, then_a, else_a = self.instructions[a]
         kind_b, d, then_b, else_b = self.instructions[b]
@@ -142,7 +142,7 @@ class TapeBuilder:
             return a
         if self.value(a) == 0:
             return self.apply(Kind.NEG, b)
-        minus_a, minus_b = self._negated(a), self._negated(b)
+        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
         if minus_b >= 0:
             return self.apply(Kind.ADD, a, minus_b)
         if minus_a >= 0:
@@ -160,15 +160,15 @@ class TapeBuilder:
             if number == 0:  # CasADi drops such terms when it can see them; so do we
                 return self.constant(0.0)
             if number is not None:
-                return self._merged_factor(number, other)
-        minus_a, minus_b = self._negated(a), self._negated(b)
+                return self._merge_factors(number, other)
+        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
         if minus_a >= 0 or minus_b >= 0:
-            product = self._absorbed_product(a, b, minus_a, minus_b)
+            product = self._absorb_signs(a, b, minus_a, minus_b)
             if product is not None:
                 return product
         return None
 
-    def _merged_factor(self, factor: float, other: int) -> int | None:
+    def _merge_factors(self, factor: float, other: int) -> int | None:
         """c (d x) and c (-x) as one product, the former where a power of two keeps it exact."""
         kind, a, b, _ = self.instructions[other]
         if kind == Kind.NEG:
@@ -183,7 +183,7 @@ class TapeBuilder:
                     return self.apply(Kind.MUL, rest, self.constant(product))
         return None
 
-    def _absorbed_product(self, a: int, b: int, minus_a: int, minus_b: int) -> int | None:
+    def _absorb_signs(self, a: int, b: int, minus_a: int, minus_b: int) -> int | None:
         """Signs out of products, where sums absorb them."""
         if minus_a >= 0 and minus_b >= 0:
             return self.apply(Kind.MUL, minus_a, minus_b)
@@ -196,7 +196,7 @@ class TapeBuilder:
             reciprocal = 1.0 / number
             if _is_power_of_two(number) and math.isfinite(reciprocal) and reciprocal != 0:
                 return self.apply(Kind.MUL, a, self.constant(reciprocal))
-        minus_a, minus_b = self._negated(a), self._negated(b)
+        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
         if minus_a >= 0 and minus_b >= 0:
             return self.apply(Kind.DIV, minus_a, minus_b)
         if minus_a >= 0:
@@ -206,15 +206,15 @@ class TapeBuilder:
         return None
 
     def _neg(self, _: Kind, a: int, __: int = NONE, ___: int = NONE) -> int | None:
-        minus_a = self._negated(a)
+        minus_a = self._negated_operand(a)
         return minus_a if minus_a >= 0 else self._number((Kind.NEG, a, NONE, NONE))
 
     def _odd(self, kind: Kind, a: int, _: int, __: int) -> int | None:
-        minus_a = self._negated(a)
+        minus_a = self._negated_operand(a)
         return self.apply(Kind.NEG, self.apply(kind, minus_a)) if minus_a >= 0 else None
 
     def _even(self, kind: Kind, a: int, _: int, __: int) -> int | None:
-        minus_a = self._negated(a)
+        minus_a = self._negated_operand(a)
         return self.apply(kind, minus_a) if minus_a >= 0 else None
 
     def _pow(self, _: Kind, a: int, b: int, __: int) -> int | None:
@@ -227,10 +227,10 @@ class TapeBuilder:
             return None
         if exponent == 0 or abs(exponent) > LARGEST_MULTIPLIED_POWER:
             return self.constant(1.0) if exponent == 0 else None
-        power = self._multiplied(a, int(abs(exponent)))
+        power = self._multiply_out(a, int(abs(exponent)))
         return power if exponent > 0 else self.apply(Kind.DIV, self.constant(1.0), power)
 
-    def _multiplied(self, a: int, exponent: int) -> int:
+    def _multiply_out(self, a: int, exponent: int) -> int:
         """a to a positive integer power by repeated squaring."""
         power, square = NONE, a
         while exponent:

@@ -79,7 +79,7 @@ def forward_tape(
         tape: What is differentiated.
         moving: The arguments that change, each with the port of the new tape that holds its
             change and the place of its first element there; the others stay.
-        sizes: Of those ports.
+        sizes: Sizes of those ports.
 
     Returns:
         A tape of the same arguments and of these ports, with the changes of the results.
@@ -122,7 +122,7 @@ def forward_tape(
 
 
 def reads(tape: Tape, argument: str) -> bool:
-    """Whether any result depends on an argument."""
+    """Return whether any result depends on an argument."""
     place = next((k for k, port in enumerate(tape.inputs) if port.name == argument), None)
     return place is not None and bool(
         ((tape.kinds == Kind.INPUT) & (tape.operands[:, 0] == place)).any()

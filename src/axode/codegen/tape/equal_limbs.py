@@ -1,4 +1,4 @@
-"""Inputs that belong to equal limbs, told by how they are used."""
+"""Inputs that belong to equal limbs, recognised by how they are used."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def _input_kinds(graph: Graph) -> Iterator[list[tuple[int, ...]]]:
         dtype=np.uint64,
     ).reshape(-1, 3)
     users, values, operands = edges.T
-    looks = _mixed(np.array([node.kind for node in graph.values()], dtype=np.uint64))
+    looks = _mix(np.array([node.kind for node in graph.values()], dtype=np.uint64))
     inputs = sorted(
         (n for n in graph if graph[n].kind == Kind.INPUT), key=lambda n: graph[n].operands
     )
     for radius in range(1, FAR + 1):
         around = np.zeros_like(looks)
-        np.add.at(around, users, _mixed(looks[values]))
-        np.add.at(around, values, _mixed(looks[users] + operands + np.uint64(1)))
-        looks = _mixed(looks + _mixed(around))
+        np.add.at(around, users, _mix(looks[values]))
+        np.add.at(around, values, _mix(looks[users] + operands + np.uint64(1)))
+        looks = _mix(looks + _mix(around))
         if radius >= NEAR:
             kinds: dict[int, list[int]] = {}
             for number in inputs:
@@ -66,7 +66,7 @@ def _input_kinds(graph: Graph) -> Iterator[list[tuple[int, ...]]]:
             yield [tuple(found) for found in kinds.values()]
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Numbers scattered over all of 64 bits, so that their sums tell what was added."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)

@@ -152,7 +152,7 @@ def formula_tape(
     """A tape from a Python function of vectors.
 
     Args:
-        name: Of the tape.
+        name: Name of the tape.
         inputs: Names and sizes of the arguments; each is handed over as a list of formulas.
         outputs: Called with the inputs by name; gives named vectors.
     """

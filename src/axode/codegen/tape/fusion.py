@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from axode.codegen.lowering.program import (
-    Columns,
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
+    JacobianColumns,
     Keep,
     Largest,
     Operation,
@@ -33,9 +33,9 @@ LONGEST_PART = 1000
 LONGEST_WHOLE = 3000
 
 
-def fused(program: Program) -> Program:
-    """The same program with neighbouring small tapes joined."""
-    operations = _joined(program.operations)
+def fuse(program: Program) -> Program:
+    """Join neighbouring small tapes of a program."""
+    operations = _join(program.operations)
     wanted = _Readers(program.state, operations)
     return replace(program, operations=_lowered(operations, wanted))
 
@@ -58,7 +58,7 @@ class _Group:
         return tuple(found)
 
 
-def _joined(operations: Sequence[Operation]) -> list[Operation | _Group]:
+def _join(operations: Sequence[Operation]) -> list[Operation | _Group]:
     """Operations with every run of small evaluations as a group."""
     made: list[Operation | _Group] = []
     waiting: list[Evaluate] = []
@@ -76,7 +76,7 @@ def _joined(operations: Sequence[Operation]) -> list[Operation | _Group]:
             continue
         close()
         if isinstance(operation, While):
-            body = _joined(operation.body)
+            body = _join(operation.body)
             made.append(While(operation.flag, tuple(body), operation.counted))  # type: ignore[arg-type]
         else:
             made.append(operation)
@@ -107,9 +107,9 @@ class _Readers:
                 case While(flag, body, _):
                     self._outside.add(flag)
                     self._collect(body)
-                case Columns():
+                case JacobianColumns():
                     self._outside |= set(operation.outside)
-                case Factor(jacobian, scale):
+                case FactorMatrix(jacobian, scale):
                     self._outside |= {jacobian, scale}
                 case Solve(_, _, vector):
                     self._outside.add(vector)
@@ -121,7 +121,7 @@ class _Readers:
                     self._outside |= {flag, buffer, kept}
 
     def want(self, buffer: str) -> bool:
-        """Whether anyone reads what a group leaves in a buffer, itself in its next turn included.
+        """Return whether anything reads what a group leaves in a buffer, its next turn included.
 
         What a group reads after writing it is not among its `reads`.
         """
@@ -156,7 +156,7 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
                 place = group.reads.index(buffer)
                 values[buffer] = [builder.input(place, i) for i in range(port.size)]
             sizes[buffer] = port.size
-        results = replayed(builder, member.tape, [values[b] for b in member.buffers[:n]])
+        results = replay(builder, member.tape, [values[b] for b in member.buffers[:n]])
         first = 0
         for buffer, port in zip(member.buffers[n:], member.tape.outputs, strict=True):
             values[buffer] = results[first : first + port.size]
@@ -174,7 +174,7 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
     return Evaluate(tape, (*group.reads, *kept))
 
 
-def replayed(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> list[int]:
+def replay(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> list[int]:
     """A tape's operations again on other values; gives its results."""
     numbers: list[int] = []
     for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):

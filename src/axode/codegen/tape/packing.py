@@ -30,7 +30,7 @@ _UNPACKED = LOGICAL | {Kind.SELECT}
 # Counted so, whatever took fewer was also faster, for every mechanism of the gallery.
 _FUNCTION, _MOVE, _REDUCTION = 30, 1, 6
 _ARITHMETIC = (Kind.MUL, Kind.DIV, Kind.NEG, Kind.SQRT, Kind.FABS, *LOGICAL, Kind.SELECT)
-LANES_AN_INSTRUCTION = 4  # wider ones take as long as two
+LANES_PER_INSTRUCTION = 4  # wider ones take as long as two
 
 FAMILIES_TRIED = 3
 
@@ -192,7 +192,7 @@ class Packing:
     @property
     def _pieces(self) -> int:
         """Instructions of an operation on a vector."""
-        return -(-self.lanes // LANES_AN_INSTRUCTION)
+        return -(-self.lanes // LANES_PER_INSTRUCTION)
 
     @cached_property
     def cost(self) -> int:
@@ -248,7 +248,7 @@ def packings(tape: Tape) -> list[Packing]:
     return [Packing(steps, results, family) for family in families(nodes)[:FAMILIES_TRIED]]
 
 
-def packed(tape: Tape) -> Packing | None:
+def best_packing(tape: Tape) -> Packing | None:
     """The best packing of a tape; None if there is nothing to gain."""
     best = max(packings(tape), key=lambda packing: packing.saved, default=None)
     return best if best is not None and best.cost < best.plain_cost else None

@@ -19,7 +19,7 @@ class Node(NamedTuple):
     """An operation on values, which are named by their place on the tape.
 
     Attributes:
-        kind: Of the operation; ADD for every sum.
+        kind: Operation; ADD for every sum.
         operands: Values, or argument and element of an input, or the number of a constant.
         signs: 1 or -1 for every term of a sum, else empty.
     """

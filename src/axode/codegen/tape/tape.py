@@ -55,7 +55,7 @@ class Tape:
         name: Name of the function.
         inputs: Names and shapes of the arguments.
         outputs: Names and shapes of the results.
-        kinds: One `Kind` an instruction, shape (n,).
+        kinds: One `Kind` per instruction, shape (n,).
         operands: Up to three earlier instructions, shape (n, 3), -1 if unused. An INPUT
             has (argument, element, -1), a CONSTANT (index into constants, -1, -1).
         constants: The numbers.
@@ -76,7 +76,7 @@ class Tape:
 
     @classmethod
     def from_casadi(cls, function: casadi.Function) -> Tape:
-        """Flattens an SX function.
+        """Flatten an SX function.
 
         Args:
             function: CasADi function made of SX expressions, without free variables.
@@ -109,7 +109,7 @@ class Tape:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Tape:
-        """Reads what `to_bytes` wrote; refuses anything else.
+        """Read what `to_bytes` wrote; refuses anything else.
 
         Raises:
             TapeFileError: if the data is truncated, changed or of another version.
@@ -166,13 +166,13 @@ class Tape:
         return f"Tape {self.name}({signature}) -> ({results}), {self.n_operations} operations"
 
     def evaluate(self, *arrays: npt.ArrayLike) -> tuple[Array, ...]:
-        """Runs the tape in NumPy: slow, simple, the reference for every target.
+        """Run the tape in NumPy: slow, simple, the reference for every target.
 
         Args:
-            *arrays: One array an input, any leading batch axes, broadcast together.
+            *arrays: One array per input, any leading batch axes, broadcast together.
 
         Returns:
-            One array an output, batch axes first.
+            One array per output, batch axes first.
         """
         values, batch = self._input_elements(arrays)
         last_use = self._last_use
@@ -190,7 +190,7 @@ class Tape:
                     for v in set(used):
                         if last_use[v] == number:
                             del numbers[v]
-        return self._gathered(numbers, batch)
+        return self._gather(numbers, batch)
 
     def _input_elements(self, arrays: tuple[npt.ArrayLike, ...]) -> tuple[list[Array], Shape]:
         if len(arrays) != len(self.inputs):
@@ -222,7 +222,7 @@ class Tape:
         last[self.results] = count
         return last
 
-    def _gathered(self, numbers: dict[int, Array], batch: Shape) -> tuple[Array, ...]:
+    def _gather(self, numbers: dict[int, Array], batch: Shape) -> tuple[Array, ...]:
         outputs, first = [], 0
         for port in self.outputs:
             output = np.empty((*batch, port.size))
@@ -281,7 +281,7 @@ def _replay(
     results: list[int],
     first_result: npt.NDArray[np.int64],
 ) -> None:
-    """Runs CasADi's instructions through the builder; fills in the results."""
+    """Run CasADi's instructions through the builder; fills in the results."""
     import casadi as ca
 
     same = _opcode_table()

@@ -125,11 +125,11 @@ def _split(header: Header, raw: memoryview) -> tuple[AnyArray, ...]:
         position += nbytes
         shaped = array.reshape(-1, width) if width > 1 else array
         arrays.append(shaped.astype(np.dtype(dtype).newbyteorder("="), copy=True))
-    arrays[0] = _renumbered(header.kinds, arrays[0])
+    arrays[0] = _renumber(header.kinds, arrays[0])
     return tuple(arrays)
 
 
-def _renumbered(labels: tuple[str, ...], kinds: AnyArray) -> AnyArray:
+def _renumber(labels: tuple[str, ...], kinds: AnyArray) -> AnyArray:
     """Kinds by this version's numbers, from those of the file."""
     known = {kind.label: int(kind) for kind in Kind}
     unknown = [label for label in labels if label not in known]
@@ -180,7 +180,7 @@ def _port_faults(side: str, ports: tuple[Port, ...]) -> Iterator[str]:
 
 
 def _operands_are_sound(tape: Tape) -> bool:
-    """Whether operands come before their instruction, and there are no more than it takes."""
+    """Return whether operands precede their instruction, and are no more than it takes."""
     number = np.arange(len(tape.kinds))
     arity = np.array([ARITY[kind] for kind in Kind], dtype=np.int64)[tape.kinds]
     leaves = np.array([2 if kind == Kind.INPUT else int(kind == Kind.CONSTANT) for kind in Kind])

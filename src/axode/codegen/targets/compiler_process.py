@@ -18,7 +18,7 @@ from typing import IO
 # Bytes of IR from which a compilation takes seconds, long against starting a process.
 LONG = 1_000_000
 PATIENCE = 5.0  # [s] after which a compilation is announced
-POLL = 0.2  # [s] between looks at whether somebody wants to stop
+POLL = 0.2  # [s] between checks for an interrupt
 CHECKS: list[Callable[[], None]] = []  # each raises if a Ctrl-C is held back elsewhere
 _PROGRAM = "from axode.codegen.targets.compiler_process import serve; serve()"
 
@@ -31,7 +31,7 @@ def compile_apart(name: str, ir: str, effort: int) -> bytes | None:
     """Compile IR in another process; None where there can be none, or where it fails.
 
     Args:
-        name: Of the function, for the announcement.
+        name: Name of the function, for the announcement.
         ir: What to compile.
         effort: How much LLVM may do about it, 0 to 3.
     """

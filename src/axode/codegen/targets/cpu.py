@@ -23,10 +23,10 @@ from axode.errors import InvalidArgument
 
 # Below this many operations, a tenth of a millisecond, a second thread costs more than it saves,
 # and letting other threads of Python go on meanwhile is not worth looking at the arrays.
-OPERATIONS_WORTH_A_THREAD = 4_000_000
+OPERATIONS_PER_THREAD = 4_000_000
 
 # Operations that take as long as moving a number from or to memory.
-OPERATIONS_A_NUMBER = 8
+OPERATIONS_PER_NUMBER = 8
 
 _FLOAT64 = np.dtype(np.float64)
 _KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -91,7 +91,7 @@ class _Kernel:
         self._spare.append(work)
 
 
-def _unwrapped(results: list[Array]) -> Any:
+def _unwrap(results: list[Array]) -> Any:
     """What NumPy users expect: numbers instead of arrays without axes, no tuple of one."""
     if len(results) == 1:
         return results[0] if results[0].ndim else results[0][()]
@@ -105,7 +105,7 @@ def _expected(port: Port) -> str:
 class CompiledFunction:
     """A tape as machine code.
 
-    Called with one array an input, of the input's shape behind any leading batch
+    Called with one array per input, of the input's shape behind any leading batch
     axes; batch axes are broadcast against each other. Returns an array, or a tuple
     of arrays if there are several outputs. NaN and infinity pass through.
 
@@ -114,11 +114,11 @@ class CompiledFunction:
     """
 
     def __init__(self, tape: Tape, *, lanes: int | None = None) -> None:
-        """Wraps a tape; compiles nothing yet.
+        """Wrap a tape; compiles nothing yet.
 
         Args:
             tape: What to compute.
-            lanes: Samples a vector in batches: 1, 2, 4, 8; None for what the CPU does best.
+            lanes: Samples per vector in batches: 1, 2, 4, 8; None for what the CPU does best.
         """
         if lanes not in (None, 1, 2, 4, 8):
             raise InvalidArgument(f"lanes is {lanes}, expected 1, 2, 4, 8 or None.")
@@ -127,8 +127,8 @@ class CompiledFunction:
         self._kernels: dict[int, _Kernel] = {}
         self._shapes = tuple(port.shape for port in tape.outputs)
         numbers = sum(port.size for port in (*tape.inputs, *tape.outputs))
-        self._effort = max(1, tape.n_operations, OPERATIONS_A_NUMBER * numbers)
-        self._fast_call = FastCall(tape, OPERATIONS_WORTH_A_THREAD // self._effort)
+        self._effort = max(1, tape.n_operations, OPERATIONS_PER_NUMBER * numbers)
+        self._fast_call = FastCall(tape, OPERATIONS_PER_THREAD // self._effort)
         self._fast: Callable[..., int] = self._fast_call.call
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class CompiledFunction:
 
     @property
     def from_cache(self) -> dict[int, bool]:
-        """Whether each width used so far came from the disk cache, by lanes."""
+        """Return whether each width used so far came from the disk cache, by lanes."""
         return {lanes: k.native.cached for lanes, k in self._kernels.items()}
 
     @property
@@ -150,7 +150,7 @@ class CompiledFunction:
         return {lanes: k.native.size for lanes, k in self._kernels.items()}
 
     def prepare(self, *, single: bool = True, batch: bool = True) -> CompiledFunction:
-        """Compiles now what calls would compile later."""
+        """Compile now what calls would compile later."""
         if single:
             self._kernel(1)
         if batch:
@@ -163,11 +163,11 @@ class CompiledFunction:
         out: Array | Sequence[Array] | None = None,
         threads: int | None = None,
     ) -> Any:
-        """Evaluates the function.
+        """Evaluate the function.
 
         Args:
-            *arrays: One an input; numbers, lists and other dtypes are converted.
-            out: Arrays to write to (one, or one an output): C-contiguous float64 of
+            *arrays: One per input; numbers, lists and other dtypes are converted.
+            out: Arrays to write to (one, or one per output): C-contiguous float64 of
                 the exact shape. Nothing else is allocated. May be an input as a whole; an input
                 that shares only part of its memory is copied first.
             threads: How many threads share a batch; None decides by its size.
@@ -177,7 +177,7 @@ class CompiledFunction:
         if out is None:
             results = [np.empty(shape) for shape in self._shapes]
             if self._fast(*arrays, *results):
-                return _unwrapped(results)
+                return _unwrap(results)
             return self._careful(arrays, None, threads)
         if isinstance(out, np.ndarray):
             handled = self._fast(*arrays, out)
@@ -205,7 +205,7 @@ class CompiledFunction:
         out: Array | Sequence[Array] | None,
         threads: int | None,
     ) -> Any:
-        """Checks, converts and broadcasts; then runs the batch."""
+        """Check, convert and broadcast; then run the batch."""
         if out is None and threads is None:
             results = self._small_batch(arrays)
             if results is not None:
@@ -219,7 +219,7 @@ class CompiledFunction:
             self._run(self._places(inputs, outputs), count, threads)
         if out is not None:
             return out
-        return _unwrapped(outputs)
+        return _unwrap(outputs)
 
     def _small_batch(self, arrays: tuple[npt.ArrayLike, ...]) -> Any:
         """Results of a small batch of plain arrays with equal batch axes, else None."""
@@ -230,7 +230,7 @@ class CompiledFunction:
         if not batch:
             return None
         results = [np.empty(batch + shape) for shape in self._shapes]
-        return _unwrapped(results) if self._fast(*arrays, *results) else None
+        return _unwrap(results) if self._fast(*arrays, *results) else None
 
     def _inputs(self, arrays: tuple[npt.ArrayLike, ...]) -> tuple[list[Array], Shape]:
         ports = self.tape.inputs
@@ -239,7 +239,7 @@ class CompiledFunction:
             raise InvalidArgument(
                 f"{self.tape.name} takes {len(ports)} arrays ({names}), got {len(arrays)}."
             )
-        inputs = [self._converted(p, a) for p, a in zip(ports, arrays, strict=True)]
+        inputs = [self._convert(p, a) for p, a in zip(ports, arrays, strict=True)]
         shapes = [a.shape[: a.ndim - len(p.shape)] for p, a in zip(ports, inputs, strict=True)]
         try:
             same = all(shape == shapes[0] for shape in shapes[1:])
@@ -251,9 +251,9 @@ class CompiledFunction:
             raise InvalidArgument(
                 f"{self.tape.name}: the batch axes do not fit together: {listed}."
             ) from None
-        return [self._expanded(p, a, batch) for p, a in zip(ports, inputs, strict=True)], batch
+        return [self._expand(p, a, batch) for p, a in zip(ports, inputs, strict=True)], batch
 
-    def _converted(self, port: Port, value: npt.ArrayLike) -> Array:
+    def _convert(self, port: Port, value: npt.ArrayLike) -> Array:
         plain = type(value) is np.ndarray and value.dtype is _FLOAT64
         if plain and value.flags.c_contiguous and value.flags.aligned:  # type: ignore[union-attr]
             array: Array = value  # type: ignore[assignment]
@@ -282,7 +282,7 @@ class CompiledFunction:
             ) from None
 
     @staticmethod
-    def _expanded(port: Port, array: Array, batch: Shape) -> Array:
+    def _expand(port: Port, array: Array, batch: Shape) -> Array:
         """A whole batch in memory, or a single sample that is read again and again."""
         if array.size == port.size or array.shape == (*batch, *port.shape):
             return array
@@ -342,8 +342,8 @@ class CompiledFunction:
     def _run(self, places: list[int], count: int, threads: int | None) -> None:
         code = self._kernel(1 if count == 1 else self.lanes)
         if threads is None:
-            threads = min(cpu_count(), 1 + count * self._effort // OPERATIONS_WORTH_A_THREAD)
-        # Whole vectors a thread, so that only the last one meets a partial vector.
+            threads = min(cpu_count(), 1 + count * self._effort // OPERATIONS_PER_THREAD)
+        # Whole vectors per thread, so that only the last one meets a partial vector.
         share = -(-count // max(1, threads))
         share += -share % code.lanes
         starts = range(0, count, share)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from axode.codegen.lowering.batch_loop import WORK_ALIGNMENT
 from axode.codegen.lowering.program import ENTRY, Program
 from axode.codegen.lowering.program_loop import program_module
-from axode.codegen.tape.fusion import fused
+from axode.codegen.tape.fusion import fuse
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import cpu_count, pool
 
@@ -25,7 +25,7 @@ class Rollout:
     """A program compiled for single runs and for vectors of runs, each when first needed."""
 
     def __init__(self, program: Program, *, lanes: int | None = None) -> None:
-        self.program = fused(program)
+        self.program = fuse(program)
         self.lanes = lanes or jit.host().lanes
         self._native: dict[int, jit.Native] = {}
         self._work_sizes: dict[int, int] = {}

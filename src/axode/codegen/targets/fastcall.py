@@ -68,7 +68,7 @@ def _trampoline() -> str:
 
 
 def _batch_axes() -> str:
-    """Counts the arguments and reads the batch axes off the first output."""
+    """Count the arguments and read the batch axes off the first output."""
     return f"""
 define ptr @call(ptr %self, ptr %args, i64 %given) nounwind {{
 entry:
@@ -110,7 +110,7 @@ multiply:
 
 
 def _layout_checks() -> str:
-    """Goes through the arguments: is it an array, of doubles, contiguous, with enough axes?"""
+    """Go through the arguments: is it an array, of doubles, contiguous, with enough axes?"""
     return f"""
 next:
   %k = phi i64 [ 0, %product ], [ %k.next, %accept ]
@@ -146,7 +146,7 @@ layout:
 
 
 def _shape_checks() -> str:
-    """Compares every axis, then enters address and stride into the table."""
+    """Compare every axis, then enter address and stride into the table."""
     return f"""
 shape:
   %d = phi i64 [ 0, %layout ], [ %d.next, %length ]
@@ -178,7 +178,7 @@ accept:
 
 
 def _overlaps() -> str:
-    """Refuses outputs that share memory with other arrays, unless with an input as a whole."""
+    """Refuse outputs that share memory with other arrays, unless with an input as a whole."""
     return f"""
 apart:
   br label %written
@@ -234,7 +234,7 @@ clear:
 
 
 def _computation() -> str:
-    """Calls the kernel for a sample or a batch; every refusal ends here as well."""
+    """Call the kernel for a sample or a batch; every refusal ends here as well."""
     return f"""
 run:
   %one = icmp eq i64 %batch, 1
@@ -261,7 +261,7 @@ refuse:
 
 @functools.cache
 def _layout_is_known() -> bool:
-    """Compares the assumed layout of array objects with what NumPy says of one."""
+    """Compare the assumed layout of array objects with what NumPy says of one."""
     if ctypes.sizeof(ctypes.c_void_p) != 8 or object.__basicsize__ != DATA:
         return False
     array = np.zeros((3, 5))
@@ -297,7 +297,7 @@ def _port_words(port: Port, flags: int) -> list[int]:
 class FastCall:
     """Makes ``call``, a function of (inputs..., outputs...) that returns 1 if it ran, else 0.
 
-    Calls hold the interpreter lock, so one work array a kernel is enough; batches are
+    Calls hold the interpreter lock, so one work array per kernel is enough; batches are
     therefore limited to what takes a tenth of a millisecond.
     """
 
@@ -328,7 +328,7 @@ class FastCall:
         self.call = make(definition, self._context, None)
 
     def use(self, kernel: int, work: npt.NDArray[np.uint8], *, batch: bool) -> None:
-        """Serves single samples or batches with a kernel from now on."""
+        """Serve single samples or batches with a kernel from now on."""
         if self._context is None:
             return
         self._works.append(work)

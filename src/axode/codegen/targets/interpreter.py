@@ -28,7 +28,7 @@ class InterpretedFunction:
         """Evaluate at arrays whose last axes are the arguments; `threads` is for other targets."""
         graph = self._graph
         vectors = [
-            self._checked(name, size, array)
+            self._check(name, size, array)
             for name, size, array in zip(graph.arguments, graph.sizes, arrays, strict=True)
         ]
         shapes = [v.shape[:-1] for v in vectors]
@@ -60,7 +60,7 @@ class InterpretedFunction:
         return out
 
     @staticmethod
-    def _checked(name: str, size: int, value: npt.ArrayLike) -> Array:
+    def _check(name: str, size: int, value: npt.ArrayLike) -> Array:
         array = np.asarray(value, dtype=float)
         if array.ndim == 0 or array.shape[-1] != size:
             raise InvalidArgument(

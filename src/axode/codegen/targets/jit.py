@@ -108,7 +108,7 @@ def load(
         library = None if code is None else _link_cached(name, entry, code)
         cached = library is not None
         if code is None or library is None:
-            code = _compiled(name, ir(), effort)
+            code = _compile(name, ir(), effort)
             cache.write(key, code)
             library = _link(name, entry, code)
     seconds = time.perf_counter() - start
@@ -134,7 +134,7 @@ def _link_cached(name: str, entry: str, code: bytes) -> Any:
         return None
 
 
-def _compiled(name: str, ir: str, effort: int) -> bytes:
+def _compile(name: str, ir: str, effort: int) -> bytes:
     """Object code of IR; what takes long is compiled where Ctrl-C can stop it."""
     code = compile_apart(name, ir, effort) if len(ir) > LONG else None
     return compile_here(name, ir, effort) if code is None else code

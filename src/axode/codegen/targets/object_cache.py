@@ -69,14 +69,14 @@ class ObjectCache:
             return None
         path = self.directory / (key + _SUFFIX)
         try:
-            with _opened(self.directory) as folder:
+            with _open_folder(self.directory) as folder:
                 data = _read_own(path.name, folder, self.limit)
         except FileNotFoundError:
             return None
         except OSError as error:
             _warn(f"cannot read {path}: {_reason(error)}")
             return None
-        if data[:_START] != _signed(key, data[_START:]):
+        if data[:_START] != _sign(key, data[_START:]):
             _warn(f"{path} is damaged; compiling afresh")
             return None
         return data[_START:]
@@ -87,8 +87,8 @@ class ObjectCache:
             return
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _opened(self.directory) as folder:
-                replace_private_file(key + _SUFFIX, _signed(key, payload) + payload, folder)
+            with _open_folder(self.directory) as folder:
+                replace_private_file(key + _SUFFIX, _sign(key, payload) + payload, folder)
                 self._make_room(len(payload), folder)
         except OSError as error:
             _warn(f"cannot write to {self.directory}: {_reason(error)}")
@@ -122,7 +122,7 @@ class ObjectCache:
 
 
 @contextlib.contextmanager
-def _opened(directory: Path) -> Iterator[int]:
+def _open_folder(directory: Path) -> Iterator[int]:
     """Open a folder that only this user can write to; nothing about it is repaired.
 
     Raises:
@@ -162,7 +162,7 @@ def _read_own(name: str, folder: int, limit: int) -> bytes:
         return data
 
 
-def _signed(key: str, payload: bytes) -> bytes:
+def _sign(key: str, payload: bytes) -> bytes:
     """Begin a file with what only this payload under this key has."""
     return MAGIC + hashlib.sha256(key.encode() + payload).digest()
 

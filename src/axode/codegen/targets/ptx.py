@@ -23,7 +23,7 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 
 FORMAT = 2
 CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
-PATIENCE = 120  # [s] for the assembler to say how many registers a kernel takes
+PATIENCE = 120  # [s] for the assembler to count the registers of a kernel
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Kernels:
         write_atomically(text, json.dumps(self.header, indent=1).encode())
         return place, text
 
-    def assembled(self) -> Kernels:
-        """The same with registers and spills, where NVIDIA's assembler ptxas is installed.
+    def assemble(self) -> Kernels:
+        """Add registers and spills, where NVIDIA's assembler ptxas is installed.
 
         Raises:
             InvalidArgument: if it refuses the text.
@@ -76,7 +76,7 @@ class Kernels:
 
 
 def map_program(tape: Tape) -> Program:
-    """One evaluation of a tape a run."""
+    """Return a program that evaluates a tape once per run."""
     names = [port.name for port in tape.inputs]
     outputs = {f"out.{port.name}": port.size for port in tape.outputs}
     given = {port.name: port.size for port in tape.inputs}
@@ -100,16 +100,16 @@ def kernels(
     Args:
         programs: What one thread does, by name.
         capability: Oldest compute capability it must run on.
-        precision: Of arrays and arithmetic, "float64" or "float32".
-        about: What else the header should tell.
+        precision: Format of arrays and arithmetic, "float64" or "float32".
+        about: Further entries of the header.
     """
     if capability not in CAPABILITIES:
         known = ", ".join(CAPABILITIES)
         raise InvalidArgument(f"capability must be one of {known}, got {shortened(capability)}")
-    number = FORMATS[checked_precision(precision)]
+    number = FORMATS[check_precision(precision)]
     entries = {_entry(name, place): name for place, name in enumerate(programs)}
     ir = thread_module({e: programs[name] for e, name in entries.items()}, number, host=False)
-    ptx = _emitted(ir, capability)
+    ptx = _emit(ir, capability)
     version = re.search(r"\.version (\d+\.\d+)", ptx)
     header = {
         "format": FORMAT,
@@ -117,12 +117,12 @@ def kernels(
         "precision": precision,
         "ptx": version[1] if version else "",
         **(about or {}),
-        "kernels": {name: _described(programs[name], entry) for entry, name in entries.items()},
+        "kernels": {name: _describe(programs[name], entry) for entry, name in entries.items()},
     }
     return Kernels(ptx, header)
 
 
-def checked_precision(precision: str) -> str:
+def check_precision(precision: str) -> str:
     """A precision that kernels can have."""
     if precision not in FORMATS:
         raise UnknownName("axode", "precision", precision, FORMATS)
@@ -134,8 +134,8 @@ def _entry(name: str, place: int) -> str:
     return f"k{place}_{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
 
 
-def _described(program: Program, entry: str) -> dict[str, Any]:
-    """What a caller must know of one kernel."""
+def _describe(program: Program, entry: str) -> dict[str, Any]:
+    """Describe one kernel for its caller."""
     made: dict[str, Any] = {
         "entry": entry,
         "state": program.state,
@@ -162,16 +162,16 @@ def closest_capability(own: str) -> str:
 
 
 def host_module(program: Program, precision: str = "float64") -> str:
-    """The same kernel for the CPU: ``void rollout(ptr table, i64 count, i64 i)``."""
-    return thread_module({ENTRY: program}, FORMATS[checked_precision(precision)], host=True)
+    """Write the kernel for the CPU: ``void rollout(ptr table, i64 count, i64 i)``."""
+    return thread_module({ENTRY: program}, FORMATS[check_precision(precision)], host=True)
 
 
-def _emitted(ir: str, capability: str) -> str:
+def _emit(ir: str, capability: str) -> str:
     with LOCK:
-        return _emitted_alone(ir, capability)
+        return _emit_alone(ir, capability)
 
 
-def _emitted_alone(ir: str, capability: str) -> str:
+def _emit_alone(ir: str, capability: str) -> str:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple("nvptx64-nvidia-cuda")

@@ -13,7 +13,7 @@ from typing import Any
 from axode.argument_types import check_arguments
 from axode.errors import AxodeError
 from axode.literature.acceptance.cases import OPEN_CASES, Case, Quantity, load_cases
-from axode.literature.acceptance.table import Check, Verification, compared
+from axode.literature.acceptance.table import CaseCheck, Verification, compare
 
 
 def verify(path: str | PathLike[str] | None = None) -> Verification:
@@ -35,7 +35,7 @@ def verify(path: str | PathLike[str] | None = None) -> Verification:
     return Verification(tuple(check for case in cases for check in checks_of(case)), source)
 
 
-def checks_of(case: Case) -> list[Check]:
+def checks_of(case: Case) -> list[CaseCheck]:
     """Every quantity of one case."""
     from axode.literature.acceptance.answers import Answers
 
@@ -51,18 +51,18 @@ def checks_of(case: Case) -> list[Check]:
     return [_check(case, key, answers) for key in case.expected]
 
 
-def _check(case: Case, key: str, answers: Any) -> Check:
+def _check(case: Case, key: str, answers: Any) -> CaseCheck:
     try:
         got = answers.of(Quantity.of(key))
-        return compared(case.id, key, case.expected[key], got, case.rel, case.abs)
+        return compare(case.id, key, case.expected[key], got, case.rel, case.abs)
     except AxodeError as error:
         return _failed(case, key, str(error))
     except Exception as error:  # one strange case must not hide the others
         return _failed(case, key, f"{type(error).__name__}: {error}")
 
 
-def _failed(case: Case, key: str, reason: str) -> Check:
-    return Check(case.id, key, case.expected.get(key), None, float("inf"), False, reason)
+def _failed(case: Case, key: str, reason: str) -> CaseCheck:
+    return CaseCheck(case.id, key, case.expected.get(key), None, float("inf"), False, reason)
 
 
 __all__ = ["Check", "Verification", "verify"]

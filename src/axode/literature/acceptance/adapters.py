@@ -18,10 +18,10 @@ themselves):
             return {name: self.case.input[name] for name in ("M1", "M2")}
 
         @quantity
-        def inertia(self, now: Moment) -> Any:             # its key under `expected`
+        def inertia(self, now: Instant) -> Any:             # its key under `expected`
             return now.model.mass_matrix(now.q)
 
-`quantity("name")` gives it a key that is no Python name. A `Moment` is a state with its time and
+`quantity("name")` gives it a key that is no Python name. An `Instant` is a state with its time and
 inputs; `now["theta1"]` is any coordinate, joint speed, input or measure, `now.accelerations` has
 all joint accelerations by the speed's name. A key that no method answers is looked up that way, so
 that a gallery mechanism with the source's names needs few methods. Everything about runs (`t_end`,
@@ -45,8 +45,11 @@ import numpy.typing as npt
 from axode.errors import UnknownName
 from axode.literature.acceptance.cases import Case, Signal
 from axode.mechanism.mechanism import Mechanism
+from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.signal_values import state_values
 from axode.model.state import State
+from axode.names import NamedValues
 from axode.problems.assemble.assemble import assemble
 from axode.symbolic.equations import Equations
 
@@ -56,7 +59,7 @@ ADAPTERS: dict[str, type[Adapter]] = {}
 
 
 @dataclass(frozen=True)
-class Moment:
+class Instant:
     """A state, its time and the inputs that act then."""
 
     model: Model
@@ -71,23 +74,16 @@ class Moment:
         Raises:
             UnknownName: if the model has none of that name.
         """
-        if name not in self.values:
-            raise UnknownName(f"model '{self.model.name}'", "signal", name, tuple(self.values))
-        return self.values[name]
+        return float(self.values[name])
 
     def several(self, *names: str) -> list[float]:
-        """Some of them, in order."""
+        """Several of these, in order."""
         return [self[name] for name in names]
 
     @cached_property
-    def values(self) -> dict[str, float]:
+    def values(self) -> NamedValues:
         """Coordinates, joint speeds, inputs and measures by name."""
-        m = self.model
-        found = dict(zip(m.measure_names, m.measures(self.q, self.nu, t=self.t), strict=True))
-        found |= dict(zip(m.inputs, self.u, strict=True))
-        found |= dict(zip(m.speed_names, m.joint_speeds(self.q, self.nu, t=self.t), strict=True))
-        found |= dict(zip(m.coordinates, self.q, strict=True))
-        return {name: float(value) for name, value in found.items()}
+        return state_values(self.model, self.q, self.nu, Conditions(self.t), self.u)
 
     @cached_property
     def nu_dot(self) -> Array:
@@ -144,12 +140,12 @@ class Adapter:
 
     @cached_property
     def equations(self) -> Equations:
-        """Derived from the mechanism."""
+        """Equations of the mechanism."""
         return self.mechanism().derive(independent=self.independent)
 
     @cached_property
     def model(self) -> Model:
-        """For single states, or compiled where the case is a run."""
+        """Model for single states, or compiled where the case is a run."""
         return self.equations.compile("cpu" if self.case.t_end is not None else self.target)
 
     @cached_property
@@ -163,14 +159,14 @@ class Adapter:
         return {name: Signal.of(given.get(name, 0.0)) for name in self.model.inputs}
 
     @cached_property
-    def initial(self) -> Moment:
+    def initial(self) -> Instant:
         """The state that the case gives."""
         start = self.start()
         state = start if isinstance(start, State) else assemble(self.model, start)
         u = np.array([signal(0.0) for signal in self.inputs.values()])
-        return Moment(self.model, 0.0, state.q, state.nu, u)
+        return Instant(self.model, 0.0, state.q, state.nu, u)
 
-    def of(self, name: str, now: Moment) -> Any:
+    def of(self, name: str, now: Instant) -> Any:
         """A quantity at a moment.
 
         Raises:

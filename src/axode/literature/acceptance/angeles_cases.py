@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from axode.errors import InvalidArgument
 from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, roman
-from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
+from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
 from axode.model.state import State
 from axode.problems.assemble.assemble import assemble
@@ -34,7 +34,7 @@ def first_of(given: Mapping[str, Any], *names: str, default: Any = None) -> Any:
     return next((given[name] for name in names if name in given), default)
 
 
-def damping_of(now: Moment) -> Array:
+def damping_of(now: Instant) -> Array:
     """D, with delta = -D nu: the dissipative force of unit speeds."""
     n = len(now.model.independent)
     columns: Array = -now.model.dissipative_force(now.q, np.eye(n)).T
@@ -61,30 +61,30 @@ class FourBar(Adapter):
         return assemble(self.model, near, fix=("theta1",))
 
     @quantity
-    def Theta(self, now: Moment) -> Any:
+    def Theta(self, now: Instant) -> Any:
         return now.model.speed_map(now.q)[:, 0]
 
     @quantity
-    def I(self, now: Moment) -> float:  # noqa: E743
+    def I(self, now: Instant) -> float:  # noqa: E743
         return float(now.model.mass_matrix(now.q)[0, 0])
 
     @quantity
-    def C_thetadot(self, now: Moment) -> float:
+    def C_thetadot(self, now: Instant) -> float:
         return float(now.model.bias(now.q, now.nu)[0])
 
     @quantity
-    def gamma(self, now: Moment) -> float:
+    def gamma(self, now: Instant) -> float:
         return float(now.model.potential_force(now.q)[0])
 
     @quantity
-    def tau(self, now: Moment) -> float:
+    def tau(self, now: Instant) -> float:
         if "theta1_ddot" not in self.case.input:
             return now["tau"]
         wanted = [self.case.input["theta1_ddot"]]
         return float(now.model.inverse_dynamics(now.q, now.nu, wanted)[0])
 
     @quantity
-    def theta1_ddot(self, now: Moment) -> float:
+    def theta1_ddot(self, now: Instant) -> float:
         return float(now.nu_dot[0])
 
 
@@ -116,16 +116,16 @@ class LeggedPlatform(Adapter):
         forces = self.case.input.get("phi", [])
         return given | {f"f_{leg}": f for leg, f in zip(self.legs, forces, strict=False)}
 
-    def _elbows(self, now: Moment) -> Array:
+    def _elbows(self, now: Instant) -> Array:
         """Independent speeds for unit rates of the elbows: a permutation, in general."""
         rows = [now.model.speed_names.index(f"theta_{leg}4_dot") for leg in self.legs]
         return np.asarray(np.linalg.inv(now.model.speed_map(now.q)[rows]), dtype=float)
 
-    def _twists(self, now: Moment) -> Array:
-        """Of all bodies for unit rates of the elbows: (legs, bodies, 6)."""
+    def _twists(self, now: Instant) -> Array:
+        """Twists of all bodies for unit rates of the elbows: (legs, bodies, 6)."""
         return now.model.twists(now.q, self._elbows(now).T)
 
-    def _forces(self, now: Moment, q_ddot: Any) -> Array:
+    def _forces(self, now: Instant, q_ddot: Any) -> Array:
         E = self._elbows(now)
         # differentiating rates = E^-1 nu: the elbows' accelerations are speeds' own
         names = [f"theta_{leg}4_dot" for leg in self.legs]
@@ -136,35 +136,35 @@ class LeggedPlatform(Adapter):
         return np.array([u[now.model.inputs.index(f"f_{leg}")] for leg in self.legs])
 
     @quantity
-    def t_M(self, now: Moment) -> Any:
+    def t_M(self, now: Instant) -> Any:
         return now.model.twists(now.q, now.nu)[now.model.bodies.index("platform")]
 
     @quantity
-    def T(self, now: Moment) -> Any:
+    def T(self, now: Instant) -> Any:
         return self._twists(now)[:, now.model.bodies.index("platform")].T
 
     @quantity
-    def M_q(self, now: Moment) -> Any:
+    def M_q(self, now: Instant) -> Any:
         E = self._elbows(now)
         return E.T @ now.model.mass_matrix(now.q) @ E
 
     @quantity
-    def phi(self, now: Moment) -> Any:
+    def phi(self, now: Instant) -> Any:
         return self._forces(now, self.case.input.get("q_ddot", np.zeros(len(self.legs))))
 
     @quantity
-    def bias_Nqd_minus_gravity_minus_TtwW(self, now: Moment) -> Any:
+    def bias_Nqd_minus_gravity_minus_TtwW(self, now: Instant) -> Any:
         return self._forces(now, np.zeros(len(self.legs)))
 
     @quantity
-    def q_ddot(self, now: Moment) -> Any:
+    def q_ddot(self, now: Instant) -> Any:
         return [now.accelerations[f"theta_{leg}4_dot"] for leg in self.legs]
 
     @quantity
-    def q_dot(self, now: Moment) -> Any:
+    def q_dot(self, now: Instant) -> Any:
         return now.several(*(f"theta_{leg}4_dot" for leg in self.legs))
 
-    def _geometry(self, now: Moment, leg: str) -> tuple[Array, Array]:
+    def _geometry(self, now: Instant, leg: str) -> tuple[Array, Array]:
         """Axes 1 to 6 of a leg and the points they pass through, in the world."""
         poses = dict(zip(now.model.bodies, now.model.poses(now.q), strict=True))
         links = [poses[f"{leg}{k}"] for k in range(1, 6)]
@@ -174,7 +174,7 @@ class LeggedPlatform(Adapter):
         points = [link[:3, 3] for link in links] + [links[4][:3, 3]]
         return np.array(axes), np.array(points)
 
-    def _K22(self, now: Moment, leg: str) -> Array:
+    def _K22(self, now: Instant, leg: str) -> Array:
         e, o = self._geometry(now, leg)
         # from an axis to the platform's mass centre; the spherical centre is the first point
         centre = np.array([now[f"c_M.{axis}"] for axis in "xyz"])
@@ -184,7 +184,7 @@ class LeggedPlatform(Adapter):
         return np.array(columns).T
 
     @quantity
-    def zeta(self, now: Moment) -> Any:
+    def zeta(self, now: Instant) -> Any:
         found = []
         for leg in self.legs:
             K = self._K22(now, leg)
@@ -192,11 +192,11 @@ class LeggedPlatform(Adapter):
         return found
 
     @quantity
-    def det_K22_equals_zeta(self, now: Moment) -> bool:
+    def det_K22_equals_zeta(self, now: Instant) -> bool:
         dets = [np.linalg.det(self._K22(now, leg)) for leg in self.legs]
         return bool(np.allclose(dets, self.zeta(now), rtol=self.case.rel, atol=self.case.abs))
 
-    def of(self, name: str, now: Moment) -> Any:
+    def of(self, name: str, now: Instant) -> Any:
         """Also `L_leg1`, `L_leg2`, ...: all joint rates of a leg for unit rates of the elbows."""
         match = re.fullmatch(r"L_leg(\d+)", name)
         if not match or not 1 <= int(match[1]) <= len(self.legs):
@@ -218,19 +218,19 @@ class RollingRobot(Adapter):
     """What robots on wheels share: inertia and bias on the speeds of the driven wheels."""
 
     @quantity
-    def I(self, now: Moment) -> Any:  # noqa: E743
+    def I(self, now: Instant) -> Any:  # noqa: E743
         return now.model.mass_matrix(now.q)
 
     @quantity
-    def C(self, now: Moment) -> Any:
+    def C(self, now: Instant) -> Any:
         return now.model.coriolis(now.q, now.nu)
 
     @quantity
-    def C_thetadot(self, now: Moment) -> Any:
+    def C_thetadot(self, now: Instant) -> Any:
         return now.model.bias(now.q, now.nu)
 
     @quantity
-    def kinetic_energy(self, now: Moment) -> float:
+    def kinetic_energy(self, now: Instant) -> float:
         return float(now.model.energy(now.q, now.nu)[0])
 
 
@@ -269,7 +269,7 @@ class CasterRobot(RollingRobot):
     def signals(self) -> Mapping[str, Any]:
         return numbered(self.case.input, "tau", 2)
 
-    def _at(self, now: Moment, psi: float) -> Array:
+    def _at(self, now: Instant, psi: float) -> Array:
         """The configuration with all casters at one angle."""
         q = now.q.copy()
         for mark in self.marks:
@@ -280,52 +280,52 @@ class CasterRobot(RollingRobot):
         return [(f"theta3{'_' * bool(m)}{m}_dot", f"psi{m}_dot") for m in self.marks]
 
     @quantity
-    def Theta(self, now: Moment) -> Any:
+    def Theta(self, now: Instant) -> Any:
         rows = now.model.speed_map(now.q)
         names = now.model.speed_names
         return [[rows[names.index(name)] for name in pair] for pair in self._spins()]
 
     @quantity
-    def I_dot(self, now: Moment) -> Any:
+    def I_dot(self, now: Instant) -> Any:
         return now.model.jacobian("mass_matrix", "q", now.q) @ now.model.rates(now.q, now.nu)
 
     @quantity
-    def D(self, now: Moment) -> Any:
+    def D(self, now: Instant) -> Any:
         return damping_of(now)
 
     @quantity
-    def theta_dot(self, now: Moment) -> Any:
+    def theta_dot(self, now: Instant) -> Any:
         return now.several("theta1_dot", "theta2_dot")
 
     @quantity
-    def theta_ddot(self, now: Moment) -> Any:
+    def theta_ddot(self, now: Instant) -> Any:
         return now.nu_dot
 
     @quantity
-    def tau(self, now: Moment) -> Any:
+    def tau(self, now: Instant) -> Any:
         if "theta_ddot" not in self.case.input:
             return now.several("tau1", "tau2")
         return now.model.inverse_dynamics(now.q, now.nu, self.case.input["theta_ddot"])
 
     @quantity
-    def theta3_dot_psi_dot(self, now: Moment) -> Any:
+    def theta3_dot_psi_dot(self, now: Instant) -> Any:
         return [now.several(*pair) for pair in self._spins()]
 
     @quantity
-    def psi(self, now: Moment) -> Any:
+    def psi(self, now: Instant) -> Any:
         return now.several(*(f"psi{mark}" for mark in self.marks))
 
     @quantity
-    def x_C(self, now: Moment) -> float:
+    def x_C(self, now: Instant) -> float:
         return now["C.x"]
 
     @quantity
-    def y_C(self, now: Moment) -> float:
+    def y_C(self, now: Instant) -> float:
         return now["C.y"]
 
     # exercises 12.3 to 12.5 -----------------------------------------------------------------------
 
-    def of(self, name: str, now: Moment) -> Any:
+    def of(self, name: str, now: Instant) -> Any:
         """Also inertias of two manoeuvres at an angle: `rotation_inertia_psi_0p3`, `..._pi_2`."""
         match = re.fullmatch(r"(translation|rotation)_inertia_psi_(m?)(pi_)?(\d+(?:p\d+)?)", name)
         if not match:
@@ -336,7 +336,7 @@ class CasterRobot(RollingRobot):
         return float(rates @ now.model.mass_matrix(self._at(now, psi)) @ rates)
 
     @quantity
-    def steady_caster_psi(self, now: Moment) -> float:
+    def steady_caster_psi(self, now: Instant) -> float:
         """Where a caster rests on its bracket while the axle's midpoint stands still."""
         index = now.model.speed_names.index(f"psi{self.marks[0]}_dot")
 
@@ -349,12 +349,12 @@ class CasterRobot(RollingRobot):
         return float(brentq(rate, low, high, xtol=1e-15, rtol=1e-15))
 
     @quantity
-    def rotation_inertia_steady_caster(self, now: Moment) -> float:
+    def rotation_inertia_steady_caster(self, now: Instant) -> float:
         rates = np.array([1.0, -1.0])
         q = self._at(now, self.steady_caster_psi(now))
         return float(rates @ now.model.mass_matrix(q) @ rates)
 
-    def _unit_motions(self, now: Moment, at_C: bool) -> tuple[Array, Array]:
+    def _unit_motions(self, now: Instant, at_C: bool) -> tuple[Array, Array]:
         """Yaw rates (2,) and velocities (2, 3) of the platform for unit wheel rates."""
         if at_C:
             twists = now.model.twists(now.q, np.eye(2))[:, now.model.bodies.index("platform")]
@@ -362,20 +362,20 @@ class CasterRobot(RollingRobot):
         rows = {n: now.model.speed_map(now.q)[k] for k, n in enumerate(now.model.speed_names)}
         return rows["omega"], np.stack([rows["v_i"], rows["v_j"], 0 * rows["v_i"]], axis=-1)
 
-    def _isotropic(self, now: Moment, at_C: bool) -> float:
+    def _isotropic(self, now: Instant, at_C: bool) -> float:
         """The square of L for which unit rates give orthogonal (L omega, v)."""
         omega, v = self._unit_motions(now, at_C)
         return float(-(v[0] @ v[1]) / (omega[0] * omega[1]))
 
     @quantity
-    def characteristic_length_axle_midpoint(self, now: Moment) -> float:
+    def characteristic_length_axle_midpoint(self, now: Instant) -> float:
         return math.sqrt(self._isotropic(now, at_C=False))
 
     @quantity
-    def characteristic_length_at_C(self, now: Moment) -> float:
+    def characteristic_length_at_C(self, now: Instant) -> float:
         return math.sqrt(self._isotropic(now, at_C=True))
 
     @quantity
-    def Ip_for_isotropic_platform_term(self, now: Moment) -> float:
+    def Ip_for_isotropic_platform_term(self, now: Instant) -> float:
         """Where the platform's part of I has no entry off its diagonal."""
         return float(now.model.parameters["mp"]) * self._isotropic(now, at_C=True)

@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import Any
 
 from axode.errors import AxodeError, InvalidArgument
-from axode.literature.acceptance.adapters import Adapter, Moment, adapter_of
+from axode.literature.acceptance.adapters import Adapter, Instant, adapter_of
 from axode.literature.acceptance.case_runs import Run
 from axode.literature.acceptance.cases import Case, Quantity
 
 
 class Answers:
-    """Whatever is asked about one case.
+    """Answers to the quantities of one case.
 
     Raises:
         UnknownName: if no adapter knows the case's system.
@@ -24,13 +24,13 @@ class Answers:
 
     @cached_property
     def run(self) -> Run:
-        """The motion, its stretches ending at every time that the case asks about."""
+        """The motion, its intervals ending at every time that the case asks about."""
         stops = []
         for key in self.case.expected:
             try:
                 asked = Quantity.of(key)
             except AxodeError:
-                continue  # told where it is asked for
+                continue  # reported where it is asked for
             stops += [asked.at] if asked.at is not None else []
         return Run(self.adapter, stops)
 
@@ -42,7 +42,7 @@ class Answers:
             return self.adapter.of(quantity.name, self.adapter.initial)
         if quantity.extreme:
             return self.run.extreme(quantity)
-        return self.adapter.of(quantity.name, self._moment(quantity))
+        return self.adapter.of(quantity.name, self._instant(quantity))
 
-    def _moment(self, quantity: Quantity) -> Moment:
+    def _instant(self, quantity: Quantity) -> Instant:
         return self.run.at(self.run.end if quantity.at is None else quantity.at)

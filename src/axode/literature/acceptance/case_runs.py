@@ -1,4 +1,4 @@
-"""Runs of a case: stretches of time without jumps, states at any time, extremes between samples."""
+"""Runs of a case: intervals of time without jumps, states at any time, extremes between samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
 from axode.errors import InvalidArgument
-from axode.literature.acceptance.adapters import Adapter, Moment
+from axode.literature.acceptance.adapters import Adapter, Instant
 from axode.literature.acceptance.cases import Quantity
 from axode.literature.acceptance.held_coordinates import Holding, holds_of
 from axode.model.model import Model
@@ -21,22 +21,22 @@ from axode.problems.simulate.simulate import simulate
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-12, 1e-13
 SPACING = 0.01  # [s] between samples of a run, and at least
-FEWEST = 200  # samples a stretch
+FEWEST = 200  # samples per interval
 SAME_TIME = 1e-12  # [s]
 NODES = 10  # of the polynomial that refines an extreme
 CANDIDATES = 4  # extremes of the samples that are refined
-MOST_SAMPLES = 40_000  # of a stretch
+MOST_SAMPLES = 40_000  # per interval
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Interval:
     """A part of a run in which nothing jumps.
 
     Attributes:
         model: What moves.
         begin, end: [s]
         times, q, nu: Samples, both ends included.
-        formulas: Inputs during the stretch.
+        formulas: Inputs during the interval.
         holding: What is held.
     """
 
@@ -55,11 +55,11 @@ class Stretch:
         if abs(self.times[k] - t) <= SAME_TIME:
             return self.q[k], self.nu[k]
         start = (self.q[k], self.nu[k])
-        _, q, nu = integrated(self.model, start, self.times[k], t, self.formulas, samples=1)
+        _, q, nu = integrate(self.model, start, self.times[k], t, self.formulas, samples=1)
         return q[-1], nu[-1]
 
 
-def integrated(
+def integrate(
     model: Model,
     start: tuple[Array, Array],
     t0: float,
@@ -89,8 +89,8 @@ class Run:
     """The motion of a case from its state to `t_end`.
 
     Args:
-        adapter: Of the case.
-        stops: Times whose states are asked for; they end stretches, so that nothing there is
+        adapter: Adapter of the case.
+        stops: Times whose states are asked for; they end intervals, so that nothing there is
             interpolated.
     """
 
@@ -105,14 +105,14 @@ class Run:
         jumps = {signal.until for signal in adapter.inputs.values()}
         jumps |= {hold.until for hold in self.holds} | set(stops)
         cuts = [0.0, *sorted(t for t in jumps if SAME_TIME < t < end - SAME_TIME), end]
-        self.stretches: list[Stretch] = []
-        moment = adapter.initial
+        self.intervals: list[Interval] = []
+        instant = adapter.initial
         for begin, until in pairwise(cuts):
             if until - begin > SAME_TIME:
-                self.stretches.append(self._advance(moment, begin, until))
-                moment = self._moment(self.stretches[-1], until)
+                self.intervals.append(self._advance(instant, begin, until))
+                instant = self._instant(self.intervals[-1], until)
 
-    def _advance(self, moment: Moment, begin: float, end: float) -> Stretch:
+    def _advance(self, instant: Instant, begin: float, end: float) -> Interval:
         model = self.adapter.model
         formulas: Mapping[str, Any] = {
             name: signal.during(begin) for name, signal in self.adapter.inputs.items()
@@ -120,20 +120,20 @@ class Run:
         holds = tuple(hold for hold in self.holds if begin < hold.until - SAME_TIME)
         holding = Holding(self.adapter.equations, holds) if holds else None
         if holding:
-            holding.check(moment.q, moment.nu, begin)
+            holding.check(instant.q, instant.nu, begin)
             formulas = holding.formulas(formulas)
         samples = int(np.clip((end - begin) / SPACING, FEWEST, MOST_SAMPLES))
-        found = integrated(model, (moment.q, moment.nu), begin, end, formulas, samples)
-        return Stretch(model, begin, end, *found, formulas, holding)
+        found = integrate(model, (instant.q, instant.nu), begin, end, formulas, samples)
+        return Interval(model, begin, end, *found, formulas, holding)
 
-    def _moment(self, stretch: Stretch, t: float) -> Moment:
-        q, nu = stretch.state(t)
+    def _instant(self, interval: Interval, t: float) -> Instant:
+        q, nu = interval.state(t)
         u = np.array([signal(t) for signal in self.adapter.inputs.values()])
-        if stretch.holding:
-            u = stretch.holding.inputs(q, nu, u, t)
-        return Moment(stretch.model, t, q, nu, u)
+        if interval.holding:
+            u = interval.holding.inputs(q, nu, u, t)
+        return Instant(interval.model, t, q, nu, u)
 
-    def at(self, t: float) -> Moment:
+    def at(self, t: float) -> Instant:
         """The state at a time of the run.
 
         Raises:
@@ -141,40 +141,42 @@ class Run:
         """
         if not -SAME_TIME <= t <= self.end + SAME_TIME:
             raise InvalidArgument(f"{t:g} s is outside the run, which ends at {self.end:g} s")
-        for stretch in self.stretches:
-            if t <= stretch.end + SAME_TIME:
-                return self._moment(stretch, min(max(t, stretch.begin), stretch.end))
+        for interval in self.intervals:
+            if t <= interval.end + SAME_TIME:
+                return self._instant(interval, min(max(t, interval.begin), interval.end))
         raise AssertionError("the intervals fill the run")
 
     # extremes -------------------------------------------------------------------------------------
 
     def extreme(self, quantity: Quantity) -> float:
-        """Largest or smallest value over a stretch of time, or when it is reached."""
+        """Largest or smallest value over an interval of time, or when it is reached."""
         low, high = quantity.between or (0.0, self.end)
         low, high = max(low, 0.0), min(high, self.end)
         if not low < high:
             raise InvalidArgument(f"no time of the run lies from {low:g} s to {high:g} s")
         sign = -1.0 if quantity.extreme.endswith("min") else 1.0
         best: tuple[float, float] | None = None
-        for stretch in self.stretches:
-            t0, t1 = max(low, stretch.begin), min(high, stretch.end)
+        for interval in self.intervals:
+            t0, t1 = max(low, interval.begin), min(high, interval.end)
             if t1 - t0 > SAME_TIME:
-                found = self._largest(stretch, quantity, sign, t0, t1)
+                found = self._largest(interval, quantity, sign, t0, t1)
                 best = found if best is None or found[1] > best[1] else best
         assert best is not None
         return best[0] if quantity.extreme.startswith("arg") else sign * best[1]
 
     def _largest(
-        self, stretch: Stretch, quantity: Quantity, sign: float, t0: float, t1: float
+        self, interval: Interval, quantity: Quantity, sign: float, t0: float, t1: float
     ) -> tuple[float, float]:
-        """Time and value of the largest of sign * quantity in a stretch."""
+        """Time and value of the largest of sign * quantity in an interval."""
 
         def value(t: float) -> float:
-            return sign * self._scalar(quantity, self._moment(stretch, t))
+            return sign * self._scalar(quantity, self._instant(interval, t))
 
-        inner = stretch.times[(stretch.times > t0 + SAME_TIME) & (stretch.times < t1 - SAME_TIME)]
+        inner = interval.times[
+            (interval.times > t0 + SAME_TIME) & (interval.times < t1 - SAME_TIME)
+        ]
         times = np.concatenate([[t0], inner, [t1]])
-        values = sign * self._sampled(stretch, quantity, times)
+        values = sign * self._sample(interval, quantity, times)
         best = max(((t, value(t)) for t in (t0, t1)), key=lambda pair: pair[1])
         left, middle, right = values[:-2], values[1:-1], values[2:]
         peaks = 1 + np.flatnonzero((middle >= left) & (middle >= right))
@@ -182,21 +184,21 @@ class Run:
         slope = (values[peaks + 1] - values[peaks - 1]) / 2
         gain = np.where(curvature > 0, slope**2 / (2 * np.maximum(curvature, 1e-300)), 0.0)
         for k in peaks[np.argsort(values[peaks] + gain)[::-1][:CANDIDATES]]:
-            found = _refined(value, float(times[k - 1]), float(times[k + 1]))
+            found = _refine(value, float(times[k - 1]), float(times[k + 1]))
             if found[1] > best[1]:
                 best = found
         return best
 
-    def _sampled(self, stretch: Stretch, quantity: Quantity, times: Array) -> Array:
-        """The quantity at samples of a stretch; coordinates as they were recorded."""
-        model = stretch.model
+    def _sample(self, interval: Interval, quantity: Quantity, times: Array) -> Array:
+        """The quantity at samples of an interval; coordinates as they were recorded."""
+        model = interval.model
         if quantity.name in model.coordinates and quantity.name not in self.adapter.quantities():
-            column = stretch.q[:, model.coordinates.index(quantity.name)]
-            values = np.interp(times, stretch.times, column)
+            column = interval.q[:, model.coordinates.index(quantity.name)]
+            values = np.interp(times, interval.times, column)
             return np.abs(values) if quantity.absolute else values
-        return np.array([self._scalar(quantity, self._moment(stretch, float(t))) for t in times])
+        return np.array([self._scalar(quantity, self._instant(interval, float(t))) for t in times])
 
-    def _scalar(self, quantity: Quantity, now: Moment) -> float:
+    def _scalar(self, quantity: Quantity, now: Instant) -> float:
         value = np.asarray(self.adapter.of(quantity.name, now), dtype=float)
         if value.size != 1:
             raise InvalidArgument(f"'{quantity.name}' is {value.size} numbers and has no extreme")
@@ -204,7 +206,7 @@ class Run:
         return abs(number) if quantity.absolute else number
 
 
-def _refined(value: Any, low: float, high: float) -> tuple[float, float]:
+def _refine(value: Any, low: float, high: float) -> tuple[float, float]:
     """Largest value in a short interval, where a polynomial through a few points is flat."""
     nodes = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * np.arange(NODES + 1) / NODES)
     values = np.array([value(float(t)) for t in nodes])

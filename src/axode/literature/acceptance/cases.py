@@ -136,7 +136,7 @@ class Signal:
         return float(evaluate(self.formula, {"t": t})) if t <= self.until else 0.0
 
     def during(self, t: float) -> Scalar:
-        """What it is in the stretch of time that starts at t, free of jumps."""
+        """What it is in the interval of time that starts at t, free of jumps."""
         return self.formula if t < self.until else 0.0
 
 
@@ -151,7 +151,7 @@ _EXTREME = re.compile(
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is asked for: a name, perhaps at a time, perhaps its extreme over a stretch of time."""
+    """A quantity by name, perhaps at a time, perhaps its extreme over an interval of time."""
 
     name: str
     at: float | None = None

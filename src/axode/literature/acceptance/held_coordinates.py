@@ -99,8 +99,8 @@ def holds_of(given: Any, equations: Equations, holders: Mapping[str, str]) -> tu
     """What a case holds: {name: value, "until": T}.
 
     Args:
-        given: The case's word on it.
-        equations: Of the mechanism.
+        given: The case's entry for it.
+        equations: Equations of the mechanism.
         holders: Inputs that hold things on which no motor acts directly, by the things' names.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Moment, adapter, quantity
+from axode.literature.acceptance.adapters import Instant, adapter, quantity
 from axode.literature.acceptance.angeles_cases import RollingRobot, damping_of, first_of, numbered
 from axode.mechanism.mechanism import Mechanism
 from axode.model.state import State
@@ -43,30 +43,30 @@ class RollerWheels(RollingRobot):
         return [f"theta{k}{ending}" for k in range(1, self.count + 1)]
 
     @quantity
-    def theta_dot(self, now: Moment) -> Any:
+    def theta_dot(self, now: Instant) -> Any:
         return now.several(*self._wheels("_dot"))
 
     @quantity
-    def theta_ddot(self, now: Moment) -> Any:
+    def theta_ddot(self, now: Instant) -> Any:
         return [now.accelerations[name] for name in self._wheels("_dot")]
 
     @quantity
-    def theta(self, now: Moment) -> Any:
+    def theta(self, now: Instant) -> Any:
         return now.several(*self._wheels(""))
 
     @quantity
-    def c(self, now: Moment) -> Any:
+    def c(self, now: Instant) -> Any:
         return now.several("x", "y")
 
     @quantity
-    def twist_body(self, now: Moment) -> Any:
+    def twist_body(self, now: Instant) -> Any:
         return {name: now[name] for name in ("omega", "vx", "vy")}
 
     @quantity
-    def u_body(self, now: Moment) -> Any:
+    def u_body(self, now: Instant) -> Any:
         return self.twist_body(now)
 
-    def _tractions(self, now: Moment, row: str) -> Any:
+    def _tractions(self, now: Instant, row: str) -> Any:
         forces = now.model.multipliers(now.q, now.nu, now.u)
         wanted = [f"wheel{k}.{row}" for k in range(1, self.count + 1)]
         return np.array([forces[now.model.rows.index(name)] for name in wanted])
@@ -82,43 +82,43 @@ class DeltaArray(RollerWheels):
         return build("delta_array", **self.case.parameters)
 
     @quantity
-    def alpha(self, now: Moment) -> float:
+    def alpha(self, now: Instant) -> float:
         return float(now.model.mass_matrix(now.q)[0, 0])
 
     @quantity
-    def beta(self, now: Moment) -> float:
+    def beta(self, now: Instant) -> float:
         return float(now.model.mass_matrix(now.q)[0, 1])
 
     @quantity
-    def multipliers(self, now: Moment) -> Any:
+    def multipliers(self, now: Instant) -> Any:
         return -self._tractions(now, "longitudinal")  # the source's f is k x e, ours is e x k
 
     @quantity
-    def eigenvalues(self, now: Moment) -> Any:
+    def eigenvalues(self, now: Instant) -> Any:
         return np.linalg.eigvalsh(now.model.mass_matrix(now.q))
 
     @quantity
-    def alpha_minus_beta(self, now: Moment) -> float:
+    def alpha_minus_beta(self, now: Instant) -> float:
         return self.alpha(now) - self.beta(now)
 
     @quantity
-    def alpha_plus_2beta(self, now: Moment) -> float:
+    def alpha_plus_2beta(self, now: Instant) -> float:
         return self.alpha(now) + 2 * self.beta(now)
 
     @quantity
-    def k_ex12_7(self, now: Moment) -> float:
+    def k_ex12_7(self, now: Instant) -> float:
         """Decay of the yaw rate: friction over inertia of equal wheel rates."""
         return float(damping_of(now).sum() / now.model.mass_matrix(now.q).sum())
 
     @quantity
-    def f_ex12_7(self, now: Moment) -> float:
-        """What the torques add to the yaw acceleration."""
+    def f_ex12_7(self, now: Instant) -> float:
+        """Part of the yaw acceleration due to the torques."""
         row = now.model.speed_map(now.q)[now.model.speed_names.index("omega")]
         force = now.model.input_force(now.q, now.u)
         return float(row @ np.linalg.solve(now.model.mass_matrix(now.q), force))
 
     @quantity
-    def H_for_isotropy(self, now: Moment) -> float:
+    def H_for_isotropy(self, now: Instant) -> float:
         """The platform's yaw inertia, which enters linearly, at which beta vanishes."""
         H = now.model.parameters["H"]
         at = [
@@ -128,7 +128,7 @@ class DeltaArray(RollerWheels):
         return H - at[0] * H / (at[1] - at[0])
 
     @quantity
-    def alpha_at_isotropy(self, now: Moment) -> float:
+    def alpha_at_isotropy(self, now: Instant) -> float:
         isotropic = {"H": self.H_for_isotropy(now)}
         return float(now.model.mass_matrix(now.q, parameters=isotropic)[0, 0])
 
@@ -149,17 +149,17 @@ class MecanumPlatform(RollerWheels):
         return build("mecanum_platform", wheels=wheels, **given)
 
     @quantity
-    def u_dot_body(self, now: Moment) -> Any:
+    def u_dot_body(self, now: Instant) -> Any:
         return now.nu_dot
 
     @quantity
-    def M_u(self, now: Moment) -> Any:
+    def M_u(self, now: Instant) -> Any:
         return now.model.mass_matrix(now.q)
 
     @quantity
-    def c_u(self, now: Moment) -> Any:
+    def c_u(self, now: Instant) -> Any:
         return now.model.bias(now.q, now.nu)
 
     @quantity
-    def multipliers(self, now: Moment) -> Any:
+    def multipliers(self, now: Instant) -> Any:
         return self._tractions(now, "roller")

@@ -12,18 +12,19 @@ from scipy.optimize import brentq, newton
 
 from axode.errors import InvalidArgument
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
+from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
 from axode.literature.acceptance.angeles_cases import CasterRobot, first_of
 from axode.literature.twist_constraints import TwistConstraints
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.wheels import Rolling
 from axode.mechanism.mechanism import Mechanism
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, rows_by_name
-from axode.problems.inverse.time_signals import Signal
+from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.paths.paths import Path, along
 from axode.symbolic.constraints.redundant_rows import rank_of
 
@@ -109,32 +110,32 @@ class TwistMatrix(Adapter):
         return TwistConstraints(self.equations).at(self.initial.q)
 
     @quantity
-    def rows(self, now: Moment) -> int:
+    def rows(self, now: Instant) -> int:
         return self._matrices[0].shape[0]
 
     @quantity
-    def cols(self, now: Moment) -> int:
+    def cols(self, now: Instant) -> int:
         return self._matrices[0].shape[1]
 
     @quantity
-    def rank(self, now: Moment) -> int:
+    def rank(self, now: Instant) -> int:
         return rank_of(self._matrices[0])
 
     @quantity
-    def nullity(self, now: Moment) -> int:
+    def nullity(self, now: Instant) -> int:
         return self._matrices[0].shape[1] - rank_of(self._matrices[0])
 
     @quantity
-    def max_abs_AT(self, now: Moment) -> float:
+    def max_abs_AT(self, now: Instant) -> float:
         A, T = self._matrices
         return float(np.abs(A @ T).max())
 
     @quantity
-    def mobility(self, now: Moment) -> int:
+    def mobility(self, now: Instant) -> int:
         return len(self.model.independent)
 
     @quantity
-    def T_caster_block(self, now: Moment) -> Any:
+    def T_caster_block(self, now: Instant) -> Any:
         """Twist of the caster's wheel for unit rates of the driven wheels, in platform axes."""
         R = now.model.poses(now.q)[now.model.bodies.index("platform"), :3, :3]
         wheels = [now.model.independent.index(f"theta{k}_dot") for k in (1, 2)]
@@ -177,11 +178,11 @@ class RollingDisk(Adapter):
         # the balance is linear in the spin
         return state(float(newton(excess, 0.0, x1=1.0, tol=1e-13)))
 
-    def _R(self, now: Moment) -> Array:
+    def _R(self, now: Instant) -> Array:
         R: Array = now.model.poses(now.q)[0, :3, :3]
         return R
 
-    def _rates(self, now: Moment, name: str) -> Array:
+    def _rates(self, now: Instant, name: str) -> Array:
         """Rates of a measure's three components."""
         endings = ("vx", "vy", "vz") if name == "c" else ("x", "y", "z")
         rows = [now.model.measure_names.index(f"{name}.{ending}") for ending in endings]
@@ -190,86 +191,86 @@ class RollingDisk(Adapter):
         rates: Array = slope @ change
         return rates
 
-    def _s(self, now: Moment) -> Array:
-        """From the centre to the contact."""
+    def _s(self, now: Instant) -> Array:
+        """Vector from the centre to the contact."""
         centre = now.model.poses(now.q)[0, :3, 3]
         return np.array(self.contact_point(now)) - centre
 
     @quantity
-    def n(self, now: Moment) -> Any:
+    def n(self, now: Instant) -> Any:
         return self._R(now)[:, 1]
 
     @quantity
-    def omega(self, now: Moment) -> Any:
+    def omega(self, now: Instant) -> Any:
         return self._R(now) @ now.nu
 
     @quantity
-    def omega_dot(self, now: Moment) -> Any:
+    def omega_dot(self, now: Instant) -> Any:
         return self._R(now) @ now.nu_dot
 
     @quantity
-    def contact_point(self, now: Moment) -> Any:
+    def contact_point(self, now: Instant) -> Any:
         return now.several("rim.contact.x", "rim.contact.y", "rim.contact.z")
 
     @quantity
-    def q(self, now: Moment) -> Any:
+    def q(self, now: Instant) -> Any:
         return self.contact_point(now)
 
     @quantity
-    def c_dot(self, now: Moment) -> Any:
+    def c_dot(self, now: Instant) -> Any:
         return np.array(now.several("c.vx", "c.vy", "c.vz"))
 
     @quantity
-    def q_dot(self, now: Moment) -> Any:
+    def q_dot(self, now: Instant) -> Any:
         return self._rates(now, "rim.contact")
 
     @quantity
-    def c_ddot(self, now: Moment) -> Any:
+    def c_ddot(self, now: Instant) -> Any:
         return self._rates(now, "c")
 
     @quantity
-    def contact_force(self, now: Moment) -> Any:
+    def contact_force(self, now: Instant) -> Any:
         along, across, up = now.model.contact_forces(now.q, now.nu)[0]
         heading = np.cross(self.n(now), UP)
         heading = heading / np.linalg.norm(heading)
         return along * heading + across * np.cross(UP, heading) + up * UP
 
     @quantity
-    def I_Q(self, now: Moment) -> Any:
+    def I_Q(self, now: Instant) -> Any:
         R = self._R(now)
         return R @ now.model.mass_matrix(now.q) @ R.T
 
     @quantity
-    def missing_term_m_s_dot_omega_qdot(self, now: Moment) -> Any:
+    def missing_term_m_s_dot_omega_qdot(self, now: Instant) -> Any:
         m = now.model.parameters["m"]
         return m * (self._s(now) @ self.omega(now)) * self.q_dot(now)
 
     @quantity
-    def omega_dot_as_printed(self, now: Moment) -> Any:
-        """What remains when the contact's own motion is left out, as in print."""
+    def omega_dot_as_printed(self, now: Instant) -> Any:
+        """Rate of omega without the contact's own motion, as printed."""
         missing = np.linalg.solve(self.I_Q(now), self.missing_term_m_s_dot_omega_qdot(now))
         return self.omega_dot(now) - missing
 
     @quantity
-    def kinetic_energy(self, now: Moment) -> float:
+    def kinetic_energy(self, now: Instant) -> float:
         return float(now.model.energy(now.q, now.nu)[0])
 
     @quantity
-    def energy(self, now: Moment) -> float:
+    def energy(self, now: Instant) -> float:
         return float(now.model.energy(now.q, now.nu).sum())
 
     @quantity
-    def spin_rate(self, now: Moment) -> float:
-        """About the disk's own axis."""
+    def spin_rate(self, now: Instant) -> float:
+        """Rate about the disk's own axis."""
         return float(self.omega(now) @ self.n(now))
 
     @quantity
-    def centre_circle_radius(self, now: Moment) -> float:
-        """Of a steady motion, whose velocity turns with the yaw rate."""
+    def centre_circle_radius(self, now: Instant) -> float:
+        """Radius in a steady motion, whose velocity turns with the yaw rate."""
         return float(np.linalg.norm(self.c_dot(now)) / abs(self.case.state["yaw_rate"]))
 
 
-def _part(path: Path, k: int, shift: float) -> Signal:
+def _part(path: Path, k: int, shift: float) -> TimeSignal:
     """x, y or phi of a path with two derivatives, phi shifted."""
 
     def values(times: Array) -> Array:
@@ -277,7 +278,7 @@ def _part(path: Path, k: int, shift: float) -> Signal:
         found[0] += shift
         return found
 
-    return Signal(("x", "y", "phi")[k], values)
+    return TimeSignal(("x", "y", "phi")[k], values)
 
 
 @adapter("B3_AGV_paths")
@@ -286,7 +287,7 @@ class PathRobot(CasterRobot):
 
     @property
     def on_circle(self) -> bool:
-        """Whether the case is a steady turn."""
+        """Return whether the case is a steady turn."""
         return "path_of_axle_midpoint" not in self.case.input
 
     @property
@@ -329,7 +330,7 @@ class PathRobot(CasterRobot):
         turned = -self.way * math.pi / 2  # from the heading of +y or -y to phi, that of x
         signals = [_part(path, k, turned if k == 2 else 0.0) for k in range(3)]
         rows = rows_by_name(self.model, [signal.name for signal in signals])
-        motion = GivenMotion(self.model, rows, signals, {})
+        motion = GivenMotion(self.model, rows, signals, Conditions())
         psi = first_of(self.case.state, "psi0", "psi", default=self.way * math.pi / 2)
         start = {"psi": np.asarray(psi[0] if isinstance(psi, list) else psi, dtype=float)}
         grid, back = np.unique(np.concatenate([[0.0, end], times]), return_inverse=True)
@@ -337,32 +338,32 @@ class PathRobot(CasterRobot):
         chosen = np.ravel(back)[2:]
         return MotionSamples(times, found.q[chosen], found.nu[chosen], found.nu_dot[chosen])
 
-    def _along(self) -> list[Moment]:
+    def _along(self) -> list[Instant]:
         m = self._motion
         u = self.model.inverse_dynamics(m.q, m.nu, m.nu_dot)
-        return [Moment(self.model, *sample) for sample in zip(m.times, m.q, m.nu, u, strict=True)]
+        return [Instant(self.model, *sample) for sample in zip(m.times, m.q, m.nu, u, strict=True)]
 
-    def of(self, name: str, now: Moment) -> Any:
+    def of(self, name: str, now: Instant) -> Any:
         """On a path, a list over the times asked for."""
         if self.on_circle:
             return super().of(name, now)
         return [super(PathRobot, self).of(name, moment) for moment in self._along()]
 
     @quantity
-    def psi(self, now: Moment) -> Any:
+    def psi(self, now: Instant) -> Any:
         return now["psi"]
 
     @quantity
-    def theta3_dot(self, now: Moment) -> float:
+    def theta3_dot(self, now: Instant) -> float:
         return now["theta3_dot"]
 
     @quantity
-    def tau(self, now: Moment) -> Any:
+    def tau(self, now: Instant) -> Any:
         """Torques of the motion: steady on a circle, as given on a path."""
         if not self.on_circle:
             return now.u
         return now.model.inverse_dynamics(now.q, now.nu, np.zeros(2))
 
     @quantity
-    def theta_ddot(self, now: Moment) -> Any:
+    def theta_ddot(self, now: Instant) -> Any:
         return now.model.forward_dynamics(now.q, now.nu, self.tau(now))

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.linalg import eigh
 
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
+from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
 
 ANGLES = ("theta1", "theta2", "theta3")
@@ -38,7 +38,7 @@ class WheeledPendulum(Adapter):
         rates = state.get("rates", [state.get(rate, 0.0) for rate in RATES])
         return {**held, **places, **dict(zip(RATES, rates, strict=True))}
 
-    def _speeds(self, now: Moment) -> Array:
+    def _speeds(self, now: Instant) -> Array:
         """The model's speeds for unit ones of the source."""
         found = now.model.measures_jacobian(now.q, now.nu)[:, len(now.q) :]
         body = np.eye(3)[now.model.independent.index("theta3_dot")]
@@ -46,37 +46,40 @@ class WheeledPendulum(Adapter):
         return np.linalg.inv(np.array([*rows, body]))
 
     @quantity
-    def rates(self, now: Moment) -> Any:
+    def rates(self, now: Instant) -> Any:
         return now.several(*RATES)
 
     @quantity
-    def theta(self, now: Moment) -> Any:
+    def theta(self, now: Instant) -> Any:
         return now.several(*ANGLES)
 
     @quantity
-    def inertia(self, now: Moment) -> Any:
+    def inertia(self, now: Instant) -> Any:
         S = self._speeds(now)
         return S.T @ now.model.mass_matrix(now.q) @ S
 
     @quantity
-    def bias_incl_gravity(self, now: Moment) -> Any:
+    def bias_incl_gravity(self, now: Instant) -> Any:
         force = now.model.bias(now.q, now.nu) - now.model.potential_force(now.q)
         return self._speeds(now).T @ force
 
     @quantity
-    def accelerations(self, now: Moment) -> Any:
+    def accelerations(self, now: Instant) -> Any:
         return np.linalg.solve(self._speeds(now), now.nu_dot)
 
     @quantity
-    def multipliers_forward_lateral_yaw(self, now: Moment) -> Any:
-        """Of the source's rows: half the sum of our rolling rows, sideways, their difference."""
+    def multipliers_forward_lateral_yaw(self, now: Instant) -> Any:
+        """Multipliers of the source's rows.
+
+        They are half the sum of our rolling rows, sideways, and their difference.
+        """
         force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
         first, second = (force[f"wheel{k}.longitudinal"] for k in (1, 2))
         sideways = sum(value for row, value in force.items() if row.endswith(".lateral"))
         return [first + second, sideways, (second - first) / 2]
 
     @quantity
-    def energy(self, now: Moment) -> Any:
+    def energy(self, now: Instant) -> Any:
         return now.model.energy(now.q, now.nu).sum()
 
     # small motions about the body hanging at rest -------------------------------------------------
@@ -91,12 +94,12 @@ class WheeledPendulum(Adapter):
         return float(np.sqrt(squares[-1])), modes[:, -1]
 
     @quantity
-    def linear_natural_frequency(self, _: Moment) -> Any:
+    def linear_natural_frequency(self, _: Instant) -> Any:
         return self._swing()[0]
 
     @quantity
-    def linear_amplitude(self, _: Moment) -> Any:
-        """Of theta3 after all torques have ended."""
+    def linear_amplitude(self, _: Instant) -> Any:
+        """Amplitude of theta3 after all torques have ended."""
         frequency, shape = self._swing()
         model = self.model
         total = 0.0j
@@ -119,7 +122,7 @@ class WheeledPendulum(Adapter):
         return abs(swing * total) / frequency
 
     @quantity
-    def effective_inertia(self, _: Moment) -> Any:
+    def effective_inertia(self, _: Instant) -> Any:
         """Torque on a wheel, and its opposite on the other, for a unit of acceleration."""
-        turning = Moment(self.model, 0.0, self.model.home, np.zeros(3), np.array([1.0, -1.0]))
+        turning = Instant(self.model, 0.0, self.model.home, np.zeros(3), np.array([1.0, -1.0]))
         return 1.0 / self.accelerations(turning)[0]

@@ -1,4 +1,4 @@
-"""What a verification found: one line a quantity."""
+"""Results of a verification: one line per quantity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TITLES = ("id", "quantity", "expected", "got", "error", "pass")
 
 
 @dataclass(frozen=True)
-class Check:
+class CaseCheck:
     """One quantity of one case.
 
     Attributes:
@@ -37,12 +37,12 @@ class Check:
     @property
     def cells(self) -> tuple[str, ...]:
         """The line of the table."""
-        got = _first_fault(self.reason) if self.reason else shown(self.got)
+        got = _first_fault(self.reason) if self.reason else format_value(self.got)
         error = f"{self.error:.1e}" if np.isfinite(self.error) else "-"
         return (
             self.id,
             self.quantity,
-            shown(self.expected),
+            format_value(self.expected),
             got,
             error,
             "yes" if self.passed else "NO",
@@ -58,27 +58,27 @@ class Verification:
         source: The file's name.
     """
 
-    checks: tuple[Check, ...]
+    checks: tuple[CaseCheck, ...]
     source: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether there was something to check and all of it holds."""
+        """Return whether there was something to check and all of it holds."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     @property
-    def failures(self) -> tuple[Check, ...]:
-        """Those that do not hold."""
+    def failures(self) -> tuple[CaseCheck, ...]:
+        """Checks that do not hold."""
         return tuple(check for check in self.checks if not check.passed)
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """Return the result in one line."""
         cases = len({check.id for check in self.checks})
         good = len(self.checks) - len(self.failures)
         return f"{good} of {len(self.checks)} quantities of {cases} cases agree"
 
-    def __iter__(self) -> Iterator[Check]:
+    def __iter__(self) -> Iterator[CaseCheck]:
         return iter(self.checks)
 
     def __len__(self) -> int:
@@ -104,11 +104,13 @@ class Verification:
         return table
 
 
-def compared(id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float) -> Check:
+def compare(
+    id: str, quantity: str, expected: Any, got: Any, rel: float, absolute: float
+) -> CaseCheck:
     """Compare every number of a value with the one expected: |got - e| <= abs + rel |e|."""
     wanted, found = list(leaves(expected)), list(leaves(got))
     if [place for place, _ in wanted] != [place for place, _ in found]:
-        return Check(id, quantity, expected, got, np.inf, False)
+        return CaseCheck(id, quantity, expected, got, np.inf, False)
     error, passed = 0.0, True
     for (_, e), (_, g) in zip(wanted, found, strict=True):
         if isinstance(e, bool | str) or isinstance(g, bool | str):
@@ -118,7 +120,7 @@ def compared(id: str, quantity: str, expected: Any, got: Any, rel: float, absolu
         difference = abs(g - e)
         error = max(error, difference) if np.isfinite(difference) else np.inf
         passed = passed and bool(difference <= absolute + rel * abs(e))
-    return Check(id, quantity, expected, got, float(error), passed)
+    return CaseCheck(id, quantity, expected, got, float(error), passed)
 
 
 def _first_fault(reason: str) -> str:
@@ -143,12 +145,12 @@ def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
         yield place, float(value)
 
 
-def shown(value: Any, width: int = 36) -> str:
+def format_value(value: Any, width: int = 36) -> str:
     """A value as the table shows it, cut to a width."""
     if isinstance(value, Mapping):
-        text = ", ".join(f"{key} {shown(item, width)}" for key, item in value.items())
+        text = ", ".join(f"{key} {format_value(item, width)}" for key, item in value.items())
     elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0):
-        text = "[" + ", ".join(shown(item, width) for item in value) + "]"
+        text = "[" + ", ".join(format_value(item, width) for item in value) + "]"
     elif isinstance(value, bool | np.bool_ | str) or value is None:
         text = str(value)
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Adapter, Array, Moment, adapter, quantity
+from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
 from axode.model.state import State
@@ -57,37 +57,37 @@ class CooperatingArms(Adapter):
         return {f"tau{name}": torque for name, torque in zip(self._names(), torques, strict=True)}
 
     @quantity
-    def theta(self, now: Moment) -> Any:
+    def theta(self, now: Instant) -> Any:
         return now.several(*(f"theta{name}" for name in self._names()))
 
     @quantity
-    def theta_dot(self, now: Moment) -> Any:
+    def theta_dot(self, now: Instant) -> Any:
         return now.several(*(f"theta{name}_dot" for name in self._names()))
 
     @quantity
-    def theta_ddot(self, now: Moment) -> Any:
+    def theta_ddot(self, now: Instant) -> Any:
         return [now.accelerations[f"theta{name}_dot"] for name in self._names()]
 
     @quantity
-    def energy(self, now: Moment) -> Any:
+    def energy(self, now: Instant) -> Any:
         return now.model.energy(now.q, now.nu).sum()
 
     # the load -------------------------------------------------------------------------------------
 
     @quantity
-    def load_X_Y_F(self, now: Moment) -> Any:
+    def load_X_Y_F(self, now: Instant) -> Any:
         return now.several("X", "Y", "F")
 
     @quantity
-    def load_rate(self, now: Moment) -> Any:
+    def load_rate(self, now: Instant) -> Any:
         return _coordinate_rates(now, ("X", "Y", "F"))
 
     @quantity
-    def load_acc_alpha_ax_ay(self, now: Moment) -> Any:
+    def load_acc_alpha_ax_ay(self, now: Instant) -> Any:
         x, y, F = coordinate_accelerations(now, ("X", "Y", "F"))
         return [F, x, y]
 
-    def _tip(self, now: Moment, arm: int) -> Array:
+    def _tip(self, now: Instant, arm: int) -> Array:
         """What an arm exerts on the load, at its tip: the grip's rows tell what the arm feels."""
         force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
         moment, along, across = (-force[f"grip{arm}.{row}"] for row in ("rz", "x", "y"))
@@ -95,11 +95,11 @@ class CooperatingArms(Adapter):
         return np.array([moment, c * along - s * across, s * along + c * across])
 
     @quantity
-    def tip_forces_on_load(self, now: Moment) -> Any:
+    def tip_forces_on_load(self, now: Instant) -> Any:
         return np.concatenate([self._tip(now, arm) for arm in ARMS])
 
     @quantity
-    def F_c(self, now: Moment) -> Any:
+    def F_c(self, now: Instant) -> Any:
         """What arm 1 exerts on the load, at the load's centre."""
         moment, x, y = self._tip(now, 1)
         lc, F = self.case.parameters["lc"], now["F"]
@@ -113,25 +113,25 @@ class CooperatingArms(Adapter):
         arms = build("cooperating_arms", load=False, **self._options(), **self.case.parameters)
         return arms.derive(independent=names).compile("interpreter")
 
-    def _arms(self, now: Moment) -> tuple[Array, Array, Array]:
+    def _arms(self, now: Instant) -> tuple[Array, Array, Array]:
         torques = now.several(*(f"tau{name}" for name in self._names()))
         return np.array(self.theta(now)), np.array(self.theta_dot(now)), np.array(torques)
 
     @quantity
-    def mass_matrix_arm1(self, now: Moment) -> Any:
+    def mass_matrix_arm1(self, now: Instant) -> Any:
         return self._free.mass_matrix(self._arms(now)[0])[: self._joints, : self._joints]
 
     @quantity
-    def mass_matrix_arm2(self, now: Moment) -> Any:
+    def mass_matrix_arm2(self, now: Instant) -> Any:
         return self._free.mass_matrix(self._arms(now)[0])[self._joints :, self._joints :]
 
     @quantity
-    def bias_C(self, now: Moment) -> Any:
+    def bias_C(self, now: Instant) -> Any:
         q, nu, _ = self._arms(now)
         return self._free.bias(q, nu) - self._free.potential_force(q)
 
     @quantity
-    def free_theta_ddot(self, now: Moment) -> Any:
+    def free_theta_ddot(self, now: Instant) -> Any:
         return self._free.forward_dynamics(*self._arms(now))
 
 
@@ -158,46 +158,46 @@ class TwoWheeledCart(Adapter):
         }
 
     @quantity
-    def load_pitch(self, now: Moment) -> Any:
+    def load_pitch(self, now: Instant) -> Any:
         return now["pitch"]
 
     @quantity
-    def load_pitch_rate(self, now: Moment) -> Any:
+    def load_pitch_rate(self, now: Instant) -> Any:
         return now["pitch_rate"]
 
     @quantity
-    def wheel_rates(self, now: Moment) -> Any:
+    def wheel_rates(self, now: Instant) -> Any:
         return now.several("wheel1_rate", "wheel2_rate")
 
     @quantity
-    def load_pitch_acc(self, now: Moment) -> Any:
+    def load_pitch_acc(self, now: Instant) -> Any:
         return now.accelerations["pitch_rate"]
 
     @quantity
-    def yaw_acc(self, now: Moment) -> Any:
+    def yaw_acc(self, now: Instant) -> Any:
         return now.accelerations["psi_dot"]
 
     @quantity
-    def arm1_q_ddot(self, now: Moment) -> Any:
+    def arm1_q_ddot(self, now: Instant) -> Any:
         return now.accelerations["q1_dot"]
 
     @quantity
-    def arm2_q_ddot(self, now: Moment) -> Any:
+    def arm2_q_ddot(self, now: Instant) -> Any:
         return now.accelerations["q2_dot"]
 
     @quantity
-    def wheel_spin_acc(self, now: Moment) -> Any:
+    def wheel_spin_acc(self, now: Instant) -> Any:
         return [self._wheel_turning(now, arm)[1] for arm in ARMS]
 
     @quantity
-    def arm1_omega_dot_platform_axes(self, now: Moment) -> Any:
+    def arm1_omega_dot_platform_axes(self, now: Instant) -> Any:
         return self._wheel_turning(now, 1)
 
     @quantity
-    def arm2_omega_dot_platform_axes(self, now: Moment) -> Any:
+    def arm2_omega_dot_platform_axes(self, now: Instant) -> Any:
         return self._wheel_turning(now, 2)
 
-    def _wheel_turning(self, now: Moment, arm: int) -> Array:
+    def _wheel_turning(self, now: Instant, arm: int) -> Array:
         """Angular acceleration of a wheel, in the platform's axes."""
         model = now.model
         wheel = 6 * model.bodies.index(f"wheel{arm}")
@@ -209,13 +209,13 @@ class TwoWheeledCart(Adapter):
         return found
 
     @quantity
-    def total_lateral_ground_force(self, now: Moment) -> Any:
+    def total_lateral_ground_force(self, now: Instant) -> Any:
         """Along +e; the wheels turn about -e, and so do their sideways rows point."""
         rows = zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True)
         return -sum(value for row, value in rows if row.endswith(".lateral"))
 
     @quantity
-    def energy(self, now: Moment) -> Any:
+    def energy(self, now: Instant) -> Any:
         return now.model.energy(now.q, now.nu).sum()
 
     # closure of the two arms ----------------------------------------------------------------------
@@ -225,19 +225,19 @@ class TwoWheeledCart(Adapter):
         return cart.derive()
 
     @quantity
-    def mobility(self, _: Moment) -> Any:
+    def mobility(self, _: Instant) -> Any:
         return self._arms(pseudo=False).mobility.mobility
 
     @quantity
-    def rank_closure_real(self, _: Moment) -> Any:
-        """Of the grip, on the motions that the wheels' contacts leave to the arms."""
+    def rank_closure_real(self, _: Instant) -> Any:
+        """Rank of the grip, on the motions that the wheels' contacts leave to the arms."""
         found = self._arms(pseudo=False).mobility
         contacts = [row for row in self._arms(pseudo=True).rows if row.startswith("contact")]
         return found.rank - len(contacts)
 
     @quantity
-    def rank_d4(self, _: Moment) -> Any:
-        """Of the accelerations of the pseudo joints for torques on them."""
+    def rank_d4(self, _: Instant) -> Any:
+        """Rank of the map to the accelerations of the pseudo joints for torques on them."""
         equations = self._arms(pseudo=True)
         model = equations.compile("interpreter")
         names = [f"{name}{arm}.rate" for arm in ARMS for name in ("slide", "lean")]
@@ -246,12 +246,12 @@ class TwoWheeledCart(Adapter):
         return rank_of(Theta @ np.linalg.solve(model.mass_matrix(model.home), Theta.T))
 
 
-def _coordinate_rates(now: Moment, names: tuple[str, ...]) -> list[float]:
+def _coordinate_rates(now: Instant, names: tuple[str, ...]) -> list[float]:
     rates = now.model.rates(now.q, now.nu)
     return [float(rates[now.model.coordinates.index(name)]) for name in names]
 
 
-def coordinate_accelerations(now: Moment, names: tuple[str, ...]) -> list[float]:
+def coordinate_accelerations(now: Instant, names: tuple[str, ...]) -> list[float]:
     """Second derivatives of coordinates."""
     model = now.model
     by_q = model.jacobian("rates", "q", now.q, now.nu)

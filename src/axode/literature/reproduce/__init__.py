@@ -1,4 +1,4 @@
-"""Reproduce: what the sources show, computed again from their data and compared with their numbers.
+"""Results of the sources, computed again from their data and compared with their numbers.
 
 `reproduce("quasimoro-straight")` writes a table, a figure in the source's layout and a verdict;
 `axode reproduce --all` does so for everything, with a page over it.

@@ -10,7 +10,7 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.reproduce.item import Array, Curve, Item, Outcome, Panel
+from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -44,17 +44,17 @@ MOTION = {
 RETURN = 5e-4  # [m, rad] that an unstable platform may stray in 1 s under torques joined by lines
 
 
-def six_legs() -> Outcome:
+def six_legs() -> ItemResult:
     """Legs of six revolutes, elbows driven."""
     return _there_and_back("six_legged_platform", "elbow torques", "N m")
 
 
-def flight_simulator() -> Outcome:
+def flight_simulator() -> ItemResult:
     """Legs that change their length."""
     return _there_and_back("flight_simulator", "leg forces", "N")
 
 
-def _there_and_back(name: str, words: str, unit: str) -> Outcome:
+def _there_and_back(name: str, words: str, unit: str) -> ItemResult:
     """Forces for a motion, then the motion for these forces."""
     equations = build(name).derive()
     model = equations.compile("interpreter")
@@ -87,27 +87,29 @@ def _there_and_back(name: str, words: str, unit: str) -> Outcome:
     ]
     t = asked.time
     panels = [
-        Panel("place of the platform", TIME, "from the start [m]", _motion(found, asked, PLACES)),
-        Panel("turning of the platform", TIME, "angle [rad]", _motion(found, asked, TURNS)),
-        Panel(
+        FigurePanel(
+            "place of the platform", TIME, "from the start [m]", _motion(found, asked, PLACES)
+        ),
+        FigurePanel("turning of the platform", TIME, "angle [rad]", _motion(found, asked, TURNS)),
+        FigurePanel(
             words,
             TIME,
             f"[{unit}]",
             tuple(
-                Curve(t, asked[force], f"leg {leg}")
+                FigureCurve(t, asked[force], f"leg {leg}")
                 for force, leg in zip(forces, LEGS, strict=True)
             ),
         ),
-        Panel(
+        FigurePanel(
             "direct less given motion",
             TIME,
             "[µm, µrad]",
-            tuple(Curve(t, 1e6 * value, name) for name, value in strayed.items()),
+            tuple(FigureCurve(t, 1e6 * value, name) for name, value in strayed.items()),
         ),
     ]
     table = _table(asked, (*MOTION, *forces))
     table |= {f"{name} by direct dynamics [{found.unit(name)}]": found[name] for name in MOTION}
-    return Outcome(table, panels, PLATFORM_CAPTION, checks)
+    return ItemResult(table, panels, PLATFORM_CAPTION, checks)
 
 
 PLATFORM_CAPTION = (
@@ -132,10 +134,14 @@ def _by_legs(by_legs: Model, model: Model, run: Trajectory, few: slice) -> Array
     return np.asarray(found)[:, : len(LEGS)].T
 
 
-def _motion(found: Trajectory, asked: Trajectory, names: tuple[str, ...]) -> tuple[Curve, ...]:
-    ours = [Curve(found.time, found[name] - asked[name][0], name) for name in names]
+def _motion(
+    found: Trajectory, asked: Trajectory, names: tuple[str, ...]
+) -> tuple[FigureCurve, ...]:
+    ours = [FigureCurve(found.time, found[name] - asked[name][0], name) for name in names]
     grey = [
-        Curve(asked.time, asked[name] - asked[name][0], "asked for" * (name == names[0]), "printed")
+        FigureCurve(
+            asked.time, asked[name] - asked[name][0], "asked for" * (name == names[0]), "printed"
+        )
         for name in names
     ]
     return (*ours, *grey)
@@ -163,84 +169,99 @@ SWIVEL = 1.0  # [rad] psi at the start
 SAME = 1e-7  # [rad, m] between our curves and the closed form's
 
 
-def caster_robot() -> Outcome:
+CASTER_NAMES = ("theta1_dot", "theta2_dot", "psi", "phi", "C.x", "C.y")
+CASTER_CAPTION = (
+    "tau_1 = 0.3 cos 2t and tau_2 = 0.2 sin 3t N m from rest, the caster at psi = 1; the pose "
+    "follows by quadrature. The book has no numbers; the data are the gallery's. Grey: the "
+    "closed form of section 12.5.1 with the term its C lacks; dashed: without, as printed."
+)
+
+
+def caster_robot() -> ItemResult:
     """Motion of the robot with a caster under torques, its pose by quadrature."""
     equations = build("caster_robot", **CASTER).derive(independent=("theta1_dot", "theta2_dot"))
     model = equations.compile("interpreter")
     run = simulate(model, 4.0, start={"psi": SWIVEL}, input=HISTORY, save_every=0.01, **EXACT)
-    names = ("theta1_dot", "theta2_dot", "psi", "phi", "C.x", "C.y")
 
     def torques(t: float) -> Array:
         return np.array([0.3 * math.cos(2 * t), 0.2 * math.sin(3 * t)])
 
     right = printed.caster_driven(CASTER, torques, SWIVEL, run.time)
     wrong = printed.caster_driven(CASTER, torques, SWIVEL, run.time, complete=False)
-    far = largest(right - wrong)
     checks = [
         Check(
             "our motion and that of the printed C apart by",
-            max(apart(run[name], row) for name, row in zip(names, wrong, strict=True)),
+            _farthest(run, CASTER_NAMES, wrong),
             0.0,
             SAME,
             "rad/s, rad or m",
             why="the book takes the platform's Coriolis forces for zero; with "
             "m_p r² (a/l) omega [0 -1; 1 0] added (erratum A-7) the two agree",
-            explained=far + SAME,
+            explained=largest(right - wrong) + SAME,
         ),
         Check(
             "with C completed apart by",
-            max(apart(run[name], row) for name, row in zip(names, right, strict=True)),
+            _farthest(run, CASTER_NAMES, right),
             0.0,
             SAME,
             "rad/s, rad or m",
         ),
         Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
     ]
+    table = _table(run, (*CASTER_NAMES, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
+    table |= _labelled(run, CASTER_NAMES, "C completed", right)
+    table |= _labelled(run, CASTER_NAMES, "C as printed", wrong)
+    return ItemResult(table, _caster_panels(run, right, wrong), CASTER_CAPTION, checks)
+
+
+def _caster_panels(run: Trajectory, right: Array, wrong: Array) -> list[FigurePanel]:
     t = run.time
 
-    def curves(pairs: Mapping[str, int]) -> tuple[Curve, ...]:
-        ours = [Curve(t, run[names[k]], label) for label, k in pairs.items()]
-        grey = [Curve(t, right[k], role="printed") for k in pairs.values()]
-        dashed = [Curve(t, wrong[k], role="misprint") for k in pairs.values()]
+    def curves(pairs: Mapping[str, int]) -> tuple[FigureCurve, ...]:
+        ours = [FigureCurve(t, run[CASTER_NAMES[k]], label) for label, k in pairs.items()]
+        grey = [FigureCurve(t, right[k], role="printed") for k in pairs.values()]
+        dashed = [FigureCurve(t, wrong[k], role="misprint") for k in pairs.values()]
         return (*ours, *grey, *dashed)
 
-    panels = [
+    return [
         _torques(run, ("tau1", "tau2")),
-        Panel(
+        FigurePanel(
             "rates of the driven wheels",
             TIME,
             "rate [rad/s]",
             curves({r"$\dot\theta_1$": 0, r"$\dot\theta_2$": 1}),
         ),
-        Panel("caster and heading", TIME, "angle [rad]", curves({r"$\psi$": 2, r"$\phi$": 3})),
-        Panel(
+        FigurePanel(
+            "caster and heading", TIME, "angle [rad]", curves({r"$\psi$": 2, r"$\phi$": 3})
+        ),
+        FigurePanel(
             "path of the mass centre",
             "x [m]",
             "y [m]",
             (
-                Curve(run["C.x"], run["C.y"], "Axode"),
-                Curve(right[4], right[5], "book, C completed", "printed"),
-                Curve(wrong[4], wrong[5], "book, C as printed", "misprint"),
+                FigureCurve(run["C.x"], run["C.y"], "Axode"),
+                FigureCurve(right[4], right[5], "book, C completed", "printed"),
+                FigureCurve(wrong[4], wrong[5], "book, C as printed", "misprint"),
             ),
             equal=True,
         ),
     ]
-    table = _table(run, (*names, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
-    for words, rows in (("C completed", right), ("C as printed", wrong)):
-        table |= {
-            f"{name} {words} [{run.unit(name)}]": row for name, row in zip(names, rows, strict=True)
-        }
-    caption = (
-        "tau_1 = 0.3 cos 2t and tau_2 = 0.2 sin 3t N m from rest, the caster at psi = 1; the pose "
-        "follows by quadrature. The book has no numbers; the data are the gallery's. Grey: the "
-        "closed form of section 12.5.1 with the term its C lacks; dashed: without, as printed."
-    )
-    return Outcome(table, panels, caption, checks)
 
 
-def _torques(run: Trajectory, names: tuple[str, ...]) -> Panel:
-    ours = (Curve(run.time, run[name], rf"$\tau_{name[-1]}$") for name in names)
-    return Panel("torques", TIME, "torque [N m]", tuple(ours))
+def _farthest(run: Trajectory, names: tuple[str, ...], rows: Array) -> float:
+    """Largest distance between columns of a run and the rows of a closed form."""
+    return max(apart(run[name], row) for name, row in zip(names, rows, strict=True))
+
+
+def _labelled(run: Trajectory, names: tuple[str, ...], label: str, rows: Array) -> dict[str, Array]:
+    """Rows of a closed form as columns of a table."""
+    pairs = zip(names, rows, strict=True)
+    return {f"{name} {label} [{run.unit(name)}]": row for name, row in pairs}
+
+
+def _torques(run: Trajectory, names: tuple[str, ...]) -> FigurePanel:
+    ours = (FigureCurve(run.time, run[name], rf"$\tau_{name[-1]}$") for name in names)
+    return FigurePanel("torques", TIME, "torque [N m]", tuple(ours))
 
 
 # Delta array, section 12.5.2 ----------------------------------------------------------------------
@@ -249,13 +270,20 @@ DELTA = {"a": 0.05, "r": 0.2, "mw": 0.4, "mp": 6.0, "I": 0.0005, "J": 0.0003, "H
 DELTA_HISTORY = {"tau1": 0.1, "tau2": "0.05 * sin(2 * t)", "tau3": -0.08}
 
 
-def delta_array() -> Outcome:
+DELTA_NAMES = ("theta1_dot", "theta2_dot", "theta3_dot", "sigma", "x", "y")
+DELTA_CAPTION = (
+    "tau = (0.1, 0.05 sin 2t, -0.08) N m, the second wheel turning at 1 rad/s at first; joint "
+    "rates by (12.78), heading and place by quadrature of (12.61) and (12.62), which are the "
+    "grey lines. The book has no numbers; the data are the gallery's."
+)
+
+
+def delta_array() -> ItemResult:
     """Motion of three omni wheels under torques, the pose by (12.61) and (12.62)."""
     model = build("delta_array", **DELTA).derive().compile("interpreter")
     run = simulate(
         model, 6.0, start={"theta2_dot": 1.0}, input=DELTA_HISTORY, save_every=0.01, **EXACT
     )
-    names = ("theta1_dot", "theta2_dot", "theta3_dot", "sigma", "x", "y")
 
     def torques(t: float) -> Array:
         return np.array([0.1, 0.05 * math.sin(2 * t), -0.08])
@@ -267,7 +295,7 @@ def delta_array() -> Outcome:
     checks = [
         Check(
             "our motion and that of (12.78), (12.61), (12.62) apart by",
-            max(apart(run[name], row) for name, row in zip(names, theirs, strict=True)),
+            _farthest(run, DELTA_NAMES, theirs),
             0.0,
             SAME,
             "rad/s, rad or m",
@@ -281,48 +309,46 @@ def delta_array() -> Outcome:
             "m",
         ),
     ]
+    table = _table(run, (*DELTA_NAMES, "omega", "tau1", "tau2", "tau3"))
+    table |= _labelled(run, DELTA_NAMES, "closed form", theirs)
+    return ItemResult(table, _delta_panels(run, theirs, omega), DELTA_CAPTION, checks)
+
+
+def _delta_panels(run: Trajectory, theirs: Array, omega: Array) -> list[FigurePanel]:
     t = run.time
-    panels = [
+    return [
         _torques(run, ("tau1", "tau2", "tau3")),
-        Panel(
+        FigurePanel(
             "rates of the wheels",
             TIME,
             "rate [rad/s]",
             (
-                *(Curve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3)),
-                *(Curve(t, row, role="printed") for row in theirs[:3]),
+                *(FigureCurve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3)),
+                *(FigureCurve(t, row, role="printed") for row in theirs[:3]),
             ),
         ),
-        Panel(
+        FigurePanel(
             "heading and turning rate",
             TIME,
             "[rad, rad/s]",
             (
-                Curve(t, run["sigma"], r"$\sigma$"),
-                Curve(t, run["omega"], r"$\omega$"),
-                Curve(t, theirs[3], role="printed"),
-                Curve(t, omega, role="printed"),
+                FigureCurve(t, run["sigma"], r"$\sigma$"),
+                FigureCurve(t, run["omega"], r"$\omega$"),
+                FigureCurve(t, theirs[3], role="printed"),
+                FigureCurve(t, omega, role="printed"),
             ),
         ),
-        Panel(
+        FigurePanel(
             "path of the mass centre",
             "x [m]",
             "y [m]",
-            (Curve(run["x"], run["y"], "Axode"), Curve(theirs[4], theirs[5], "book", "printed")),
+            (
+                FigureCurve(run["x"], run["y"], "Axode"),
+                FigureCurve(theirs[4], theirs[5], "book", "printed"),
+            ),
             equal=True,
         ),
     ]
-    table = _table(run, (*names, "omega", "tau1", "tau2", "tau3"))
-    table |= {
-        f"{name} closed form [{run.unit(name)}]": row
-        for name, row in zip(names, theirs, strict=True)
-    }
-    caption = (
-        "tau = (0.1, 0.05 sin 2t, -0.08) N m, the second wheel turning at 1 rad/s at first; joint "
-        "rates by (12.78), heading and place by quadrature of (12.61) and (12.62), which are the "
-        "grey lines. The book has no numbers; the data are the gallery's."
-    )
-    return Outcome(table, panels, caption, checks)
 
 
 ITEMS = (

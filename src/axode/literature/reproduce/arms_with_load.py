@@ -11,7 +11,7 @@ import numpy.typing as npt
 from axode.errors import NotApplicable
 from axode.gallery import build
 from axode.literature.cooperating_arms import Arm, ArmLink, Cooperation, Lump
-from axode.literature.reproduce.item import Curve, Outcome, Panel
+from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -49,7 +49,7 @@ PLANE = [2, 3, 4]  # of a spatial vector: about z, along x, along y
 TIME = "t [s]"
 
 
-def arms() -> Outcome:
+def arms() -> ItemResult:
     """Torques that carry the load, the motion for them, and accelerations by every method."""
     model = _equations(REFERENCE).compile("interpreter")
     asked = inverse(model, MOTION, times=DURATION, save_every=PERIOD)
@@ -106,7 +106,7 @@ def arms() -> Outcome:
             "m or rad",
         ),
     ]
-    return Outcome(_table(asked, found), _panels(asked, found, few, held, off), CAPTION, checks)
+    return ItemResult(_table(asked, found), _panels(asked, found, few, held, off), CAPTION, checks)
 
 
 CAPTION = (
@@ -200,33 +200,36 @@ def _tip_forces(run: Trajectory) -> Array:
 
 def _panels(
     asked: Trajectory, found: Trajectory, few: Trajectory, held: Array, off: Mapping[str, Array]
-) -> list[Panel]:
+) -> list[FigurePanel]:
     t = asked.time
-    moved = [Curve(t, found[name] - asked[name][0], name) for name in MOTION]
+    moved = [FigureCurve(t, found[name] - asked[name][0], name) for name in MOTION]
     grey = [
-        Curve(t, asked[name] - asked[name][0], "asked for" * (name == "X"), "printed")
+        FigureCurve(t, asked[name] - asked[name][0], "asked for" * (name == "X"), "printed")
         for name in MOTION
     ]
     names = ("moment 1", "x 1", "y 1", "moment 2", "x 2", "y 2")
     return [
-        Panel("motion of the load", TIME, "from the start [m, rad]", (*moved, *grey)),
-        Panel(
+        FigurePanel("motion of the load", TIME, "from the start [m, rad]", (*moved, *grey)),
+        FigurePanel(
             "torques",
             TIME,
             "[N m]",
-            tuple(Curve(t, asked[f"tau{joint}"], joint) for joint in JOINTS),
+            tuple(FigureCurve(t, asked[f"tau{joint}"], joint) for joint in JOINTS),
         ),
-        Panel(
+        FigurePanel(
             "what the arms exert on the load",
             TIME,
             "[N, N m]",
-            tuple(Curve(few.time, held[:, k], name) for k, name in enumerate(names)),
+            tuple(FigureCurve(few.time, held[:, k], name) for k, name in enumerate(names)),
         ),
-        Panel(
+        FigurePanel(
             "each method less 'recursive'",
             TIME,
             "[rad/s²]",
-            tuple(Curve(few.time, np.maximum(values, ZERO), name) for name, values in off.items()),
+            tuple(
+                FigureCurve(few.time, np.maximum(values, ZERO), name)
+                for name, values in off.items()
+            ),
             log=True,
         ),
     ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from axode.literature.reproduce.item import Curve, Outcome, Panel
+from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
 from axode.show.style import COLOURS, FAINT, INK, figure_style, new_figure, png
 
 HEIGHT, LINE = 2.3, 0.2  # [in] of a row of panels, and more for a line of a legend
@@ -18,7 +18,7 @@ FITS = ((8, 4), (11, 3))  # letters of the longest label, and how many such fit 
 MOST = 6  # labels in a line below all panels
 
 
-def drawn(outcome: Outcome) -> bytes:
+def draw(outcome: ItemResult) -> bytes:
     """The figure of an outcome as the bytes of a PNG."""
     panels, across = list(outcome.panels), outcome.across
     rows = [panels[k : k + across] for k in range(0, len(panels), across)]
@@ -38,7 +38,7 @@ def drawn(outcome: Outcome) -> bytes:
         return png(figure, DPI)
 
 
-def _draw(axes: Any, panel: Panel) -> None:
+def _draw(axes: Any, panel: FigurePanel) -> None:
     for k, curve in enumerate(_ours(panel)):
         axes.plot(curve.x, curve.y, color=COLOURS[k % len(COLOURS)], label=curve.label)
     for curve in panel.curves:
@@ -61,7 +61,7 @@ def _draw(axes: Any, panel: Panel) -> None:
         axes.set_aspect("equal", adjustable="datalim")
 
 
-def _ours(panel: Panel) -> list[Curve]:
+def _ours(panel: FigurePanel) -> list[FigureCurve]:
     return [curve for curve in panel.curves if curve.role == "ours"]
 
 
@@ -83,7 +83,7 @@ def _legend_below(figure: Any, grid: Sequence[Any]) -> None:
         )
 
 
-def _legend_above(axes: Any, panel: Panel) -> None:
+def _legend_above(axes: Any, panel: FigurePanel) -> None:
     """A legend between title and curves, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
@@ -98,12 +98,12 @@ def _legend_above(axes: Any, panel: Panel) -> None:
         axes.set_title(panel.title, pad=TITLE + ABOVE * _lines(panel))
 
 
-def _labels(panel: Panel) -> list[str]:
+def _labels(panel: FigurePanel) -> list[str]:
     labels = [curve.label for curve in panel.curves] + [level.label for level in panel.levels]
     return [label for label in labels if label]
 
 
-def _lines(panel: Panel) -> int:
+def _lines(panel: FigurePanel) -> int:
     """Lines that the legend of a panel takes."""
     labels = _labels(panel)
     return -(-len(labels) // _columns(labels)) if labels else 0

@@ -9,7 +9,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from axode.literature.reproduce.sources import SOURCES
-from axode.literature.reproduce.verdict import WORDS
+from axode.literature.reproduce.verdict import STATUSES
 
 if TYPE_CHECKING:
     from axode.literature.reproduce.making import Reproduction
@@ -72,20 +72,20 @@ def page(made: Sequence[Reproduction]) -> str:
         found = [_section(one) for one in made if one.item.source == source]
         if found:
             sections.append(f"<h2>{escape(title)}</h2>\n" + "\n".join(found))
-    words = [one.verdict.word for one in made]
-    passing, differing, failing = (words.count(word) for word in WORDS)
+    found = [one.verdict.status for one in made]
+    passing, differing, failing = (found.count(status) for status in STATUSES)
     count = f"Of {len(made)}, {passing} pass, {differing} differ and {failing} fail"
     return _PAGE.substitute(count=count, rows=rows, sections="\n".join(sections))
 
 
 def _word(one: Reproduction) -> str:
-    return f'<span class="{one.verdict.word}">{one.verdict.word}</span>'
+    return f'<span class="{one.verdict.status}">{one.verdict.status}</span>'
 
 
 def _section(one: Reproduction) -> str:
     picture = b64encode(one.figure.read_bytes()).decode()
     checks = "\n".join(
-        f'<li><span class="{check.word}">{check.word}</span> {escape(str(check))}</li>'
+        f'<li><span class="{check.status}">{check.status}</span> {escape(str(check))}</li>'
         for check in one.verdict.checks
     )
     return f"""<h3 id="{one.item.id}">{escape(one.item.shows)} {_word(one)}</h3>

@@ -16,7 +16,7 @@ Role = Literal["ours", "printed", "misprint"]
 
 
 @dataclass(frozen=True)
-class Curve:
+class FigureCurve:
     """A line of a figure.
 
     Attributes:
@@ -41,15 +41,15 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Panel:
+class FigurePanel:
     """One figure of the source, or one quantity of it.
 
     Attributes:
         title: With the figure's number, where there is one.
         x, y: What is on the axes, with units.
         curves, levels: What is drawn.
-        window: Stretch of x that is shown; all of it unless given.
-        heights: Stretch of y; all of it unless given.
+        window: Range of x that is shown; all of it by default.
+        heights: Range of y; all of it by default.
         equal: Whether a metre is as long on both axes.
         log: Whether y is drawn by powers of ten.
     """
@@ -57,7 +57,7 @@ class Panel:
     title: str
     x: str
     y: str
-    curves: tuple[Curve, ...]
+    curves: tuple[FigureCurve, ...]
     levels: tuple[Level, ...] = ()
     window: tuple[float, float] | None = None
     heights: tuple[float, float] | None = None
@@ -66,19 +66,19 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of an item.
+class ItemResult:
+    """Result of an item.
 
     Attributes:
         table: Columns of its CSV file, units in the heads, all of one length.
-        panels: Of its figure, in the order of the source, row by row.
+        panels: Panels of its figure, in the order of the source, row by row.
         caption: What the figure shows and the data behind it.
         checks: Numbers compared.
         across: Panels in a row.
     """
 
     table: Mapping[str, Array]
-    panels: Sequence[Panel]
+    panels: Sequence[FigurePanel]
     caption: str
     checks: Sequence[Check]
     across: int = 2
@@ -103,4 +103,4 @@ class Item:
     id: str
     source: str
     shows: str
-    compute: Callable[[], Outcome]
+    compute: Callable[[], ItemResult]

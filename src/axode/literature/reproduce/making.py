@@ -15,8 +15,8 @@ import numpy as np
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError
-from axode.literature.reproduce.figures import drawn
-from axode.literature.reproduce.item import Item, Outcome
+from axode.literature.reproduce.figures import draw
+from axode.literature.reproduce.item import Item, ItemResult
 from axode.literature.reproduce.sources import chosen
 from axode.literature.reproduce.verdict import Verdict
 from axode.problems.progress import Progress
@@ -32,7 +32,7 @@ class Reproduction:
     Attributes:
         item: What the source shows.
         verdict: Numbers compared.
-        caption: Of its figure.
+        caption: Caption of its figure.
         table, figure: Files that were written.
         seconds: It took.
     """
@@ -57,8 +57,8 @@ class Reproductions:
 
     @property
     def holds(self) -> bool:
-        """Whether everything passes or differs for a known reason."""
-        return all(one.verdict.word != "fails" for one in self.made)
+        """Return whether everything passes or differs for a known reason."""
+        return all(one.verdict.status != "fails" for one in self.made)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.made))
@@ -95,7 +95,7 @@ def reproduce(
         with Progress("reproduce", progress) as bar:
             for item in items:
                 bar.update(len(made) / len(items), item.id)
-                made.append(_made(item, folder))
+                made.append(_make(item, folder))
                 if tell is not None:
                     tell(made[-1])
     finally:  # an interrupted call leaves a page of what it has made
@@ -118,17 +118,17 @@ def _folder(out: str | PathLike[str]) -> Path:
         ) from error
 
 
-def _made(item: Item, folder: Path) -> Reproduction:
+def _make(item: Item, folder: Path) -> Reproduction:
     started = perf_counter()
     outcome = item.compute()
     table, figure = folder / f"{item.id}.csv", folder / f"{item.id}.png"
     write_atomically(table, comma_separated(outcome).encode())
-    write_atomically(figure, drawn(outcome))
+    write_atomically(figure, draw(outcome))
     seconds = perf_counter() - started
     return Reproduction(item, outcome.verdict, outcome.caption, table, figure, seconds)
 
 
-def comma_separated(outcome: Outcome) -> str:
+def comma_separated(outcome: ItemResult) -> str:
     """The table of an outcome as CSV text, its heads first."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

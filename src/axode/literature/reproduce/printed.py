@@ -1,7 +1,7 @@
 """The sources' own equations, set down as they stand there, to be compared with.
 
 Nothing of Axode is computed with them. Where the errata correct a formula, the functions here take
-the correction as an option or follow it, and say so.
+the correction as an option or follow it, as noted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RTOL, ATOL = 1e-10, 1e-12
 SAME_TIME = 1e-9  # [s]
 
 
-def integrated(
+def integrate(
     rates: Callable[[float, Array], Array],
     start: npt.ArrayLike,
     times: Array,
@@ -86,15 +86,15 @@ def quasimoro_driven(
         M1, M2 = torques(t)
         return np.concatenate([x[3:], np.linalg.solve(A, np.array([M1, M2, M1 + M2]) - b)])
 
-    return integrated(rates, np.zeros(6), times, (kink,))
+    return integrate(rates, np.zeros(6), times, (kink,))
 
 
 def quasimoro_held(
     p: Mapping[str, float], M1: Callable[[float], float], times: Array, kink: float
 ) -> tuple[Array, Array]:
-    """The same while wheel 2 is held by its torque; that torque too."""
+    """Integrate with wheel 2 held by its torque; return that torque too."""
 
-    def solved(t: float, x: Array) -> Array:
+    def solve(t: float, x: Array) -> Array:
         """theta_1_dd, theta_3_dd and M2, for which theta_2_dd = 0."""
         A, b = quasimoro(p, x[2], x[3:])
         unknown = np.column_stack([A[:, 0], A[:, 2], [0.0, -1.0, -1.0]])
@@ -102,11 +102,11 @@ def quasimoro_held(
         return found
 
     def rates(t: float, x: Array) -> Array:
-        first, third, _ = solved(t, x)
+        first, third, _ = solve(t, x)
         return np.array([*x[3:], first, 0.0, third])
 
-    states = integrated(rates, np.zeros(6), times, (kink,))
-    return states, np.array([solved(t, x)[2] for t, x in zip(times, states.T, strict=True)])
+    states = integrate(rates, np.zeros(6), times, (kink,))
+    return states, np.array([solve(t, x)[2] for t, x in zip(times, states.T, strict=True)])
 
 
 # Valencia, Aviles and Mauledoux 2017 -------------------------------------------------------------
@@ -159,7 +159,7 @@ def five_axes(
         others = np.linalg.solve(M, given[1:] - slopes.T @ (V + G))
         return np.array([*x[4:], first, *others])
 
-    return integrated(rates, start, times, kinks)
+    return integrate(rates, start, times, kinks)
 
 
 # Angeles, section 12.5.1 -------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def caster_driven(
             [*accelerations, Theta[1] @ theta_dot, omega, *(v * ahead + p["a"] * omega * along)]
         )
 
-    return integrated(rates, start, times)
+    return integrate(rates, start, times)
 
 
 # Angeles, section 12.5.2 -------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def delta_array(
         f = np.array([-np.sin(sigma + directions), np.cos(sigma + directions)])
         return np.array([*np.linalg.solve(I, force), omega, *(-2 * a / 3 * f @ theta_dot)])
 
-    return integrated(rates, [*np.asarray(rates0, dtype=float), 0.0, 0.0, 0.0], times)
+    return integrate(rates, [*np.asarray(rates0, dtype=float), 0.0, 0.0, 0.0], times)
 
 
 def delta_turning(

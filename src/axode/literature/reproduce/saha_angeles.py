@@ -9,7 +9,7 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.reproduce.item import Array, Curve, Item, Outcome, Panel
+from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -46,7 +46,7 @@ TIME = "t [s]"
 WHEELS = ("theta1", "theta2")
 
 
-def on_circle() -> Outcome:
+def on_circle() -> ItemResult:
     """Once around a circle at constant speed."""
     model, run = _driven(circle(_axle_radius(), speed=TURNING * _axle_radius()))
     psi = _steady_caster()
@@ -71,7 +71,7 @@ def on_circle() -> Outcome:
     return _outcome(model, run, checks, words, BEGINNING)
 
 
-def on_lines() -> Outcome:
+def on_lines() -> ItemResult:
     """From one straight line to another beside it."""
     path = parallel_lines(BETWEEN, CURVE, speed=SPEED, lead=LEAD)
     model, run = _driven(path)
@@ -102,12 +102,12 @@ def _driven(path: Path) -> tuple[Model, Trajectory]:
 
 
 def _axle_radius() -> float:
-    """Of the circle that the axle's midpoint drives."""
+    """Radius of the circle that the axle's midpoint drives."""
     return math.sqrt(RADIUS**2 - DATA["a"] ** 2)
 
 
 def _radius(run: Trajectory) -> float:
-    """Of the mass centre's circle, about the path's centre."""
+    """Radius of the mass centre's circle about the path's centre."""
     return float(np.hypot(run["C.x"], run["C.y"] - _axle_radius()).mean())
 
 
@@ -120,7 +120,7 @@ def _steady_caster() -> float:
 
 def _outcome(
     model: Model, run: Trajectory, checks: list[Check], words: str, until: float | None = None
-) -> Outcome:
+) -> ItemResult:
     ground = feasible(model, run, friction=FRICTION)
     theirs = _printed_torques(model, run)
     back = _driven_back(model, run)
@@ -172,7 +172,7 @@ def _outcome(
         "here. Grey: equation (38) with the complete C (erratum A-7). Side forces of the two "
         "driven wheels, which statics cannot tell apart, are shared evenly."
     )
-    return Outcome(table, _panels(run, theirs, ground, until), caption, checks)
+    return ItemResult(table, _panels(run, theirs, ground, until), caption, checks)
 
 
 def _printed_torques(model: Model, run: Trajectory) -> Array:
@@ -205,32 +205,32 @@ def _driven_back(model: Model, run: Trajectory) -> Trajectory:
     )
 
 
-def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) -> list[Panel]:
+def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) -> list[FigurePanel]:
     t, window = run.time, (0.0, until) if until else None
     path = (
-        Curve(run["x"], run["y"], "axle's midpoint"),
-        Curve(run["C.x"], run["C.y"], "mass centre"),
+        FigureCurve(run["x"], run["y"], "axle's midpoint"),
+        FigureCurve(run["C.x"], run["C.y"], "mass centre"),
     )
-    rates = tuple(Curve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3))
-    torques = tuple(Curve(t, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
-    grey = tuple(Curve(t, row, role="printed") for row in theirs)
+    rates = tuple(FigureCurve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3))
+    torques = tuple(FigureCurve(t, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
+    grey = tuple(FigureCurve(t, row, role="printed") for row in theirs)
 
-    def forces(values: Array) -> tuple[Curve, ...]:
-        return tuple(Curve(t, values[:, k], wheel) for k, wheel in enumerate(ground.wheels))
+    def forces(values: Array) -> tuple[FigureCurve, ...]:
+        return tuple(FigureCurve(t, values[:, k], wheel) for k, wheel in enumerate(ground.wheels))
 
     return [
-        Panel("path", "x [m]", "y [m]", path, equal=True),
-        Panel("rates of the wheels", TIME, "rate [rad/s]", rates, window=window),
-        Panel("caster", TIME, r"$\psi$ [rad]", (Curve(t, run["psi"]),), window=window),
-        Panel("torques", TIME, "torque [N m]", (*torques, *grey), window=window),
-        Panel(
+        FigurePanel("path", "x [m]", "y [m]", path, equal=True),
+        FigurePanel("rates of the wheels", TIME, "rate [rad/s]", rates, window=window),
+        FigurePanel("caster", TIME, r"$\psi$ [rad]", (FigureCurve(t, run["psi"]),), window=window),
+        FigurePanel("torques", TIME, "torque [N m]", (*torques, *grey), window=window),
+        FigurePanel(
             "contact forces along the wheels",
             TIME,
             "force [N]",
             forces(ground.longitudinal),
             window=window,
         ),
-        Panel(
+        FigurePanel(
             "contact forces across the wheels",
             TIME,
             "force [N]",

@@ -8,7 +8,7 @@ from typing import Any
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
 from axode.literature.acceptance.held_coordinates import Hold, Holding
-from axode.literature.reproduce.item import Array, Curve, Item, Level, Outcome, Panel
+from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult, Level
 from axode.literature.reproduce.measuring import apart, at, largest, swing
 from axode.literature.reproduce.verdict import Check
 from axode.mechanism.values.expressions import parse_scalar
@@ -29,7 +29,7 @@ SAME = 1e-8  # [rad, N m] between our curve and the one of the printed equations
 TIME = "t [s]"
 
 
-def _derived() -> tuple[Equations, Model]:
+def _derive() -> tuple[Equations, Model]:
     equations = build("wheeled_pendulum", **DATA).derive(
         independent=("phi1_dot", "phi2_dot", "theta3_dot")
     )
@@ -50,24 +50,26 @@ def _run(model: Model, during: Any, after: Any = None) -> Trajectory:
     return first + rest
 
 
-def _panel(number: int, words: str, y: str, end: float, *curves: Curve, **more: Any) -> Panel:
-    shown = tuple(Curve(c.x[c.x <= end], c.y[c.x <= end], c.label, c.role) for c in curves)
-    return Panel(f"Fig. {number}: {words}", TIME, y, shown, window=(0.0, end), **more)
+def _panel(
+    number: int, words: str, y: str, end: float, *curves: FigureCurve, **more: Any
+) -> FigurePanel:
+    shown = tuple(FigureCurve(c.x[c.x <= end], c.y[c.x <= end], c.label, c.role) for c in curves)
+    return FigurePanel(f"Fig. {number}: {words}", TIME, y, shown, window=(0.0, end), **more)
 
 
-def _both(run: Trajectory, name: str, theirs: Array) -> tuple[Curve, Curve]:
+def _both(run: Trajectory, name: str, theirs: Array) -> tuple[FigureCurve, FigureCurve]:
     return (
-        Curve(run.time, run[name], "Axode"),
-        Curve(run.time, theirs, "printed equations", "printed"),
+        FigureCurve(run.time, run[name], "Axode"),
+        FigureCurve(run.time, theirs, "printed equations", "printed"),
     )
 
 
 # 1. rectilinear ----------------------------------------------------------------------------------
 
 
-def straight() -> Outcome:
+def straight() -> ItemResult:
     """Equal torques on both wheels: Figs 2 to 5."""
-    _, model = _derived()
+    _, model = _derive()
     wave = f"{TORQUE} * sin(pi * t)"
     run = _run(model, {"M1": wave, "M2": wave})
     theirs = printed.quasimoro_driven(DATA, lambda t: (pulse(t), pulse(t)), run.time, PULSE)
@@ -94,7 +96,7 @@ def straight() -> Outcome:
         _agreement(run, theirs),
         Check("theta_1 - theta_2", apart(run["theta1"], run["theta2"]), 0.0, SAME, "rad"),
     ]
-    return Outcome(_table(run, theirs), panels, _caption("M1 = M2 = 0.1 sin(pi t) N m"), checks)
+    return ItemResult(_table(run, theirs), panels, _caption("M1 = M2 = 0.1 sin(pi t) N m"), checks)
 
 
 def _agreement(run: Trajectory, theirs: Array, ours: tuple[str, ...] = ANGLES) -> Check:
@@ -121,9 +123,9 @@ def _caption(torques: str) -> str:
 # 2. pure rotation --------------------------------------------------------------------------------
 
 
-def spin() -> Outcome:
+def spin() -> ItemResult:
     """Opposite torques: Figs 6 and 7."""
-    _, model = _derived()
+    _, model = _derive()
     run = _run(model, {"M1": f"{TORQUE} * sin(pi * t)", "M2": f"-{TORQUE} * sin(pi * t)"})
     theirs = printed.quasimoro_driven(DATA, lambda t: (pulse(t), -pulse(t)), run.time, PULSE)
     p = DATA
@@ -161,15 +163,15 @@ def spin() -> Outcome:
         Check("theta_3, which stays", largest(run["theta3"]), 0.0, SAME, "rad"),
         _agreement(run, theirs),
     ]
-    return Outcome(_table(run, theirs), panels, _caption("M1 = -M2 = 0.1 sin(pi t) N m"), checks)
+    return ItemResult(_table(run, theirs), panels, _caption("M1 = -M2 = 0.1 sin(pi t) N m"), checks)
 
 
 # 3. circular -------------------------------------------------------------------------------------
 
 
-def circle() -> Outcome:
+def circle() -> ItemResult:
     """Wheel 2 held at rest by an unknown torque: Figs 8 to 13, in both readings."""
-    equations, model = _derived()
+    equations, model = _derive()
     holding = Holding(equations, (Hold("theta2", 0.0, math.inf, "M2"),))
     wave = {"M1": parse_scalar(f"{TORQUE} * sin(pi * t)", {})}
     held = _run(model, holding.formulas(wave), holding.formulas({}))
@@ -195,15 +197,17 @@ def circle() -> Outcome:
         " What M2 does after 1 s the source leaves open: 'held' keeps theta_2 = 0 for ever, "
         "'released' lets go of both wheels, and only then is there something to draw in Fig. 10."
     )
-    return Outcome(table, _circle_panels(held, free, theirs, M2), caption, checks)
+    return ItemResult(table, _circle_panels(held, free, theirs, M2), caption, checks)
 
 
-def _circle_panels(held: Trajectory, free: Trajectory, theirs: Array, M2: Array) -> list[Panel]:
-    def curves(name: str, printed_row: Array) -> tuple[Curve, ...]:
+def _circle_panels(
+    held: Trajectory, free: Trajectory, theirs: Array, M2: Array
+) -> list[FigurePanel]:
+    def curves(name: str, printed_row: Array) -> tuple[FigureCurve, ...]:
         return (
-            Curve(held.time, held[name], "held"),
-            Curve(free.time, free[name], "released"),
-            Curve(held.time, printed_row, "printed equations, held", "printed"),
+            FigureCurve(held.time, held[name], "held"),
+            FigureCurve(free.time, free[name], "released"),
+            FigureCurve(held.time, printed_row, "printed equations, held", "printed"),
         )
 
     first, second, third = (curves(name, row) for name, row in zip(ANGLES, theirs, strict=False))

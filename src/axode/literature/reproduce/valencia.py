@@ -10,7 +10,7 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.reproduce.item import Array, Curve, Item, Level, Outcome, Panel
+from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult, Level
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -68,7 +68,7 @@ TORQUES = ("tau1", "tau2", "tau3", "tau4")
 SAME = 1e-6  # [rad] between two integrations of 20 s
 
 
-def arm() -> Outcome:
+def arm() -> ItemResult:
     """Pulses of 2 N m on all axes: Figs 5 and 6."""
     model = build("five_axis_arm", **ARM).derive().compile("interpreter")
     on, off = dict.fromkeys(TORQUES, TORQUE), dict.fromkeys(TORQUES, 0.0)
@@ -108,7 +108,9 @@ def arm() -> Outcome:
         _joints("Fig. 5: angular behavior of the joints", "angle [rad]", run, JOINTS, theirs[:4]),
         _joints("Fig. 6: velocity behavior of the joints", "rate [rad/s]", run, rates, theirs[4:]),
     ]
-    return Outcome(_table(run, (*JOINTS, *rates, *TORQUES)), panels, ARM_CAPTION, checks, across=1)
+    return ItemResult(
+        _table(run, (*JOINTS, *rates, *TORQUES)), panels, ARM_CAPTION, checks, across=1
+    )
 
 
 ARM_CAPTION = (
@@ -123,10 +125,12 @@ def _pulse(t: float) -> float:
     return TORQUE if t % PERIOD < PERIOD / 2 else 0.0
 
 
-def _joints(title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Array) -> Panel:
-    ours = [Curve(run.time, run[name], f"joint {k}") for k, name in enumerate(names, start=1)]
-    grey = [Curve(run.time, row, "equation (35)", "printed") for row in theirs]
-    return Panel(title, TIME, y, (*ours, *grey))
+def _joints(
+    title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Array
+) -> FigurePanel:
+    ours = [FigureCurve(run.time, run[name], f"joint {k}") for k, name in enumerate(names, start=1)]
+    grey = [FigureCurve(run.time, row, "equation (35)", "printed") for row in theirs]
+    return FigurePanel(title, TIME, y, (*ours, *grey))
 
 
 def _fastest(run: Trajectory, rates: Sequence[str], period: int) -> float:
@@ -144,7 +148,7 @@ STAGE, STAGES = 2.0, 4
 RADIUS_SHOWN = 12.0  # [m]
 
 
-def platform() -> Outcome:
+def platform() -> ItemResult:
     """Torques of 10 N m on a side, the other weaker, in turns: Figs 7 to 9."""
     model = build("six_wheel_platform", **PLATFORM).derive().compile("interpreter")
     sides = ({"tau_R": STRONG, "tau_L": WEAK}, {"tau_R": WEAK, "tau_L": STRONG})
@@ -166,28 +170,41 @@ def platform() -> Outcome:
         Check("steady speed", float(v[-1]), steady, 1e-6, "m/s", "torque over friction"),
         Check("heading at the start", float(theta[0]), HEADING, 1e-12, "rad"),
     ]
+    table = _table(
+        run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
+    )
+    table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
+    panels = _platform_panels(run, radius, rates, theirs)
+    return ItemResult(table, panels, PLATFORM_CAPTION, checks)
+
+
+def _platform_panels(
+    run: Trajectory, radius: Array, rates: dict[str, Array], theirs: Array
+) -> list[FigurePanel]:
+    first = run.time <= STAGE
+    v, w = run["v"], run["w"]
     shown = np.where(np.abs(radius) <= RADIUS_SHOWN, radius, np.nan)
-    panels = [
-        Panel(
+    return [
+        FigurePanel(
             "Fig. 7: angular trajectory",
             TIME,
             r"$\theta$ [rad]",
-            (Curve(run.time, theta),),
+            (FigureCurve(run.time, run["theta"]),),
             (Level(HEADING, "printed start 0.7854"),),
         ),
-        Panel(
+        FigurePanel(
             "Fig. 8: radius",
             TIME,
             "v / w [m]",
-            (Curve(run.time, shown),),
+            (FigureCurve(run.time, shown),),
             heights=(-RADIUS_SHOWN, RADIUS_SHOWN),
         ),
-        Panel(
+        FigurePanel(
             "Fig. 9: behavior in velocity",
             TIME,
             "rate [m/s, rad/s]",
             tuple(
-                Curve(run.time, value, name)
+                FigureCurve(run.time, value, name)
                 for name, value in (
                     (r"$\dot x$", rates["x"]),
                     (r"$\dot y$", rates["y"]),
@@ -195,31 +212,26 @@ def platform() -> Outcome:
                 )
             ),
         ),
-        Panel(
+        FigurePanel(
             "speed along the heading, first stage",
             TIME,
             "v [m/s], w [rad/s]",
             (
-                Curve(run.time[first], v[first], "v"),
-                Curve(run.time[first], w[first], "w"),
-                *(Curve(run.time[first], row, role="printed") for row in theirs),
+                FigureCurve(run.time[first], v[first], "v"),
+                FigureCurve(run.time[first], w[first], "w"),
+                *(FigureCurve(run.time[first], row, role="printed") for row in theirs),
             ),
         ),
     ]
-    table = _table(
-        run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
-    )
-    table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
-    return Outcome(table, panels, PLATFORM_CAPTION, checks)
 
 
 PLATFORM_CAPTION = (
     "10 N m on one side and 8 N m on the other, exchanged every 2 s, from rest at the printed "
     "heading. Only the 10 N m and the heading are printed; the rest is chosen: m = 24 kg, I = 1.1 "
-    "kg m², I1 = 0.03 kg m², r = 0.11 m, l = 0.24 m and a friction of 2 N m s/rad a side, without "
-    "which no speed is constant. The radius has no value where the platform goes straight on. "
-    "Grey: equations (66) and (67) with the wheels' inertia and friction, and with the sign and "
-    "the name that (67) lacks (erratum E-15)."
+    "kg m², I1 = 0.03 kg m², r = 0.11 m, l = 0.24 m and a friction of 2 N m s/rad per side, "
+    "without which no speed is constant. The radius has no value where the platform goes straight "
+    "on. Grey: equations (66) and (67) with the wheels' inertia and friction, and with the sign "
+    "and the name that (67) lacks (erratum E-15)."
 )
 
 ITEMS = (

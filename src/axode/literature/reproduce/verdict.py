@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Word = Literal["pass", "differs", "fails"]
-WORDS: tuple[Word, ...] = ("pass", "differs", "fails")  # from good to bad
+Status = Literal["pass", "differs", "fails"]
+STATUSES: tuple[Status, ...] = ("pass", "differs", "fails")  # from good to bad
 
 
 @dataclass(frozen=True)
 class Check:
-    """One number beside the one that was wanted.
+    """One number compared with the expected one.
 
     Attributes:
         what: The quantity, in words.
-        found: By Axode.
+        found: Value by Axode.
         wanted: What it should be; 0 for a difference that should be none.
         within: Largest difference that counts as none.
-        unit: Of all of these; "" for none.
+        unit: Unit of all of these; "" for none.
         of: Where the wanted number comes from: "printed", "closed form", ...
         why: Why the source's number is known to be another one; "" if it is not.
         explained: Largest difference that this accounts for.
@@ -36,8 +36,8 @@ class Check:
     explained: float = 0.0
 
     @property
-    def word(self) -> Word:
-        """Whether it passes, differs for a known reason, or fails."""
+    def status(self) -> Status:
+        """Passes, differs for a known reason, or fails."""
         difference = abs(self.found - self.wanted)
         if difference <= self.within:
             return "pass"
@@ -52,12 +52,12 @@ class Check:
             size = (
                 f"{self.what} {self.found:.5g}{unit} ({self.of} {self.wanted:.5g}{self._share()})"
             )
-        return f"{size}: {self.why}" if self.word == "differs" else size
+        return f"{size}: {self.why}" if self.status == "differs" else size
 
     def _share(self) -> str:
         """How far it is off, if that is worth telling."""
         counted = self.within == 0.0  # of a count no share
-        if self.word == "pass" or counted or not math.isfinite(self.found):
+        if self.status == "pass" or counted or not math.isfinite(self.found):
             return ""
         return f", {100 * (self.found - self.wanted) / abs(self.wanted):+.2g} %"
 
@@ -69,26 +69,26 @@ class Verdict:
     checks: tuple[Check, ...]
 
     @property
-    def word(self) -> Word:
+    def status(self) -> Status:
         """The worst of its checks; without any there is nothing to pass."""
-        found = {check.word for check in self.checks} or {"fails"}
-        return max(found, key=WORDS.index)
+        found = {check.status for check in self.checks} or {"fails"}
+        return max(found, key=STATUSES.index)
 
     @property
     def sentence(self) -> str:
         """The numbers that are off, or else the first that agrees, and how many more do."""
         if not self.checks:
             return "nothing was compared"
-        off = [check for check in self.checks if check.word != "pass"]
-        told = off or list(self.checks[:1])
-        more = len(self.checks) - len(told)
+        off = [check for check in self.checks if check.status != "pass"]
+        shown = off or list(self.checks[:1])
+        more = len(self.checks) - len(shown)
         agree = [f"{more} more agree" + "s" * (more == 1)] if more else []
-        return "; ".join([*map(str, told), *agree])
+        return "; ".join([*map(str, shown), *agree])
 
     def __str__(self) -> str:
-        return f"{self.word}: {self.sentence}"
+        return f"{self.status}: {self.sentence}"
 
 
-def worst(verdicts: Sequence[Verdict]) -> Word:
-    """The worst word of several verdicts."""
-    return max((verdict.word for verdict in verdicts), key=WORDS.index, default="pass")
+def worst(verdicts: Sequence[Verdict]) -> Status:
+    """The worst status of several verdicts."""
+    return max((verdict.status for verdict in verdicts), key=STATUSES.index, default="pass")

@@ -11,7 +11,7 @@ from axode.gallery import build
 from axode.literature.cooperating_arms import rank_of
 from axode.literature.reproduce.arms_with_load import arms
 from axode.literature.reproduce.cart_of_arms import PSEUDO, accelerations, cart_of_arms
-from axode.literature.reproduce.item import Array, Curve, Item, Outcome, Panel
+from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -44,18 +44,18 @@ ZERO = 1e-17  # shown for a difference that is none, on an axis of powers of ten
 TIME = "t [s]"
 
 
-def cart() -> Outcome:
+def cart() -> ItemResult:
     """Accelerations along a motion by all formulations and all of the source's ways."""
-    model = _compiled(REFERENCE)
+    model = _compile(REFERENCE)
     run = _run(model)
-    operators = _run(_compiled("spatial_operators"))
+    operators = _run(_compile("spatial_operators"))
     few = run.time[::FEW]
     ours = {name: found[::FEW] for name, found in _by_formulations(model, run).items()}
     theirs = _by_the_source(run)
     pivots = theirs.pop("contacts as pivots")
     known = ours.pop(REFERENCE)
     off = {name: np.abs(found - known).max(axis=1) for name, found in (ours | theirs).items()}
-    return Outcome(
+    return ItemResult(
         _table(run, few, known, ours | theirs),
         _panels(run, few, known, pivots, off),
         CAPTION.format(pivots=largest(pivots - known)),
@@ -73,7 +73,7 @@ CAPTION = (
 )
 
 
-def _compiled(formulation: str) -> Model:
+def _compile(formulation: str) -> Model:
     equations = build("two_wheeled_cart", **DATA).derive(formulation, INDEPENDENT)
     return equations.compile("interpreter")
 
@@ -99,7 +99,7 @@ def _by_formulations(model: Model, run: Trajectory) -> dict[str, Array]:
 
 
 def _by_the_source(run: Trajectory) -> dict[str, Array]:
-    """The same at some of the samples by the source's methods."""
+    """Accelerations at some of the samples by the source's methods."""
     names = ("pitch", "wheel1_rate", "wheel2_rate", "pitch_rate", "tau1", "tau2")
     rows = [
         accelerations(DATA, pitch, (first, second), pitch_rate, torques)
@@ -152,40 +152,43 @@ def _checks(
 
 def _panels(
     run: Trajectory, few: Array, known: Array, pivots: Array, off: dict[str, Array]
-) -> list[Panel]:
+) -> list[FigurePanel]:
     t = run.time
     return [
-        Panel(
+        FigurePanel(
             "wheels and load",
             TIME,
             "rate [rad/s]",
             (
-                Curve(t, run["wheel1_rate"], "wheel 1"),
-                Curve(t, run["wheel2_rate"], "wheel 2"),
-                Curve(t, run["pitch_rate"], "load"),
+                FigureCurve(t, run["wheel1_rate"], "wheel 1"),
+                FigureCurve(t, run["wheel2_rate"], "wheel 2"),
+                FigureCurve(t, run["pitch_rate"], "load"),
             ),
         ),
-        Panel(
+        FigurePanel(
             "path of the axle's midpoint",
             "x [m]",
             "y [m]",
-            (Curve(run["x"], run["y"]),),
+            (FigureCurve(run["x"], run["y"]),),
             equal=True,
         ),
-        Panel(
+        FigurePanel(
             "accelerations of the driven joints",
             TIME,
             "[rad/s²]",
             (
-                *(Curve(few, known[:, k], rf"$\ddot q_{k + 1}$") for k in (0, 1)),
-                *(Curve(few, pivots[:, k], "as pivots" * (k == 0), "misprint") for k in (0, 1)),
+                *(FigureCurve(few, known[:, k], rf"$\ddot q_{k + 1}$") for k in (0, 1)),
+                *(
+                    FigureCurve(few, pivots[:, k], "as pivots" * (k == 0), "misprint")
+                    for k in (0, 1)
+                ),
             ),
         ),
-        Panel(
+        FigurePanel(
             "each method less 'recursive'",
             TIME,
             "[rad/s²]",
-            tuple(Curve(few, np.maximum(values, ZERO), name) for name, values in off.items()),
+            tuple(FigureCurve(few, np.maximum(values, ZERO), name) for name, values in off.items()),
             log=True,
         ),
     ]

@@ -158,11 +158,11 @@ class Inertia:
 
     @property
     def vanishes(self) -> bool:
-        """Whether all entries are zero, at the defaults of parameters."""
+        """Return whether all entries are zero, at the defaults of parameters."""
         return not any(numeric(entry) for entry in self.entries)
 
     def is_point(self, mass: float) -> bool:
-        """Whether all entries are zero but for rounding, in a body of this mass."""
+        """Return whether all entries are zero but for rounding, in a body of this mass."""
         return all(abs(numeric(entry)) <= POINT_SIZE * mass for entry in self.entries)
 
     def fault(self) -> str | None:
@@ -179,7 +179,7 @@ class Inertia:
             remedy = (
                 ""
                 if moments[0] < 0
-                else "; for a point mass or a thin rod say "
+                else "; for a point mass or a thin rod use "
                 "Inertia.point() or Inertia.rod(...), in a file ideal = true"
             )
             return f"must be positive definite, its principal moments are {listed}{remedy}"
@@ -218,7 +218,7 @@ class Box:
         return Inertia.box(mass, self.size)
 
     def outside(self, point: Vector) -> bool:
-        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        """Return whether a point is not within it, as no mass centre of such a solid can be."""
         across = zip(_between(self.at, point), self.size, strict=True)
         return any(abs(d) >= numeric(size) / 2 for d, size in across)
 
@@ -248,7 +248,7 @@ class Cylinder:
         return Inertia.cylinder(mass, self.radius, self.length, self.axis)
 
     def outside(self, point: Vector) -> bool:
-        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        """Return whether a point is not within it, as no mass centre of such a solid can be."""
         from_centre = _between(self.at, point)
         axis = [numeric(entry) for entry in self.axis]
         size = math.hypot(*axis) or math.nan
@@ -277,7 +277,7 @@ class Sphere:
         return Inertia.sphere(mass, self.radius)
 
     def outside(self, point: Vector) -> bool:
-        """Whether a point is not within it, as no mass centre of such a solid can be."""
+        """Return whether a point is not within it, as no mass centre of such a solid can be."""
         return math.hypot(*_between(self.at, point)) >= numeric(self.radius)
 
 
@@ -397,7 +397,7 @@ class Body:
                 yield "shape", "at must be finite"
 
     def _inertia_follows(self, mass: float) -> bool:
-        """Whether the inertia is wrong just as the mass is, as when one was made from the other."""
+        """Return whether the inertia is wrong as the mass is: one was made from the other."""
         moments = [numeric(entry) for entry in self.inertia.entries[:3]]
         return all(
             math.copysign(1.0, m) == math.copysign(1.0, mass) and m <= 0 for m in moments

@@ -29,8 +29,8 @@ class AbstractJoint:
             its two origins, `rx`, `ry`, `rz` for the rotation, along the axes of the joint, whose
             own axis is z; or rows of its own.
         has_quaternion: Whether the first four coordinates are a unit quaternion.
-        base_coordinates: Of a joint that carries a moving base: x, y, then yaw or the quaternion.
-        base_speeds: Of such a joint: its speeds, the best independent ones first.
+        base_coordinates: Coordinates of a moving base: x, y, then yaw or the quaternion.
+        base_speeds: Speeds of a moving base, the best independent ones first.
         measures: Kinds of measures that every child of such a joint has.
         picture: What pictures show at the joint.
     """
@@ -67,17 +67,17 @@ class AbstractJoint:
 
     @property
     def is_free(self) -> bool:
-        """Whether the joint constrains nothing."""
+        """Return whether the joint constrains nothing."""
         return self.dof == 6
 
     @property
     def carries_base(self) -> bool:
-        """Whether the child is a moving base, such as a vehicle's."""
+        """Return whether the child is a moving base, such as a vehicle's."""
         return bool(self.base_speeds)
 
     @property
     def holds_point(self) -> bool:
-        """Whether the joint's two origins always coincide."""
+        """Return whether the joint's two origins always coincide."""
         return {"x", "y", "z"} <= set(self.closure_names)
 
     def rate_of(self, k: int) -> int | None:
@@ -88,7 +88,7 @@ class AbstractJoint:
 
     @property
     def speeds_are_rates(self) -> bool:
-        """Whether the speeds are the rates of the coordinates, one for one."""
+        """Return whether the speeds are the rates of the coordinates, one for one."""
         rates = [self.rate_of(k) for k in range(self.dof)]
         return rates == list(range(len(self.coordinate_names)))
 

@@ -35,7 +35,7 @@ class Measure:
         body, at: The body and the point of it that is meant [m].
         other, other_at: The far end of a distance.
         function: For "function": called once with the state's symbols.
-        unit: Of a function's value.
+        unit: Unit of a function's value.
     """
 
     name: str

@@ -34,9 +34,9 @@ def load(
     Args:
         path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
             how to write one by hand, docs/start/from-urdf.md what is read of a URDF file.
-        base: Of a URDF file, how its root link is held: "fixed" to the ground (the usual),
+        base: How the root link of a URDF file is held: "fixed" to the ground (the usual),
             "floating", or "planar" in the ground's plane, by a joint called `base`.
-        strict: Of a URDF file, whether to refuse what departs from the format or from physics and
+        strict: Whether to refuse in a URDF file what departs from the format or from physics and
             can be read all the same. A TOML file is always read strictly.
 
     Raises:

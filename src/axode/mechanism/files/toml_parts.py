@@ -56,7 +56,7 @@ JOINT_KEYS, WHEEL_KEYS, SHAPE_KEYS = _keys(JOINTS), _keys(WHEELS), _keys(SHAPES)
 
 
 @dataclass(frozen=True)
-class Origin:
+class TableOrigin:
     """The table of the file that a part was made from.
 
     `keys` translates the part's fields to the table's keys; `derived` are the fields that were
@@ -69,7 +69,7 @@ class Origin:
     derived: tuple[str, ...] = ()
 
     def has_fault(self, faults: Sequence[Fault]) -> bool:
-        """Whether any fault of the table is known."""
+        """Return whether any fault of the table is known."""
         return any((fault.kind, fault.name) == (self.kind, self.name) for fault in faults)
 
 
@@ -84,7 +84,7 @@ class Builder:
         self.stem = stem
         self.report = report
         self.left_out: list[tuple[str, str]] = []
-        self.origins: dict[tuple[str, str], Origin] = {}
+        self.origins: dict[tuple[str, str], TableOrigin] = {}
 
     def build(self, document: Document) -> Mechanism:
         """The mechanism of all tables."""
@@ -131,64 +131,35 @@ class Builder:
             )
             inertia = Inertia(1.0, 1.0, 1.0)
         self.mechanism.add_body(name, mass=table.mass, com=table.com, inertia=inertia, shape=shape)
-        self.record_origin(("body",), Origin("body", name, derived=_derived(table)), name)
+        self.record_origin(("body",), TableOrigin("body", name, derived=_derived(table)), name)
 
     def joint(self, name: str, table: JointTable) -> None:
-        self.mechanism.add_joint(
-            name,
-            self.joint_of("joint", name, table),
-            **_placed(table),
-            coordinates=table.coordinates,
-            speeds=table.speeds,
-        )
-        self.record_origin(("joint", "loop"), Origin("joint", name, {"joint": "type"}), name)
+        made = self.joint_of("joint", name, table)
+        self.mechanism.add_joint(name, made, **_arguments(table, *JOINT_KEYS))
+        self.record_origin(("joint", "loop"), TableOrigin("joint", name, {"joint": "type"}), name)
 
     def loop(self, name: str, table: LoopTable) -> None:
-        self.mechanism.add_loop(name, self.joint_of("loop", name, table), **_placed(table))
-        self.record_origin(("loop",), Origin("loop", name, {"joint": "type"}), name)
+        made = self.joint_of("loop", name, table)
+        self.mechanism.add_loop(name, made, **_arguments(table, *JOINT_KEYS))
+        self.record_origin(("loop",), TableOrigin("loop", name, {"joint": "type"}), name)
 
     def wheel(self, name: str, table: WheelTable) -> None:
-        motor = table.motor
-        if isinstance(motor, MotorNumbers):
-            motor = Motor(motor.limit, motor.gear, motor.rotor_inertia)
-        self.mechanism.add_wheel(
-            name,
-            self.wheel_of("wheel", name, table),
-            on=table.on,
-            at=table.at,
-            axis=table.axis,
-            mass=table.mass,
-            inertia=table.inertia,
-            motor=motor,
-            ground=_ground(table),
-            coordinate=table.coordinate,
-            speed=table.speed,
-            shape=self.shape("wheel", name, table.shape),
-        )
+        given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
+        given["shape"] = self.shape("wheel", name, table.shape)
+        if isinstance(table.motor, MotorNumbers):
+            given["motor"] = Motor(**_arguments(table.motor))
+        self.mechanism.add_wheel(name, self.wheel_of("wheel", name, table), **given)
         keys = {"parent": "on", "joint": "type", "body": ""}
-        origin = Origin("wheel", name, keys, _derived(table))
+        origin = TableOrigin("wheel", name, keys, _derived(table))
         self.record_origin(("body", "joint", "loop", "wheel", "contact"), origin, name)
         self.record_origin(
-            ("motor",), Origin("wheel", name, {**_MOTOR_KEYS, "joint": "motor"}), name
+            ("motor",), TableOrigin("wheel", name, {**_MOTOR_KEYS, "joint": "motor"}), name
         )
 
     def caster(self, name: str, table: CasterTable) -> None:
-        self.mechanism.add_caster(
-            name,
-            self.wheel_of("caster", name, table),
-            on=table.on,
-            at=table.at,
-            trail=table.trail,
-            drop=table.drop,
-            mass=table.mass,
-            inertia=table.inertia,
-            bracket_mass=table.bracket_mass,
-            bracket_com=table.bracket_com,
-            bracket_inertia=table.bracket_inertia,
-            pivot_axis=table.pivot_axis,
-            ground=_ground(table),
-        )
-        origin = Origin("caster", name, {"at": "trail"}, _derived(table))
+        given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
+        self.mechanism.add_caster(name, self.wheel_of("caster", name, table), **given)
+        origin = TableOrigin("caster", name, {"at": "trail"}, _derived(table))
         self.record_origin(("body", "joint", "loop", "wheel", "contact"), origin, name)
         bracket = {
             "mass": "bracket_mass",
@@ -197,65 +168,50 @@ class Builder:
             "parent": "on",
             "axis": "pivot_axis",
         }
-        origin = Origin("caster", name, bracket, ("com",) if table.bracket_com is None else ())
+        origin = TableOrigin("caster", name, bracket, ("com",) if table.bracket_com is None else ())
         self.record_origin(("body", "joint", "loop"), origin, f"{name}_bracket")
 
     def contact(self, name: str, table: ContactTable) -> None:
-        self.mechanism.add_contact(
-            name,
-            self.wheel_of("contact", name, table),
-            body=table.body,
-            at=table.at,
-            axis=table.axis,
-            ground=_ground(table),
-        )
-        self.record_origin(("contact", "wheel"), Origin("contact", name), name)
+        given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
+        self.mechanism.add_contact(name, self.wheel_of("contact", name, table), **given)
+        self.record_origin(("contact", "wheel"), TableOrigin("contact", name), name)
 
     def coupling(self, kind: str, name: str, table: Table) -> None:
         joints, coefficient = COUPLINGS[kind]
-        given = {key: getattr(table, key) for key in type(table).model_fields}
+        given = _arguments(table)
         made = getattr(self.mechanism, f"add_{kind}")(name, **given)
         if kind == "coupling":
             keys = {f"coefficients.{joint}": f"terms.{joint}" for joint, _ in made.terms}
         else:
             keys = {f"terms.{given[key]}": key for key in joints}
             keys |= {f"coefficients.{given[key]}": coefficient for key in joints}
-        self.record_origin(("coupling",), Origin(kind, name, keys), name)
+        self.record_origin(("coupling",), TableOrigin(kind, name, keys), name)
 
     def motor(self, name: str, table: MotorTable) -> None:
-        numbers = Motor(table.limit, table.gear, table.rotor_inertia)
-        self.mechanism.add_motor(name, table.joint, motor=numbers, input=table.input)
-        self.record_origin(("motor",), Origin("motor", name), name)
+        self.mechanism.add_motor(name, **_arguments(table))
+        self.record_origin(("motor",), TableOrigin("motor", name), name)
 
     def damper(self, name: str, table: DamperTable) -> None:
-        self.mechanism.add_damper(
-            name, coefficient=table.coefficient, **self.ends("damper", name, table)
-        )
-        origin = Origin("damper", name, {"damping": "coefficient"})
+        self.mechanism.add_damper(name, **self.acting("damper", name, table))
+        origin = TableOrigin("damper", name, {"damping": "coefficient"})
         self.record_origin(("damper", "spring"), origin, name)
 
     def spring(self, name: str, table: SpringTable) -> None:
-        self.mechanism.add_spring(
-            name,
-            stiffness=table.stiffness,
-            rest=table.rest,
-            damping=table.damping,
-            **self.ends("spring", name, table),
-        )
-        origin = Origin("spring", name, {"coefficient": "damping"})
+        self.mechanism.add_spring(name, **self.acting("spring", name, table))
+        origin = TableOrigin("spring", name, {"coefficient": "damping"})
         self.record_origin(("spring", "damper"), origin, name)
 
     def wrench(self, name: str, table: WrenchTable) -> None:
-        self.mechanism.add_wrench(name, table.body, at=table.at, frame=table.frame)
-        self.record_origin(("wrench",), Origin("wrench", name), name)
+        self.mechanism.add_wrench(name, **_arguments(table))
+        self.record_origin(("wrench",), TableOrigin("wrench", name), name)
 
     def measure(self, name: str, table: MeasureTable) -> None:
-        self.mechanism.measure(name, table.kind, **_given(table, "body", "at", "other", "other_at"))
-        self.record_origin(("measure",), Origin("measure", name), name)
+        self.mechanism.measure(name, **_arguments(table))
+        self.record_origin(("measure",), TableOrigin("measure", name), name)
 
     # pieces of tables ----------------------------------------------------------------------------
 
-    def record_origin(self, kinds: Sequence[str], origin: Origin, name: str) -> None:
+    def record_origin(self, kinds: Sequence[str], origin: TableOrigin, name: str) -> None:
         """Remember the table of a part; the first kind is its own, the others if still free."""
         for kind in kinds:
             if kind == kinds[0]:
@@ -300,23 +256,22 @@ class Builder:
                 given[key] = {"size": (1.0, 1.0, 1.0), "file": "-"}.get(key, 1.0)
         return made(**given)
 
-    def ends(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:
-        """What a damper or spring acts on: a joint, or points of two bodies."""
+    def acting(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:
+        """Arguments of a damper or spring, which acts on a joint or on points of two bodies."""
         if table.joint is None:
-            return _given(table, "parent", "child", "at", "child_at")
-        for key in ("parent", "child", "at", "child_at"):
+            return _arguments(table)
+        ends = ("parent", "child", "at", "child_at")
+        for key in ends:
             if key in table.model_fields_set:
                 message = f"a {kind} acts on a joint or between two bodies, not both"
                 self.report(kind, name, key, message)
-        return {"joint": table.joint}
+        return _arguments(table, *ends)
 
 
-def _given(table: Table, *keys: str) -> dict[str, Any]:
+def _arguments(table: Table, *without: str) -> dict[str, Any]:
+    """Keys of a table that are arguments of the method that adds its part."""
+    keys = type(table).model_fields.keys() - {"type", *without}
     return {key: getattr(table, key) for key in keys}
-
-
-def _placed(table: LoopTable) -> dict[str, Any]:
-    return _given(table, "parent", "child", "at", "rotation", "child_at", "child_rotation")
 
 
 def _derived(table: BodyTable | WheelTable | CasterTable) -> tuple[str, ...]:

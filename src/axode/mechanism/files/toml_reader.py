@@ -22,7 +22,7 @@ from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
 from axode.mechanism.files.toml_lines import Path
-from axode.mechanism.files.toml_parts import COUPLINGS, JOINT_KEYS, WHEEL_KEYS, Builder, Origin
+from axode.mechanism.files.toml_parts import COUPLINGS, JOINT_KEYS, WHEEL_KEYS, Builder, TableOrigin
 from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document
 from axode.mechanism.files.toml_values import Table, describe_value
 from axode.mechanism.mechanism import Mechanism
@@ -122,7 +122,7 @@ class Findings:
             line = self._line(kind, name, key)
             self.faults.append(Fault(kind, name, key, message, line))
 
-    def note(self, found: list[Fault], origins: Mapping[tuple[str, str], Origin]) -> None:
+    def note(self, found: list[Fault], origins: Mapping[tuple[str, str], TableOrigin]) -> None:
         """Note faults of the description under the tables of the file that they come from."""
         derived = []
         for fault in found:
@@ -149,16 +149,19 @@ class Findings:
             self.lost.update(map(str, own if isinstance(own, list) else [own]))
 
     def note_relations(
-        self, mechanism: Mechanism, origins: Mapping[tuple[str, str], Origin], document: Document
+        self,
+        mechanism: Mechanism,
+        origins: Mapping[tuple[str, str], TableOrigin],
+        document: Document,
     ) -> None:
         """Note names that nothing carries and the like, unless a part that was lost explains it."""
         found = relation_faults(mechanism, joints_known=self.joints_known)
         self.note([x for x in found if not self._explained(x, origins, document)], origins)
 
     def _explained(
-        self, fault: Fault, origins: Mapping[tuple[str, str], Origin], document: Document
+        self, fault: Fault, origins: Mapping[tuple[str, str], TableOrigin], document: Document
     ) -> bool:
-        origin = origins.get((fault.kind, fault.name), Origin(fault.kind, fault.name))
+        origin = origins.get((fault.kind, fault.name), TableOrigin(fault.kind, fault.name))
         key, _, rest = origin.keys.get(fault.field, fault.field).partition(".")
         named: Any = fault.field
         if origin.kind in TABLES:

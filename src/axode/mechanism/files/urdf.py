@@ -32,7 +32,7 @@ from axode.mechanism.elements.joints import (
 )
 from axode.mechanism.files.urdf_joints import DRIVEN, JointReader, follow
 from axode.mechanism.files.urdf_tree import Joint, root_of
-from axode.mechanism.files.urdf_values import Findings, Owner
+from axode.mechanism.files.urdf_values import Owner, UrdfFindings
 from axode.mechanism.files.xml_tree import Element, parse
 from axode.mechanism.mechanism import Mechanism
 
@@ -161,7 +161,7 @@ class Reader:
 
     def __init__(self, robot: Element, stem: str) -> None:
         self.robot = robot
-        self.findings = Findings()
+        self.findings = UrdfFindings()
         self.owner = Owner("robot", "", self.findings)
         self.mechanism = Mechanism(robot.attributes.get("name") or stem)
         self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
@@ -235,7 +235,7 @@ class Reader:
         joints: list[Joint],
         source: str,
     ) -> bool:
-        """Whether the root link is the ground; if a base is asked for, it is a link like others."""
+        """Return whether the root link is the ground; with a base asked for, it is a link."""
         if root not in WORLDS or base in (None, "fixed"):
             return root in WORLDS
         moving = any(joint.parent == root and joint.type != "fixed" for joint in joints)

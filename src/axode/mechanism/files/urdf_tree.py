@@ -54,7 +54,7 @@ def root_of(
 
     Args:
         links: By name.
-        elements: Of the links, by name.
+        elements: Elements of the links, by name.
         joints: All of them.
         links_named: Whether every link has a name of its own; else names may seem unknown.
         joints_named: Whether every joint has one; else links may seem to hang free.
@@ -78,7 +78,7 @@ def root_of(
 
 
 def _knows_its_links(joint: Joint, links: dict[str, Owner], links_named: bool) -> bool:
-    """Whether a joint has two links; report why not."""
+    """Return whether a joint has two links; report why not."""
     report, element = joint.owner.report, joint.element
     for field, name in (("parent", joint.parent), ("child", joint.child)):
         if not name:

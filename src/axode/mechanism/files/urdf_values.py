@@ -34,7 +34,7 @@ AS_WRITTEN = "used as written"
 
 
 @dataclass
-class Findings:
+class UrdfFindings:
     """What is wrong with a file: faults, and deviations with what was done about them."""
 
     faults: list[Fault] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Owner:
 
     kind: str
     name: str
-    findings: Findings
+    findings: UrdfFindings
     otherwise: str = ""
 
     def report(self, element: Element, field: str, message: str) -> None:

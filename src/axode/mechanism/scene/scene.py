@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from axode.disk.typed import as_dataclass, parse_json
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Triple: TypeAlias = tuple[float, float, float]
@@ -74,7 +71,7 @@ class Scene:
     """All that is drawn; poses are asked of a model.
 
     Attributes:
-        name: Of the mechanism.
+        name: Name of the mechanism.
         bodies: Names in the order of the model's poses.
         solids, floors, touches, cords: What is drawn.
         size: A length of the order of the mechanism's size [m].
@@ -91,19 +88,6 @@ class Scene:
     size: float
     centres: tuple[Triple, ...] = ()
     up: Triple = (0.0, 0.0, 1.0)
-
-    def to_json(self) -> str:
-        """The scene as one compact line of JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str) -> Scene:
-        """Read what `to_json` gave.
-
-        Raises:
-            FileError: naming the first entry that is missing, unknown or of another type.
-        """
-        return as_dataclass(cls, parse_json(text), "scene")
 
     @property
     def spacing(self) -> float:

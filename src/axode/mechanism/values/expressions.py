@@ -291,7 +291,7 @@ def evaluate(
 
     Args:
         scalar: The formula, or a number.
-        values: Of every parameter by name, and of time as "t": numbers, or symbols of any kind
+        values: Values of all parameters by name, and of time as "t": numbers, or any symbols
             that have the operators of Python.
         functions: What the names of `FUNCTIONS` do to such symbols.
     """
@@ -366,7 +366,7 @@ def parameters_in(scalar: Scalar) -> Iterator[Parameter]:
 
 
 def depends_on_time(scalar: Scalar) -> bool:
-    """Whether the formula mentions time."""
+    """Return whether the formula mentions time."""
     if isinstance(scalar, Operation):
         return any(map(depends_on_time, scalar.operands))
     return isinstance(scalar, Time)

@@ -40,7 +40,7 @@ def faults_of_values(
 
     Args:
         mechanism: Whose parameters they are.
-        values: Of all parameters by name, (runs,) each.
+        values: Values of all parameters by name, (runs,) each.
     """
     count = len(next(iter(values.values()), ()))
     if not count:
@@ -55,7 +55,7 @@ def faults_of_values(
 
 
 def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
-    """The same description with other defaults of its parameters."""
+    """Return the description with other defaults of its parameters."""
     made = mechanism.copy()
     for entry in fields(made):
         setattr(made, entry.name, _replaced(getattr(made, entry.name), values))

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
-from axode.problems.arguments import read_state, refuse_no_model
-from axode.problems.assemble.closure import Closure
-from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
+from axode.problems.arguments import read_state, require_model
+from axode.problems.assemble.closure import ClosureSystem
+from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.start_speeds import consistent_speeds
 from axode.problems.parameter_arguments import check_parameters
 
@@ -33,7 +34,7 @@ def assemble(
     t: float = 0.0,
     parameters: Mapping[str, float] | None = None,
 ) -> State:
-    """A state that closes every loop and touches the ground, near a guess.
+    """Find a state that closes every loop and touches the ground, near a guess.
 
     Args:
         model: What to assemble.
@@ -43,7 +44,7 @@ def assemble(
             those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
-        seed: Of those starts.
+        seed: Seed of those starts.
         t: Time, where it is explicit [s].
         parameters: Values by name instead of the defaults.
 
@@ -52,7 +53,7 @@ def assemble(
         InvalidArgument: for parameters at which constraints hold that the model left out.
     """
     check_arguments(assemble, locals())
-    refuse_no_model("assemble", model)
+    require_model("assemble", model)
     check_parameters(model, parameters)
     given = read_state(model, start, "start")
     given.require_one("start")
@@ -61,47 +62,41 @@ def assemble(
     if given.nu is not None:
         speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
     held = _held(model, fix, guess)
-    options: dict[str, Any] = {"t": t} | ({"parameters": parameters} if parameters else {})
+    conditions = Conditions.of(model, t, parameters)
     asked = _named_coordinates(model, near)
-    closure = Closure(model, {n: np.array([v]) for n, v in wanted.items()}, held, options)
+    closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
     guess = guess[np.newaxis]
     q = closure.close(guess, _untied(model, asked), tries, seed)
     closure.warn_of_overruled(asked, guess, q)
     error = float(np.abs(closure.residual(q, np.arange(1))).max(initial=0.0))
-    if parameters:
-        p = model.parameter_vector(parameters)
-        refuse_rows_that_no_longer_follow(model, q, t, p)
-    nu = consistent_speeds(model, q, {n: np.array([v]) for n, v in speeds.items()}, options)
-    return State(q[0], nu[0], error, model, options)
+    check_dropped_rows(model, q, conditions)
+    nu = consistent_speeds(model, q, {n: np.array([v]) for n, v in speeds.items()}, conditions)
+    return State(q[0], nu[0], error, model, conditions)
 
 
-def assembled(
-    model: Model, near: Mapping[str, Array], count: int, t: float, p: Array | None
+def assemble_many(
+    model: Model, near: Mapping[str, Array], count: int, conditions: Conditions
 ) -> tuple[Array, Array]:
-    """Coordinates and speeds of many states, (count, size) each.
+    """Assemble many states: coordinates and speeds, (count, size) each.
 
     Args:
         model: What to assemble.
         near: As for `assemble`, with one value per state.
         count: How many states.
-        t: Time [s].
-        p: Free parameters, (size,) or (count, size).
+        conditions: Time, and parameters of all states or one row per state.
     """
     signals = model.signals
     named = signals.names(*STATE_KINDS).by_full_name(near)
     speeds = {name: value for name, value in named.items() if signals.depends_on_speeds(name)}
     places = {name: value for name, value in named.items() if name not in speeds}
-    q = _placed(model, places, count)
+    q = _place_directly(model, places, count)
     if q is None:
-        q = _solved(model, places, _named_coordinates(model, near), count, t, p)
-    options: dict[str, Any] = {"t": np.full(count, t)}
-    if p is not None:
-        options["parameters"] = dict(zip(model.parameters, p.T, strict=True))
-    return q, consistent_speeds(model, q, speeds, options)
+        q = _close_many(model, places, _named_coordinates(model, near), count, conditions)
+    return q, consistent_speeds(model, q, speeds, conditions)
 
 
-def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
-    """Coordinates as given, where nothing ties them to each other."""
+def _place_directly(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
+    """Take coordinates as given, where nothing ties them to each other."""
     tied = {model.coordinates[k] for four in model.facts.quaternions for k in four}
     if model.residual_rows or not set(places) <= set(model.coordinates) - tied:
         return None
@@ -113,32 +108,30 @@ def _placed(model: Model, places: Mapping[str, Array], count: int) -> Array | No
     return q
 
 
-def _solved(
+def _close_many(
     model: Model,
     places: Mapping[str, Array],
     asked: Mapping[int, str],
     count: int,
-    t: float,
-    p: Array | None,
+    conditions: Conditions,
 ) -> Array:
     """Find closed configurations, each different one once, all together."""
-    first, which = _different([*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count)
-    options: dict[str, Any] = {"t": t}
-    if p is not None:
-        own = p if p.ndim == 1 else p[first]
-        options["parameters"] = dict(zip(model.parameters, own.T, strict=True))
+    p = conditions.p
+    first, which = _find_different(
+        [*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count
+    )
     named = {name: values[first] for name, values in places.items()}
     guess = np.tile(model.home, (len(first), 1))
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
-    closure = Closure(model, named, [], options)
+    closure = ClosureSystem(model, named, [], conditions.at(first))
     q = closure.close(guess, _untied(model, asked))
     closure.warn_of_overruled(asked, guess, q)
     return q[which]
 
 
-def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
-    """Rows that differ from all before them, and the place of every row among those."""
+def _find_different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
+    """Find rows that differ from all before them, and the place of every row among those."""
     number = np.zeros(count, dtype=np.intp)
     for column in columns:  # one after the other: sorting whole rows takes many times as long
         values, place = np.unique(column, return_inverse=True)
@@ -149,7 +142,7 @@ def _different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
 
 
 def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, float]]:
-    """A guess of q, wanted speeds and wanted measures, from what the user gave."""
+    """Split what the user gave into a guess of q, wanted speeds and wanted measures."""
     q: Array = model.home
     if near is None:
         return q, {}, {}

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import LoopNotClosed
+from axode.model.conditions import Conditions, Options
 from axode.model.model import Model
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
+from axode.problems.singular.other_models import measure_disagreement
 from axode.symbolic.algebra.newton import CLOSED, find_roots, quick_step
 from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+OPEN = 1e-6  # [rad, or of the length]: a configuration given by the user is open by no more
 CONTRADICTION = 1e-6  # [rad, or of the length] by which redundant rows may stay open
 NEARBY = 1.0  # [rad, or of the length] that others may move for coordinates that were named
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
@@ -25,6 +27,11 @@ START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 def residual_units(model: Model) -> Array:
     """One unit of each residual of a model: a radian, or the mechanism's length."""
     return in_units(model, model.facts.residual_units)
+
+
+def allowed_residual(model: Model) -> Array:
+    """Largest residual of each row [m or rad] at which a given configuration counts as closed."""
+    return np.maximum(OPEN * residual_units(model), measure_disagreement(model))
 
 
 def coordinate_units(model: Model) -> Array:
@@ -37,24 +44,20 @@ def in_units(model: Model, units: Sequence[str]) -> Array:
     return np.array([model.facts.length if unit == "m" else 1.0 for unit in units])
 
 
-class Closure:
+class ClosureSystem:
     """Residuals of loops, contacts, wanted measures and unit quaternions as one system per run.
 
     Attributes:
         model: What to close.
         wanted: Values of measures by name, (runs,) each.
         fixed: Coordinates that keep their values.
-        options: Time and parameters, one for all runs or one per run.
+        conditions: Time and parameters, one for all runs or one per run.
     """
 
     def __init__(
-        self,
-        model: Model,
-        wanted: Mapping[str, Array],
-        held: Sequence[int],
-        options: Mapping[str, Any],
+        self, model: Model, wanted: Mapping[str, Array], held: Sequence[int], conditions: Conditions
     ) -> None:
-        self.model, self.wanted, self.options = model, dict(wanted), dict(options)
+        self.model, self.wanted, self.conditions = model, dict(wanted), conditions
         facts = model.facts
         names = [name for name, _, _ in facts.measures]
         self.measures = [names.index(name) for name in wanted]
@@ -74,16 +77,9 @@ class Closure:
         self.rows = in_units(model, self.units)
         self.columns = coordinate_units(model)
 
-    def _at(self, runs: Indices) -> dict[str, Any]:
-        """Time and parameters of some runs."""
-        return {
-            name: {n: v if np.ndim(v) == 0 else v[runs] for n, v in value.items()}
-            if isinstance(value, Mapping)
-            else value
-            if np.ndim(value) == 0
-            else value[runs]
-            for name, value in self.options.items()
-        }
+    def _at(self, runs: Indices) -> Options:
+        """Time and parameters of some runs, as keywords of the model's functions."""
+        return self.conditions.at(runs).options
 
     def residual(self, q: Array, runs: Indices) -> Array:
         """Everything that must vanish, rows first: (runs, rows)."""
@@ -97,7 +93,7 @@ class Closure:
         return np.concatenate(parts, axis=1)
 
     def jacobian(self, q: Array, runs: Indices) -> Array:
-        """Its derivative by q: (runs, rows, coordinates)."""
+        """Derivative of the residuals by q: (runs, rows, coordinates)."""
         options, size = self._at(runs), q.shape[1]
         blocks = [self.model.residual_jacobian(q, **options)]
         if self.measures:
@@ -119,7 +115,7 @@ class Closure:
             guess: One per run.
             named: Coordinates that keep their values if that closes nearby.
             tries: How many starts a run may have.
-            seed: Of the random starts after the first.
+            seed: Seed of the random starts after the first.
 
         Raises:
             LoopNotClosed: naming the worst row of the first run that stays open.
@@ -156,7 +152,7 @@ class Closure:
         return q
 
     def _with_followers(self, q: Array, fixed: Mask) -> Array:
-        """The guesses with coupled coordinates where their couplings want them, however far."""
+        """Move coupled coordinates of the guesses to where their couplings want them."""
         coupled = [name.endswith(".coupling") for name in self.model.residual_rows]
         if not any(coupled) or fixed.all():
             return q
@@ -168,13 +164,13 @@ class Closure:
         return q
 
     def _solve(self, q: Array, runs: Indices, fixed: Mask) -> tuple[Array, Array]:
-        """Configurations near guesses that leave little open, and how much.
+        """Find configurations near guesses that leave little open, and how much.
 
         At other parameters than the defaults, rows that follow from others may contradict them a
         little; closing these as well leads far away, to where the contradiction happens to vanish.
         """
         every = np.ones(len(self.names), dtype=bool)
-        if not self.options.get("parameters"):
+        if self.conditions.p is None:
             return self._newton(q, runs, fixed, every)
         rows, kept = self.model.residual_rows, set(self.model.rows)
         some = every.copy()
@@ -224,7 +220,7 @@ class Closure:
         warn_of_overruled(asked, (guess, begun, q), self.names, self.wanted, system)
 
     def _not_closed(self, q: Array, run: int) -> LoopNotClosed:
-        """The error that names what stays open."""
+        """Make the error that names what stays open."""
         r = self.residual(q[np.newaxis], np.array([run]))[0]
         worst = int(np.argmax(np.abs(np.where(np.isfinite(r), r / self.rows, np.inf))))
         configuration = dict(zip(self.model.coordinates, map(float, q), strict=True))

@@ -6,12 +6,11 @@ together, two wheels one behind the other do not. Such values ask for another mo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
@@ -19,28 +18,25 @@ FOLLOWS = 1e-5  # of its terms: less than this may come of a configuration that 
 NAMED = 4  # rows and parameters that a message names
 
 
-def refuse_rows_that_no_longer_follow(
-    model: Model, q: Array, t: float | Array, p: Array | None
-) -> None:
-    """Stop at parameters at which the model would miss a constraint.
+def check_dropped_rows(model: Model, q: Array, conditions: Conditions) -> None:
+    """Require parameters at which the rows that the model left out still follow from others.
 
     Args:
         model: Whose parameters they are.
         q: Closed coordinates, (size,) or (states, size).
-        t: Time [s], one, or one per state.
-        p: Free parameters, (size,) or (states, size).
+        conditions: Time and parameters, of all states or one per state.
 
     Raises:
         InvalidArgument: naming the rows and the parameters that differ from their defaults.
     """
-    missed = missed_rows(model, q, t, p)
+    missed = describe_missed_rows(model, q, conditions)
     if missed:
         raise InvalidArgument(missed)
 
 
-def missed_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> str | None:
-    """Words for constraints that a model lacks at some parameters, and the remedy."""
-    facts = model.facts
+def describe_missed_rows(model: Model, q: Array, conditions: Conditions) -> str | None:
+    """Describe constraints that a model lacks at some parameters, and the remedy."""
+    facts, p = model.facts, conditions.p
     if p is None or not facts.row_parameters or "dropped_rows" not in model.functions:
         return None
     names, defaults = list(model.parameters), model.parameter_vector()
@@ -51,9 +47,8 @@ def missed_rows(model: Model, q: Array, t: float | Array, p: Array | None) -> st
     other = np.flatnonzero((p != defaults)[:, which].any(axis=1) & np.isfinite(q).all(axis=1))
     if not other.size:
         return None
-    options: dict[str, Any] = {"t": np.broadcast_to(t, len(q))[other]}
-    options["parameters"] = dict(zip(names, p[other].T, strict=True))
-    off = model.evaluate("dropped_rows", {"q": np.ascontiguousarray(q[other])}, options)  # type: ignore[arg-type]
+    there = conditions.spread((len(q),)).at(other)
+    off = model.evaluate("dropped_rows", {"q": np.ascontiguousarray(q[other])}, there.options)
     worst = np.nanmax(off, axis=1, initial=0.0)
     if worst.max() <= FOLLOWS:
         return None

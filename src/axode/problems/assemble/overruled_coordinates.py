@@ -31,7 +31,7 @@ def warn_of_overruled(
     Args:
         asked: Names that the user gave, by the coordinate's place.
         values: Coordinates as asked for, with unit quaternions, and closed: (runs, size) each.
-        names: Of all rows that had to vanish.
+        names: Names of all rows that had to vanish.
         wanted: Measures among them, (runs,) each.
         system: Those rows and their derivative where the search began, of some runs.
     """

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +20,16 @@ from axode.symbolic.algebra.rank import least_norm, smallest_singular_value
 
 Array = npt.NDArray[np.float64]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
-UNTOLD = 1e9  # speed that a unit independent one may cause: beyond, these are singular
+SINGULAR_SPEED = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
 RANK = 1e-12  # relative singular value below which a direction is not determined
 IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
 
 def consistent_speeds(
-    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
+    model: Model, q: Array, wanted: Mapping[str, Array], conditions: Conditions
 ) -> Array:
-    """Independent speeds that give the wanted ones, one state per row.
+    """Find independent speeds that give the wanted ones, one state per row.
 
     Raises:
         InvalidArgument: for speeds that exclude each other.
@@ -41,9 +40,10 @@ def consistent_speeds(
         for name, values in wanted.items():
             rest[:, model.independent.index(name)] = values
         return rest
+    options = conditions.options
     Theta, base = model.speed_map(q, **options), model.joint_speeds(q, rest, **options)
-    if not np.abs(Theta).max(initial=0.0) < UNTOLD:
-        found = _speeds_elsewhere(model, q, wanted, options)
+    if not np.abs(Theta).max(initial=0.0) < SINGULAR_SPEED:
+        found = _speeds_elsewhere(model, q, wanted, conditions)
         if found is not None:
             return found
     rows, right = [], []
@@ -82,12 +82,12 @@ def consistent_speeds(
 
 
 def _speeds_elsewhere(
-    model: Model, q: Array, wanted: Mapping[str, Array], options: dict[str, Any]
+    model: Model, q: Array, wanted: Mapping[str, Array], conditions: Conditions
 ) -> Array | None:
     """Find them by another model, state by state, where the model's own rows are dependent."""
     from axode.problems.singular.switching import choose_models
 
-    conditions = Conditions.of(model, **options).spread(q.shape[:-1])
+    conditions = conditions.spread(q.shape[:-1])
     described = choose_models(model, q, conditions)
     if not described.elsewhere.any():
         return None
@@ -95,12 +95,13 @@ def _speeds_elsewhere(
     chosen = [model.speed_names.index(name) for name in model.independent]
     for k, number in enumerate(described.made_by.tolist()):
         other, at = described.models[number], slice(k, k + 1)
-        there: Any = conditions.at(at).options
+        there = conditions.at(at)
         own = {name: values[at] for name, values in wanted.items()}
-        if smallest_singular_value(other.speed_map(q[at], **there)[0, chosen]) < 1 / UNTOLD:
+        theta = other.speed_map(q[at], **there.options)[0, chosen]
+        if smallest_singular_value(theta) < 1 / SINGULAR_SPEED:
             return None  # the user's speeds, not the rows, are what is singular
         theirs = consistent_speeds(other, q[at], own, there)
-        nu[k] = other.joint_speeds(q[at], theirs, **there)[0, chosen]
+        nu[k] = other.joint_speeds(q[at], theirs, **there.options)[0, chosen]
     return nu
 
 
@@ -115,7 +116,7 @@ def _held(
     system: tuple[Array, Array],
     allowed: float,
 ) -> list[int]:
-    """Find the speeds that stay at zero, judged at one state; warn of others that could."""
+    """Find the speeds that stay at zero, at one state; warn of others that could."""
     A, b = system
     nu = least_norm(A, b, RANK)
     most = GROWTH * float(np.linalg.norm(nu))
@@ -147,7 +148,7 @@ def _held(
 
 
 def _order(model: Model) -> list[int]:
-    """Independent speeds and those of bases, the ones that had better not move first."""
+    """Order independent speeds and those of bases, first those that had better not move."""
     names = list(model.speed_names)
     own = [names.index(name) for name in model.independent]
     if not model.has_equations:

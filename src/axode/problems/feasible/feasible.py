@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import require_model
 from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Feasibility:
             allows, (T,); negative where the robot tips, -inf where its wheels cannot hold it.
         slips_at, slips: First time a wheel slips [s] and which one; None if none does.
         tips_at, lifts: First time the robot tips [s] and which wheel lifts; None if it does not.
-        notes: How forces that statics cannot tell were shared, and what is not held.
+        notes: How forces that statics does not determine were shared, and what is not held.
         trajectory: The motion with `<wheel>.load`, `<wheel>.share` and both margins as columns.
     """
 
@@ -98,13 +99,14 @@ def feasible(
     stiffness: float | Mapping[str, float] | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Feasibility:
-    """Whether ideal rolling along a motion is believable: loads, friction used, tipping, slipping.
+    """Check whether ideal rolling along a motion is possible: loads, friction, tipping, slipping.
 
     Loads on three wheels are unique. On more they are those of equally stiff wheels (least norm),
     or of wheels with the given stiffnesses; lateral forces of wheels on one axle are shared by
     least norm too, in equal parts however they are loaded. That is on the safe side: the wheel with
-    less load is said to slip although the other could still hold the axle. The result says so. A
-    planar base is set free in space for this, so that its wheels and nothing else hold it up.
+    less load is reported to slip although the other could still hold the axle. The
+    result's notes name such wheels. A planar base is set free in space for this, so that its wheels
+    and nothing else hold it up.
 
     Args:
         model: The vehicle.
@@ -118,13 +120,13 @@ def feasible(
         NotApplicable: for a mechanism without wheels.
     """
     check_arguments(feasible, locals())
-    refuse_no_model("feasible", model)
+    require_model("feasible", model)
     mu = by_contact(model, "friction", friction, 1.0)
     stiff = by_contact(model, "stiffness", stiffness, 1.0)
     if trajectory.batch:
         raise InvalidArgument("trajectory: it has many runs; take one with trajectory.run(0)")
-    options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
-    run, found = _forces(model, trajectory, stiff, options)
+    conditions = Conditions.of(model, parameters=parameters)
+    run, found = _forces(model, trajectory, stiff, conditions)
     share = _shares(found, np.array([mu[name] for name in model.contacts]))
     time = np.array(run.time)
     slipping, tipping = 1 - share.max(axis=-1), found.evenness
@@ -150,20 +152,21 @@ def feasible(
 
 
 def _forces(
-    model: Model, trajectory: Trajectory, stiffness: dict[str, float], options: dict[str, Any]
+    model: Model, trajectory: Trajectory, stiffness: dict[str, float], conditions: Conditions
 ) -> tuple[Trajectory, GroundForces]:
-    """Ground forces along a motion, its inputs found first where it does not have them."""
-    from axode.problems.inverse.inverse import inverse, motion_of_trajectory
+    """Find ground forces along a motion, after its inputs where it does not have them."""
+    from axode.problems.inverse.inverse import inverse, read_motion
 
     if any(name not in trajectory or np.isnan(trajectory[name]).any() for name in model.inputs):
-        trajectory = inverse(model, trajectory, parameters=options.get("parameters"))
-    samples, u, missing = motion_of_trajectory(model, trajectory, options)
-    o = {**options, "t": samples.times}
+        trajectory = inverse(model, trajectory, parameters=conditions.named(model))
+    samples, u, missing = read_motion(model, trajectory, conditions)
+    conditions = replace(conditions, t=samples.times)
+    o = conditions.options
     v = model.joint_speeds(samples.q, samples.nu, **o)
     v_dot = model.accelerations(samples.q, samples.nu, samples.nu_dot, **o)
     extra = np.zeros_like(v)
     extra[:, [model.speed_names.index(name) for name in model.independent]] = missing
-    forces = ground_forces(model, samples.q, v, v_dot, u, extra, stiffness, o)
+    forces = ground_forces(model, samples.q, v, v_dot, u, extra, stiffness, conditions)
     return trajectory, forces
 
 
@@ -179,7 +182,7 @@ def _shares(found: GroundForces, mu: Array) -> Array:
 def _first(
     time: Array, margin: Array, wheel: npt.NDArray[np.intp], names: tuple[str, ...]
 ) -> tuple[float | None, str | None]:
-    """When a margin first falls below zero, between samples by a straight line, and whose it is."""
+    """Find when a margin first falls below zero, by a straight line, and which wheel it is of."""
     below = np.flatnonzero(margin < -ROUNDING)
     if not below.size:
         return None, None

@@ -1,4 +1,4 @@
-"""Loads: what the ground must give to every wheel, where statics can tell and where it cannot.
+"""Loads: what the ground must give to every wheel, where statics determines it and where not.
 
 The base of a vehicle is set free in space, so that the ground's contacts carry all of it. Joint
 forces that the motion needs must then come from the rows of contacts and loops, dropped ones
@@ -19,6 +19,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import numeric
+from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.arguments import number
@@ -40,7 +41,7 @@ class GroundForces:
         evenness: Smallest load over the mean load when loads are shared as evenly as equilibrium
             allows, (T,): one on even loads, zero where a wheel is about to lift, -inf where the
             contacts cannot carry the robot at all.
-        shared_normals, shared_tangents: Contacts whose forces statics alone does not tell.
+        shared_normals, shared_tangents: Contacts whose forces statics alone does not determine.
         unsupported: Name of the speed that nothing holds, where contacts cannot carry the robot.
         redistributed: Whether some loads had to be shared otherwise than by stiffness, because a
             wheel cannot pull.
@@ -64,9 +65,9 @@ def ground_forces(
     u: Array,
     extra: Array,
     stiffness: Mapping[str, float],
-    options: Mapping[str, Any],
+    conditions: Conditions,
 ) -> GroundForces:
-    """Contact forces along a motion.
+    """Find contact forces along a motion.
 
     Args:
         model: The vehicle.
@@ -74,10 +75,10 @@ def ground_forces(
         u: Inputs: (T, inputs).
         extra: Further generalised forces on the joint speeds: (T, speeds).
         stiffness: Of the wheels, relative to each other, by contact.
-        options: Time and parameters, as the model takes them.
+        conditions: Time and parameters.
     """
     free = _FreeVehicle(model)
-    need, A = free.balance(q, v, v_dot, u, extra, options)
+    need, A = free.balance(q, v, v_dot, u, extra, conditions)
     touches = [free.rows.index(f"{name}.touch") for name in model.contacts]
     weights = np.ones(len(free.rows))
     for row, name in zip(touches, model.contacts, strict=True):
@@ -90,13 +91,13 @@ def ground_forces(
     left = need - np.einsum("tri,tr->ti", A, lam)
     allowed = max(UNBALANCED, rounding) * np.abs(need).max(initial=1e-12)
     unbalanced = np.abs(left).max(axis=-1, initial=0.0) > allowed
-    lam, evenness, redistributed = _shared(lam, null, touches, np.sqrt(weights[touches]))
+    lam, evenness, redistributed = _share_loads(lam, null, touches, np.sqrt(weights[touches]))
     evenness[unbalanced] = -np.inf
     loose = ""
     if unbalanced.any():
         worst = np.abs(left[int(np.argmax(unbalanced))])
         loose = free.speed_names[int(np.argmax(worst))]
-    return _by_contact(model, free, lam, null, evenness, loose, redistributed, options)
+    return _by_contact(model, free, lam, null, evenness, loose, redistributed, conditions)
 
 
 def _by_contact(
@@ -107,7 +108,7 @@ def _by_contact(
     evenness: Array,
     loose: str,
     redistributed: bool,
-    options: Mapping[str, Any],
+    conditions: Conditions,
 ) -> GroundForces:
     from axode.symbolic.wheels import symbolic_wheel
 
@@ -117,7 +118,7 @@ def _by_contact(
         ).max(axis=0)
         > SHARED
     )
-    values = {**model.parameters, **options.get("parameters", {}), "t": 0.0}
+    values = {**model.parameters, **conditions.named(model), "t": 0.0}
     parts: dict[str, list[Array]] = {"longitudinal": [], "lateral": [], "normal": []}
     normals, tangents = [], []
     for contact in free.mechanism.contacts:
@@ -149,35 +150,29 @@ def _by_contact(
 # sharing -----------------------------------------------------------------------------------------
 
 
-def _least_norm(A: Array, need: Array, root: Array, rank: float) -> tuple[Array, list[Array]]:
-    """Forces of least weighted norm with A' lambda = need, and what may be added: (rows, free)."""
-    scaled = A * root[:, np.newaxis]
-    U, s, Vt = np.linalg.svd(scaled)  # rows x rows, min, speeds x speeds
-    small = s > rank * s.max(axis=-1, keepdims=True)
-    inverse = np.where(small, 1 / np.where(small, s, 1.0), 0.0)
-    k = s.shape[-1]
-    inner = inverse * np.einsum("tki,ti->tk", Vt[:, :k], need)
-    lam = root * np.einsum("trk,tk->tr", U[:, :, :k], inner)
-    ranks = small.sum(axis=-1)
+def _least_norm(A: Array, need: Array, root: Array, tolerance: float) -> tuple[Array, list[Array]]:
+    """Solve A' lambda = need by least weighted norm; and what may be added: (rows, free)."""
+    scaled = np.swapaxes(A * root[:, np.newaxis], 1, 2)
+    lam = root * least_norm(scaled, need, tolerance)
     null = []
-    for t, rank in enumerate(ranks):
-        basis = root[:, np.newaxis] * U[t][:, rank:]
+    for matrix in scaled:
+        basis = root[:, np.newaxis] * null_space(matrix, tolerance)
         null.append(np.linalg.qr(basis)[0] if basis.shape[1] else basis)
     return lam, null
 
 
-def _shared(
+def _share_loads(
     lam: Array, null: list[Array], touches: list[int], root: Array
 ) -> tuple[Array, Array, bool]:
-    """Loads that no wheel has to pull for, where there are such, and how even they can be."""
+    """Share loads so that no wheel pulls, where that is possible, and find how even they can be."""
     lam, evenness, redistributed = lam.copy(), np.empty(len(lam)), False
     for t, z in enumerate(null):
         N = lam[t, touches]
         mean = N.mean()
         Z = column_space(z[touches], SHARED)
-        least = _most_even(N, Z)
+        least = _find_largest_least_load(N, Z)
         if least >= 0 and N.min() < 0:
-            wanted = _without_pull(N, Z, root)
+            wanted = _remove_pull(N, Z, root)
             change = least_norm(z[touches], wanted - N)
             lam[t] += z @ change
             redistributed = True
@@ -185,8 +180,8 @@ def _shared(
     return lam, evenness, redistributed
 
 
-def _most_even(N: Array, Z: Array) -> float:
-    """The largest smallest load that adding columns of Z can give."""
+def _find_largest_least_load(N: Array, Z: Array) -> float:
+    """Find the largest least load that adding columns of Z can give."""
     if not Z.shape[1]:
         return float(N.min())
     from scipy.optimize import linprog
@@ -203,8 +198,8 @@ def _most_even(N: Array, Z: Array) -> float:
     return float(-found.fun * size) if found.status == 0 else float(N.min())
 
 
-def _without_pull(N: Array, Z: Array, root: Array) -> Array:
-    """Loads of least weighted norm, none negative, that carry the same as N."""
+def _remove_pull(N: Array, Z: Array, root: Array) -> Array:
+    """Find loads of least weighted norm, none negative, that carry the same as N."""
     from scipy.optimize import nnls
 
     carry = null_space(Z.T, RANK).T  # what sharing does not change
@@ -226,7 +221,7 @@ class _FreeVehicle:
             raise NotApplicable(f"'{model.name}' has no wheels that could slip")
         equations = model.equations
         self.model = model
-        self.mechanism, self.freed = released(equations.system.mechanism)
+        self.mechanism, self.freed = release_bases(equations.system.mechanism)
         self._build()
 
     def _build(self) -> None:
@@ -255,9 +250,9 @@ class _FreeVehicle:
         self._matrix = _compiled("rows", given, A, A.shape)
 
     def balance(
-        self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, options: Mapping[str, Any]
+        self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, conditions: Conditions
     ) -> tuple[Array, Array]:
-        """Joint forces that the ground must give, and the rows through which it does."""
+        """Evaluate joint forces that the ground must give, and the rows through which it does."""
         own_q = self._coordinates(q)
         own_v, own_a, more = (self._speeds(x) for x in (v, v_dot, extra))
         order = [self.model.inputs.index(name) for name in self.inputs]
@@ -266,8 +261,8 @@ class _FreeVehicle:
             "v": own_v,
             "a": own_a,
             "u": u[:, order],
-            "t": np.broadcast_to(options["t"], q.shape[:1])[:, np.newaxis],
-            "p": self.model.parameter_vector(options.get("parameters"))[..., self._parameters],
+            "t": np.broadcast_to(conditions.t, q.shape[:1])[:, np.newaxis],
+            "p": self.model.parameter_vector(conditions.p)[..., self._parameters],
         }
         results = []
         for function in (self._need, self._matrix):
@@ -278,7 +273,7 @@ class _FreeVehicle:
         return results[0] - more, A
 
     def _coordinates(self, q: Array) -> Array:
-        """The same place with a quaternion for a yaw."""
+        """Coordinates of the free vehicle: a quaternion instead of a yaw."""
         own = np.zeros((len(q), len(self.coordinates)))
         for k, name in enumerate(self.coordinates):
             if name in self.model.coordinates:
@@ -307,7 +302,7 @@ def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> 
     return CompiledFunction(shaped_tape(function, sizes, name, tuple(shape)))
 
 
-def released(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
+def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
     """Return a copy whose planar bases float, and the yaw of each by the joint's name."""
     from axode.symbolic.joints import symbolic_joint
 

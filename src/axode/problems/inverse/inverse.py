@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -12,22 +12,23 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, SingularConfiguration, UnderactuatedMotion, UnknownName
+from axode.errors import InvalidArgument, SingularConfiguration, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
-from axode.model.shortfall import find_shortfall, force_size
+from axode.model.shortfall import force_size, warn_of_shortfall
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
-from axode.problems.arguments import GivenState, read_state, refuse_no_model
-from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
+from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.assemble.closure import allowed_residual
+from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
-from axode.problems.inverse.singular_samples import Elsewhere, evaluate_power
-from axode.problems.inverse.time_signals import ORDER, as_signal, checked_times
+from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
+from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.simulate.settings import MAX_SAMPLES
-from axode.problems.singular.other_models import Described, measure_disagreement
+from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
 
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-SAMPLES = 500  # of a motion given by functions, unless told otherwise
-OPEN = 1e-6  # [m or rad]: a trajectory that is open by more does not belong to the model
-SINGULAR = 1e-9  # pivot of the speeds' solve below which nothing can be told
+SAMPLES = 500  # of a motion given by functions, unless another time is given
+SINGULAR = 1e-9  # pivot of the speeds' solve below which they are not determined
 
 
 def inverse(
@@ -51,7 +51,7 @@ def inverse(
     save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Trajectory:
-    """Forces of the motors along a motion, with contact and constraint forces and energies.
+    """Find the motors' forces along a motion, with contact and constraint forces and energies.
 
     Args:
         model: What moves.
@@ -83,27 +83,27 @@ def inverse(
     check_arguments(inverse, locals())
     from axode.results.trajectory import Trajectory
 
-    refuse_no_model("inverse", model)
+    require_model("inverse", model)
     check_parameters(model, parameters)
-    options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    conditions = Conditions.of(model, parameters=parameters)
     lengths = None
     if isinstance(motion, Trajectory):
         if times is not None or start is not None:
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
-        samples, outside, _ = motion_of_trajectory(model, motion, options, change=True)
+        samples, outside, _ = read_motion(model, motion, conditions, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping):
         given = read_state(model, start, "start")
         given.require_one("start")
-        samples = _of_signals(model, motion, times, given, save_every, options)
+        samples = _solve_signals(model, motion, times, given, save_every, conditions)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
             f"motion: expected a Trajectory or signals by name such as {{'{model.independent[0]}': "
             f"'0.5 * t'}}, got {type(motion).__name__}"
         )
-    outside = _with_wrenches(model, outside, wrenches or {})
-    solved = solved_trajectory(model, samples, outside, options, weights, lengths)
+    outside = _add_wrenches(model, outside, wrenches or {})
+    solved = solve_forces(model, samples, outside, conditions, weights, lengths)
     if isinstance(motion, Trajectory) and save_every is not None:
         solved = solved.resample(equal_times(motion.time, save_every))
     return solved
@@ -112,10 +112,10 @@ def inverse(
 # motions -----------------------------------------------------------------------------------------
 
 
-def motion_of_trajectory(
-    model: Model, trajectory: Trajectory, options: dict[str, Any], *, change: bool = False
+def read_motion(
+    model: Model, trajectory: Trajectory, conditions: Conditions, *, change: bool = False
 ) -> tuple[MotionSamples, Array, Array]:
-    """Its coordinates and independent speeds, inputs and missing forces.
+    """Read coordinates, independent speeds, inputs and missing forces of a trajectory.
 
     Accelerations are the model's where all inputs are known, those of splines elsewhere. With
     `change`, samples at which the model is singular are described by others.
@@ -136,19 +136,19 @@ def motion_of_trajectory(
 
     q, nu, u = picked(model.coordinates), picked(model.independent), picked(model.inputs)
     missing = picked(tuple(f"{name}.missing" for name in model.independent))
-    o = {**options, "t": np.broadcast_to(trajectory.time, q.shape[:-1])}
-    conditions = Conditions.of(model, **o)
-    _refuse_open(model, q, conditions)
+    conditions = replace(conditions, t=np.broadcast_to(trajectory.time, q.shape[:-1]))
+    o = conditions.options
+    _require_closed(model, q, conditions)
     there = ~np.isnan(q).any(axis=-1)
     change = change and not missing[there].any()
     change = change and all(name in trajectory for name in model.speed_names)
     described = choose_models(model, q, conditions) if change else None
-    refuse_singular(model, q, conditions, described)
+    require_regular(model, q, conditions, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
-        nu_dot = _differentiated(trajectory.time, nu)
+        nu_dot = _differentiate(trajectory.time, nu)
     elif missing[there].any():
-        full = driven_everywhere(model)
+        full = drive_every_speed(model)
         nu_dot = full.forward_dynamics(q, nu, _all_inputs(model, full, u, missing), **o)
     else:
         nu_dot = model.forward_dynamics(q, nu, u, **o)
@@ -158,14 +158,14 @@ def motion_of_trajectory(
         nu_dot[k] = (
             other.forward_dynamics(q[k], nu[k], u[k], **conditions.at(k).options)
             if known
-            else _differentiated(trajectory.time, theirs)[k]
+            else _differentiate(trajectory.time, theirs)[k]
         )
     samples = MotionSamples(np.array(trajectory.time), q, nu, nu_dot, described)
     return samples, np.nan_to_num(u), missing
 
 
 def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
-    """Inputs of the model that is driven everywhere."""
+    """Inputs of the model with a motor on every speed."""
     inputs = np.zeros((*u.shape[:-1], len(full.inputs)))
     for k, name in enumerate(full.inputs):
         if name in model.inputs:
@@ -176,11 +176,11 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
     return inputs
 
 
-def refuse_singular(
+def require_regular(
     model: Model, q: Array, conditions: Conditions, described: Described | None = None
 ) -> None:
-    """Refuse configurations where the model's independent speeds do not determine the others, and
-    wheels that lie down.
+    """Require configurations where the independent speeds determine the others and no wheel lies
+    flat.
 
     Raises:
         SingularConfiguration: naming the time and what to do.
@@ -213,21 +213,22 @@ def refuse_singular(
     )
 
 
-def _refuse_open(model: Model, q: Array, conditions: Conditions) -> None:
+def _require_closed(model: Model, q: Array, conditions: Conditions) -> None:
     if not model.residual_rows:
         return
     residual = np.abs(model.residual(q, **conditions.options))
-    if np.nanmax(residual, initial=0.0) > max(OPEN, measure_disagreement(model)):
+    allowed = allowed_residual(model)
+    if (residual > allowed).any():
         worst = np.nanmax(residual.reshape(-1, residual.shape[-1]), axis=0)
-        row = int(np.argmax(worst))
+        row = int(np.argmax(worst / allowed))
         raise InvalidArgument(
             f"motion: the trajectory leaves '{model.residual_rows[row]}' open by {worst[row]:.3g} "
             f"(m or rad): it does not belong to model '{model.name}' with these parameters"
         )
 
 
-def _differentiated(time: Array, nu: Array) -> Array:
-    """Rates of samples along the last axis but one, by splines of order 5."""
+def _differentiate(time: Array, nu: Array) -> Array:
+    """Differentiate samples along the last axis but one by splines of order 5."""
     from scipy.interpolate import make_interp_spline
 
     way = 1.0 if time[-1] >= time[0] else -1.0
@@ -246,13 +247,13 @@ def _differentiated(time: Array, nu: Array) -> Array:
     return found.reshape(nu.shape)
 
 
-def _of_signals(
+def _solve_signals(
     model: Model,
     motion: Mapping[str, Any],
     times: Any,
     start: GivenState,
     save_every: float | None,
-    options: dict[str, Any],
+    conditions: Conditions,
 ) -> MotionSamples:
     if not motion:
         raise InvalidArgument(
@@ -265,13 +266,13 @@ def _of_signals(
         np.ndim(given) for given in motion.values() if isinstance(given, np.ndarray | list | tuple)
     )
     given = _times(times, is_sampled, save_every)
-    parameters = options.get("parameters", {})
+    parameters = conditions.named(model)
     signals = [
         as_signal(model, name, value, given, parameters)
         for name, value in zip(names, motion.values(), strict=True)
     ]
     wanted = equal_times(given, save_every) if is_sampled and save_every is not None else given
-    return GivenMotion(model, rows_by_name(model, names), signals, options).solve(wanted, start)
+    return GivenMotion(model, rows_by_name(model, names), signals, conditions).solve(wanted, start)
 
 
 def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
@@ -279,7 +280,7 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
         kind = "of the samples" if is_sampled else "of the motion, or its duration"
         raise InvalidArgument(f"times: give the times {kind} [s]")
     if np.ndim(times):
-        return checked_times(times)
+        return check_times(times)
     if is_sampled:
         raise InvalidArgument("times: samples need the time of each, not a duration")
     duration = float(times)
@@ -291,7 +292,7 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
 
 
 def equal_times(time: Array, every: float) -> Array:
-    """Equally spaced times from the first to the last, as near to `every` as that goes."""
+    """Space times equally from the first to the last, as near to `every` as that goes."""
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
     length = float(time[-1] - time[0])
@@ -304,8 +305,8 @@ def equal_times(time: Array, every: float) -> Array:
     return spaced
 
 
-def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
-    """Known inputs from outside; those of the motors are solved for."""
+def _add_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
+    """Set known inputs from outside; those of the motors are solved for."""
     wrenches = model.inputs[model.facts.motors :]
     names = Names(f"model '{model.name}'", "input from outside", wrenches)
     u = np.array(u)
@@ -324,15 +325,15 @@ def _with_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -
 # forces ------------------------------------------------------------------------------------------
 
 
-def solved_trajectory(
+def solve_forces(
     model: Model,
     samples: MotionSamples,
     outside: Array,
-    options: dict[str, Any],
+    conditions: Conditions,
     weights: Any = None,
     lengths: Any = None,
 ) -> Trajectory:
-    """A motion with the inputs it takes and all that follows, as `simulate` records it."""
+    """Solve for the inputs of a motion and record all signals, as `simulate` does."""
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
@@ -340,31 +341,29 @@ def solved_trajectory(
     arrays = (samples.q, samples.nu, samples.nu_dot, outside)
     runs = math.prod(batch)  # not -1: there may be no inputs
     q, nu, nu_dot, outside = (np.ascontiguousarray(x.reshape(runs, n, x.shape[-1])) for x in arrays)
-    o: dict[str, Any] = {**options, "t": np.broadcast_to(samples.times, q.shape[:-1])}
+    conditions = replace(conditions, t=np.broadcast_to(samples.times, q.shape[:-1]))
+    o = conditions.options
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    conditions = Conditions.of(model, **o)
-    refuse_singular(model, q, conditions, described)
-    if options.get("parameters"):
-        flat = q.reshape(-1, q.shape[-1])
-        refuse_rows_that_no_longer_follow(model, flat, o["t"].ravel(), conditions.p)
+    require_regular(model, q, conditions, described)
+    check_dropped_rows(model, q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1]))
     motion = (q, nu, nu_dot, outside)
-    others = Elsewhere(model, described, motion, conditions, _weights(model, weights))
+    others = SingularSamples(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()
     u, missing = model.inverse_dynamics_with_residual(
         q, nu, nu_dot, u=outside, weights=others.weights, **o
     )
-    short = _short(model, q, nu, u, missing, o)
+    short = _warn_if_short(model, q, nu, u, missing, o)
     power = evaluate_power(model, q, nu, u, missing, o)
     others.solve(u, missing, power)
     w = _work(samples.times, power)
-    values = signal_values(model, q, nu, u, w, options=conditions.options)
+    values = signal_values(model, q, nu, u, w, conditions=conditions)
     others.overwrite(values, w, u)
     if short:
-        _correct_forces(model, values, q, nu, u, missing, o)
+        _correct_forces(model, values, (q, nu, u), missing, conditions)
     signals = tuple(model.signals)
-    if model.actuation in ("underactuated", "unactuated"):
+    if model.is_underactuated:
         lacking = model.signals.of_kind("independent")
         values = np.concatenate([values, missing[..., [s.index for s in lacking]]], axis=-1)
         units = {"m/s": "N", "rad/s": "N m"}
@@ -378,7 +377,7 @@ def solved_trajectory(
         units=tuple(signal.unit for signal in signals),
         kinds={signal.name: signal.kind for signal in signals},
         lengths=lengths,
-        origin=Origin.of(model, options.get("parameters")),
+        origin=Origin.of(model, conditions.p),
         info={
             "model": model.name,
             "method": "inverse",
@@ -404,20 +403,12 @@ def _weights(model: Model, weights: Any) -> Any:
     return weights
 
 
-def _short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
+def _warn_if_short(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> bool:
     """Warn if the motors fall short of the motion, and return whether they do."""
-    if model.actuation not in ("underactuated", "unactuated"):
+    if not model.is_underactuated:
         return False
-    found = find_shortfall(model, missing, force_size(model, q, nu, u, missing, o))
-    if found is None:
-        return False
-    warnings.warn(
-        f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
-        f"{found[0]:.3g} is missing on {found[1]}; see the columns that end in '.missing'",
-        UnderactuatedMotion,
-        stacklevel=4,
-    )
-    return True
+    size = force_size(model, q, nu, u, missing, o)
+    return warn_of_shortfall(model, missing, size, "see the columns that end in '.missing'", 5)
 
 
 def _work(times: Array, power: Array) -> Array:
@@ -441,20 +432,25 @@ def _odd(order: int) -> int:
 
 
 def _correct_forces(
-    model: Model, values: Array, q: Array, nu: Array, u: Array, missing: Array, o: Any
+    model: Model,
+    values: Array,
+    state: tuple[Array, Array, Array],
+    missing: Array,
+    conditions: Conditions,
 ) -> None:
     """Replace contact and constraint forces by those with the missing force acting too."""
-    full = driven_everywhere(model)
+    q, nu, u = state
+    full = drive_every_speed(model)
     inputs = _all_inputs(model, full, u, missing)
-    forces = signal_values(full, q, nu, inputs, options=o, kinds=("force",))
+    forces = signal_values(full, q, nu, inputs, conditions=conditions, kinds=("force",))
     columns = {signal.name: k for k, signal in enumerate(model.signals)}
     for k, signal in enumerate(full.signals.of_kind("force")):
         if signal.name in columns:
             values[..., columns[signal.name]] = forces[..., k]
 
 
-def driven_everywhere(model: Model) -> Model:
-    """The same model with a motor more on every independent speed, input `<speed>.missing`.
+def drive_every_speed(model: Model) -> Model:
+    """Add a motor to every independent speed of a model, input `<speed>.missing`.
 
     Rows and speeds are the model's own; it is made once per model.
     """

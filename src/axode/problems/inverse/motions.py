@@ -7,9 +7,9 @@ a start, then by Newton's method on loops, contacts and what was given, all samp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,12 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
-from axode.problems.inverse.quadrature import Rates, integrated
-from axode.problems.inverse.time_signals import Signal
+from axode.problems.inverse.quadrature import Rates, integrate
+from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
 from axode.symbolic.algebra.newton import find_roots
-from axode.symbolic.algebra.rank import least_norm, rank
+from axode.symbolic.algebra.rank import least_norm, null_space, rank
 
 Array = npt.NDArray[np.float64]
 MISSED = 1e-9  # [rad, or of the length]: a motion that misses what is given by more is refused
@@ -80,9 +80,9 @@ class Rows:
         self._functions = _row_functions(model, rows) if rows else {}
 
     def call(
-        self, name: str, q: Array, options: Mapping[str, Any], v: Any = 0.0, a: Any = 0.0
+        self, name: str, q: Array, conditions: Conditions, v: Any = 0.0, a: Any = 0.0
     ) -> Array:
-        """Values, Jacobians or derivatives of the rows of position, batch axes first."""
+        """Evaluate values, Jacobians or derivatives of the rows of position, batch axes first."""
         if not self.positions:
             shape = {
                 "jacobian": (0, len(self.model.speed_names)),
@@ -91,13 +91,12 @@ class Rows:
             return np.zeros((*q.shape[:-1], *shape.get(name, (0,))))
         function = self._functions[name]
         size = (*q.shape[:-1], len(self.model.speed_names))
-        p = self.model.parameter_vector(options.get("parameters"))
         known = {
             "q": q,
             "v": np.broadcast_to(v, size),
             "a": np.broadcast_to(a, size),
-            "t": np.broadcast_to(options["t"], q.shape[:-1])[..., np.newaxis],
-            "p": p,
+            "t": np.broadcast_to(conditions.t, q.shape[:-1])[..., np.newaxis],
+            "p": self.model.parameter_vector(conditions.p),
         }
         arrays = [np.ascontiguousarray(known[port.name]) for port in function.tape.inputs]
         result: Array = function(*arrays)
@@ -136,7 +135,7 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
 
 
 def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
-    """Rows for coordinates, speeds and measures of position.
+    """Make rows for coordinates, speeds and measures of position.
 
     Raises:
         UnknownName: for a name that is none of these.
@@ -182,35 +181,35 @@ class GivenMotion:
     """Some signals of a motion, and the motion of everything that follows from them."""
 
     def __init__(
-        self, model: Model, rows: Rows, signals: Sequence[Signal], options: Mapping[str, Any]
+        self, model: Model, rows: Rows, signals: Sequence[TimeSignal], conditions: Conditions
     ) -> None:
         order = {signal.name: signal for signal in signals}
-        self.model, self.rows, self.options = model, rows, dict(options)
+        self.model, self.rows, self.conditions = model, rows, conditions
         self.signals = [order[name] for name in rows.names]
         self.count = len(rows.positions)
         self.exact = all(signal.exact for signal in signals)
 
     def solve(self, times: Array, start: GivenState) -> MotionSamples:
-        """The motion at all times, from a start.
+        """Solve for the motion at all times, from a start.
 
         Raises:
             InvalidArgument: if the constraints do not allow it, or it is not determined.
         """
         at = self.given_values(times)
         first = self._start(float(times[0]), start)
-        q = self._closed(self._quadrature(times, first), times, at[0])
-        described = choose_models(self.model, q, Conditions.of(self.model, **self._with(times)))
+        q = self._close(self._quadrature(times, first), times, at[0])
+        described = choose_models(self.model, q, self.conditions_at(times))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
-            part, there = self._by(model), tuple(x[k] for x in at)
+            part, there = self._described_by(model), tuple(x[k] for x in at)
             nu[k], misfit = part.fit_speeds(q[k], there, times[k], determined=True)
             self.check_misfit(misfit, at[1], times[k], "speeds")
             nu_dot[k], misfit = part.fit_accelerations(q[k], nu[k], there, times[k])
             self.check_misfit(misfit, at[2], times[k], "accelerations")
         return MotionSamples(times, q, nu, nu_dot, described)
 
-    def _by(self, model: Model) -> GivenMotion:
+    def _described_by(self, model: Model) -> GivenMotion:
         """Solve the same motion on another model's speeds."""
         if model is self.model:
             return self
@@ -219,7 +218,7 @@ class GivenMotion:
         return part
 
     def residuals(self, times: Array, start: GivenState) -> Array:
-        """How far the nearest admissible speeds miss each row: (T, rows) [m/s or rad/s]."""
+        """What the nearest admissible speeds leave of each row: (T, rows) [m/s or rad/s]."""
         at = self.given_values(times)
         q = self._quadrature(times, self._start(float(times[0]), start))
         return self.fit_speeds(q, at, times, determined=True)[1]
@@ -248,8 +247,9 @@ class GivenMotion:
         seconds = np.concatenate([found[2][..., :n], found[1][..., n:]], axis=-1)
         return found[0][..., :n], rates, seconds
 
-    def _with(self, t: Any) -> dict[str, Any]:
-        return {**self.options, "t": t}
+    def conditions_at(self, t: Any) -> Conditions:
+        """Conditions of the motion at given times."""
+        return replace(self.conditions, t=t)
 
     def rate_matrix(self, q: Array, t: Any) -> tuple[Array, Array, Array]:
         """Rates of the rows for unit independent speeds, all speeds likewise, and those at rest.
@@ -258,11 +258,11 @@ class GivenMotion:
             q: Coordinates, (..., size).
             t: Time [s], one or one per configuration.
         """
-        o = self._with(t)
-        Theta = self.model.speed_map(q, **o)
+        conditions = self.conditions_at(t)
+        Theta = self.model.speed_map(q, **conditions.options)
         rest = np.zeros((*q.shape[:-1], len(self.model.independent)))
-        v0 = self.model.joint_speeds(q, rest, **o)
-        G = self.rows.call("jacobian", q, o) @ Theta
+        v0 = self.model.joint_speeds(q, rest, **conditions.options)
+        G = self.rows.call("jacobian", q, conditions) @ Theta
         return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
 
     def fit_speeds(
@@ -283,28 +283,28 @@ class GivenMotion:
             InvalidArgument: naming speeds that are not determined.
         """
         G, _, v0 = self.rate_matrix(q, t)
-        own = self.rows.call("rate", q, self._with(t), v=v0)
+        own = self.rows.call("rate", q, self.conditions_at(t), v=v0)
         need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
         if determined:
             self._require_determined(G, t)
-        nu = _solved(G, need)
+        nu = _fit(G, need)
         return nu, (G @ nu[..., np.newaxis])[..., 0] - need
 
     def fit_accelerations(
         self, q: Array, nu: Array, at: tuple[Array, Array, Array], t: Any
     ) -> tuple[Array, Array]:
         """Fit independent accelerations likewise."""
-        o = self._with(t)
+        conditions = self.conditions_at(t)
         G, _, _ = self.rate_matrix(q, t)
-        v = self.model.joint_speeds(q, nu, **o)
-        a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **o)
-        own = self.rows.call("second", q, o, v=v, a=a0)
+        v = self.model.joint_speeds(q, nu, **conditions.options)
+        a0 = self.model.accelerations(q, nu, np.zeros_like(nu), **conditions.options)
+        own = self.rows.call("second", q, conditions, v=v, a=a0)
         need = at[2] - np.concatenate([own, a0[..., self.rows.speeds]], axis=-1)
-        nu_dot = _solved(G, need)
+        nu_dot = _fit(G, need)
         return nu_dot, (G @ nu_dot[..., np.newaxis])[..., 0] - need
 
     def _quadrature(self, times: Array, q0: Array) -> Array:
-        """Coordinates by integrating their rates."""
+        """Integrate the rates of the coordinates."""
         if times.size == 1:
             return q0[np.newaxis]
 
@@ -312,23 +312,23 @@ class GivenMotion:
             at = self.given_values(t, quick=True)
 
             def rates(q: Array) -> Array:
-                described = choose_models(self.model, q, Conditions.of(self.model, **self._with(t)))
+                described = choose_models(self.model, q, self.conditions_at(t))
                 if not described.elsewhere.any():
                     return rates_by(self, q, slice(None))
                 own = np.flatnonzero(~described.elsewhere)
                 found = np.empty(q.shape)
                 for model, (k, *_) in [(self.model, (own,)), *described.others()]:
-                    found[k] = rates_by(self._by(model), q, k)
+                    found[k] = rates_by(self._described_by(model), q, k)
                 return found
 
             def rates_by(part: GivenMotion, q: Array, k: Any) -> Array:
                 nu, _ = part.fit_speeds(q[k], tuple(x[k] for x in at), t[k], determined=False)
-                return part.model.rates(q[k], nu, **self._with(t[k]))
+                return part.model.rates(q[k], nu, **self.conditions_at(t[k]).options)
 
             return rates
 
-        tolerance = 1e-8 if self._determined(q0, float(times[0])) else 1e-11
-        q, reached = integrated(rates_at, times, q0, tolerance)
+        tolerance = 1e-8 if self._is_determined(q0, float(times[0])) else 1e-11
+        q, reached = integrate(rates_at, times, q0, tolerance)
         if reached != times[-1] or not np.isfinite(q).all():
             raise InvalidArgument(
                 f"motion: it cannot be followed beyond t = {reached:.6g} s; the mechanism is at a "
@@ -336,8 +336,8 @@ class GivenMotion:
             )
         return q
 
-    def _determined(self, q: Array, t: float) -> bool:
-        """Whether loops, contacts and the rows tell every coordinate."""
+    def _is_determined(self, q: Array, t: float) -> bool:
+        """Whether loops, contacts and the rows determine every coordinate."""
         J = self._position_jacobian(q, np.asarray(t))
         return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
@@ -349,14 +349,14 @@ class GivenMotion:
             k = self.model.signals.resolve(name, "coordinate").index
             q[k], held[k] = float(value), True
         wanted, _, _ = self.given_values(np.array([t]))
-        return self._closed(q[np.newaxis], np.array([t]), wanted, ~held)[0]
+        return self._close(q[np.newaxis], np.array([t]), wanted, ~held)[0]
 
     def _position_residual(self, q: Array, t: Any, wanted: Array) -> Array:
-        o = self._with(t)
-        miss = self.rows.call("value", q, o) - wanted
+        conditions = self.conditions_at(t)
+        miss = self.rows.call("value", q, conditions) - wanted
         turns = np.round(miss / TWO_PI) * TWO_PI
         miss = miss - np.where(self.rows.angles, turns, 0.0) if self.count else miss
-        parts = [miss, self.model.residual(q, **o)]
+        parts = [miss, self.model.residual(q, **conditions.options)]
         parts += [
             (q[..., list(four)] ** 2).sum(axis=-1, keepdims=True) - 1
             for four in self.model.facts.quaternions
@@ -364,15 +364,18 @@ class GivenMotion:
         return np.concatenate(parts, axis=-1)
 
     def _position_jacobian(self, q: Array, t: Any) -> Array:
-        o = self._with(t)
-        blocks = [self.rows.call("by_q", q, o), self.model.residual_jacobian(q, **o)]
+        conditions = self.conditions_at(t)
+        blocks = [
+            self.rows.call("by_q", q, conditions),
+            self.model.residual_jacobian(q, **conditions.options),
+        ]
         for four in map(list, self.model.facts.quaternions):
             row = np.zeros((*q.shape[:-1], 1, q.shape[-1]))
             row[..., 0, four] = 2 * q[..., four]
             blocks.append(row)
         return np.concatenate(blocks, axis=-2)
 
-    def _closed(
+    def _close(
         self, q: Array, times: Array, wanted: Array, free: npt.NDArray[np.bool_] | None = None
     ) -> Array:
         """Solve loops, contacts and given positions for the coordinates, all samples at once."""
@@ -416,17 +419,12 @@ class GivenMotion:
     def _require_determined(self, G: Array, t: Any) -> None:
         n = len(self.model.independent)
         scaled = G / np.abs(G).max(axis=-1, keepdims=True).clip(1e-12)
-        _, s, Vt = np.linalg.svd(scaled)
-        rank = (s > RANK * np.maximum(s[..., :1], 1e-300)).sum(axis=-1)
-        if (rank == n).all():
+        ranks = rank(scaled, RANK)
+        if (ranks == n).all():
             return
-        k = int(np.argmax(rank < n))
-        lost = Vt[k, int(rank[k]) :]
-        loose = [
-            name
-            for name, w in zip(self.model.independent, np.abs(lost).max(axis=0), strict=True)
-            if w > 1e-6
-        ]
+        k = int(np.argmax(ranks < n))
+        weights = np.abs(null_space(scaled[k], rank=int(ranks[k]))).max(axis=1)
+        loose = [name for name, w in zip(self.model.independent, weights, strict=True) if w > 1e-6]
         given = ", ".join(self.rows.names)
         verb = "leaves" if len(self.rows.names) == 1 else "leave"
         raise InvalidArgument(
@@ -460,8 +458,8 @@ class GivenMotion:
         )
 
 
-def _solved(A: Array, b: Array) -> Array:
-    """Least squares of least norm, over any leading axes."""
+def _fit(A: Array, b: Array) -> Array:
+    """Fit by least squares of least norm, over any leading axes."""
     if A.shape[-2] == A.shape[-1] == 1 and (np.abs(A) > 1e-12).all():
         return b / A[..., 0]
     return least_norm(A, b, RANK)

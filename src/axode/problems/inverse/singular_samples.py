@@ -23,7 +23,7 @@ def evaluate_power(model: Model, q: Array, nu: Array, u: Array, missing: Array, 
     return power
 
 
-class Elsewhere:
+class SingularSamples:
     """Samples of a motion that other models describe, where the user's is singular."""
 
     def __init__(

@@ -20,7 +20,7 @@ ORDER = 5  # of the splines that differentiate samples
 
 
 @dataclass(frozen=True)
-class Signal:
+class TimeSignal:
     """One quantity over time.
 
     Attributes:
@@ -36,17 +36,19 @@ class Signal:
     quick: Callable[[Array], Array] | None = None
 
 
-def sampled_signal(name: str, times: Array, samples: Array) -> Signal:
-    """A signal through samples, by splines of order 5."""
+def sampled_signal(name: str, times: Array, samples: Array) -> TimeSignal:
+    """Make a signal through samples, by splines of order 5."""
     from scipy.interpolate import make_interp_spline
 
     spline = make_interp_spline(times, samples, k=ORDER)
     rates = [spline, spline.derivative(1), spline.derivative(2)]
-    return Signal(name, lambda t: np.array([f(t) for f in rates]), exact=False)
+    return TimeSignal(name, lambda t: np.array([f(t) for f in rates]), exact=False)
 
 
-def formula_signal(model: Model, name: str, given: Any, parameters: Mapping[str, float]) -> Signal:
-    """A signal given by a number or a formula of time, differentiated exactly.
+def formula_signal(
+    model: Model, name: str, given: Any, parameters: Mapping[str, float]
+) -> TimeSignal:
+    """Make a signal from a number or a formula of time, differentiated exactly.
 
     Args:
         model: Whose parameters the formula may mention.
@@ -72,7 +74,7 @@ def formula_signal(model: Model, name: str, given: Any, parameters: Mapping[str,
         found: Array = call(np.asarray(times, dtype=float)[..., np.newaxis])
         return np.moveaxis(found, -1, 0)
 
-    return Signal(name, values)
+    return TimeSignal(name, values)
 
 
 def _as_symbol(model: Model, name: str, given: Any, t: Any, parameters: Mapping[str, float]) -> Any:
@@ -102,23 +104,23 @@ def _as_symbol(model: Model, name: str, given: Any, t: Any, parameters: Mapping[
 
 def as_signal(
     model: Model, name: str, given: Any, times: Array, parameters: Mapping[str, float]
-) -> Signal:
-    """A signal from whatever the user gave for it.
+) -> TimeSignal:
+    """Make a signal from a number, a formula, a function or samples.
 
     A Python function that cannot be traced is called at every time and differentiated by splines.
     """
     array = np.asarray(given) if isinstance(given, np.ndarray | list | tuple) else None
     if array is not None and array.ndim:
-        return sampled_signal(name, times, checked_samples(name, array, times))
+        return sampled_signal(name, times, check_samples(name, array, times))
     try:
         return formula_signal(model, name, given, parameters)
     except NotApplicable:
         called = np.array([float(given(float(t))) for t in times])
-        return sampled_signal(name, times, checked_samples(name, called, times))
+        return sampled_signal(name, times, check_samples(name, called, times))
 
 
-def checked_samples(name: str, samples: Any, times: Array) -> Array:
-    """Samples that splines can differentiate.
+def check_samples(name: str, samples: Any, times: Array) -> Array:
+    """Require samples that splines can differentiate.
 
     Raises:
         InvalidArgument: if there are too few, too many or some are not finite.
@@ -139,8 +141,8 @@ def checked_samples(name: str, samples: Any, times: Array) -> Array:
     return array
 
 
-def checked_times(times: Any) -> Array:
-    """Times that go forward.
+def check_times(times: Any) -> Array:
+    """Require times that increase.
 
     Raises:
         InvalidArgument: naming the first two that do not.

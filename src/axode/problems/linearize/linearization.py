@@ -249,6 +249,25 @@ class Linearization:
             f"inputs, {len(self.outputs)} outputs)"
         )
 
+    def _repr_html_(self) -> str:
+        from axode.printing.html import notebook, table
+
+        step = f", in steps of {self.dt:g} s" if self.dt else ""
+        heads = ("", *self.states, *self.inputs)
+
+        def rows(names: Sequence[str], blocks: Array) -> list[tuple[str, ...]]:
+            texts = [[_number(x, blocks) for x in row] for row in blocks.tolist()]
+            return [(name, *text) for name, text in zip(names, texts, strict=True)]
+
+        states = [f"{name}{'+' if self.dt else chr(39)}" for name in self.states]
+        parts = [table(heads, rows(states, np.column_stack([self.A, self.B])))]
+        if self.outputs != self.states:
+            parts.append(table(heads, rows(self.outputs, np.column_stack([self.C, self.D]))))
+        known = [("poles", poles_text(self.poles))]
+        known += [("", str(self.controllable)), ("", str(self.observable))]
+        title = f"{self.name}, linearized at {self._where()}{step}: {self._kind()}"
+        return notebook(title, *parts, table(("", ""), known, numbers=False))
+
     def __str__(self) -> str:
         step = f", in steps of {self.dt:g} s" if self.dt else ""
         lines = [f"{self.name}, linearised at {self._where()}{step}: {self._kind()}"]

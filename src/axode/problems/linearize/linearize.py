@@ -14,12 +14,16 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration, shortened
 from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
-from axode.model.model import Model, Options
+from axode.model.model import Model
 from axode.model.state import State
-from axode.problems.arguments import refuse_no_model
+from axode.problems.arguments import require_model
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
-from axode.problems.linearize.operating_point import find_equilibrium, inputs_there, operating_point
+from axode.problems.linearize.operating_point import (
+    find_equilibrium,
+    find_inputs,
+    find_operating_point,
+)
 from axode.problems.linearize.steady_motions import (
     AT_REST,
     CoMoving,
@@ -32,6 +36,7 @@ from axode.problems.observables import Observables
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
+from axode.symbolic.algebra.rank import smallest_singular_value, weakest_rows
 
 if TYPE_CHECKING:
     from axode.symbolic.analysis.small_motions import Chart, Derivatives
@@ -82,17 +87,17 @@ def linearize(
         SingularConfiguration: where the constraints lose rank.
     """
     check_arguments(linearize, locals())
-    refuse_no_model("linearize", model)
+    require_model("linearize", model)
     check_parameters(model, parameters)
-    options: dict[str, Any] = {"t": float(t)} | ({"parameters": parameters} if parameters else {})
-    point = operating_point(model, state, options)
-    regular = choose_rows(model, point.q, Conditions.of(model, **options))
+    conditions = Conditions.of(model, float(t), parameters)
+    point = find_operating_point(model, state, conditions)
+    regular = choose_rows(model, point.q, conditions)
     if regular is not model:
-        model, point = regular, operating_point(regular, state, options)
+        model, point = regular, find_operating_point(regular, state, conditions)
     observables = Observables(model)
     if settle:
-        point = find_equilibrium(model, point, input, lambda q: _places(observables, q, options))
-    task = _Task(observables, point, inputs_there(model, input, point), options)
+        point = find_equilibrium(model, point, input, lambda q: _places(observables, q, conditions))
+    task = _Task(observables, point, find_inputs(model, input, point))
     chosen = task.names(states, "state") if states is not None else task.all_states
     shown = task.names(outputs, "output") if outputs is not None else chosen
     made = task.linear(chosen, shown, _chosen_inputs(model, inputs))
@@ -117,19 +122,18 @@ def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
     return [model.signals.resolve(name, "input").index for name in names]
 
 
-def _tangents(observables: Observables, q: Array, options: Any) -> Array:
+def _tangents(observables: Observables, q: Array, conditions: Conditions) -> Array:
     """Changes of q and nu that keep the constraints, in columns."""
     from axode.symbolic.analysis.small_motions import tangent_basis
 
-    R = observables.model.residual_jacobian(q, **options)
+    R = observables.model.residual_jacobian(q, **conditions.options)
     tangents = tangent_basis(observables.equations, R, q)
     if tangents is None:
         raise _singular(observables.model, "the constraints lose rank")
-    conditions = Conditions.of(observables.model, **options)
     flat, words = find_flattest_wheel(observables.model, q, conditions)
     if flat < LIES_FLAT:
         raise _singular(observables.model, words)
-    fastest = np.abs(observables.model.speed_map(q, **options)).max(initial=0.0)
+    fastest = np.abs(observables.model.speed_map(q, **conditions.options)).max(initial=0.0)
     pivot = smallest_pivot(observables.model, q, conditions)
     if not fastest < FASTEST or pivot < 1 / FASTEST**2:
         speeds = ", ".join(observables.model.independent)
@@ -141,9 +145,9 @@ def _tangents(observables: Observables, q: Array, options: Any) -> Array:
     return tangents
 
 
-def _places(observables: Observables, q: Array, options: Any) -> Array:
+def _places(observables: Observables, q: Array, conditions: Conditions) -> Array:
     """Changes of q alone."""
-    tangents = _tangents(observables, q, options)
+    tangents = _tangents(observables, q, conditions)
     return tangents[: q.size, : tangents.shape[1] - len(observables.model.independent)]
 
 
@@ -161,17 +165,15 @@ class _Task:
         observables: Observables,
         point: State,
         u: Array,
-        options: dict[str, Any],
         axes: CoMoving | None = None,
         reference: Array | None = None,
     ) -> None:
         model = observables.model
         self.model, self.observables, self.point, self.u = model, observables, point, u
-        self.t = options["t"]
-        self._options: Options = options  # type: ignore[assignment]
-        self.p = model.parameter_vector(options.get("parameters"))
+        self.t = float(point.conditions.t)
+        self.p = model.parameter_vector(point.conditions.p)
         self._charts = _CHARTS.setdefault(model, {})
-        self.tangents = _tangents(observables, point.q, options)
+        self.tangents = _tangents(observables, point.q, point.conditions)
         self.reference = point.q if reference is None else reference
         self.axes = axes or co_moving(observables, point, u, self.t, self.p)
 
@@ -262,8 +264,8 @@ class _Task:
             return ()
         sizes = np.zeros(len(states))
         for q, nu in nearby_states(self.model, self.point):
-            point = State(q, nu, 0.0, self.model, self.point.options)
-            task = _Task(self.observables, point, self.u, dict(self._options), self.axes, q)
+            point = State(q, nu, 0.0, self.model, self.point.conditions)
+            task = _Task(self.observables, point, self.u, self.axes, q)
             carried = task._there(states, ()).carried_by_z @ task.tangents
             sizes = np.maximum(sizes, np.abs(carried).max(axis=1, initial=0.0))
         return tuple(n for n, size in zip(states, sizes.tolist(), strict=True) if size > AT_REST)
@@ -273,7 +275,7 @@ class _Task:
         if self.axes.proven:
             return ()
         known = {"q": self.point.q, "nu": self.point.nu, "u": self.u}
-        speeds = self.model.evaluate("forward_dynamics", known, self._options)
+        speeds = self.model.evaluate("forward_dynamics", known, self.point.conditions.options)
         accelerated = zip(self.model.independent, speeds.tolist(), strict=True)
         bent = zip(states, (A @ drift).tolist(), strict=True)
         return (
@@ -289,8 +291,7 @@ class _Task:
         if self.observables.equations.system.rheonomic:
             return ()
         for point in later_states(self.model, self.point, self.u):
-            options = dict(self._options)
-            task = _Task(self.observables, point, self.u, options, self.axes, self.reference)
+            task = _Task(self.observables, point, self.u, self.axes, self.reference)
             d = task._there(states, ())
             there, _ = on_states(d.x_dot_by_z @ task.tangents, d.x_by_z @ task.tangents)
             off = np.abs(there - A).max(axis=1) > VARIES * max(1.0, np.abs(A).max())
@@ -329,10 +330,10 @@ class _Task:
             raise InvalidArgument(
                 f"states: the constraints keep {', '.join(still)} from changing; leave it out"
             )
-        U, s, _ = np.linalg.svd(X / lengths.clip(1e-300))
-        if len(s) == len(states) and s.min(initial=1.0) > DISTINCT:
+        scaled = X / lengths.clip(1e-300)
+        if len(states) <= X.shape[1] and smallest_singular_value(scaled) > DISTINCT:
             return
-        weights = np.abs(U[:, -1])
+        weights = np.abs(weakest_rows(scaled))
         joined = [n for n, w in zip(states, weights, strict=True) if w > 1e-6 * weights.max()]
         raise InvalidArgument(
             f"states: {', '.join(joined)} depend on each other there; leave one of them out"

@@ -8,36 +8,39 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
+from axode.problems.assemble.closure import OPEN, allowed_residual
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.symbolic.algebra.newton import find_roots
 
 Array = npt.NDArray[np.float64]
-OPEN = 1e-6  # [m or rad]: a point that is open by more is refused
 BALANCED = 1e-11  # of the forces at work: what is left is rounding
 MAX_STEP = 0.3  # [rad or m] of Newton's method
 
 
-def operating_point(model: Model, state: Any, options: dict[str, Any]) -> State:
+def find_operating_point(model: Model, state: Any, conditions: Conditions) -> State:
     """Find a consistent state from any form of a state."""
     given = read_state(model, state, "state")
+    more: dict[str, Any] = {"t": conditions.t, "parameters": conditions.named(model)}
     given.require_one("state")
     if given.q is None or given.nu is None:
-        return assemble(model, given.named, **options)
+        return assemble(model, given.named, **more)
     q, nu = given.q, given.nu
-    worst = float(np.abs(model.residual(q, **options)).max(initial=0.0))
+    residual = np.abs(model.residual(q, **conditions.options))
+    worst = float(residual.max(initial=0.0))
     lengths = [abs(float(np.linalg.norm(q[list(four)])) - 1) for four in model.facts.quaternions]
-    if not max([worst, *lengths]) <= OPEN:
+    if not ((residual <= allowed_residual(model)).all() and max([0.0, *lengths]) <= OPEN):
         if given.interpolated:
-            return assemble(model, (q, nu), **options)
+            return assemble(model, (q, nu), **more)
         raise InvalidArgument(
             f"state: this q is open by {max([worst, *lengths]):.3g}; give the state by name, or "
             "call axode.assemble(model, state) first"
         )
-    return State(q, nu, worst, model, options)
+    return State(q, nu, worst, model, conditions)
 
 
 def is_hold(given: Any) -> bool:
@@ -45,11 +48,12 @@ def is_hold(given: Any) -> bool:
     return isinstance(given, str) and given == "hold"
 
 
-def inputs_there(model: Model, given: Any, point: State) -> Array:
-    """All inputs at the operating point."""
+def find_inputs(model: Model, given: Any, point: State) -> Array:
+    """Find all inputs at the operating point."""
     if is_hold(given):
         rest = np.zeros(len(model.independent))
-        held, _ = model.inverse_dynamics_with_residual(point.q, point.nu, rest, **point.options)
+        options = point.conditions.options
+        held, _ = model.inverse_dynamics_with_residual(point.q, point.nu, rest, **options)
         return np.asarray(held, dtype=float)
     plan = InputPlan() if isinstance(given, str) else plan_input(model, given)
     if plan.constant is None or plan.constant.ndim != 1:
@@ -74,7 +78,8 @@ def find_equilibrium(model: Model, point: State, given: Any, tangents: Any) -> S
     Raises:
         InvalidArgument: if there is none near.
     """
-    balance = _Balance(model, point, given)
+    balance, conditions = _Balance(model, point, given), point.conditions
+    more: dict[str, Any] = {"t": conditions.t, "parameters": conditions.named(model)}
     before = float(np.abs(balance.at(point.q)).max(initial=0.0))
     rounding = BALANCED * max(1.0, before, balance.gravity)
     if before <= rounding:
@@ -88,12 +93,12 @@ def find_equilibrium(model: Model, point: State, given: Any, tangents: Any) -> S
         lambda x, _: balance.at(x[0])[np.newaxis],
         slope,
         point.q[np.newaxis],
-        retract=lambda x: assemble(model, x[0], **point.options).q[np.newaxis],
+        retract=lambda x: assemble(model, x[0], **more).q[np.newaxis],
         tolerance=rounding,
         max_step=MAX_STEP,
     )
     if left[0] <= rounding:
-        return State(found[0], point.nu, point.residual, model, point.options)
+        return State(found[0], point.nu, point.residual, model, conditions)
     after = np.abs(balance.at(found[0]))
     raise InvalidArgument(
         f"settle: no equilibrium was found near that point; {before:.3g} of unbalanced force or "
@@ -103,24 +108,23 @@ def find_equilibrium(model: Model, point: State, given: Any, tangents: Any) -> S
 
 
 class _Balance:
-    """What keeps a configuration from lasting, and how it changes with the configuration."""
+    """Unbalanced force or acceleration, and its derivative by the configuration."""
 
     def __init__(self, model: Model, point: State, given: Any) -> None:
-        self.model, self.options = model, point.options
+        self.model, self.options = model, point.conditions.options
         weight = model.potential_force(point.q, **self.options)
         self.gravity = float(np.abs(weight).max(initial=0.0))
         rest = np.zeros(len(model.independent))
         if is_hold(given):
             self.function, self.given = "inverse_residual", {"nu": point.nu, "nu_dot": rest}
         else:
-            u = inputs_there(model, given, point)
+            u = find_inputs(model, given, point)
             self.function, self.given = "forward_dynamics", {"nu": point.nu, "u": u}
 
     def at(self, q: Array) -> Array:
         """Unbalanced generalised force, or acceleration, at `q`."""
-        more: Any = self.options
-        return self.model.evaluate(self.function, {"q": q, **self.given}, more)
+        return self.model.evaluate(self.function, {"q": q, **self.given}, self.options)
 
     def slope(self, q: Array) -> Array:
-        """Its derivative by q."""
+        """Derivative of `at` by q."""
         return self.model.jacobian(self.function, "q", q, *self.given.values(), **self.options)

@@ -85,7 +85,8 @@ def co_moving(observables: Observables, point: State, u: Array, t: float, p: Arr
 
 def nearby_states(model: Model, point: State) -> list[tuple[Array, Array]]:
     """The point, and a few states beside it at other speeds."""
-    rng = np.random.default_rng(7)
+    rng, conditions = np.random.default_rng(7), point.conditions
+    more: dict[str, Any] = {"t": conditions.t, "parameters": conditions.named(model)}
     states = [(point.q, point.nu)]
     for spread in (NEARBY, NEARBY / 10):
         for _ in range(CHECKED):
@@ -93,7 +94,7 @@ def nearby_states(model: Model, point: State) -> list[tuple[Array, Array]]:
                 return states
             guess = point.q + spread * rng.normal(size=point.q.size)
             try:
-                q = assemble(model, guess, **point.options).q
+                q = assemble(model, guess, **more).q
             except AxodeError:
                 continue
             states.append((q, point.nu + rng.normal(size=point.nu.size)))
@@ -139,7 +140,7 @@ def taken_out(observables: Observables, moving: CoMoving) -> Any:
 
 def later_states(model: Model, point: State, u: Array) -> list[State]:
     """States that a motion passes through when its fastest coordinate has changed by one unit."""
-    options: Any = dict(point.options)
+    options = point.conditions.options
     sizes = (point.q.size, point.nu.size)
 
     def rate(z: Array) -> Array:
@@ -159,5 +160,5 @@ def later_states(model: Model, point: State, u: Array) -> list[State]:
         k3 = rate(z + h / 2 * k2)
         z = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(z + h * k3))
         if step in (STEPS // 3, STEPS - 1):
-            states.append(State(z[: sizes[0]], z[sizes[0] :], 0.0, model, point.options))
+            states.append(State(z[: sizes[0]], z[sizes[0] :], 0.0, model, point.conditions))
     return states

@@ -17,8 +17,9 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
+from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import GivenState, read_state, refuse_no_model
+from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.inverse.motions import (
     MISFIT,
     GivenMotion,
@@ -27,9 +28,16 @@ from axode.problems.inverse.motions import (
     full_names,
     rows_by_name,
 )
-from axode.problems.inverse.time_signals import Signal, as_signal
+from axode.problems.inverse.time_signals import TimeSignal, as_signal
 from axode.problems.paths.curves import JoinedLines, formula, law_of, positive, tangent
-from axode.problems.paths.steering import JUMP, LOOKS, SMOOTHER, Steering, largest_jump, steering_of
+from axode.problems.paths.steering import (
+    GRID_SAMPLES,
+    JUMP,
+    SMOOTHER,
+    Steering,
+    largest_jump,
+    steering_of,
+)
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -274,18 +282,18 @@ def follow(
             or if it jumps, with the time.
     """
     check_arguments(follow, locals())
-    from axode.problems.inverse.inverse import equal_times, solved_trajectory
+    from axode.problems.inverse.inverse import equal_times, solve_forces
 
     motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
     times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
-    motion.steering.refuse_jumps(path.name)
-    _refuse_jumps(path)
+    motion.steering.check_jumps(path.name)
+    _check_jumps(path)
     samples = motion.solve(times, _start(model, start))
     outside = np.zeros((times.size, len(model.inputs)))
-    driven = solved_trajectory(model, samples, outside, motion.options, weights)
+    driven = solve_forces(model, samples, outside, motion.conditions, weights)
     pose = path.pose(times)
     columns = {
         "path.x": pose[0, 0],
@@ -334,9 +342,9 @@ def _start(model: Model, start: Any) -> GivenState:
     return given
 
 
-def _refuse_jumps(path: Path) -> None:
+def _check_jumps(path: Path) -> None:
     """Stop at a path along which wheels would have to change their rates at once."""
-    times = np.linspace(0.0, path.duration, LOOKS)
+    times = np.linspace(0.0, path.duration, GRID_SAMPLES)
     pose = path.pose(times)
     speed, turn = np.hypot(pose[0, 1], pose[1, 1]).max(), np.abs(pose[2, 1]).max()
     kinds = (
@@ -410,7 +418,7 @@ def _path_motion(
         raise InvalidArgument(
             f"path: expected a Path such as circle(2.0, speed=1.0), got {shortened(path)}"
         )
-    refuse_no_model("follow", model)
+    require_model("follow", model)
     equations = model.equations
     body = _base(model, base)
     at = _point(model, body, point)
@@ -425,7 +433,7 @@ def _path_motion(
     names = full_names(model, tuple(others))
     further = rows_by_name(model, names)
     more = [model.speed_names[j] for j in further.speeds]
-    options: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    conditions = Conditions.of(model, parameters=parameters)
     times = np.linspace(0.0, path.duration, SAMPLES + 1)
     signals = _path_signals(path)
     signals += [
@@ -434,16 +442,16 @@ def _path_motion(
     ]
     rows += further.positions
     steering = steering_of(
-        GivenMotion(model, Rows(model, rows, more), signals, options), path.duration
+        GivenMotion(model, Rows(model, rows, more), signals, conditions), path.duration
     )
     rows += rows_by_name(model, steering.names).positions
     signals += steering.signals()
-    motion = _PathMotion(model, Rows(model, rows, more), signals, options)
+    motion = _PathMotion(model, Rows(model, rows, more), signals, conditions)
     motion.path, motion.left, motion.steering = path, np.zeros(0), steering
     return motion
 
 
-def _path_signals(path: Path) -> list[Signal]:
+def _path_signals(path: Path) -> list[TimeSignal]:
     """Three signals that share one evaluation of the path."""
     last: dict[str, Any] = {"times": None, "pose": None}
 
@@ -457,7 +465,7 @@ def _path_signals(path: Path) -> list[Signal]:
         return values
 
     names = ("path.x", "path.y", "path.heading")
-    return [Signal(name, part(i)) for i, name in enumerate(names)]
+    return [TimeSignal(name, part(i)) for i, name in enumerate(names)]
 
 
 def _base(model: Model, name: str | None) -> str:

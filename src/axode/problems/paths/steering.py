@@ -1,4 +1,4 @@
-"""Steering: wheels that a path tells how to stand, although turning them moves nothing.
+"""Steering: angles of wheels that a path determines, although turning them moves nothing.
 
 A steering speed does not appear in the velocity of the base, so the path's velocity does not tell
 it. The steering angle decides instead which velocities are possible: it is the one at which nothing
@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.problems.inverse.motions import GivenMotion
-from axode.problems.inverse.time_signals import ORDER, Signal
+from axode.problems.inverse.time_signals import ORDER, TimeSignal
 from axode.symbolic.algebra.newton import Function, difference_jacobian, find_roots
 
 Array = npt.NDArray[np.float64]
-SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not told at all
+SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not determined
 FAR = 0.3  # [rad] from home: a linkage has left straight lines there, a coupling has not
 CLOSED = 1e-9  # [m or rad] of the residuals there
 STEERS = 1e-6  # what a radian of steering turns of a unit velocity, at least
@@ -32,10 +32,10 @@ SMALL = 1e-5  # [rad, rad/s] of difference quotients
 SPACING = 2e-4  # of the duration, between the five times that are differentiated over
 LAST_STEP = 1e-7  # [rad, rad/s] after which only rounding is left
 JUMP = 5e-3  # [rad] that an angle may change beside its rate
-LOOKS = 1001  # at a path
+GRID_SAMPLES = 1001  # of a path
 HALVINGS = 6  # of steps between them
 ROUGH = 1e-8  # relative, of rates that are missed there
-COARSE = 20  # looks from one to the next that is solved from home
+COARSE = 20  # samples from one to the next that is solved from home
 PLACES = np.arange(-2.0, 3.0)
 SMOOTHER = (
     "Use a path whose curvature is continuous, such as parallel_lines, or two paths with a stop "
@@ -44,7 +44,7 @@ SMOOTHER = (
 
 
 def steering_of(motion: GivenMotion, duration: float) -> Steering:
-    """Angles that the path tells by what they allow; none if the vehicle does not steer.
+    """Find the angles that a path determines by what they allow; none if nothing steers.
 
     Args:
         motion: Given by the rows path.x, path.y and path.heading first.
@@ -52,8 +52,8 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
     """
     model = motion.model
     q = model.home
-    options = {**motion.options, "t": np.asarray(0.0)}
-    G = motion.rate_matrix(q, options["t"])[0]
+    options = motion.conditions_at(0.0).options
+    G = motion.rate_matrix(q, 0.0)[0]
     silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
     unit = np.eye(len(model.independent))
     rest = model.rates(q, 0.0 * unit[0], **options)
@@ -68,14 +68,14 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
             meant = [n for n in names if model.independent[k].startswith(f"{n}.")] or names
             pairs.append((k, model.coordinates.index(meant[0])))
             along.append(turned / turned[pairs[-1][1]])
-    return Steering(motion, duration, q, pairs, np.array(along)).that_steers()
+    return Steering(motion, duration, q, pairs, np.array(along)).drop_idle()
 
 
 def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
     """Whether all that a speed moves keeps to straight lines, as one angle and couplings do."""
     if np.count_nonzero(turned) == 1:
         return True
-    options = {**motion.options, "t": np.asarray(0.0)}
+    options = motion.conditions_at(0.0).options
     there = [motion.model.residual(q + angle * turned, **options) for angle in (-FAR, 0.0, FAR)]
     return bool(np.abs(np.array(there)).max(initial=0.0) < CLOSED)
 
@@ -90,8 +90,8 @@ class Steering:
     pairs: list[tuple[int, int]]
     along: Array  # for a unit of each angle, all coordinates: those coupled to it follow
 
-    def that_steers(self) -> Steering:
-        """Without what turns no wheel."""
+    def drop_idle(self) -> Steering:
+        """Leave out angles that turn no wheel."""
         if not self.pairs:
             return self
         q, at, times, size = self._there(np.array([self._fastest[0]]))
@@ -106,11 +106,11 @@ class Steering:
         """Coordinates that steer."""
         return [self.motion.model.coordinates[j] for _, j in self.pairs]
 
-    def refuse_jumps(self, path: str) -> None:
-        """Stop at a path along which an angle changes faster than by its rate.
+    def check_jumps(self, path: str) -> None:
+        """Require that no angle along the path changes faster than by its rate.
 
         Raises:
-            InvalidArgument: telling where, and by how much.
+            InvalidArgument: with the time and the size of the jump.
         """
         if not self.pairs:
             return
@@ -123,7 +123,7 @@ class Steering:
                     f"have to turn by {angle[k + 1] - angle[k]:.3g} rad at once.\n  {SMOOTHER}"
                 )
 
-    def signals(self) -> list[Signal]:
+    def signals(self) -> list[TimeSignal]:
         """The angles with two derivatives each, over time; all share one solution."""
         last: list[tuple[Array, Array]] = []
 
@@ -139,18 +139,18 @@ class Steering:
         def near(i: int) -> Callable[[Array], Array]:
             return lambda times: self._near(times)[i]
 
-        return [Signal(name, part(i), quick=near(i)) for i, name in enumerate(self.names)]
+        return [TimeSignal(name, part(i), quick=near(i)) for i, name in enumerate(self.names)]
 
     @cached_property
     def _fastest(self) -> tuple[float, float]:
         """When the path is fastest, and how fast."""
-        times = np.linspace(0.0, self.duration, LOOKS)
+        times = np.linspace(0.0, self.duration, GRID_SAMPLES)
         speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
         k = int(np.argmax(speeds))
         return float(times[k]), float(speeds[k])
 
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
-        """Whether the path does not stand still, where nothing tells how to steer."""
+        """Whether the path does not stand still, where nothing determines the steering."""
         speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
         moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
         return moving
@@ -162,21 +162,21 @@ class Steering:
         Close together where splines between them miss the rates: at kinks of the curvature.
         """
         ends = 3 * SPACING * self.duration
-        times = np.linspace(ends, self.duration - ends, LOOKS)
+        times = np.linspace(ends, self.duration - ends, GRID_SAMPLES)
         times = times[self._moving(times)]
         few = times[::COARSE]
         home = np.broadcast_to(self.home[[j for _, j in self.pairs]], (few.size, len(self.pairs)))
-        angles, rates = self._solved(few, home, np.zeros_like(home))
+        angles, rates = self._solve(few, home, np.zeros_like(home))
         angles = np.unwrap(angles, axis=0, period=np.pi)  # a wheel may stand either way round
-        angles, rates = self._solved(
+        angles, rates = self._solve(
             times, _between(few, angles, times), _between(few, rates, times)
         )
         for _ in range(HALVINGS):
             steps = self._rough_steps(times, angles, rates)
-            if not 0 < steps.size < LOOKS / 4:
+            if not 0 < steps.size < GRID_SAMPLES / 4:
                 break
             more = (times[steps] + times[steps + 1]) / 2
-            found = self._solved(more, _between(times, angles, more), _between(times, rates, more))
+            found = self._solve(more, _between(times, angles, more), _between(times, rates, more))
             times = np.insert(times, steps + 1, more)
             angles, rates = (
                 np.insert(old, steps + 1, new, axis=0)
@@ -205,7 +205,7 @@ class Steering:
         place = (times - middle) / step  # zero but at the ends, where a path may stand still
         places = (middle[:, np.newaxis] + step * PLACES).ravel()
         near = self._near(places)
-        solved = self._solved(places, near[:, 0].T, near[:, 1].T)
+        solved = self._solve(places, near[:, 0].T, near[:, 1].T)
         angle, rate = (x.T.reshape(len(self.pairs), -1, PLACES.size) for x in solved)
         slopes = [_through(b, place)[1] / step for b in rate]
         return np.array(
@@ -222,7 +222,7 @@ class Steering:
         """
         positions, rates, seconds = self.motion.given_values(times)
         q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
-        own = self.motion.rows.call("value", q, {**self.motion.options, "t": times})[:, 2]
+        own = self.motion.rows.call("value", q, self.motion.conditions_at(times))[:, 2]
         turn = own - positions[:, 2]
         c, s = np.cos(turn), np.sin(turn)
         rates, seconds = rates.copy(), seconds.copy()
@@ -245,8 +245,8 @@ class Steering:
         nu, misfit = self.motion.fit_speeds(q, at, times, determined=False)
         return misfit / size, nu, q
 
-    def _solved(self, times: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
-        """Angles and their rates, (T, angles) each, from others near to them."""
+    def _solve(self, times: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
+        """Solve for angles and their rates, (T, angles) each, from others near to them."""
         q, at, times, size = self._there(times)
 
         def left(angles: Array, k: Any) -> Array:
@@ -266,7 +266,7 @@ class Steering:
 
 
 def _between(times: Array, values: Array, at: Array) -> Array:
-    """Straight lines between rows."""
+    """Interpolate rows linearly."""
     return np.stack([np.interp(at, times, column) for column in values.T], axis=-1)
 
 
@@ -277,11 +277,11 @@ def _spline(times: Array, values: Array) -> Any:
 
 
 def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]:
-    """Where values change most beside their rates, and by how much."""
+    """Find where values change most beside their rates, and by how much."""
     every = np.diff(times)
-    told = every * (rates[1:] + rates[:-1]) / 2
+    expected = every * (rates[1:] + rates[:-1]) / 2
     # within a step a rate that turns smoothly is off by no more than it changes
-    jump = np.abs(np.diff(values) - told) - every * np.abs(np.diff(rates))
+    jump = np.abs(np.diff(values) - expected) - every * np.abs(np.diff(rates))
     k = int(np.argmax(jump))
     return k, float(jump[k])
 

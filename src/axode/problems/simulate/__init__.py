@@ -1,1 +1,1 @@
-"""Simulate: motions from a start, under inputs."""
+"""Simulate the motion from a start, under inputs."""

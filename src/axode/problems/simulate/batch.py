@@ -1,4 +1,4 @@
-"""Runs of one model advanced together: compiled steps, and what Python does when they stop."""
+"""Runs of one model that are advanced together, and what each came to."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
 from axode.problems.session import CompiledRuns, Numbers, Session, Task
-from axode.problems.simulate.inputs import callback_inputs, limited
+from axode.problems.simulate.inputs import callback_inputs, limit_inputs
 from axode.problems.simulate.settings import ROUNDING
 from axode.problems.singular.other_models import ROUNDED_PIVOT, is_rounded
-from axode.problems.steps.adaptive import SHARE
+from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import rollout_of
 from axode.problems.steps.methods import EXPLICIT
-from axode.problems.steps.stages import FINISHED, RUNNING
+from axode.problems.steps.step_acceptance import FINISHED, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
 from axode.problems.tracing import call_traced
 
 Array = npt.NDArray[np.float64]
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
 STATE = ("q", "nu", "w")  # what is recorded of a run
-FIRST_COUNT = 15.0  # explicit steps at the limit of stability before a run asks what to do
+FIRST_STIFF_LIMIT = 15.0  # explicit steps at the limit of stability before a run stops
 FIRST_STEP = 0.01  # of the time in which a state changes by itself
 
 
 @dataclass
 class Outcome:
-    """What became of one run."""
+    """How one run ended."""
 
     status: int = RUNNING
     time: float = 0.0
-    word: str = ""  # the event that stopped it, or the cause of its failure
+    cause: str = ""  # the event that stopped it, or what made it fail
     last: Array | None = None  # its state then
     model: int = 0  # number of the model whose speeds that state is in
 
 
 class Batch(CompiledRuns):
-    """Runs of one model, and what became of each.
+    """Runs of one model, and how each ended.
 
     Args:
         task: What the steps are made of.
@@ -80,8 +80,8 @@ class Batch(CompiledRuns):
         given: dict[str, Array | float] = {
             "least_pivot": np.full((count, 1), least),
             "review": start.get("steps", np.zeros((count, 1))) + s.review,
-            "stiff_limit": np.full((count, 1), FIRST_COUNT),
-            "stiff_slope": stiff_slope(SHARE * s.rtol),
+            "stiff_limit": np.full((count, 1), FIRST_STIFF_LIMIT),
+            "stiff_slope": stiff_slope(ERROR_SHARE * s.rtol),
         }
         if task.plan.callback is not None:
             given["u"] = np.zeros((count, len(task.model.inputs)))
@@ -90,9 +90,9 @@ class Batch(CompiledRuns):
         return given
 
     def _first_step(self) -> Array:
-        """Length of the first step.
+        """Estimate the length of the first step from how fast the state and its rate change.
 
-        From how fast the state and its rate change: E. Hairer, S. P. Norsett, G. Wanner, *Solving
+        E. Hairer, S. P. Norsett, G. Wanner, *Solving
         Ordinary Differential Equations I*, section II.4.
         """
         s, b = self.settings, self.buffers
@@ -108,9 +108,9 @@ class Batch(CompiledRuns):
             h = np.where(small, 1e-6, FIRST_STEP * size / np.where(small, 1.0, speed))
             h = np.minimum(h, longest)
             kept = {name: b[name].copy() for name in ("q", "nu", "t")}
-            moved = x + s.way * h[:, np.newaxis] * f
+            moved = x + s.direction * h[:, np.newaxis] * f
             b["q"][...], b["nu"][...] = np.split(moved, [self.dynamics.n_q], axis=1)
-            b["t"][...] += s.way * h[:, np.newaxis]
+            b["t"][...] += s.direction * h[:, np.newaxis]
             self._rates()
             bend = np.abs((b["k1"][:, :n] - f) / scale).max(axis=1, initial=0.0) / h
             for name, value in kept.items():
@@ -125,7 +125,7 @@ class Batch(CompiledRuns):
         return np.where(np.isfinite(guess), guess, 1e-6 * longest)[:, np.newaxis]
 
     def _rates(self) -> None:
-        """Rates of the state as it is, into k1: a call without steps."""
+        """Evaluate the rates of the present state into k1, by a call without steps."""
         kept = self.buffers["status"].copy()
         self.rollout(self.buffers, self.tables, budget=0, threads=self.settings.threads)
         self.buffers["status"][...] = kept
@@ -135,8 +135,8 @@ class Batch(CompiledRuns):
 
         Args:
             session: The call that this is part of.
-            stopped: Called for a run whose steps stopped to ask for something; it gives the run an
-                outcome or sets its status back to running.
+            stopped: Called for a run whose steps have stopped; it gives the run an outcome or sets
+                its status back to running.
         """
 
         def resolve_stopped() -> bool:
@@ -156,7 +156,7 @@ class Batch(CompiledRuns):
                 self.out[place] = state
 
     def _finish(self, runs: Numbers) -> None:
-        """Runs that came to their end, all at once: there may be a million."""
+        """Record runs that have finished, all at once: there may be a million."""
         states = np.concatenate([self.buffers[name][runs] for name in STATE], axis=1)
         times = self.buffers["t"][runs, 0].tolist()
         for run, t, state in zip(runs.tolist(), times, states, strict=True):
@@ -164,12 +164,17 @@ class Batch(CompiledRuns):
         self._open[runs] = False
 
     def resolve(
-        self, run: int, status: int, word: str = "", at: Array | None = None, t: float | None = None
+        self,
+        run: int,
+        status: int,
+        cause: str = "",
+        at: Array | None = None,
+        t: float | None = None,
     ) -> None:
-        """A run has come to its end, where it is or at a given state."""
+        """End a run where it is, or at a given state and time."""
         now = float(self.buffers["t"][run, 0]) if t is None else t
         state = self.state(run) if at is None else at
-        self.outcomes[run] = Outcome(status, now, word, state)
+        self.outcomes[run] = Outcome(status, now, cause, state)
         self._open[run] = False
         self.buffers["status"][run] = status
 
@@ -182,14 +187,14 @@ class Batch(CompiledRuns):
         return np.concatenate([self.buffers[name][run] for name in STATE])
 
     def _call_back(self) -> None:
-        """Ask the user's function for inputs where a step has been taken since."""
+        """Call the user's function for inputs of runs that have taken a step since."""
         assert self.plan.callback is not None
         for run in np.flatnonzero(self._open).tolist():
             t = float(self.buffers["t"][run, 0])
             if t == self._called[run]:
                 continue
             given = self.plan.callback.function(t, self.values(run))
-            u = limited(self.model, callback_inputs(self.model, given))
+            u = limit_inputs(self.model, callback_inputs(self.model, given))
             self.buffers["u"][run] = u
             self._called[run] = t
             if self.settings.adaptive:
@@ -197,21 +202,21 @@ class Batch(CompiledRuns):
             self.calls.append((int(self.members[run]), t, u))
 
     def _until_next_sample(self, t: float) -> float:
-        times, way = self.settings.times, self.settings.way
+        times, direction = self.settings.times, self.settings.direction
         spacing = abs(times[1] - times[0])
-        ahead = way * (times - t)
+        ahead = direction * (times - t)
         left = ahead[ahead > ROUNDING * spacing]
         return float(left[0]) if len(left) else spacing
 
     @cached_property
-    def watching(self) -> CompiledFunction | None:
-        """Watched functions, to be called from Python."""
+    def event_functions(self) -> CompiledFunction | None:
+        """Functions of events, to be called from Python."""
         return None if self.dynamics.events is None else CompiledFunction(self.dynamics.events)
 
     def values(self, run: int) -> NamedValues:
         """Coordinates, speeds and measures of a run by name."""
         b = self.buffers
-        return state_values(self.model, b["q"][run], b["nu"][run], self.conditions(run).options)
+        return state_values(self.model, b["q"][run], b["nu"][run], self.conditions(run))
 
     def input_at(self, run: int, t: float, q: Array, nu: Array) -> Array:
         """Inputs of a run at a time and a state."""

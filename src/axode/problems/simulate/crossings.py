@@ -1,4 +1,4 @@
-"""Where inside a step watched functions cross zero."""
+"""Locate the zero crossings of event functions inside a step."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from scipy.optimize import brentq
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
 from axode.problems.simulate.batch import Batch
-from axode.problems.steps.stages import EVENT, RUNNING
+from axode.problems.steps.step_acceptance import EVENT, RUNNING
 
 if TYPE_CHECKING:
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
-RESOLUTION = 4e-16  # of the time, and of a second: what a crossing is located to
+RESOLUTION = 4e-16  # of a crossing, relative to its time and to one second
 
 
 class Probe:
-    """One run's next step, taken again and again to any time inside it."""
+    """The next step of one run, repeated to any time inside it."""
 
     def __init__(self, batch: Batch, run: int) -> None:
         self.batch, self.run = batch, run
@@ -39,11 +39,11 @@ class Probe:
         if "samples" in batch.tables:
             table = batch.tables["samples"]
             self.tables["samples"] = table if table.ndim == 2 else table[run : run + 1]
-        self._events = batch.watching
+        self._events = batch.event_functions
         self._step = batch.rollout.bind(self.now, self.tables)
 
     def go_to(self, t: float) -> None:
-        """From the start of the step to a time inside it, in one step of the method."""
+        """Go from the start of the step to a time inside it, in one step of the method."""
         for name, array in self.start.items():
             self.now[name][...] = array
         now = self.now
@@ -55,8 +55,8 @@ class Probe:
             now["rtol"][...], now["atol"][...], now["rows"][...] = 0.0, 1e300, 0.0
         self._step(1, 1)
 
-    def watched(self) -> Array:
-        """Watched functions where it is."""
+    def event_values(self) -> Array:
+        """Values of the event functions at the present state."""
         assert self._events is not None
         arrays = (
             a[0] if a.ndim > 1 else a
@@ -66,32 +66,36 @@ class Probe:
 
     @property
     def state(self) -> Array:
-        """q, nu and w where it is."""
+        """q, nu and w at the present state."""
         return np.concatenate([self.now[name][0] for name in ("q", "nu", "w")])
 
     def values(self) -> NamedValues:
-        """Coordinates, speeds and measures by name where it is."""
-        options = self.batch.conditions(self.run, float(self.now["t"][0, 0])).options
-        return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], options)
+        """Coordinates, speeds and measures of the present state by name."""
+        conditions = self.batch.conditions(self.run, float(self.now["t"][0, 0]))
+        return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], conditions)
 
-    def end_at(self, end: float, status: int, word: str) -> None:
-        """The run ends inside the step; samples up to there are saved."""
-        batch, times, way = self.batch, self.batch.settings.times, self.batch.settings.way
+    def end_at(self, end: float, status: int, cause: str) -> None:
+        """End the run inside the step and save the samples up to there."""
+        batch, times, direction = (
+            self.batch,
+            self.batch.settings.times,
+            self.batch.settings.direction,
+        )
         index = int(batch.buffers["index"][self.run, 0])
-        while index < len(times) and way * (times[index] - end) <= 0:
+        while index < len(times) and direction * (times[index] - end) <= 0:
             self.go_to(float(times[index]))
             batch.save(self.run, index, self.state)
             index += 1
         batch.buffers["index"][self.run] = index
         self.go_to(end)
-        batch.resolve(self.run, status, word, self.state, end)
+        batch.resolve(self.run, status, cause, self.state, end)
 
     def crossing(self, k: int) -> float:
         """Time from the start of the step to the crossing of a function."""
 
         def value(offset: float) -> float:
             self.go_to(self.t + offset)
-            return float(self.watched()[k])
+            return float(self.event_values()[k])
 
         before, after = value(0.0), value(self.length)
         if not before * after < 0:  # on zero at the end, or a hair away from it there
@@ -101,7 +105,7 @@ class Probe:
 
 
 def locate(batch: Batch, run: int) -> list[Event]:
-    """The crossings of a step before which a run has stopped; it may go on, or it has ended."""
+    """Locate the crossings of a step before which a run has stopped, and let it go on or end."""
     probe = Probe(batch, run)
     crossed = np.flatnonzero(batch.buffers["crossed"][run]).tolist()
     found = sorted(((probe.crossing(k), k) for k in crossed), key=lambda pair: abs(pair[0]))
@@ -116,6 +120,6 @@ def locate(batch: Batch, run: int) -> list[Event]:
     if not stops:
         batch.buffers["seen"][run], batch.buffers["status"][run] = 1.0, RUNNING
         return events
-    end, word = next((o, batch.watches[k].name) for o, k in found if batch.watches[k].stop)
-    probe.end_at(probe.t + end, EVENT, word)
+    end, cause = next((o, batch.watches[k].name) for o, k in found if batch.watches[k].stop)
+    probe.end_at(probe.t + end, EVENT, cause)
     return events

@@ -1,4 +1,4 @@
-"""Why a run could not go on."""
+"""Find out why a run could not go on."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from axode.problems.simulate.batch import Array, Batch
-from axode.problems.steps.stages import UNDERFLOW
+from axode.problems.steps.step_acceptance import UNDERFLOW
 
-STAGES = (0.0, 0.5, 1.0)  # parts of the step at which inputs are looked at
+STAGES = (0.0, 0.5, 1.0)  # parts of the step at which inputs are evaluated
 
 
 def cause_of(batch: Batch, run: int) -> str:
-    """Words for what is wrong with the step that a run could not take."""
+    """Describe what is wrong with the step that a run could not take."""
     b, model = batch.buffers, batch.model
     t, length = float(b["t"][run, 0]), float(b["h_s"][run, 0])
     if int(b["status"][run, 0]) == UNDERFLOW:
@@ -42,6 +42,6 @@ def cause_of(batch: Batch, run: int) -> str:
 
 
 def _first(names: Sequence[str], values: Array) -> str:
-    """The first number that is not finite, in words."""
+    """Name the first number that is not finite."""
     worst = int(np.argmax(~np.isfinite(values)))
     return f"{names[worst]} is {values[worst]}"

@@ -1,14 +1,15 @@
 """Inputs of a simulation: what the motors and outside wrenches do.
 
 An input may be a number, a formula of time, a function of the state traced once into machine code,
-a table of samples, or a Python function that is called at every step.
+a table of samples, a trajectory, or a Python function that is called at every step.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,14 @@ from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
 from axode.problems.arguments import number
 from axode.problems.state_formulas import parse_formula
-from axode.problems.tracing import is_symbolic, saturated, traced_tape
+from axode.problems.tracing import is_symbolic, saturate, traced_tape
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
+EQUAL = 1e-9  # of the duration: intervals that differ by less are equal
+MAX_SAMPLES = 10_000_000  # of an input
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Sampled:
     between: Literal["hold", "linear"] = "hold"
 
     def checked(self, model: Model) -> SampleTable:
-        """All inputs of a model, limits kept.
+        """Make a table of all inputs of a model, within the limits of its motors.
 
         Raises:
             InvalidArgument: for shapes, numbers or words that make no table.
@@ -69,7 +75,7 @@ class Sampled:
                 f"shape {table.shape}"
             )
         _refuse_nan(model, table)
-        limits = np.ascontiguousarray(limited(model, table))
+        limits = np.ascontiguousarray(limit_inputs(model, table))
         return SampleTable(limits, float(self.period), float(self.start), self.between)
 
 
@@ -84,7 +90,7 @@ class SampleTable:
 
     @property
     def count(self) -> int:
-        """How many samples there are."""
+        """Number of samples."""
         return self.table.shape[-2]
 
     def numbers(self) -> dict[str, float]:
@@ -115,8 +121,8 @@ class Callback:
     more.
 
     Args:
-        function: Of time and a mapping of the state (coordinates, speeds, measures by name); gives
-            inputs by name, or all of them.
+        function: Called with the time and a mapping of the state (coordinates, speeds and measures
+            by name); returns inputs by name, or all of them.
     """
 
     function: Callable[[float, Mapping[str, float]], Any]
@@ -124,7 +130,7 @@ class Callback:
 
 @dataclass(frozen=True)
 class InputPlan:
-    """What a run needs to know of its input: one of a constant, a tape, samples, a callback."""
+    """The input of runs: one of a constant, a tape, samples, a callback."""
 
     constant: Array | None = None  # (inputs,) or (runs, inputs)
     tape: Tape | None = None
@@ -133,13 +139,13 @@ class InputPlan:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Shape of the batch that it is made for; () if it serves any."""
+        """Shape of the batch that it is for; () if it serves any."""
         if self.constant is not None:
             return self.constant.shape[:-1]
         return () if self.sampled is None else self.sampled.table.shape[:-2]
 
     def spread(self, batch: tuple[int, ...]) -> InputPlan:
-        """The same with one axis for all runs of a batch."""
+        """Plan with one axis for all runs of a batch."""
         if not self.batch:
             return self
         if self.constant is not None:
@@ -151,7 +157,7 @@ class InputPlan:
         return replace(self, sampled=replace(self.sampled, table=np.ascontiguousarray(full)))
 
     def part(self, runs: npt.NDArray[np.intp]) -> InputPlan:
-        """Of some runs only."""
+        """Plan of some runs only."""
         if not self.batch:
             return self
         if self.constant is not None:
@@ -162,7 +168,7 @@ class InputPlan:
 
 
 def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) -> InputPlan:
-    """Understand what the user gave as input.
+    """Make a plan of what the user gave as input.
 
     Args:
         model: Whose input it is.
@@ -173,12 +179,16 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
         UnknownName: for an input the model does not have.
         InvalidArgument: for anything that is not an input.
     """
-    if given is None:
+    from axode.results.trajectory import Trajectory
+
+    if given is None or (isinstance(given, Trajectory) and not model.inputs):
         return InputPlan(constant=np.zeros(len(model.inputs)))
     if isinstance(given, Sampled):
         return InputPlan(sampled=given.checked(model))
     if isinstance(given, Callback):
         return InputPlan(callback=given)
+    if isinstance(given, Trajectory):
+        return InputPlan(sampled=_from_trajectory(model, given).checked(model))
     if isinstance(given, str | Expression):
         raise InvalidArgument(
             f"input: {shortened(given)} needs the name of an input, {{name: formula}}. Inputs: "
@@ -197,11 +207,46 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
             f"{array.shape}"
         )
     _refuse_nan(model, array)
-    return InputPlan(constant=limited(model, array))
+    return InputPlan(constant=limit_inputs(model, array))
 
 
-def limited(model: Model, u: Array) -> Array:
-    """Inputs cut to what the motors can give."""
+def _from_trajectory(model: Model, run: Trajectory) -> Sampled:
+    """Inputs of a trajectory, joined by straight lines.
+
+    Times that are not equally spaced are resampled at their shortest interval.
+
+    Raises:
+        InvalidArgument: naming motors that the trajectory lacks.
+    """
+    missing = [name for name in model.inputs[: model.facts.motors] if name not in run.names]
+    if missing:
+        raise InvalidArgument(
+            f"input: {run!r} has no columns of {', '.join(missing)}; give a trajectory of inverse "
+            "or simulate for this model, or inputs by name"
+        )
+    given = run[[name for name in model.inputs if name in run.names]]
+    first, last = sorted((float(run.time[0]), float(run.time[-1])))
+    count, period = len(run), 1.0
+    if count > 1:
+        steps = np.abs(np.diff(run.time))
+        if np.ptp(steps) > EQUAL * (last - first):
+            count = 1 + math.ceil((last - first) / float(steps.min()) - EQUAL)
+        if count > MAX_SAMPLES:
+            raise InvalidArgument(
+                f"input: samples {steps.min():.3g} s apart would make {count} of equal distance; "
+                "resample the trajectory first: run.resample(times)"
+            )
+        period = (last - first) / (count - 1)
+        if count != len(run):
+            times = np.linspace(float(run.time[0]), float(run.time[-1]), count)
+            given = given.resample(times, method="linear")
+    values = given.values if run.time[0] <= run.time[-1] else given.values[..., ::-1, :]
+    columns = {name: values[..., k] for k, name in enumerate(given.names)}
+    return Sampled(columns, period, first, "linear")
+
+
+def limit_inputs(model: Model, u: Array) -> Array:
+    """Cut inputs to the limits of the motors."""
     bounds = _limits(model)
     return np.clip(u, -bounds, bounds)
 
@@ -269,7 +314,7 @@ def _by_name(model: Model, given: Mapping[str, Any], speeds: Sequence[str] | Non
         return InputPlan(tape=_formula_input(model, named))
     u = _stacked(model, named)
     _refuse_nan(model, u)
-    return InputPlan(constant=limited(model, u))
+    return InputPlan(constant=limit_inputs(model, u))
 
 
 def _called(value: Any, state: Any) -> Any:
@@ -293,7 +338,7 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
                 item = evaluate(item, values, TAPE_FUNCTIONS)
             elif np.ndim(item):
                 raise InvalidArgument(f"input '{name}': one number, where others are formulas")
-            made.append(saturated(zero + item, bound))
+            made.append(saturate(zero + item, bound))
         return {"u": made}
 
     sizes = {"t": 1} | ({"p": len(free)} if free else {})

@@ -1,4 +1,4 @@
-"""Trajectories from runs: states made consistent, and everything that follows from them."""
+"""Record runs as a trajectory: consistent states, and all signals that follow from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from axode.problems.singular.other_models import (
 from axode.problems.singular.passing import release_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
-from axode.problems.steps.stages import (
+from axode.problems.steps.step_acceptance import (
     EVENT,
     FINISHED,
     LEFT,
@@ -54,7 +54,7 @@ STATUS_WORDS = {
     UNDERFLOW: "failed: steps too short",
     SINGULAR: "failed: singular configuration",
 }
-CALLED_AT = 1e-12  # [s]: a sample this close before a call has its inputs
+SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
 
@@ -88,21 +88,21 @@ def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
         kinds={signal.name: signal.kind for signal in signals},
         statuses=tuple(_statuses(runs)),
         lengths=lengths.reshape(batch),
-        events=tuple(sorted(events, key=lambda e: e.time * runs.settings.way)),
+        events=tuple(sorted(events, key=lambda e: e.time * runs.settings.direction)),
         info=_info(runs, seconds),
         origin=Origin(model, runs.p),
     )
 
 
 def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
-    """Times, saved states and who made them; a single run ends with where it stopped."""
+    """Times, saved states and which model made each; a single run ends where it stopped."""
     times, out, made_by = runs.settings.times, runs.out, runs.made_by
     reached = int((~np.isnan(out[..., 0])).sum(axis=1).max())
     times, out, made_by = times[:reached], out[:, :reached], made_by[:, :reached]
     last = runs.outcomes[0]
     if runs.count > 1 or last.last is None or not np.isfinite(last.last).all():
         return times, out, made_by
-    ahead = runs.settings.way * (last.time - times[-1])
+    ahead = runs.settings.direction * (last.time - times[-1])
     if ahead <= SAME_TIME * max(1.0, abs(last.time)):
         return times, out, made_by
     return (
@@ -115,9 +115,9 @@ def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
 def _own_values(runs: Runs, times: Array, out: Array, conditions: Conditions) -> Array:
     """Evaluate all signals of states in the model's own speeds."""
     q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
-    q, nu = _closed(runs.model, q, conditions), np.ascontiguousarray(nu)
+    q, nu = _close(runs.model, q, conditions), np.ascontiguousarray(nu)
     u = _inputs(runs, times, q, nu, conditions)
-    return signal_values(runs.model, q, nu, u, w, options=conditions.options)
+    return signal_values(runs.model, q, nu, u, w, conditions=conditions)
 
 
 def _elsewhere(
@@ -152,7 +152,7 @@ def _other_values(
     model = interpret_few_states(runs.models[number], len(run))
     there = conditions.at(places)
     q, nu, w = np.split(out[run, row], [runs.n_q, out.shape[-1] - 2], axis=-1)
-    q, nu = _closed(model, q, there), np.ascontiguousarray(nu)
+    q, nu = _close(model, q, there), np.ascontiguousarray(nu)
     plan = runs.plans[number]
     u = np.zeros((len(run), len(model.inputs)))
     if plan.tape is not None:
@@ -190,8 +190,8 @@ def _conditions(runs: Runs, times: Array) -> Conditions:
     return Conditions(np.broadcast_to(times, (runs.count, len(times))), p)
 
 
-def _closed(model: Model, q: Array, conditions: Conditions) -> Array:
-    """Interpolated states brought back onto the holonomic rows."""
+def _close(model: Model, q: Array, conditions: Conditions) -> Array:
+    """Bring interpolated states back onto the holonomic constraints."""
     if not (model.facts.residual_rows or model.facts.quaternions):
         return q
     return model.evaluate("projection", {"q": np.ascontiguousarray(q)}, conditions.options)
@@ -209,21 +209,21 @@ def _inputs(runs: Runs, times: Array, q: Array, nu: Array, conditions: Condition
     if plan.sampled is not None:
         return np.array(np.broadcast_to(plan.sampled.at(times), shape))
     if plan.callback is not None:
-        return _called(runs, times, shape)
+        return _callback_inputs(runs, times, shape)
     assert plan.tape is not None
     made = call_traced(CompiledFunction(plan.tape), q, nu, conditions)
     return np.array(np.broadcast_to(made, shape))
 
 
-def _called(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
-    """Inputs that a callback gave, held until it was called again."""
+def _callback_inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
+    """Inputs that a callback gave, each held until the next call."""
     values = np.full(shape, np.nan)
-    way = runs.settings.way
+    direction = runs.settings.direction
     for run in range(runs.count):
         mine = [(t, u) for number, t, u in runs.calls if number == run]
         if mine:
-            called = way * np.array([t for t, _ in mine])
-            row = np.searchsorted(called, way * times + CALLED_AT, side="right") - 1
+            called = direction * np.array([t for t, _ in mine])
+            row = np.searchsorted(called, direction * times + SAME_CALL, side="right") - 1
             values[run] = np.array([u for _, u in mine])[np.clip(row, 0, len(mine) - 1)]
     return values
 
@@ -232,14 +232,14 @@ def _statuses(runs: Runs) -> Iterator[str]:
     for outcome in runs.outcomes:
         words = STATUS_WORDS[outcome.status]
         if outcome.status == EVENT:
-            words += f" '{outcome.word}'"
+            words += f" '{outcome.cause}'"
         elif outcome.status not in (FINISHED, RUNNING, LEFT):
-            words += f" at t = {outcome.time:.6g} s, {outcome.word}"
+            words += f" at t = {outcome.time:.6g} s, {outcome.cause}"
         yield words
 
 
 def _warn_of_failures(runs: Runs) -> None:
-    """Count the runs of a batch that did not come to their end; a single one raises."""
+    """Warn of runs of a batch that failed; a single one raises."""
     words = [STATUS_WORDS[outcome.status] for outcome in runs.outcomes]
     failed = Counter(word for word in words if word.startswith("failed"))
     if failed:
@@ -266,7 +266,7 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     if s.place.target != "cpu":
         info |= {"target": s.place.target, "precision": s.place.precision}
     if s.method == "rk4":
-        info |= {"step": s.length}
+        info |= {"step": s.step_size}
     else:
         info |= {"rtol": s.rtol, "atol": s.atol, "rejected": int(runs.rejected.sum())}
     if runs.p is not None and runs.p.ndim == 1:
@@ -289,7 +289,7 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
                 "run": passage.run,
                 "time": passage.landing.start,
                 "until": passage.landing.time,
-                "what": passage.words,
+                "what": passage.description,
                 "correction": passage.landing.correction,
                 "uncertainty": passage.landing.uncertainty,
             }

@@ -1,4 +1,4 @@
-"""All runs of a simulation, from their start to whatever ends them."""
+"""All runs of a simulation, from their start to their end."""
 
 from __future__ import annotations
 
@@ -15,20 +15,28 @@ from axode.problems.simulate.crossings import locate
 from axode.problems.simulate.failures import cause_of
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.takeover import REVIEW, TakeOver, answer_stiffness, is_worth_its_price
+from axode.problems.simulate.takeover import REVIEW, TakeOver, answer_stiffness, is_worth_its_cost
 from axode.problems.singular.other_models import is_rounded, keep_kinetic_energy, translate_speeds
 from axode.problems.singular.passing import Candidates, Landing, find_events, land_beyond
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.singular.switching import find_start_elsewhere, near_singular
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
-from axode.problems.steps.stages import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
+from axode.problems.steps.step_acceptance import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
 
 if TYPE_CHECKING:
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
-LAST = -1  # number of the sample at which a run ended, among those on the way across
-CARRIED = ("w", "t", "index", "step", "h", "steps", "rejected")  # to another model
+LAST = -1  # number of the sample at which a run ended, among those of a passage
+KEPT_BUFFERS = (
+    "w",
+    "t",
+    "index",
+    "step",
+    "h",
+    "steps",
+    "rejected",
+)  # where a run changes its model or method
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Passage:
 
     run: int
     landing: Landing
-    words: str  # what is lost there
+    description: str  # what is lost there
 
 
 class Runs:
@@ -48,7 +56,7 @@ class Runs:
             made it.
         models, plans: The models that runs have used, the user's first, and their inputs.
         made_by: Number of the model that made each saved state, (runs, rows).
-        outcomes: What became of each.
+        outcomes: How each ended.
         steps, rejected: How many each took, and how many more it tried.
         stiff: When explicit steps became too many, by run.
     """
@@ -81,7 +89,7 @@ class Runs:
 
     @property
     def n_q(self) -> int:
-        """How many coordinates a saved state has."""
+        """Number of coordinates of a saved state."""
         return len(self.model.coordinates)
 
     def advance(self, session: Session) -> None:
@@ -90,15 +98,15 @@ class Runs:
         while self._waiting:
             batch = self._waiting[-1]
             try:
-                batch.advance(session, self._stopped)
+                batch.advance(session, self._resolve)
             finally:
                 self._deliver(batch)
             self._waiting.pop()
             for (model, settings), runs in self._leaving.items():
-                self._waiting.append(self._moved(batch, model, settings, np.array(runs)))
+                self._waiting.append(self._move(batch, model, settings, np.array(runs)))
             self._leaving = {}
 
-    def _stopped(self, batch: Batch, run: int) -> None:
+    def _resolve(self, batch: Batch, run: int) -> None:
         status = int(batch.buffers["status"][run, 0])
         if status == EVENT:
             self.events += locate(batch, run)
@@ -112,31 +120,31 @@ class Runs:
             if model is not None:
                 self._leave(batch, run, model, batch.settings)
         elif status == STIFF:
-            self._answer(batch, run)
+            self._answer_stiffness(batch, run)
         else:
-            flat, words = find_flattest_wheel(
+            flat, cause = find_flattest_wheel(
                 batch.model, batch.buffers["q"][run], batch.conditions(run)
             )
             if flat < LIES_FLAT:
                 status = SINGULAR
-            batch.resolve(run, status, words if flat < LIES_FLAT else cause_of(batch, run))
+            batch.resolve(run, status, cause if flat < LIES_FLAT else cause_of(batch, run))
 
-    def _pass(self, batch: Batch, run: int, words: str) -> bool:
+    def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
         s, member = self.settings, int(batch.members[run])
         now = float(batch.buffers["t"][run, 0])
         landing = self._candidates.better(member, land_beyond(batch, run), now)
         if landing is None:
             return False
-        self.passages.append(Passage(member, landing, words))
-        end, status, word = landing.time, RUNNING, ""
-        if s.way * (end - s.t_end) >= 0:
+        self.passages.append(Passage(member, landing, description))
+        end, status, cause = landing.time, RUNNING, ""
+        if s.direction * (end - s.t_end) >= 0:
             end, status = s.t_end, FINISHED
         for t, k, values in find_events(landing, batch, run, self.model.independent):
-            if s.way * (t - end) <= 0:
+            if s.direction * (t - end) <= 0:
                 self.events.append(batch.watches[k].located(t, member, values))
                 if batch.watches[k].stop:
-                    end, status, word = t, EVENT, batch.watches[k].name
+                    end, status, cause = t, EVENT, batch.watches[k].name
                     break
         self._save_passed(batch, run, landing, end)
         if status == RUNNING:
@@ -144,13 +152,13 @@ class Runs:
         else:
             x = landing.path(end)
             self.passed[member, LAST] = x
-            batch.resolve(run, status, word, self._in_speeds(batch.model, x), end)
+            batch.resolve(run, status, cause, self._in_speeds(batch.model, x), end)
         return True
 
     def _save_passed(self, batch: Batch, run: int, landing: Landing, end: float) -> None:
-        """Save samples on the way across, up to a time."""
+        """Save samples inside a passage, up to a time."""
         s, index = self.settings, int(batch.buffers["index"][run, 0])
-        while index < len(s.times) and s.way * (s.times[index] - end) <= 0:
+        while index < len(s.times) and s.direction * (s.times[index] - end) <= 0:
             x = landing.path(float(s.times[index]))
             self.passed[int(batch.members[run]), index] = x
             batch.save(run, index, self._in_speeds(batch.model, x))
@@ -158,13 +166,13 @@ class Runs:
         batch.buffers["index"][run] = index
 
     def _land(self, batch: Batch, run: int, landing: Landing) -> None:
-        """Go on with compiled steps from beyond."""
+        """Continue with compiled steps beyond the passage."""
         b, s = batch.buffers, self.settings
         parts = np.split(landing.state, [self.n_q, landing.state.size - 2])
         b["q"][run], b["nu"][run], b["w"][run] = parts
         b["t"][run], b["status"][run] = landing.time, RUNNING
         if s.method == "rk4":
-            b["step"][run] = round(abs(landing.time - s.t0) / s.length)
+            b["step"][run] = round(abs(landing.time - s.t0) / s.step_size)
         else:
             b["steps"][run] += 1
         b["least_pivot"][run] = 0.5 * landing.pivots[1]
@@ -180,19 +188,19 @@ class Runs:
         return find_start_elsewhere(batch, run, self.model) if begins else None
 
     def _leave(self, batch: Batch, run: int, model: Model, settings: Settings) -> None:
-        """A run leaves a batch and waits for another."""
+        """Take a run out of its batch, to wait for another."""
         self._leaving.setdefault((model, settings), []).append(run)
         batch.resolve(run, LEFT)
 
-    def _answer(self, batch: Batch, run: int) -> None:
-        """A stiff run goes on with an implicit method, unless an explicit one was asked for.
+    def _answer_stiffness(self, batch: Batch, run: int) -> None:
+        """Continue a stiff run with an implicit method, unless an explicit one was asked for.
 
-        It comes back if implicit steps turn out to be too short for their price, and is asked again
-        after many more explicit ones.
+        It returns to the explicit method if implicit steps turn out to be too short for their cost,
+        and is looked at again after many more explicit steps.
         """
         member = int(batch.members[run])
         if batch.settings.method == IMPLICIT:
-            if not is_worth_its_price(batch, run, self.stiff[member]):
+            if not is_worth_its_cost(batch, run, self.stiff[member]):
                 del self.stiff[member]
                 self.returned[member] = self.returned.get(member, 0) + 1
                 self._leave(batch, run, batch.model, self.settings)
@@ -205,13 +213,13 @@ class Runs:
             settings = replace(self.settings, method=found.method, review=REVIEW)
             self._leave(batch, run, batch.model, settings)
 
-    def _moved(self, batch: Batch, model: Model, settings: Settings, runs: Numbers) -> Batch:
+    def _move(self, batch: Batch, model: Model, settings: Settings, runs: Numbers) -> Batch:
         """Move some runs of a batch to other independent speeds or to another method."""
         plan = self._plan_of(model)
         members, conditions = batch.members[runs], batch.conditions(runs)
         start = {
             name: batch.buffers[name][runs]
-            for name in ("q", *CARRIED)
+            for name in ("q", *KEPT_BUFFERS)
             if name in batch.rollout.program.state
         }
         q, old = start["q"], batch.buffers["nu"][runs]
@@ -233,7 +241,7 @@ class Runs:
         return Batch(task, members, start, conditions.p, out)
 
     def _deliver(self, batch: Batch) -> None:
-        """Take over what a batch has done."""
+        """Keep what a batch has done."""
         self.calls += batch.calls
         for run, (member, outcome) in enumerate(zip(batch.members, batch.outcomes, strict=True)):
             if outcome.status == RUNNING:  # interrupted

@@ -1,4 +1,4 @@
-"""How to integrate, and when to save."""
+"""Settings of a simulation: method, step size, tolerances and times of samples."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, METHODS
 
 Array = npt.NDArray[np.float64]
 SINGULAR_CHOICES = ("stop", "pass")
-SAMPLES = 500  # saved unless the user says how often
-LONGEST_STEP = 1e-3  # [s] of rk4 unless given
-DISTINCT = 4  # neighbouring times that an interval has to span
+DEFAULT_SAMPLES = 500  # saved unless `save_every` is given
+DEFAULT_STEP = 1e-3  # [s] of rk4 unless given
+MIN_TIMES = 4  # neighbouring floating-point times that an interval has to span
 MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
 LATEST = 1e100  # times the duration: the first sample after the start may lie beyond the end
 MAX_STEPS = 1e12  # of rk4: a day of a fast machine
@@ -39,7 +39,7 @@ class Settings:
     atol: float
     threads: int | None
     place: Place = field(default_factory=Place)
-    review: float = math.inf  # implicit steps after which their price is looked at
+    review: float = math.inf  # implicit steps after which their cost is compared
     singular: str = "stop"  # what to do where constraints lose rank
 
     def __post_init__(self) -> None:
@@ -64,11 +64,11 @@ class Settings:
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
         self._check_possible()
-        self.place.refuse(self.stepper, self.n_steps if self.method == "rk4" else 0)
+        self.place.check(self.stepper, self.n_steps if self.method == "rk4" else 0)
 
     @property
     def solve_tolerances(self) -> tuple[float, float]:
-        """Relative and absolute: against which implicit stages are solved."""
+        """Relative and absolute tolerance to which implicit stages are solved."""
         return self.rtol, self.atol
 
     @property
@@ -78,15 +78,15 @@ class Settings:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the method chooses its own steps."""
+        """True if the method chooses its own steps."""
         return self.method != "rk4"
 
     def _check_possible(self) -> None:
-        """Refuse intervals that numbers cannot tell apart, and more samples than memory has."""
+        """Check that times of steps differ as numbers, and that the samples fit into memory."""
         asked = {"duration": abs(self.duration), "save_every": self.save_every, "step": self.step}
         latest = max(abs(self.t0), abs(self.t_end))
         for name, value in asked.items():
-            if value is not None and value < DISTINCT * math.ulp(latest):
+            if value is not None and value < MIN_TIMES * math.ulp(latest):
                 raise InvalidArgument(
                     f"{name}: {value:g} s is too short at t = {latest:g} s, where times are "
                     f"{math.ulp(latest):.2g} s apart; make it longer, or t0 smaller"
@@ -101,7 +101,7 @@ class Settings:
             )
         if self.method == "rk4" and self.n_steps > MAX_STEPS:
             raise InvalidArgument(
-                f"step: {self.length:g} s makes {self.n_steps:.2g} steps, and at most "
+                f"step: {self.step_size:g} s makes {self.n_steps:.2g} steps, and at most "
                 f"{MAX_STEPS:g} are done; make it longer, or the duration shorter"
             )
 
@@ -110,7 +110,7 @@ class Settings:
         numbers = {
             "t0": self.t0,
             "t_end": self.t_end,
-            "way": self.way,
+            "time_direction": self.direction,
             "rtol": self.rtol,
             "atol": self.atol,
             "rows": len(self.times),
@@ -118,7 +118,7 @@ class Settings:
         }
         if self.method == "rk4":
             numbers |= {
-                "h": self.way * self.length,
+                "h": self.direction * self.step_size,
                 "n_steps": self.n_steps,
                 "save_steps": self.save_steps,
             }
@@ -126,42 +126,44 @@ class Settings:
 
     @property
     def t_end(self) -> float:
-        """When it ends."""
+        """Time at the end [s]."""
         return self.t0 + self.duration
 
     @property
-    def way(self) -> float:
+    def direction(self) -> float:
         """1 forwards in time, -1 backwards."""
         return math.copysign(1.0, self.duration)
 
     @cached_property
-    def length(self) -> float:
-        """Of a step of rk4: the one asked for, or the next shorter one that meets the samples."""
-        step = LONGEST_STEP if self.step is None else self.step
+    def step_size(self) -> float:
+        """Step size of rk4 [s]: the given one, or the next smaller one that meets the samples."""
+        step = DEFAULT_STEP if self.step is None else self.step
         if self.save_every is None:
             return min(step, abs(self.duration))
         return self.save_every / math.ceil(self.save_every / step - ROUNDING)
 
     @property
     def n_steps(self) -> int:
-        """Steps of rk4, the last one perhaps shorter."""
-        return max(1, math.ceil(abs(self.duration) / self.length - ROUNDING))
+        """Number of steps of rk4, the last one perhaps shorter."""
+        return max(1, math.ceil(abs(self.duration) / self.step_size - ROUNDING))
 
     @property
     def save_steps(self) -> int:
-        """Steps of rk4 between samples."""
-        every = abs(self.duration) / SAMPLES if self.save_every is None else self.save_every
-        return max(1, round(every / self.length))
+        """Number of steps of rk4 between samples."""
+        every = abs(self.duration) / DEFAULT_SAMPLES if self.save_every is None else self.save_every
+        return max(1, round(every / self.step_size))
 
     @cached_property
     def times(self) -> Array:
-        """When states are saved, start and end included."""
+        """Times at which states are saved, start and end included [s]."""
         if self.method == "rk4":
-            every = self.save_steps * self.length
+            every = self.save_steps * self.step_size
         else:
-            every = abs(self.duration) / SAMPLES if self.save_every is None else self.save_every
+            every = (
+                abs(self.duration) / DEFAULT_SAMPLES if self.save_every is None else self.save_every
+            )
         count = max(0, math.ceil(abs(self.duration) / every - ROUNDING) - 1)
-        times = self.t0 + self.way * every * np.arange(count + 1)
+        times = self.t0 + self.direction * every * np.arange(count + 1)
         return np.append(times, self.t_end)
 
 

@@ -1,4 +1,4 @@
-"""Simulate: a mechanism's motion from a start, under inputs, with what it costs and does."""
+"""Simulate: integrate the motion of a mechanism from a start, under inputs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.errors import SimulationFailed, SingularConfiguration
+from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import number, read_state, refuse_no_model, seconds
-from axode.problems.assemble.dropped_rows import missed_rows
+from axode.problems.arguments import number, read_state, require_model, seconds
+from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
 from axode.problems.simulate.events import check_events
@@ -21,12 +22,12 @@ from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import refuse_singular_start, starts
+from axode.problems.simulate.starts import check_start_speeds, starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import EXPLICIT
-from axode.problems.steps.stages import NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.steps.step_acceptance import NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -65,14 +66,17 @@ def simulate(
         start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
             `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
             continue; home at rest unless given.
-        input: Numbers or formulas of time by name; a function of the state, traced once;
-            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
+        input: Numbers or formulas of time and state by name; a function of the state, traced once;
+            a `Trajectory`, such as `inverse` returns, interpolated; `Sampled(...)`;
+            `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
             (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
             or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
             (explicit, fixed steps).
         step: Length of the steps of rk4 [s].
-        rtol, atol: Error that a step may make, relative and absolute (not rk4).
+        rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
+            (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
+            long or sensitive motions errors still grow.
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         events: `Event` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
@@ -81,8 +85,8 @@ def simulate(
         progress: Show a bar; unless given, after a second on a terminal.
         target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
             unless given.
-        precision: Of the steps, "float64" or, on a GPU with rk4, "float32"; the model's unless
-            given.
+        precision: Precision of the steps, "float64" or, on a GPU with rk4, "float32"; the model's
+            unless given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
@@ -96,7 +100,7 @@ def simulate(
         InvalidArgument: if they do at the start already.
     """
     check_arguments(simulate, locals())
-    refuse_no_model("simulate", model)
+    require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
         method,
@@ -129,9 +133,10 @@ def simulate(
         advise(model.name, runs.stiff)
     if not batch:
         if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
-            refuse_singular_start(model, q, settings.t0, p)
+            check_start_speeds(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
-    missed = missed_rows(model, runs.out[:, -1, : q.shape[1]], settings.t_end, p)
+    there = Conditions(settings.t_end, p)
+    missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], there)
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
     return trajectory
@@ -142,12 +147,12 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
     t = outcome.time
     step = ""
     if runs.settings.method == "rk4":
-        step = f"\n  Or the step of {runs.settings.length:g} s is too long for it."
+        step = f"\n  Or the step of {runs.settings.step_size:g} s is too long for it."
     if outcome.status == SINGULAR:
-        step += _ways_across(runs, outcome.word)
+        step += _advise_passing(runs, outcome.cause)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
-            f"longer determined: {outcome.word}.{step}",
+            f"longer determined: {outcome.cause}.{step}",
             trajectory,
             t,
         )
@@ -158,13 +163,13 @@ def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
             else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
         )
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {outcome.word}.\n  {remedy}{step}", trajectory, t
+            f"'{name}' failed at t = {t:.6g} s: {outcome.cause}.\n  {remedy}{step}", trajectory, t
         )
 
 
-def _ways_across(runs: Runs, words: str) -> str:
-    """What else to try where constraints lose rank."""
-    if FLAT_WHEEL in words:
+def _advise_passing(runs: Runs, cause: str) -> str:
+    """Advise what else to try where constraints lose rank."""
+    if FLAT_WHEEL in cause:
         return ""
     if runs.settings.singular == "pass":
         return "\n  The motion before it leads across on no smooth path that keeps the constraints."

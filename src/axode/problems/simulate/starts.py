@@ -1,4 +1,4 @@
-"""Where runs start: coordinates, speeds and parameters of all of them."""
+"""Starts of all runs: coordinates, speeds and parameters."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState
-from axode.problems.assemble.assemble import assembled
-from axode.problems.assemble.closure import Closure
-from axode.problems.assemble.dropped_rows import refuse_rows_that_no_longer_follow
-from axode.problems.singular.other_models import measure_disagreement
+from axode.problems.assemble.assemble import assemble_many
+from axode.problems.assemble.closure import OPEN, ClosureSystem, allowed_residual
+from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
-OPEN = 1e-6  # [m or rad]: a start that is open by more is refused
-SINGULAR = 1e-12  # pivot below which speeds divide by rounding errors
+SINGULAR_PIVOT = 1e-12  # below it speeds divide by rounding errors
 
 
 def starts(
@@ -43,16 +41,16 @@ def starts(
         q = _closed(model, q, t0, p, start.interpolated)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
-        q, nu = assembled(model, flat, count, t0, p)
-    refuse_rows_that_no_longer_follow(model, q, t0, p)
+        q, nu = assemble_many(model, flat, count, Conditions(t0, p))
+    check_dropped_rows(model, q, Conditions(t0, p))
     return q, nu, p, batch
 
 
-def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) -> None:
-    """Stop where the independent speeds tell nothing, so that none of them can be given.
+def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> None:
+    """Check that the independent speeds determine the others at the start.
 
-    A little beside it a run changes to others; where rows lose rank it says which. Asked only of
-    runs that failed at once, because what tells it has to be compiled.
+    A little beside such a configuration a run changes to other speeds. Only runs that failed at
+    once are checked, because the pivots have to be compiled.
 
     Raises:
         SingularConfiguration: naming independent speeds that would do.
@@ -61,7 +59,7 @@ def refuse_singular_start(model: Model, q: Array, t0: float, p: Array | None) ->
         return
     conditions = Conditions(np.full(len(q), float(t0)), p)
     pivots = find_smallest_pivots(model, q, conditions)
-    if not pivots.min(initial=1.0) < SINGULAR:
+    if not pivots.min(initial=1.0) < SINGULAR_PIVOT:
         return
     from axode.symbolic.constraints.row_choice import rows_at
 
@@ -92,14 +90,14 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
             raise InvalidArgument(f"start: the quaternion {names} must have length one")
     if not model.residual_rows:
         return q
-    options = Conditions(t0, p).options
-    residual = np.abs(model.residual(q, **options))
-    limit = max(OPEN, measure_disagreement(model))
-    if residual.max(initial=0.0) <= limit:
+    conditions = Conditions(t0, p)
+    residual = np.abs(model.residual(q, **conditions.options))
+    allowed = allowed_residual(model)
+    if (residual <= allowed).all():
         return q
     if interpolated:
-        return Closure(model, {}, [], options).close(q)
-    worst, row = np.unravel_index(int(np.argmax(residual)), residual.shape)
+        return ClosureSystem(model, {}, [], conditions).close(q)
+    worst, row = np.unravel_index(int(np.argmax(residual / allowed)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],
         float(residual[worst, row]),

@@ -1,4 +1,4 @@
-"""An implicit method takes over where explicit steps become too many."""
+"""Let an implicit method take over where explicit steps become too many."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 from axode.errors import StiffSystem
 from axode.problems.simulate.batch import Batch
-from axode.problems.steps.compiled import takes
+from axode.problems.steps.compiled import is_available
 from axode.problems.steps.methods import IMPLICIT
-from axode.problems.steps.stages import RUNNING
+from axode.problems.steps.step_acceptance import RUNNING
 
-ASK_LATER = 4.0  # times the count of steps, where the answer was to go on
-WORTH = 5000  # explicit steps still to come that are worth an implicit method
+RETRY_FACTOR = 4.0  # times as many stiff steps before a run is looked at again
+MIN_STEPS_LEFT = 5000  # explicit steps still to come that are worth an implicit method
 REVIEW = 40  # implicit steps after which their length is compared with that of explicit ones
-PRICE = 20.0  # explicit steps that take as long as an implicit one of a few coordinates
+COST_RATIO = 20.0  # explicit steps that take as long as an implicit one of a few coordinates
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class TakeOver:
 def answer_stiffness(batch: Batch, run: int, returned: int = 0) -> TakeOver | None:
     """Decide what to do with a run whose explicit steps are short because of stability.
 
-    An implicit method takes over if enough steps are still to come; else the run goes on, and is
-    asked again later.
+    An implicit method takes over if enough steps are still to come; else the run goes on as it is
+    and is looked at again later.
 
     Args:
         batch: Where it runs.
@@ -47,21 +47,21 @@ def answer_stiffness(batch: Batch, run: int, returned: int = 0) -> TakeOver | No
     t, step = float(b["t"][run, 0]), float(b["h"][run, 0])
     left = abs(settings.t_end - t) / max(step, 1e-300)
     b["status"][run] = RUNNING
-    patience = WORTH * ASK_LATER ** (returned - 1) if returned else 0.0
+    patience = MIN_STEPS_LEFT * RETRY_FACTOR ** (returned - 1) if returned else 0.0
     if b["stiff"][run, 0] < patience:
         b["stiff_limit"][run] = patience
         return None
-    if left < WORTH or not takes(settings.place, IMPLICIT, batch.dynamics):
-        b["stiff_limit"][run] = ASK_LATER * b["stiff"][run]
+    if left < MIN_STEPS_LEFT or not is_available(settings.place, IMPLICIT, batch.dynamics):
+        b["stiff_limit"][run] = RETRY_FACTOR * b["stiff"][run]
         return None
     b["stiff_limit"][run] = np.inf
     return TakeOver(IMPLICIT, t, step)
 
 
-def is_worth_its_price(batch: Batch, run: int, found: TakeOver) -> bool:
+def is_worth_its_cost(batch: Batch, run: int, found: TakeOver) -> bool:
     """Check whether implicit steps are longer than explicit ones by more than they cost."""
     batch.buffers["status"][run] = RUNNING
-    return bool(batch.buffers["h"][run, 0] > PRICE * found.step)
+    return bool(batch.buffers["h"][run, 0] > COST_RATIO * found.step)
 
 
 def advise(name: str, found: Mapping[int, TakeOver]) -> None:

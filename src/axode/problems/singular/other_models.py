@@ -19,6 +19,7 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import signal_values
 from axode.model.signals import KINDS
+from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
@@ -57,7 +58,7 @@ class Described:
 
 
 def is_rounded(model: Model) -> bool:
-    """Whether a model left out rows that contradict those it keeps, as rounded numbers do."""
+    """Check whether a model left out rows that contradict those it keeps by rounding errors."""
     return model.has_equations and bool(model.equations.system.report.loose)
 
 
@@ -121,8 +122,7 @@ def values_elsewhere(
         q, nu, w, u: States and inputs, (states, size) each.
         conditions: Time and parameters of each.
     """
-    options = conditions.options
-    made = signal_values(other, q, nu, u, w, options=options)
+    made = signal_values(other, q, nu, u, w, conditions=conditions)
     if [*other.signals] == [*own.signals]:
         return made
     places = {signal.name: k for k, signal in enumerate(other.signals)}
@@ -130,9 +130,9 @@ def values_elsewhere(
     for k, signal in enumerate(own.signals):
         if signal.name in places and (signal.kind != "force" or other.rows):
             values[:, k] = made[:, places[signal.name]]
-    rows = own.signals.layout(*KINDS).get("multipliers")
+    rows = own.signals.layout(*KINDS).parts.get("multipliers")
     if other.rows != own.rows and rows is not None:
-        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **options)
+        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **conditions.options)
         columns, which = rows
         values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
     return values
@@ -153,8 +153,7 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Con
     # against their usual size: a row that vanishes here carries nothing
     usual = np.abs(np.array(system.report.all_matrices)).max(axis=(0, 2))
     scale = usual[[names.index(row) for row in own.rows]][np.newaxis, :, np.newaxis]
-    inverse = np.linalg.pinv(np.swapaxes(ours / scale, 1, 2), rcond=CARRIED)
-    found: Array = np.einsum("trj,tj->tr", inverse, force)
+    found = least_norm(np.swapaxes(ours / scale, 1, 2), force, CARRIED)
     missed = np.abs(np.einsum("trj,tr->tj", ours / scale, found) - force).max(axis=1)
     found[missed > CARRIED * np.abs(force).max(axis=1).clip(1e-300)] = np.nan
     return found / scale[:, :, 0]

@@ -1,4 +1,4 @@
-"""Across configurations at which the constraints lose rank, with momentum.
+"""Pass configurations at which the constraints lose rank, with momentum.
 
 Where rows lose rank several motions are possible at once, and accelerations are not determined.
 The motion that arrives there is smooth nevertheless, and goes on as it came: coordinates and speeds
@@ -23,23 +23,24 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import state_values
+from axode.problems.assemble.closure import residual_units
 from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.tracing import call_traced
 
 Array = npt.NDArray[np.float64]
-NEAR_ENOUGH = 0.1  # pivot below which a motion may be continued across
+PASSING_PIVOT = 0.1  # below which a motion may be continued across
 NODES, DEGREE = 14, 9  # of the motion before, and of the polynomials through it
 HISTORY = 4.0  # how much longer than the gap the motion before it is
 BEYOND = np.linspace(1.1, 8.0, 70)  # places beyond, in times until rank is lost
-LOWEST = 0.3  # of the present pivot: what it must fall below on the way
+MIN_FALL = 0.3  # of the present pivot: what it must fall below in the passage
 CERTAIN = 1e-9  # relative: difference of polynomials of two degrees that is rounding, nearly
 UNCERTAIN = 1e-6  # and one that is still a motion, if nothing better comes
-LOOKS = 25  # places on the way at which watched functions are compared
-CHECKED = 9  # places on the way at which constraints are checked
+EVENT_SAMPLES = 25  # in the passage, at which event functions are compared
+CLOSURE_SAMPLES = 9  # in the passage, at which constraints are checked
 CORRECTION = 1e-6  # relative: a larger change of the speeds would be another motion
-OPEN = 1e-9  # [m or rad]: constraints that stay open by more belong to another branch
+OPEN = 1e-9  # [rad, or of the length]: constraints that stay open by more belong to another branch
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,9 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
 
 @dataclass
 class Candidates:
-    """The best landings that were found for runs on their way to a singular configuration.
+    """The best landings that were found for runs before a singular configuration.
 
-    Nearer to it the way across is shorter, but the motion before it is less well known.
+    Nearer to it the passage is shorter, but the motion before it is less well known.
     """
 
     best: dict[int, Landing] = field(default_factory=dict)
@@ -107,7 +108,7 @@ class _Approach:
         self.batch, self.run, self.model = batch, run, batch.model
         b = batch.buffers
         self.t = float(b["t"][run, 0])
-        self.way = batch.settings.way
+        self.direction = batch.settings.direction
         self.x = batch.state(run)
         self.n_q = b["q"].shape[1]
         self.pivot = self._pivot(self.x[: self.n_q])
@@ -127,7 +128,7 @@ class _Approach:
         gap = self._gap(fine, ahead)
         if gap is None or self._misses_samples(gap):
             return None
-        end = self.t + self.way * gap
+        end = self.t + self.direction * gap
         x = fine(end)
         if not self._stays_closed(fine, gap):
             return None
@@ -147,7 +148,7 @@ class _Approach:
         speed = float(np.abs(rate[: self.n_q]).max(initial=0.0))
         if not speed > 0:
             return None
-        back = self.way * 0.1 * self.pivot / speed
+        back = self.direction * 0.1 * self.pivot / speed
         fallen = self._pivot(self.x[: self.n_q] - back * rate[: self.n_q]) - self.pivot
         return abs(back) * self.pivot / fallen if fallen > 0 else None
 
@@ -175,7 +176,7 @@ class _Approach:
         from scipy.integrate import solve_ivp
 
         nodes = 0.5 * (1 - np.cos(np.linspace(0, np.pi, NODES)))
-        times = self.t - self.way * length * nodes
+        times = self.t - self.direction * length * nodes
         made = solve_ivp(
             self._rates,
             (times[0], times[-1]),
@@ -205,12 +206,12 @@ class _Approach:
         """Find the time until the pivot is as large as now, if it becomes small in between."""
         spans = ahead * BEYOND
         if self.batch.settings.method == "rk4":
-            step = self.batch.settings.length
+            step = self.batch.settings.step_size
             spans = np.unique(np.ceil(spans / step)) * step
-        lowest = self._pivot(path(self.t + self.way * ahead)[: self.n_q])
+        lowest = self._pivot(path(self.t + self.direction * ahead)[: self.n_q])
         for span in spans.tolist():
-            pivot = self._pivot(path(self.t + self.way * span)[: self.n_q])
-            if lowest < LOWEST * self.pivot and pivot >= self.pivot:
+            pivot = self._pivot(path(self.t + self.direction * span)[: self.n_q])
+            if lowest < MIN_FALL * self.pivot and pivot >= self.pivot:
                 return float(span)
             lowest = min(lowest, pivot)
         return None
@@ -221,17 +222,17 @@ class _Approach:
         Where lengths differ a little from those that would lose rank, the motion turns off just
         before, and no smooth one leads across.
         """
-        times = self.t + self.way * gap * np.linspace(0.0, 1.0, CHECKED)
+        times = self.t + self.direction * gap * np.linspace(0.0, 1.0, CLOSURE_SAMPLES)
         q = np.array([path(t)[: self.n_q] for t in times])
         residual = self.model.residual(q, **self.batch.conditions(self.run).options)
-        return bool(np.abs(residual).max(initial=0.0) < OPEN)
+        return bool(np.abs(residual / residual_units(self.model)).max(initial=0.0) < OPEN)
 
     def _misses_samples(self, gap: float) -> bool:
-        """Check whether a held input changes on the way."""
+        """Check whether a held input changes in the passage."""
         sampled = self.batch.plan.sampled
         if sampled is None:
             return False
-        times = self.t + self.way * np.array([1e-9, 1.0]) * gap
+        times = self.t + self.direction * np.array([1e-9, 1.0]) * gap
         first, last = np.floor((times - sampled.start) / sampled.period)
         inside = 0 <= min(first, last) + 1 < sampled.count
         return bool(first != last and inside)
@@ -242,7 +243,7 @@ class _Approach:
         q, v, w = np.split(x, [self.n_q, x.size - 2])
         for _ in range(3):
             q = model.evaluate("projection", {"q": q}, options)
-        if not np.abs(model.residual(q, **options)).max(initial=0.0) < OPEN:
+        if not np.abs(model.residual(q, **options) / residual_units(model)).max(initial=0.0) < OPEN:
             return None
         independent = [model.speed_names.index(name) for name in model.independent]
         nu = v[independent]
@@ -264,12 +265,12 @@ class _Approach:
 def find_events(
     landing: Landing, batch: Batch, run: int, speeds: Sequence[str]
 ) -> list[tuple[float, int, Mapping[str, float]]]:
-    """Find crossings of watched functions in between: time, number of the watch, values by name.
+    """Find events in between: time, number of the event, values by name.
 
     Args:
         landing: Where the run goes on.
         batch, run: Where it is.
-        speeds: What the watches call nu.
+        speeds: What the events call nu.
     """
     free = release_constraints(batch.model)
     tape = event_tape(free, batch.watches, speeds)
@@ -281,7 +282,7 @@ def find_events(
         x = landing.path(t)
         return np.atleast_1d(call_traced(function, x[:n_q], x[n_q:-2], batch.conditions(run, t)))
 
-    times = np.linspace(landing.start, landing.time, LOOKS)
+    times = np.linspace(landing.start, landing.time, EVENT_SAMPLES)
     g = np.array([watched(t) for t in times])
     found = []
     for k, watch in enumerate(batch.watches):
@@ -292,7 +293,7 @@ def find_events(
                 found.append((t, k))
     found.sort(key=lambda pair: abs(pair[0] - landing.start))
     return [
-        (t, k, state_values(free, x[:n_q], x[n_q:-2], batch.conditions(run, t).options))
+        (t, k, state_values(free, x[:n_q], x[n_q:-2], batch.conditions(run, t)))
         for t, k in found
         for x in (landing.path(t),)
     ]

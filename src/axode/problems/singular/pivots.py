@@ -52,9 +52,9 @@ def measure_lean_between(pairs: Array) -> Array:
     Along the straight line between them: samples before and after a fall may both be upright.
     """
     before, after = pairs, np.concatenate([pairs[..., 1:, :, :], pairs[..., -1:, :, :]], axis=-3)
-    way = after - before
-    length = (way * way).sum(axis=-1)
-    part = -(before * way).sum(axis=-1) / np.where(length > 0, length, 1.0)
-    nearest = before + np.clip(part, 0.0, 1.0)[..., np.newaxis] * way
+    direction = after - before
+    length = (direction * direction).sum(axis=-1)
+    part = -(before * direction).sum(axis=-1) / np.where(length > 0, length, 1.0)
+    nearest = before + np.clip(part, 0.0, 1.0)[..., np.newaxis] * direction
     distance: Array = np.fmin(np.linalg.norm(nearest, axis=-1), np.linalg.norm(before, axis=-1))
     return distance

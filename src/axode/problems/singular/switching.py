@@ -1,4 +1,4 @@
-"""Another choice of rows and independent speeds, where the present one becomes singular."""
+"""Choose other rows and independent speeds where the present ones become singular."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
-from axode.problems.singular.passing import NEAR_ENOUGH
+from axode.problems.singular.passing import PASSING_PIVOT
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
-from axode.problems.steps.stages import FLAT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import FLAT, RUNNING, SINGULAR
 from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
-BETTER = 3.0  # times the present pivot: what another choice must offer
-BETTER_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
-GOOD = 0.2  # a pivot that is worth a change where the present one vanishes within a step
-LOST = 1e-3  # a pivot below which the motion is no longer determined
-ASK_AGAIN = 0.3  # of a pivot that has to do: below this another choice is sought again
-STEADILY = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
-FALLING = 10.0  # of `flat`: nearer than this a wheel that lies down explains what becomes singular
-NEAREST = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
-HERE = 1e-2  # [rad or m] from where a model was made: another made here would be the same
-MOST = 60  # models of one mechanism
-UNTOLD = 1e-9  # a pivot below which a model's speeds say nothing of a start
+MIN_GAIN = 3.0  # times the present pivot: what another choice must offer
+MIN_GAIN_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
+WORTHWHILE_PIVOT = 0.2  # worth a change where the present pivot vanishes within a step
+SINGULAR_PIVOT = 1e-3  # a pivot below which the motion is no longer determined
+RETRY_BELOW = 0.3  # of a pivot that has to do: below this another choice is sought again
+PASS_BELOW = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
+NEARLY_FLAT = 10.0  # of `flat`: below this a wheel that lies down explains the singularity
+SHORTEST_STEP = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
+SAME_CONFIGURATION = 1e-2  # [rad or m]: two models made this near would be the same
+MAX_MODELS = 60  # models of one mechanism
+UNDETERMINED_PIVOT = 1e-9  # below it a model's speeds do not determine a start
 CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
-INVOLVED = 0.2  # of the largest weight: smaller ones are not named
+NAMED_WEIGHT = 0.2  # of the largest weight: smaller ones are not named
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The same mechanism on other rows and independent speeds, or these solved for otherwise.
+    """Models of the same mechanism on other rows and independent speeds.
 
     Which rows are solved for which speeds first is chosen where a model is made, and may do badly
-    elsewhere; a model that was made for other configurations is therefore not the last word.
+    elsewhere; a model that was made for other configurations may therefore be replaced.
     """
 
     made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
@@ -53,7 +53,7 @@ class Choices:
     def best(
         self, model: Model, own: Model, q: Array, conditions: Conditions, *, passing: bool = False
     ) -> tuple[Model, str]:
-        """The model that does best at a configuration, and words for what is nearly lost there.
+        """Find the model that does best at a configuration, and describe what is nearly lost there.
 
         Args:
             model: The present one.
@@ -62,28 +62,30 @@ class Choices:
             conditions: Time and parameters there.
             passing: Whether the run can be taken across where all rows are nearly dependent.
         """
-        from axode.symbolic.constraints.row_choice import repartitioned, rows_at
+        from axode.symbolic.constraints.row_choice import repartition, rows_at
         from axode.symbolic.equations import Equations
 
         equations = model.equations
         system = equations.system
         rows = rows_at(system, q, float(conditions.t), own.parameter_vector(conditions.p))
         names, weights, free = rows.weakest
-        words = (
+        description = (
             f"{_weak(names, weights)}, so that it may also move along "
             f"{_direction(equations.speeds, free)}"
         )
         if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):
-            return model, words
+            return model, description
         present = smallest_pivot(model, q, conditions)
         models = [(own, own.home), *self.made]
         known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, conditions))
-        enough = smallest_pivot(known, q, conditions) > max(_better(own) * present, LOST)
-        made_here = any(np.abs(at - q).max() < HERE for _, at in models)
-        if enough or made_here or len(models) >= MOST:
-            return known, words
-        made = Equations(repartitioned(system, rows), equations.formulation)
-        return self._keep(model, made, q), words
+        enough = smallest_pivot(known, q, conditions) > max(
+            _min_gain(own) * present, SINGULAR_PIVOT
+        )
+        made_here = any(np.abs(at - q).max() < SAME_CONFIGURATION for _, at in models)
+        if enough or made_here or len(models) >= MAX_MODELS:
+            return known, description
+        made = Equations(repartition(system, rows), equations.formulation)
+        return self._keep(model, made, q), description
 
     def _keep(self, model: Model, made: Equations, q: Array) -> Model:
         """Make a model of equations, like another one, and keep it with where it was made."""
@@ -94,7 +96,7 @@ class Choices:
 
     def on_same_speeds(self, own: Model, q: Array, conditions: Conditions) -> Model:
         """Find a model on other rows and the user's independent speeds; the user's if none does."""
-        from axode.symbolic.constraints.row_choice import repartitioned, rows_at
+        from axode.symbolic.constraints.row_choice import repartition, rows_at
         from axode.symbolic.equations import Equations
 
         for model, _ in self.made:
@@ -108,7 +110,7 @@ class Choices:
         smallest = smallest_singular_value(rows.null_space[list(mine)])
         if rows.lost or smallest < GOOD_PIVOT:
             return own
-        system = repartitioned(equations.system, rows, mine)
+        system = repartition(equations.system, rows, mine)
         return self._keep(own, Equations(system, equations.formulation), q)
 
 
@@ -117,7 +119,7 @@ _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
 
 def _weak(rows: tuple[str, ...], weights: Array) -> str:
     size = np.abs(weights)
-    picked = [n for n, w in zip(rows, size, strict=True) if w > INVOLVED * size.max()]
+    picked = [n for n, w in zip(rows, size, strict=True) if w > NAMED_WEIGHT * size.max()]
     if len(picked) == 1:
         return f"the row {picked[0]} vanishes there"
     return f"the rows {', '.join(picked)} depend on each other there"
@@ -126,11 +128,11 @@ def _weak(rows: tuple[str, ...], weights: Array) -> str:
 def _direction(names: tuple[str, ...], weights: Array) -> str:
     scaled = weights / weights[np.argmax(np.abs(weights))]
     pairs = zip(names, scaled.tolist(), strict=True)
-    return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > INVOLVED)
+    return ", ".join(f"{name} {w:+.2g}" for name, w in pairs if abs(w) > NAMED_WEIGHT)
 
 
-def _better(model: Model) -> float:
-    return BETTER_ROUNDED if is_rounded(model) else BETTER
+def _min_gain(model: Model) -> float:
+    return MIN_GAIN_ROUNDED if is_rounded(model) else MIN_GAIN
 
 
 def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
@@ -141,7 +143,7 @@ def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
 def near_singular(
     batch: Batch, run: int, own: Model, across: Callable[[Batch, int, str], bool] | None = None
 ) -> Model | None:
-    """What to do with a run before whose next step a pivot becomes small.
+    """Decide what to do with a run before whose next step a pivot becomes small.
 
     It changes to a model that does better there, which is returned; or it goes on as it is; or it
     goes on beyond; or it ends, if no choice of rows and speeds would do.
@@ -157,30 +159,32 @@ def near_singular(
     q, conditions = b["q"][run].copy(), batch.conditions(run)
     near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
     flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
-    lying = find_flattest_wheel(model, q, conditions)[1] if flat < FALLING else ""
+    lying = find_flattest_wheel(model, q, conditions)[1] if flat < NEARLY_FLAT else ""
     if lying and flat < near:
         return _go_on_or_end(batch, run, flat, lying)
     if not model.has_equations:  # from a file: there is no other choice
-        words = (
+        description = (
             f"the independent speeds {', '.join(model.independent)} no longer describe the "
             "motion there; a model compiled from the mechanism changes them"
         )
-        return _go_on_or_end(batch, run, near, words)
+        return _go_on_or_end(batch, run, near, description)
     choices = _CHOICES.setdefault(own, Choices())
-    other, words = choices.best(model, own, q, conditions, passing=across is not None)
+    other, description = choices.best(model, own, q, conditions, passing=across is not None)
     if other is not model:
         present, offered = (smallest_pivot(m, q, conditions) for m in (model, other))
-        if offered > max(_better(own) * present, LOST) or (near < LOST and offered > GOOD):
+        if offered > max(_min_gain(own) * present, SINGULAR_PIVOT) or (
+            near < SINGULAR_PIVOT and offered > WORTHWHILE_PIVOT
+        ):
             return other
     if across is not None:
         pivot = smallest_pivot(model, q, conditions)
-        if pivot < NEAR_ENOUGH and across(batch, run, words):
+        if pivot < PASSING_PIVOT and across(batch, run, description):
             return None
-        if near >= max(ASK_AGAIN * pivot, LOST):
-            b["least_pivot"][run], b["status"][run] = STEADILY * near, RUNNING
+        if near >= max(RETRY_BELOW * pivot, SINGULAR_PIVOT):
+            b["least_pivot"][run], b["status"][run] = PASS_BELOW * near, RUNNING
             return None
         near = min(near, 0.0)  # the step is too long
-    return _go_on_or_end(batch, run, near, lying or words)
+    return _go_on_or_end(batch, run, near, lying or description)
 
 
 def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
@@ -205,12 +209,12 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     """
     b = batch.buffers
     q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
-    if not own.has_equations or smallest_pivot(own, q, conditions) > UNTOLD:
+    if not own.has_equations or smallest_pivot(own, q, conditions) > UNDETERMINED_PIVOT:
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
     other, _ = _CHOICES.setdefault(own, Choices()).best(own, own, q, conditions)
-    if smallest_pivot(other, q, conditions) < LOST:
+    if smallest_pivot(other, q, conditions) < SINGULAR_PIVOT:
         return None
     mine = [own.speed_names.index(name) for name in own.independent]
     rest = np.zeros(len(other.independent))
@@ -247,8 +251,8 @@ def choose_models(
         k = int(waiting[0])
         other, _ = choices.best(own, own, flat[k], known.at(k))
         offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
-        good = offered > np.maximum(_better(own) * pivots[waiting], LOST)
-        good |= (offered > pivots[waiting]) & (offered > GOOD)
+        good = offered > np.maximum(_min_gain(own) * pivots[waiting], SINGULAR_PIVOT)
+        good |= (offered > pivots[waiting]) & (offered > WORTHWHILE_PIVOT)
         if other is not own and good.any():
             models += [] if other in models else [other]
             made_by[waiting[good]] = models.index(other)
@@ -256,15 +260,15 @@ def choose_models(
     return Described(tuple(models), made_by.reshape(q.shape[:-1]))
 
 
-def _go_on_or_end(batch: Batch, run: int, near: float, words: str) -> Model | None:
+def _go_on_or_end(batch: Batch, run: int, near: float, description: str) -> Model | None:
     b = batch.buffers
     step = abs(float(b["h_s"][run, 0]))
-    if near >= LOST:
-        b["least_pivot"][run] = ASK_AGAIN * near
-    elif batch.settings.adaptive and step > NEAREST:
+    if near >= SINGULAR_PIVOT:
+        b["least_pivot"][run] = RETRY_BELOW * near
+    elif batch.settings.adaptive and step > SHORTEST_STEP:
         b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
     else:
-        batch.resolve(run, SINGULAR, words)
+        batch.resolve(run, SINGULAR, description)
         return None
     b["status"][run] = RUNNING
     return None

@@ -1,4 +1,4 @@
-"""Steps as long as the tolerances allow: what methods with an error estimate have in common."""
+"""Step-size control, shared by all methods with an error estimate."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from collections.abc import Mapping, Sequence
 from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.problems.steps.rates import Dynamics, to_next_sample
-from axode.problems.steps.stages import NOT_FINITE, RUNNING, UNDERFLOW, active, advanced
+from axode.problems.steps.step_acceptance import (
+    NOT_FINITE,
+    RUNNING,
+    UNDERFLOW,
+    active,
+    count_saved_row,
+)
 
-SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0  # of the step-size control
-SHARE = 0.1  # of the tolerance that one step may use, so that many of them stay near it
-SHORTEST = 4e-15  # of the time: a shorter step would hardly change it
-CONTROL = ("t", "h", "h_s", "t_end", "way", "rtol", "atol", "status")  # what `control` reads
-GIVEN = ("t_end", "way", "longest", "rtol", "atol", "rows")
+SAFETY, MIN_FACTOR, MAX_FACTOR = 0.9, 0.2, 5.0  # of the step-size control
+ERROR_SHARE = 0.1  # of the tolerance, as `simulate` documents it, that one step may use
+MIN_STEP = 4e-15  # relative to the time: a shorter step would hardly change it
+# what `control` reads
+CONTROL = ("t", "h", "h_s", "t_end", "time_direction", "rtol", "atol", "status")
+GIVEN = ("t_end", "time_direction", "longest", "rtol", "atol", "rows")
 
 
 def adaptive_program(
@@ -24,74 +31,76 @@ def adaptive_program(
     state: dict[str, int],
     given: Sequence[str] = (),
 ) -> Program:
-    """A program that repeats a step until its time is up.
+    """Make a program that repeats a step until the end.
 
     Args:
-        name: Of the method.
-        d: What moves.
-        first: Before the first step of every call.
-        body: One step: it leaves k1 and the counts of `count_steps` behind.
+        name: Name of the method.
+        d: Tapes of the model.
+        first: Operations before the first step of every call.
+        body: Operations of one step; they update k1 and the counts of `count_steps`.
         state: Further buffers that live between calls.
         given: Further numbers that the step only reads.
     """
     ended = formula_tape(
         "active",
-        {"status": 1, "t": 1, "t_end": 1, "way": 1},
-        lambda status, t, t_end, way: active(
-            status[0], way[0] * (t_end[0] - t[0]) <= 1e-13 * abs(t_end[0]).most(1.0)
+        {"status": 1, "t": 1, "t_end": 1, "time_direction": 1},
+        lambda status, t, t_end, time_direction: active(
+            status[0], time_direction[0] * (t_end[0] - t[0]) <= 1e-13 * abs(t_end[0]).most(1.0)
         ),
     )
-    look = Evaluate(ended, ("status", "t", "t_end", "way", "status", "active"))
+    check = Evaluate(ended, ("status", "t", "t_end", "time_direction", "status", "active"))
     own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k}
     return Program(
         name,
         state=d.state() | own | state,
         tables=d.tables() | {"times": 1},
         given=dict.fromkeys((*GIVEN, *given), 1) | d.givens(),
-        operations=(*first, look, While("active", (*body, look), counted=True)),
+        operations=(*first, check, While("active", (*body, check), counted=True)),
     )
 
 
 def clip_step(d: Dynamics) -> Evaluate:
-    """The step with its sign: not past the end, and not past a sample of the input."""
-    names = ["t", "h", "t_end", "way", "longest"]
+    """Limit the step, with its sign, to the end and to the next sample of the input."""
+    names = ["t", "h", "t_end", "time_direction", "longest"]
     if d.samples is not None:
         names += ["sample_start", "sample_period", "sample_count"]
 
     def clip(
-        t: Vector, h: Vector, t_end: Vector, way: Vector, longest: Vector, **more: Vector
+        t: Vector, h: Vector, t_end: Vector, time_direction: Vector, longest: Vector, **more: Vector
     ) -> dict[str, Vector]:
-        length = h[0].least(longest[0]).least(way[0] * (t_end[0] - t[0]))
+        length = h[0].least(longest[0]).least(time_direction[0] * (t_end[0] - t[0]))
         if more:
             start, period, count = (v[0] for v in more.values())
-            length = length.least(to_next_sample(t[0], way[0], start, period, count))
-        return {"h": [way[0] * length]}
+            length = length.least(to_next_sample(t[0], time_direction[0], start, period, count))
+        return {"h": [time_direction[0] * length]}
 
     return Evaluate(formula_tape("clip", dict.fromkeys(names, 1), clip), (*names, "h_s"))
 
 
 def control(size: Formula, v: Mapping[str, Vector], power: float = 0.2) -> dict[str, Vector]:
-    """Whether a step counts, how long the next one is, when this one ends, and the status.
+    """Decide whether a step is accepted; find the next step size, the new time and the status.
 
     Args:
-        size: Error of the step against what it may be.
+        size: Error of the step relative to the tolerance.
         v: The buffers of `CONTROL`.
-        power: One by the power of the step's length with which the error grows.
+        power: The reciprocal of the power of the step size with which the error grows.
     """
-    t, h, h_s, t_end, way = (v[name][0] for name in ("t", "h", "h_s", "t_end", "way"))
+    t, h, h_s, t_end, time_direction = (
+        v[name][0] for name in ("t", "h", "h_s", "t_end", "time_direction")
+    )
     status = v["status"][0]
     accepted = size <= 1.0  # not for NaN
-    factor = (SAFETY * size.most(1e-10) ** -power).most(SHRINK).least(GROW)
-    factor = (size < 1e300).then(factor, SHRINK)
+    factor = (SAFETY * size.most(1e-10) ** -power).most(MIN_FACTOR).least(MAX_FACTOR)
+    factor = (size < 1e300).then(factor, MIN_FACTOR)
     full = abs(h_s)
     # a step cut short by the end says nothing about how long the next may be
     h_new = accepted.then(
         (full < h).then(h.most(full * factor), full * factor), full * factor.least(1.0)
     )
     span = abs(t).most(abs(t_end))
-    too_short = ~accepted & (h_new < SHORTEST * span.most(1e-3))
+    too_short = ~accepted & (h_new < MIN_STEP * span.most(1e-3))
     lost = (size < 1e300).then(float(UNDERFLOW), float(NOT_FINITE))
-    after = (full >= way * (t_end - t)).then(t_end, t + h_s)
+    after = (full >= time_direction * (t_end - t)).then(t_end, t + h_s)
     running = status.equals(float(RUNNING))
     return {
         "t": [after],
@@ -108,16 +117,16 @@ def error_size(
     rtol: Formula,
     atol: Formula,
 ) -> Formula:
-    """Largest error of a step against what it may be; a mean would let idle numbers hide it."""
+    """Largest error of a step relative to the tolerance; a mean would let idle numbers hide it."""
     size, total = 0.0 * rtol, 0.0 * rtol
     for a, b, error in zip(x, x_new, errors, strict=True):
-        share = abs(error) / (SHARE * (atol + rtol * abs(a).most(abs(b))))
+        share = abs(error) / (ERROR_SHARE * (atol + rtol * abs(a).most(abs(b))))
         size, total = size.most(share), total + share
     return (total < 1e300).then(size, total)  # a largest number forgets NaN, a sum does not
 
 
 def count_steps() -> Evaluate:
-    """Counts of steps and rejections; the next step's length, which a stop must not change."""
+    """Count steps and rejections, and set the next step size unless the run has stopped."""
 
     def count(**v: Vector) -> dict[str, Vector]:
         running = v["status"][0].equals(float(RUNNING))
@@ -134,7 +143,7 @@ def count_steps() -> Evaluate:
 
 
 def save_times(dense: Sequence[Operation], state: str) -> list[Operation]:
-    """Every asked time inside the step that was taken, by the interpolant.
+    """Save the state at every requested time inside the step, by the interpolant.
 
     Args:
         dense: Operations that find the state at `part`, 0 to 1, of the step.
@@ -142,18 +151,18 @@ def save_times(dense: Sequence[Operation], state: str) -> list[Operation]:
     """
 
     def due(**v: Vector) -> dict[str, Vector]:
-        way = v["way"][0]
-        inside = way * (v["time"][0] - v["t"][0]) <= 0.0
+        time_direction = v["time_direction"][0]
+        inside = time_direction * (v["time"][0] - v["t"][0]) <= 0.0
         left = v["index"][0] < v["rows"][0]
         part = (v["time"][0] - v["t_o"][0]) / v["h_s"][0]
         flag = v["commit"][0] & inside & left
         return {"due": [flag], "part": [flag.then(part.most(0.0).least(1.0), 0.0)]}
 
-    names = ("commit", "way", "time", "t", "t_o", "h_s", "index", "rows")
+    names = ("commit", "time_direction", "time", "t", "t_o", "h_s", "index", "rows")
     tape = formula_tape("due", dict.fromkeys(names, 1), due)
-    look: list[Operation] = [
+    check: list[Operation] = [
         ReadRow("times", "index", "time"),
         Evaluate(tape, (*names, "due", "part")),
     ]
-    body = (*dense, WriteRow("out", "index", state, "due"), advanced(), *look)
-    return [*look, While("due", body)]
+    body = (*dense, WriteRow("out", "index", state, "due"), count_saved_row(), *check)
+    return [*check, While("due", body)]

@@ -1,4 +1,4 @@
-"""A model's steps, compiled for the CPU or for a GPU, each made once."""
+"""Compile the steps of a model for the CPU or for a GPU, each once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from axode.codegen.lowering.program import Program
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.model.function_source import refuse_precision
+from axode.model.function_source import check_precision
 from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from axode.results.event import Event
 
 TARGETS = ("cpu", "cuda")
-COUNTED_IN_SINGLE = 2**24  # whole numbers beyond have gaps
-MOST_ON_GPU = 26  # numbers of a state whose matrix a thread of a GPU has room for
-EXPORTED = ("rk4", "dopri5")  # methods of kernels that are carried elsewhere
-INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not tell less
+MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have gaps
+MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thread
+EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
+INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
 _ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
@@ -40,23 +40,23 @@ class Place:
 
     @classmethod
     def of(cls, model: Model, target: str | None, precision: str | None) -> Place:
-        """What was asked for, or where the model's own functions run."""
+        """Choose what was asked for, or where the model's own functions run."""
         own = "cuda" if model.target == "cuda" else "cpu"
         target = own if target is None else target
         if not isinstance(target, str) or target not in TARGETS:
             raise UnknownName("axode", "target", target, TARGETS)
         if precision is None:
             precision = model.library.precision if target == "cuda" else "float64"
-        refuse_precision(precision, target)
+        check_precision(precision, target)
         return cls(target, precision)
 
     @property
     def single(self) -> bool:
-        """Whether numbers have seven digits only."""
+        """True if numbers have single precision."""
         return self.precision == "float32"
 
-    def refuse(self, method: str, steps: int) -> None:
-        """Stop at what seven digits cannot do."""
+    def check(self, method: str, steps: int) -> None:
+        """Check that single precision suffices for the method and the number of steps."""
         if not self.single:
             return
         if method != "rk4":
@@ -64,20 +64,20 @@ class Place:
                 f"precision: {method} needs float64 for its tolerances; use method='rk4' with a "
                 "step, or precision='float64'"
             )
-        if steps > COUNTED_IN_SINGLE:
+        if steps > MAX_STEPS_IN_SINGLE:
             raise InvalidArgument(
-                f"precision: float32 counts {COUNTED_IN_SINGLE} steps at most, these are {steps}; "
-                "use longer steps, or precision='float64'"
+                f"precision: float32 counts {MAX_STEPS_IN_SINGLE} steps at most, these are "
+                f"{steps}; use longer steps, or precision='float64'"
             )
 
 
-def takes(place: Place, method: str, d: Dynamics) -> bool:
-    """Whether a method can be had at a place."""
-    return method != IMPLICIT or place.target == "cpu" or d.n_k <= MOST_ON_GPU
+def is_available(place: Place, method: str, d: Dynamics) -> bool:
+    """Check whether a method is available at a place."""
+    return method != IMPLICIT or place.target == "cpu" or d.n_k <= MAX_SIZE_ON_GPU
 
 
 def tape_of(model: Model, name: str) -> Tape:
-    """One of the model's tapes, made once."""
+    """Return a tape of the model, made once."""
     tapes = _TAPES.setdefault(model, {})
     if name not in tapes:
         tapes[name] = model.tape(name)
@@ -93,7 +93,7 @@ def dynamics_of(
     single: bool = False,
     stiffness: bool = False,
 ) -> Dynamics:
-    """The tapes that a model's steps are made of; `speeds` names what watches call nu."""
+    """Collect the tapes of a model's steps; `speeds` names what events call nu."""
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
@@ -118,11 +118,12 @@ def dynamics_of(
 
 
 def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
-    """The compiled steps of a model, made once."""
-    if not takes(place, method, d):
+    """Return the compiled steps of a model, made once."""
+    if not is_available(place, method, d):
         raise NotApplicable(
             f"method='{method}' keeps a matrix of {d.n_k} x {d.n_k} numbers for every run, and on "
-            f"a GPU at most {MOST_ON_GPU} x {MOST_ON_GPU}; use target='cpu' or method='dopri5'"
+            f"a GPU at most {MAX_SIZE_ON_GPU} x {MAX_SIZE_ON_GPU}; use target='cpu' or "
+            "method='dopri5'"
         )
     tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
     key = (method, d.samples, d.directions, d.stiffness, *tapes)
@@ -130,7 +131,7 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
 
 
 def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program]) -> Any:
-    """A program of a model as `Rollout` or `KernelRollout`, made once for a key."""
+    """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key."""
     known = _ROLLOUTS.setdefault(model, {})
     key = (place, key)
     if key not in known:
@@ -144,13 +145,13 @@ def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program
 
 
 def rollout_program(model: Model, method: str, given: Any, *, single: bool = False) -> Program:
-    """Whole runs of a model as a program, for kernels that are carried elsewhere.
+    """Make a program of whole runs of a model, for kernels that are exported.
 
     Args:
         model: What moves.
         method: "rk4" or "dopri5".
         given: Its input, as `simulate` takes it; without one it is a buffer `u`.
-        single: Whether it is for seven digits.
+        single: Whether it is for single precision.
     """
     if method not in EXPORTED:
         raise UnknownName("axode", "method", method, EXPORTED)

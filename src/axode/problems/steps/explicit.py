@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from itertools import groupby
-from operator import add, itemgetter
+from operator import add
 
 from axode.codegen.lowering.program import Evaluate, Operation, Program, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
@@ -22,19 +22,19 @@ from axode.problems.steps.adaptive import (
     save_times,
 )
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.stages import active, advanced, judged
+from axode.problems.steps.step_acceptance import accept_step, active, count_saved_row
 from axode.problems.steps.stiffness import count_stiff_steps
 from axode.problems.steps.tableaus import ButcherTableau
 
 
 @dataclass(frozen=True)
 class Gathering:
-    """What a program does besides its steps.
+    """Operations of a program besides its steps.
 
     Attributes:
         first: Before the first step of every call.
-        each_step: After every step; `commit` tells whether it was taken, from `t_o`, by `h_s`.
-        state: Its own buffers that live between calls.
+        each_step: After every step; `commit` is one if it was accepted, from `t_o`, by `h_s`.
+        state: Further buffers that live between calls.
     """
 
     first: tuple[Operation, ...]
@@ -45,22 +45,22 @@ class Gathering:
 def fixed_step_program(
     method: ButcherTableau, d: Dynamics, gathering: Gathering | None = None
 ) -> Program:
-    """Make n_steps of length h, the last one ending at t_end.
+    """Make a program of n_steps steps of length h, the last one ending at t_end.
 
-    Every save_steps-th state and the last one go to the table `out`; or, instead, something is
-    gathered at every step and no state is kept.
+    Every save_steps-th state and the last one go to the table `out`; with a `gathering`, numbers
+    are gathered at every step instead and no state is kept.
     """
     body = [_length(), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
     saved = _saved_steps(d) if gathering is None else gathering.each_step
-    body += [*d.closed(), *judged(d, "step"), *saved]
+    body += [*d.closed(), *accept_step(d, "step"), *saved]
     ended = formula_tape(
         "active",
         {"status": 1, "step": 1, "n": 1},
         lambda status, step, n: active(status[0], step[0] >= n[0]),
     )
-    look = Evaluate(ended, ("status", "step", "n_steps", "status", "active"))
+    check = Evaluate(ended, ("status", "step", "n_steps", "status", "active"))
     given = dict.fromkeys(("h", "t0", "t_end", "n_steps", "save_steps"), 1)
-    first = [*d.watched("q", "nu", "t"), look]
+    first = [*d.watched("q", "nu", "t"), check]
     state, tables = d.state() | {"step": 1}, d.tables()
     if gathering is not None:
         first = [*gathering.first, *first]
@@ -71,14 +71,15 @@ def fixed_step_program(
         state=state,
         tables=tables,
         given=given | d.givens(),
-        operations=(*first, While("active", (*body, look), counted=True)),
+        operations=(*first, While("active", (*body, check), counted=True)),
     )
 
 
 def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
-    """Make steps as long as rtol and atol allow; states at the table's `times` go to `out`.
+    """Make a program of steps as long as rtol and atol allow.
 
-    The method's last stage must be the end of the step.
+    States at the times of the table `times` go to the table `out`.
+    The last stage of the method must be the end of the step.
     """
     clip, ks = clip_step(d), _rates(method)
     first: list[Operation] = [clip, *d.rate_at("q", "nu", "t", "k1"), *d.watched("q", "nu", "t")]
@@ -93,7 +94,7 @@ def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
         last = "k_n"
         body += d.rate_at("q_n", "nu_n", "t_n", last)
     dense = Evaluate(dense_tape(method, d), ("q_o", "nu_o", "w_o", "h_s", "part", *ks, "x"))
-    body += [*judged(d), count_steps(), *save_times([dense], "x")]
+    body += [*accept_step(d), count_steps(), *save_times([dense], "x")]
     body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
     if d.stiffness:
         body.append(count_stiff_steps(d))
@@ -101,20 +102,31 @@ def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
 
 
 def increment(h: Formula, weights: Sequence[Fraction], rates: Sequence[Formula]) -> Formula:
-    """Weighted sum of rates times h, in few operations.
+    """Multiply h by a weighted sum of rates, in few operations.
 
     Weights of zero are skipped, one that divides all others multiplies h, and neighbours of equal
     weight are added first.
     """
-    used = [(weight, rate) for weight, rate in zip(weights, rates, strict=True) if weight]
-    unit = min((abs(weight) for weight, _ in used), default=Fraction(1))
-    if any((weight / unit).denominator != 1 for weight, _ in used):
-        unit = Fraction(1)
+    multiply, divide, groups = _factored(tuple(weights))
     total = 0.0 * h
-    for weight, group in groupby(used, itemgetter(0)):
-        total = total + float(weight / unit) * reduce(add, (rate for _, rate in group))
-    length = h / unit.denominator if unit.numerator == 1 else h * float(unit)
-    return length * total
+    for factor, places in groups:
+        total = total + factor * reduce(add, (rates[i] for i in places))
+    return multiply * h / divide * total
+
+
+@cache
+def _factored(weights: tuple[Fraction, ...]) -> tuple[float, float, list[tuple[float, list[int]]]]:
+    """Common factor of weights as a product and a quotient, then factors and their places."""
+    used = [i for i, weight in enumerate(weights) if weight]
+    unit = min((abs(weights[i]) for i in used), default=Fraction(1))
+    if any((weights[i] / unit).denominator != 1 for i in used):
+        unit = Fraction(1)
+    factors = (float(unit), 1.0) if unit.numerator != 1 else (1.0, float(unit.denominator))
+    groups = [
+        (float(weight / unit), list(places))
+        for weight, places in groupby(used, lambda i: weights[i])
+    ]
+    return *factors, groups
 
 
 def _rates(method: ButcherTableau) -> list[str]:
@@ -122,7 +134,7 @@ def _rates(method: ButcherTableau) -> list[str]:
 
 
 def _stages(method: ButcherTableau, d: Dynamics) -> list[Operation]:
-    """Find the rates of all stages but the first; state and time of the last are q_s, nu_s, t_s.
+    """Find the rates of all stages but the first; the last one is at q_s, nu_s and t_s.
 
     Where stiffness is looked for, those of the last but one are kept as well.
     """
@@ -155,7 +167,7 @@ def _stage(method: ButcherTableau, d: Dynamics, number: int, at: str) -> list[Op
 
 
 def _step(method: ButcherTableau, d: Dynamics) -> Evaluate:
-    """State after a step of fixed length."""
+    """Find the state after a step of fixed length."""
 
     def step(
         q: Vector, nu: Vector, w: Vector, h: Vector, step: Vector, **ks: Vector
@@ -173,7 +185,7 @@ def _step(method: ButcherTableau, d: Dynamics) -> Evaluate:
 
 
 def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
-    """New state, error against the tolerance, next step, and whether this one counts."""
+    """Find the new state, its error, the next step size, and whether the step is accepted."""
     names = _rates(method)
 
     def finish(q: Vector, nu: Vector, w: Vector, **v: Vector) -> dict[str, Vector]:
@@ -192,7 +204,7 @@ def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
 
 
 def dense_tape(method: ButcherTableau, d: Dynamics) -> Tape:
-    """State inside a step: part 0 to 1 of it, from the start and the rates of the stages."""
+    """Interpolate the state at a part 0 to 1 of the step, from its start and the stages' rates."""
 
     def weight(s: Formula, row: Sequence[Fraction]) -> Formula:
         value = 0.0 * s
@@ -216,7 +228,7 @@ def dense_tape(method: ButcherTableau, d: Dynamics) -> Tape:
 
 
 def _length() -> Evaluate:
-    """Length and end of the step; by multiplication, as a sum of a million steps would drift."""
+    """Find length and end of the step, by multiplication: a sum of a million steps would drift."""
 
     def length(
         t: Vector, h: Vector, t0: Vector, t_end: Vector, step: Vector, n_steps: Vector
@@ -239,5 +251,5 @@ def _saved_steps(d: Dynamics) -> list[Operation]:
 
     sizes = dict.fromkeys(("commit", "step", "save_steps", "n_steps"), 1)
     sizes |= {"q": d.n_q, "nu": d.n_nu, "w": 2}
-    look = Evaluate(formula_tape("due", sizes, due), (*sizes, "due", "x"))
-    return [look, WriteRow("out", "index", "x", "due"), advanced()]
+    check = Evaluate(formula_tape("due", sizes, due), (*sizes, "due", "x"))
+    return [check, WriteRow("out", "index", "x", "due"), count_saved_row()]

@@ -1,17 +1,17 @@
-"""The rate's derivatives inside a step: by the state, and by the clock."""
+"""Derivatives of the rate inside a step: by the state, and by time."""
 
 from __future__ import annotations
 
 from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.program import Columns, Evaluate, Operation
+from axode.codegen.lowering.program import Evaluate, JacobianColumns, Operation
 from axode.codegen.tape.derivatives import forward_tape, reads
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.rates import Dynamics
 
 
-def jacobian(d: Dynamics, *, timed: bool = False) -> Columns:
-    """The derivatives by q and nu, and by t in a last column, at the state, time and input now.
+def jacobian(d: Dynamics, *, timed: bool = False) -> JacobianColumns:
+    """Derivatives by q and nu, and by t in a last column, at the present state, time and input.
 
     An input that is a formula or a function of the state is differentiated with the rate; one that
     is held stays.
@@ -30,7 +30,7 @@ def jacobian(d: Dynamics, *, timed: bool = False) -> Columns:
     if chain:
         moving, sizes = moving | {"u": ("u_change", 0)}, sizes | {"u_change": d.n_u}
     chain.append(d.evaluate(forward_tape(d.rate, moving, sizes), {}, "k_change"))
-    return Columns(tuple(chain), "direction", "k_change", "jacobian", stride(d.n_k))
+    return JacobianColumns(tuple(chain), "direction", "k_change", "jacobian", stride(d.n_k))
 
 
 def rate_by_time(d: Dynamics) -> Evaluate:
@@ -60,14 +60,14 @@ def state_parts(d: Dynamics) -> Evaluate:
 
 
 def depends_on_time(d: Dynamics) -> bool:
-    """Whether the rate changes by the clock alone, inside a step."""
+    """Check whether the rate depends on time explicitly, inside a step."""
     if d.samples is not None:
         return d.samples == "linear" or reads(d.rate, "t")
     return reads(d.rate, "t") or (d.input is not None and reads(d.input, "t"))
 
 
 def sample_slope(d: Dynamics) -> list[Operation]:
-    """How fast samples that are joined by lines change in the middle of the step."""
+    """Find the slope of linearly interpolated samples in the middle of the step."""
     middle = formula_tape("middle", {"t": 1, "h": 1}, lambda t, h: {"t_m": [t[0] + 0.5 * h[0]]})
 
     def slope(

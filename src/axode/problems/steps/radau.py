@@ -20,7 +20,7 @@ from numpy.polynomial import Polynomial
 from axode.codegen.lowering.program import (
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
     Keep,
     Largest,
     Operation,
@@ -34,7 +34,7 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,
-    SHARE,
+    ERROR_SHARE,
     adaptive_program,
     clip_step,
     control,
@@ -45,11 +45,11 @@ from axode.problems.steps.adaptive import (
 from axode.problems.steps.collocation import Radau
 from axode.problems.steps.jacobians import jacobian, state_parts, whole_state
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.stages import RUNNING, STIFF, judged
+from axode.problems.steps.step_acceptance import RUNNING, STIFF, accept_step
 
 METHOD = Radau(5)
 STAGES = METHOD.stages
-ROUNDS = 10  # of Newton's method at most
+MAX_ITERATIONS = 10  # of Newton's method
 SOLVED = 0.03  # of the tolerance: what its last correction may leave
 STALLED = 0.3  # of the tolerance: corrections below it that no longer shrink are rounding errors
 SHRINKING = 0.3  # ratio of two corrections below which they shrink
@@ -57,7 +57,7 @@ DIVERGING = 2.0  # ratio of two corrections above which a shorter step is tried
 NOT_SOLVED = (
     34.0  # error that counts for a step that Newton's method did not solve: half of it next
 )
-FARTHEST = 2.0  # times the last step: what its polynomial is good for
+MAX_EXTRAPOLATION = 2.0  # times the last step: how far its polynomial is used
 GIVEN = ("solve_rtol", "solve_atol", "review")  # beside what all methods read
 ZS = tuple(f"z{i + 1}" for i in range(STAGES))
 LAST = tuple(f"last{i + 1}" for i in range(STAGES))  # increments of the step before
@@ -75,7 +75,7 @@ def radau9_program(d: Dynamics) -> Program:
             _coefficients(), ("t", "h_s", "stage_times", "stages", "sides", "errors", *_scales())
         ),
         *(
-            Factor("jacobian", f"scale_{p}", f"matrix_{p}", f"order_{p}", n, x, pair=p != "a")
+            FactorMatrix("jacobian", f"scale_{p}", f"matrix_{p}", f"order_{p}", n, x, pair=p != "a")
             for p in "abc"
         ),
         Evaluate(_weights(d), ("x", "solve_rtol", "solve_atol", "weight")),
@@ -91,7 +91,7 @@ def radau9_program(d: Dynamics) -> Program:
     body += _end(d)
     weights = Evaluate(_inside(), ("part", "inside"))
     dense = Combine(("inside", 0), slices("x", *ZS), ("x_i", 0), n)
-    body += [*d.closed(), *judged(d), count_steps(), *save_times([weights, dense], "x_i")]
+    body += [*d.closed(), *accept_step(d), count_steps(), *save_times([weights, dense], "x_i")]
     body += [
         *(Keep("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),
         Keep("commit", "h_s", "h_last"),
@@ -103,7 +103,7 @@ def radau9_program(d: Dynamics) -> Program:
 
 
 def _review() -> Evaluate:
-    """Stop after a number of steps to ask whether the method is worth its price."""
+    """Stop after a number of steps, for a check whether the method is worth its cost."""
 
     def review(status: Vector, commit: Vector, steps: Vector, at: Vector) -> dict[str, Vector]:
         asks = commit[0] & status[0].equals(float(RUNNING)) & steps[0].equals(at[0])
@@ -114,7 +114,7 @@ def _review() -> Evaluate:
 
 
 def _part(name: str, stage: int, size: int) -> Slice:
-    """Where a transformed stage is kept."""
+    """Buffer and offset of a transformed stage."""
     return f"{name}_{PARTS[stage]}", size if stage in (2, 4) else 0
 
 
@@ -127,7 +127,7 @@ def _scales() -> tuple[str, ...]:
 
 
 def _coefficients() -> Tape:
-    """Everything that follows from the length of a step: times, weights of sums, scales."""
+    """Compute what depends on the step size: times, weights of sums, scales."""
     T, blocks, inverse = METHOD.T, METHOD.blocks, np.linalg.inv(METHOD.T)
 
     def made(t: Vector, h: Vector) -> dict[str, Vector]:
@@ -153,11 +153,11 @@ def _coefficients() -> Tape:
 
 
 def _weights(d: Dynamics) -> Tape:
-    """One by what the error of a number may be; the works follow from the rest."""
+    """Reciprocals of the tolerances of the states; the works have none of their own."""
 
     def weights(x: Vector, rtol: Vector, atol: Vector) -> dict[str, Vector]:
         n = d.n_q + d.n_nu
-        made = [1.0 / (SHARE * (atol[0] + rtol[0] * abs(a))) for a in x[:n]]
+        made = [1.0 / (ERROR_SHARE * (atol[0] + rtol[0] * abs(a))) for a in x[:n]]
         return {"weight": [*made, *[0.0 * rtol[0]] * 2]}
 
     return formula_tape("weights", {"x": d.n_k, "rtol": 1, "atol": 1}, weights)
@@ -177,7 +177,7 @@ def _predictor() -> Tape:
     def weights(h: Vector, h_last: Vector) -> dict[str, Vector]:
         known = ~h_last[0].equals(0.0)
         ratio = known.then(h[0] / known.then(h_last[0], 1.0), 0.0)
-        near = known & (ratio > 0.0) & (ratio <= FARTHEST)
+        near = known & (ratio > 0.0) & (ratio <= MAX_EXTRAPOLATION)
         return {
             "ahead": [
                 near.then(_value(p, ratio), 0.0) for row in METHOD.extrapolation() for p in row
@@ -201,7 +201,7 @@ def _begin() -> Tape:
 
 
 def _newton(d: Dynamics) -> list[Operation]:
-    """One round: rates of all stages, corrections, and whether they are small enough."""
+    """Make one iteration: rates of all stages, corrections, and whether they are small enough."""
     n, rates = d.n_k, tuple(f"k_{i + 1}" for i in range(STAGES))
     operations: list[Operation] = []
     for i in range(STAGES):
@@ -230,7 +230,7 @@ def _newton(d: Dynamics) -> list[Operation]:
             for k in range(STAGES)
         ),
         Evaluate(
-            _judge_round(),
+            _check_convergence(),
             (
                 "iterate",
                 "solved",
@@ -247,8 +247,8 @@ def _newton(d: Dynamics) -> list[Operation]:
     return operations
 
 
-def _judge_round() -> Tape:
-    """Whether Newton's method goes on: until what is left is small, unless it does not help."""
+def _check_convergence() -> Tape:
+    """Decide whether Newton's method continues: until corrections are small or no longer shrink."""
 
     def judge(**v: Vector) -> dict[str, Vector]:
         iterate, solved, count, before, size = (
@@ -261,7 +261,11 @@ def _judge_round() -> Tape:
             size <= 1e-3 * SOLVED,
             ((ratio < 1.0) & (left <= SOLVED)) | ((size <= STALLED) & (ratio > SHRINKING)),
         )
-        wrong = ~(size < 1e300) | (~first & (ratio > DIVERGING)) | (count + 1.0 >= float(ROUNDS))
+        wrong = (
+            ~(size < 1e300)
+            | (~first & (ratio > DIVERGING))
+            | (count + 1.0 >= float(MAX_ITERATIONS))
+        )
         return {
             "iterate": [iterate & ~small & ~wrong],
             "solved": [iterate.then(small, solved)],
@@ -282,7 +286,7 @@ def _increments(n: int) -> list[Operation]:
 
 
 def _end(d: Dynamics) -> list[Operation]:
-    """New state, its error, and what becomes of the step."""
+    """Find the new state and its error, and whether the step is accepted."""
     n, x = d.n_k, d.n_q + d.n_nu
 
     def finish(

@@ -1,4 +1,4 @@
-"""What steps are made of: a model's tapes, its inputs and what is watched, on named buffers."""
+"""Tapes of a model, its inputs and its events, as operations on named buffers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Dynamics:
         leaning: How many such wheels there are.
         input: t, q, nu (p) to u; None if u is given.
         events: t, q, nu (p) to numbers whose zero crossings count.
-        directions: Of those crossings: 1 rising, -1 falling, 0 both.
+        directions: Directions of those crossings: 1 rising, -1 falling, 0 both.
         samples: Whether u is read from a table, and how: "hold" or "linear".
         given: Further buffers the tapes read, such as p, with their sizes.
         inside: Part of half a step by which its ends are moved inwards to read held samples.
@@ -54,26 +54,26 @@ class Dynamics:
 
     @property
     def n_events(self) -> int:
-        """How many event functions there are."""
+        """Number of event functions."""
         return 0 if self.events is None else self.events.outputs[0].size
 
     @property
     def n_pivots(self) -> int:
-        """How many pivots are watched."""
+        """Number of pivots, and of numbers of leaning wheels."""
         return 0 if self.pivots is None else self.pivots.outputs[0].size
 
     def evaluate(self, tape: Tape, names: dict[str, str], output: str) -> Evaluate:
-        """A tape on the buffers that stand for its arguments now."""
+        """Evaluate a tape on the buffers that hold its arguments."""
         inputs = tuple(names.get(port.name, port.name) for port in tape.inputs)
         return Evaluate(tape, (*inputs, output))
 
     def rate_at(self, q: str, nu: str, t: str, k: str) -> list[Operation]:
-        """Operations that find the input and the rate at a state of the step t, h_s."""
+        """Find the input and the rate at a state of the step t, h_s."""
         names = {"q": q, "nu": nu, "t": t}
         return [*self.input_at(q, nu, t), self.evaluate(self.rate, names, k)]
 
     def input_at(self, q: str, nu: str, t: str) -> list[Operation]:
-        """Operations that find the input at a state of the step t, h_s, if it is not given."""
+        """Find the input at a state of the step t, h_s, if it is not given."""
         if self.samples is not None:
             return self._sampled(t)
         if self.input is None:
@@ -81,7 +81,7 @@ class Dynamics:
         return [self.evaluate(self.input, {"q": q, "nu": nu, "t": t}, "u")]
 
     def _sampled(self, t: str) -> list[Operation]:
-        """Row of the table of inputs that belongs to a time, held or interpolated."""
+        """Read the input at a time from its table, held or interpolated."""
         place = formula_tape(
             "place",
             {"t_stage": 1, "t": 1, "h": 1, "start": 1, "period": 1},
@@ -109,13 +109,13 @@ class Dynamics:
         return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
 
     def closed(self) -> list[Operation]:
-        """Bring the new coordinates back onto the holonomic rows."""
+        """Bring the new coordinates back onto the holonomic constraints."""
         if self.projection is None:
             return []
         return [self.evaluate(self.projection, {"q": "q_n", "t": "t_n"}, "q_n")]
 
     def watched(self, q: str, nu: str, t: str, suffix: str = "") -> list[Operation]:
-        """Event functions and pivots at a state."""
+        """Evaluate event functions and pivots at a state."""
         names = {"q": q, "nu": nu, "t": t}
         operations: list[Operation] = []
         if self.events is not None:
@@ -125,14 +125,14 @@ class Dynamics:
         return operations
 
     def split(self, x: Sequence[Formula]) -> dict[str, list[Formula]]:
-        """A rate or state vector in its three parts."""
+        """Split a rate or state vector into its three parts."""
         n = self.n_q + self.n_nu
         return {"q": list(x[: self.n_q]), "nu": list(x[self.n_q : n]), "w": list(x[n:])}
 
     # buffers ----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, int]:
-        """What every run carries from call to call.
+        """Buffers that every run keeps from call to call.
 
         `index` counts saved rows, `h_s` is the step that was tried, `seen` says that its crossings
         have been located, `crossed` which they are, `near` how small a pivot gets in it, `flat`
@@ -159,7 +159,7 @@ class Dynamics:
         return state
 
     def givens(self) -> dict[str, int]:
-        """What a run is only told."""
+        """Buffers that the steps only read."""
         given = dict(self.given)
         if self.samples is not None:
             given |= {"sample_start": 1, "sample_period": 1, "sample_count": 1}
@@ -172,7 +172,7 @@ class Dynamics:
         return given
 
     def tables(self) -> dict[str, int]:
-        """Arrays of rows."""
+        """Tables, by the width of their rows."""
         tables = {"out": self.n_k}
         return tables | {"samples": self.n_u} if self.samples is not None else tables
 
@@ -180,7 +180,7 @@ class Dynamics:
 def _place(
     t: Formula, middle: Formula, start: Formula, period: Formula, inside: float
 ) -> dict[str, Vector]:
-    """Row of a table at a time.
+    """Find the row of a table that belongs to a time.
 
     A held sample is read a little inside the step: at its ends two samples meet, and the one that
     holds during the step is meant.
@@ -192,11 +192,11 @@ def _place(
 
 
 def to_next_sample(
-    t: Formula, way: Formula, start: Formula, period: Formula, count: Formula
+    t: Formula, direction: Formula, start: Formula, period: Formula, count: Formula
 ) -> Formula:
-    """Time until the next sample, in the direction of the run; much where there is none left."""
+    """Time until the next sample, in the direction of the run; 1e300 where none is left."""
     place = (t - start) / period
-    along = way * place
+    along = direction * place
     left = ((along + ON_TIME).floor() + 1.0 - along) * period
     inside = (place > -1.0) & (place < count)
     return inside.then(left, 1e300)

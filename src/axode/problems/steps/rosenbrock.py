@@ -17,7 +17,7 @@ from __future__ import annotations
 from axode.codegen.lowering.program import (
     Combine,
     Evaluate,
-    Factor,
+    FactorMatrix,
     Operation,
     Program,
     Solve,
@@ -43,7 +43,7 @@ from axode.problems.steps.jacobians import (
     whole_state,
 )
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.stages import judged
+from axode.problems.steps.step_acceptance import accept_step
 
 
 def _table(text: str) -> tuple[tuple[float, ...], ...]:
@@ -121,7 +121,7 @@ def rodas5p_program(d: Dynamics) -> Program:
         Evaluate(_inside(), ("part", "inside")),
         Combine(("inside", 0), slices("x", *YS), ("x_i", 0), d.n_k),
     ]
-    body += [*d.closed(), *judged(d), count_steps(), *save_times(dense, "x_i")]
+    body += [*d.closed(), *accept_step(d), count_steps(), *save_times(dense, "x_i")]
     return adaptive_program("rodas5p", d, [clip, *rate, *d.watched("q", "nu", "t")], body, {})
 
 
@@ -132,13 +132,13 @@ def _jacobian(d: Dynamics) -> list[Operation]:
     return [
         jacobian(d, timed=timed),
         Evaluate(scale, ("h_s", "scale")),
-        Factor("jacobian", "scale", "matrix", "order", d.n_k, d.n_q + d.n_nu),
+        FactorMatrix("jacobian", "scale", "matrix", "order", d.n_k, d.n_q + d.n_nu),
         *([rate_by_time(d)] if timed else []),
     ]
 
 
 def _stage(d: Dynamics, number: int) -> list[Operation]:
-    """Operations that find y of one stage."""
+    """Find y of one stage."""
     earlier, rate = YS[:number], "k1" if number == 0 else "k_s"
     operations: list[Operation] = []
     if number:
@@ -178,7 +178,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
 
 
 def _finish(d: Dynamics) -> Tape:
-    """Error against the tolerance, next step, whether this one counts, and the state's parts."""
+    """Find the error, the next step size, whether the step is accepted, and the new state."""
 
     def finish(x: Vector, x_n: Vector, error: Vector, **v: Vector) -> dict[str, Vector]:
         n = d.n_q + d.n_nu

@@ -1,4 +1,4 @@
-"""When explicit steps are short because of stability, not of accuracy: how a run notices.
+"""Detect explicit steps that are short because of stability, not accuracy.
 
 Between the last two stages of Dormand and Prince's method, which share their time, lies a direction
 along which the rate's slope is seen; steps that are as long as stability allows have a slope times
@@ -11,15 +11,15 @@ from __future__ import annotations
 from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.stages import RUNNING, STIFF
+from axode.problems.steps.step_acceptance import RUNNING, STIFF
 
-STABLE = 3.25  # slope times length of a step that is as long as stability allows
-SMOOTH = 30.0  # times the tolerance's fifth root: longer steps do not come from the motion itself
-CALM = 6  # steps below it in a row that make the count begin again
+STABILITY_LIMIT = 3.25  # slope times step size where a step is as long as stability allows
+SMOOTH_SLOPE = 30.0  # times the fifth root of the tolerance: what a smooth motion stays below
+CALM_STEPS = 6  # steps below the limit in a row that reset the count
 
 
 def stiff_slope(tolerance: float) -> float:
-    """Slope times length from which on a step is one of a stiff system.
+    """Slope times step size above which a step counts as stiff.
 
     A motion without fast parts has steps of a slope times length that is far below one if the
     tolerance is small.
@@ -27,11 +27,11 @@ def stiff_slope(tolerance: float) -> float:
     Args:
         tolerance: Relative error that a step may make.
     """
-    return min(STABLE, max(1.0, SMOOTH * tolerance**0.2))
+    return min(STABILITY_LIMIT, max(1.0, SMOOTH_SLOPE * tolerance**0.2))
 
 
 def count_stiff_steps(d: Dynamics) -> Evaluate:
-    """Counts steps at the limit of stability; the run stops when there are `stiff_limit`.
+    """Count steps at the limit of stability; the run stops at `stiff_limit` of them.
 
     Stages six and seven are at q_6, nu_6 and q_s, nu_s.
     """
@@ -47,7 +47,7 @@ def count_stiff_steps(d: Dynamics) -> Evaluate:
         at_limit = h * h * bend > slope * slope * move
         calm = at_limit.then(0.0, v["calm"][0] + 1.0)
         stiff = v["stiff"][0] + at_limit
-        stiff = (calm >= float(CALM)).then(0.0, stiff)
+        stiff = (calm >= float(CALM_STEPS)).then(0.0, stiff)
         stiff, calm = (
             commit.then(new, v[name][0]) for new, name in ((stiff, "stiff"), (calm, "calm"))
         )

@@ -41,7 +41,7 @@ class ButcherTableau:
 
     @property
     def first_same_as_last(self) -> bool:
-        """Whether the last stage is the end of the step, so that its rate begins the next one."""
+        """True if the last stage is the end of the step, so that its rate begins the next one."""
         return (*self.stages[-1], Fraction()) == self.weights
 
 

@@ -1,1 +1,1 @@
-"""Sweep: a few numbers of very many runs."""
+"""Sweep parameters, starts and inputs: a few numbers of very many runs."""

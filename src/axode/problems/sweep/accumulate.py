@@ -1,4 +1,4 @@
-"""Extremes, integrals and first crossings found while runs go on, so that none need be stored."""
+"""Gather extremes, integrals and first crossings during the runs, so that none is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEVER = float("nan")
 
 @dataclass(frozen=True)
 class Step:
-    """A step as an accumulator sees it: value before and after, when it began, its length."""
+    """A step for an accumulator: value before and after, time at its start, step size."""
 
     before: Formula
     after: Formula
@@ -27,30 +27,30 @@ class Step:
     h: Formula
 
     def crossing(self, rising: bool, falling: bool) -> Formula:
-        """Whether the value crosses zero; one that starts on it does not."""
+        """Return whether the value crosses zero; one that starts on it does not."""
         a, b = self.before, self.after
         up, down = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
         return up | down if rising and falling else up if rising else down
 
     @property
     def zero(self) -> Formula:
-        """When the straight line between the two values is zero."""
+        """Time at which the straight line between the two values is zero."""
         return self.t + self.h * (self.before / (self.before - self.after))
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A way to make one number of a whole run.
+class OutputKind:
+    """How one number of a whole run is made.
 
     Attributes:
         begin: From the value at the start.
         go_on: From what there is and a step.
-        words: What it is.
+        description: What it is.
     """
 
     begin: Callable[[Formula], Formula]
     go_on: Callable[[Formula, Step], Formula]
-    words: str
+    description: str
 
 
 def _first(rising: bool, falling: bool) -> Callable[[Formula, Step], Formula]:
@@ -65,19 +65,19 @@ def _never(x: Formula) -> Formula:
     return 0.0 * x + NEVER
 
 
-KINDS: dict[str, Kind] = {
-    "last": Kind(lambda x: x, lambda _, s: s.after, "value at the end"),
-    "min": Kind(lambda x: x, lambda known, s: known.least(s.after), "smallest value"),
-    "max": Kind(lambda x: x, lambda known, s: known.most(s.after), "largest value"),
-    "largest": Kind(abs, lambda known, s: known.most(abs(s.after)), "largest absolute value"),
-    "integral": Kind(
+KINDS: dict[str, OutputKind] = {
+    "last": OutputKind(lambda x: x, lambda _, s: s.after, "value at the end"),
+    "min": OutputKind(lambda x: x, lambda known, s: known.least(s.after), "smallest value"),
+    "max": OutputKind(lambda x: x, lambda known, s: known.most(s.after), "largest value"),
+    "largest": OutputKind(abs, lambda known, s: known.most(abs(s.after)), "largest absolute value"),
+    "integral": OutputKind(
         lambda x: 0.0 * x,
         lambda known, s: known + 0.5 * s.h * (s.before + s.after),
         "integral over time, by the trapezoidal rule",
     ),
-    "crossing": Kind(_never, _first(True, True), "time of the first zero crossing"),
-    "rising": Kind(_never, _first(True, False), "time of the first rising zero crossing"),
-    "falling": Kind(_never, _first(False, True), "time of the first falling zero crossing"),
+    "crossing": OutputKind(_never, _first(True, True), "time of the first zero crossing"),
+    "rising": OutputKind(_never, _first(True, False), "time of the first rising zero crossing"),
+    "falling": OutputKind(_never, _first(False, True), "time of the first falling zero crossing"),
 }
 
 
@@ -89,11 +89,11 @@ class Output:
     what: Quantity
 
 
-def checked_outputs(model: Model, given: Any) -> dict[str, Output]:
-    """What the user wants to know of every run.
+def check_outputs(model: Model, given: Any) -> dict[str, Output]:
+    """Outputs of every run, from what the user gave.
 
     Raises:
-        UnknownName: for a way of making a number that there is not.
+        UnknownName: for an unknown kind of output.
         InvalidArgument: for anything that is not a pair.
     """
     if given is None:
@@ -121,10 +121,10 @@ def checked_outputs(model: Model, given: Any) -> dict[str, Output]:
     return made
 
 
-def gathering(
+def gather_outputs(
     model: Model, d: Dynamics, outputs: Sequence[Output], speeds: Sequence[str] | None = None
 ) -> Gathering:
-    """The operations that make the numbers, into the buffer `made`, in order.
+    """Operations that compute the outputs in order, into the buffer `made`.
 
     Args:
         model: What moves.

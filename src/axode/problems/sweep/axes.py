@@ -1,4 +1,4 @@
-"""Values to be swept: every array an axis of its own, or all of them side by side."""
+"""Axes of a sweep: one per array of values, or one for all arrays together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ COMBINE = ("grid", "zip")
 
 @dataclass
 class Axes:
-    """What is swept over, in order.
+    """Axes of a sweep, in order.
 
     Attributes:
         combine: "grid" gives every array an axis of its own, "zip" pairs equal places.
-        values: Of every axis by name.
+        values: Values of every axis by name.
     """
 
     combine: str
@@ -32,7 +32,7 @@ class Axes:
             raise UnknownName("sweep", "combination", self.combine, COMBINE)
 
     def collect(self, what: str, given: Any) -> None:
-        """Note the arrays of a mapping by name; `what` it is, for messages."""
+        """Add the arrays of a mapping as axes; `what` it is, for error messages."""
         if self.combine == "zip" or not isinstance(given, Mapping):
             return
         for name, value in given.items():
@@ -57,7 +57,7 @@ class Axes:
             self.values[name] = array
 
     def spread(self, given: Any) -> Any:
-        """The same mapping with arrays along their axes."""
+        """Mapping with arrays along their axes."""
         if self.combine == "zip" or not isinstance(given, Mapping):
             return given
         shapes = {name: [1] * len(self.values) for name in self.values}

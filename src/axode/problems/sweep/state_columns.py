@@ -9,7 +9,7 @@ from typing import Any
 from axode.codegen.lowering.program import Evaluate, Operation
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replayed
+from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import InvalidArgument
 from axode.model.model import Model
@@ -47,7 +47,7 @@ class Columns:
 
     @property
     def needs_start_energy(self) -> bool:
-        """Whether the energy at the start must be kept."""
+        """Return whether the energy at the start must be kept."""
         return any(signal.function == BALANCE for signal in self._named.values())
 
     @cached_property
@@ -58,7 +58,7 @@ class Columns:
 
     @cached_property
     def _tapes(self) -> dict[str, tuple[Tape, list[int]]]:
-        """Tapes of the functions that are needed, cut to the elements that are."""
+        """Tapes of the functions that are needed, each with its elements that are."""
         made: dict[str, tuple[Tape, list[int]]] = {}
         needed: dict[str, set[int]] = {}
         for signal in self._named.values():
@@ -70,11 +70,11 @@ class Columns:
                 needed.setdefault(signal.function, set()).add(signal.index)
         for function, indices in needed.items():
             elements = sorted(indices)
-            made[function] = (shortened(tape_of(self.model, function), elements), elements)
+            made[function] = (keep_elements(tape_of(self.model, function), elements), elements)
         return made
 
     def operations(self, output: str) -> list[Operation]:
-        """What finds the numbers at q, nu, w and t, into the buffer `output`."""
+        """Operations that compute the numbers at q, nu, w and t, into the buffer `output`."""
         d = self.d
         made: list[Operation] = []
         if self._needs_input:
@@ -97,7 +97,7 @@ class Columns:
         return [*made, Evaluate(gather, (*(buffers[name] for name in sizes), output))]
 
     def energy_at_start(self) -> list[Operation]:
-        """What keeps the energy before the first step."""
+        """Operations that keep the energy before the first step."""
         tape, _ = self._tapes["energy"]
         keep = formula_tape(
             "start_energy",
@@ -137,12 +137,12 @@ class Columns:
         return v[signal.function][elements.index(signal.index)]
 
 
-def shortened(tape: Tape, elements: Sequence[int]) -> Tape:
-    """A tape that computes only some elements of its result, and nothing that they do not need."""
+def keep_elements(tape: Tape, elements: Sequence[int]) -> Tape:
+    """Tape that computes only some elements of the result of another."""
     builder = TapeBuilder()
     arguments = [
         [builder.input(k, i) for i in range(port.size)] for k, port in enumerate(tape.inputs)
     ]
-    results = replayed(builder, tape, arguments)
+    results = replay(builder, tape, arguments)
     output = Port(tape.outputs[0].name, (len(elements),))
     return Tape.build(tape.name, tape.inputs, (output,), builder, [results[e] for e in elements])

@@ -1,4 +1,4 @@
-"""Sweep: a few numbers of very many runs, none of which is stored."""
+"""Sweep: simulate very many runs and keep a few numbers of each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
+from axode.codegen.lowering.program import Program
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.arguments import GivenState, read_state, refuse_no_model, seconds
+from axode.problems.arguments import GivenState, read_state, require_model, seconds
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import CompiledRuns, Session, Task, check_on_interrupt
 from axode.problems.simulate.batch import SMALLEST_PIVOT
@@ -24,9 +25,10 @@ from axode.problems.singular.other_models import translate_speeds
 from axode.problems.singular.switching import choose_models
 from axode.problems.steps.compiled import Place, compiled
 from axode.problems.steps.explicit import fixed_step_program
-from axode.problems.steps.stages import FINISHED, LEFT, RUNNING, SINGULAR
+from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING, SINGULAR
 from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import Output, checked_outputs, gathering
+from axode.problems.sweep.accumulate import Output, check_outputs, gather_outputs
 from axode.problems.sweep.axes import Axes
 
 if TYPE_CHECKING:
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-ENOUGH = 0.2  # pivot of the user's model from which on runs stay with it
+GOOD_PIVOT = 0.2  # of the user's model, from which on runs stay with it
 LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
-NOT_CARRIED = ("q", "nu", "status", "near", "flat")  # buffers that another model starts anew
+RESET_BUFFERS = ("q", "nu", "status", "near", "flat")  # where a run changes its model
 
 
 def sweep(
@@ -68,7 +70,8 @@ def sweep(
             "rising", "falling") and of what, a column of a trajectory by name or a function of the
             state's symbols. The last state and the largest error of the energy balance unless
             given. A crossing is the time of the first one, NaN if there is none.
-        step: Of rk4 [s], 1 ms unless given; extremes and crossings are looked for at every step.
+        step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
+            every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
             and input; "zip" pairs lists of equal length, as `simulate` does.
         t0: Time at the start [s].
@@ -83,13 +86,13 @@ def sweep(
         Interrupted: after Ctrl-C.
     """
     check_arguments(sweep, locals())
-    refuse_no_model("sweep", model)
+    require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     place = Place.of(model, target, precision)
     start_time, length = seconds("t0", t0), seconds("duration", duration)
     settings = Settings("rk4", start_time, length, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
-    wanted = checked_outputs(model, outputs)
+    wanted = check_outputs(model, outputs)
     given = read_state(model, start, "start")
     axes = _axes(combine, given.named, parameters, input)
     plan = plan_input(model, axes.spread(input))
@@ -149,9 +152,7 @@ class _Batch(CompiledRuns):
     ) -> None:
         self.outputs, self.least_pivot = outputs, least_pivot
         self.dynamics = d = task.dynamics()
-        program = fixed_step_program(RK4, d, gathering(task.model, d, outputs, task.speeds))
-        key = ("sweep", program.digest)
-        rollout = compiled(task.model, key, task.settings.place, lambda: program)
+        rollout = _compile_sweep(task, d, tuple(outputs))
         super().__init__(task, rollout, members, start, p, {"least_pivot": least_pivot})
 
     def advance(self, session: Session) -> None:
@@ -159,6 +160,21 @@ class _Batch(CompiledRuns):
         status = self.buffers["status"]
         budget = self.first_budget(len(self.dynamics.rate.kinds))
         session.advance(self, budget, lambda: bool((status == RUNNING).any()))
+
+
+def _compile_sweep(task: Task, d: Dynamics, outputs: tuple[Output, ...]) -> Any:
+    """Compile steps that gather outputs, once for all sweeps that ask for the same."""
+
+    def program() -> Program:
+        return fixed_step_program(RK4, d, gather_outputs(task.model, d, outputs, task.speeds))
+
+    if all(isinstance(output.what, str) for output in outputs):
+        traced = None if d.input is None else d.input.digest
+        return compiled(
+            task.model, ("sweep", outputs, d.samples, traced), task.settings.place, program
+        )
+    made = program()  # functions are traced again: they may have changed
+    return compiled(task.model, ("sweep", made.digest), task.settings.place, lambda: made)
 
 
 class _Runs:
@@ -199,7 +215,7 @@ class _Runs:
             finally:
                 self._deliver(batch)
             for model, which, least_pivot in self._elsewhere(batch):
-                waiting.append(self._moved(batch, model, which, least_pivot))
+                waiting.append(self._move(batch, model, which, least_pivot))
 
     def _deliver(self, batch: _Batch) -> None:
         """Keep what a batch has done."""
@@ -218,7 +234,7 @@ class _Runs:
         if fresh.any() and not self._names_forces():
             own = self.task.model
             conditions = batch.conditions(stopped)
-            described = choose_models(own, b["q"][stopped], conditions, ENOUGH)
+            described = choose_models(own, b["q"][stopped], conditions, GOOD_PIVOT)
             stays = np.flatnonzero(~described.elsewhere)
             for model, (k, *_) in [(own, (stays,)), *described.others()]:
                 k = k[fresh[k]]
@@ -235,7 +251,7 @@ class _Runs:
         named = (output.what for output in self.outputs if isinstance(output.what, str))
         return any(signals.resolve(name).function == "multipliers" for name in named)
 
-    def _moved(self, batch: _Batch, model: Model, which: Numbers, least_pivot: float) -> _Batch:
+    def _move(self, batch: _Batch, model: Model, which: Numbers, least_pivot: float) -> _Batch:
         """Move some runs to another model, from where they are."""
         own, members, conditions = batch.buffers, batch.members[which], batch.conditions(which)
         self.first.buffers["status"][members] = LEFT  # until the other batch has run
@@ -250,7 +266,7 @@ class _Runs:
         start = {
             name: own[name][which]
             for name in own
-            if name in batch.rollout.program.state and name not in NOT_CARRIED
+            if name in batch.rollout.program.state and name not in RESET_BUFFERS
         }
         start |= {"q": q, "nu": nu}
         return _Batch(task, self.outputs, members, start, conditions.p, least_pivot)
@@ -272,7 +288,7 @@ def _result(
     info = {
         "model": runs.task.model.name,
         "runs": runs.count,
-        "step": s.length,
+        "step": s.step_size,
         "steps": s.n_steps,
         "seconds": seconds,
         "target": place.target,

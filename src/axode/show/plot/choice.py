@@ -58,9 +58,9 @@ class Curve:
     """One line of a panel.
 
     Attributes:
-        label: Of the legend.
-        values: Of all runs, shape (runs, T).
-        dashes: A place in `style.DASHES`.
+        label: Label in the legend.
+        values: Values of all runs, shape (runs, T).
+        dashes: Index into `style.DASHES`.
         wraps: Whether it is an angle that jumps by a whole turn.
     """
 
@@ -89,10 +89,10 @@ class Panel:
     more: int = 0
 
 
-def chosen_panels(
+def choose_panels(
     trajectory: Trajectory, what: Sequence[str | Sequence[str]]
 ) -> tuple[bool, list[Panel]]:
-    """Whether the path is asked for, and the panels, one per unit; a list has panels of its own.
+    """Return whether the path is asked for, and the panels, one per unit; a list has its own.
 
     Raises:
         UnknownName: if a name means nothing, with what does.
@@ -143,7 +143,7 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
 
 
 def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> str:
-    """First lines of the faults, each with the likely name, and what there is, once."""
+    """Text of several faults: their first lines with likely names, then what there is."""
     known = _known(trajectory)
     lines = []
     for word, fault in faults.items():
@@ -184,7 +184,7 @@ def _by_unit(trajectory: Trajectory, names: Iterable[str]) -> list[Panel]:
 
 
 def _is_error(trajectory: Trajectory, name: str) -> bool:
-    """Whether its order of magnitude is what matters."""
+    """Return whether its order of magnitude is what matters."""
     kind = trajectory.kinds[name]
     return kind == "residual" or (kind == "energy" and _last(name) == "error")
 
@@ -257,7 +257,7 @@ def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Pan
     """Coordinates and attitudes that move, independent speeds, inputs and energies.
 
     Args:
-        trajectory: Whose.
+        trajectory: The run.
         without: Columns that another picture of the same figure shows.
     """
     turning = {name for group in trajectory.quaternions for name in group}
@@ -268,20 +268,18 @@ def overview(trajectory: Trajectory, *, without: Sequence[str] = ()) -> list[Pan
         [name for name in group if _changes(_values(trajectory, name))]
         for group in ([*places, *attitudes], trajectory.columns("independent"))
     ]
-    panels = [
-        _shortened(panel) for group in (*moving, used) for panel in _by_unit(trajectory, group)
-    ]
+    panels = [_shorten(panel) for group in (*moving, used) for panel in _by_unit(trajectory, group)]
     if trajectory.columns("energy"):
         panels += energy_panels(trajectory)[:1]
     return panels if panels or without else _by_unit(trajectory, trajectory.names[:NOTABLE])
 
 
-def _shortened(panel: Panel) -> Panel:
+def _shorten(panel: Panel) -> Panel:
     more = max(len(panel.curves) - NOTABLE, 0)
     return replace(panel, curves=panel.curves[:NOTABLE], more=more)
 
 
 def _changes(values: Array) -> bool:
-    """Whether it moves, or differs between runs."""
+    """Return whether it moves, or differs between runs."""
     finite = values[np.abs(values) < np.inf]
     return finite.size > 0 and float(finite.max() / 2 - finite.min() / 2) > NO_CHANGE

@@ -8,7 +8,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 
-def kept(signals: npt.ArrayLike, buckets: int) -> npt.NDArray[np.intp]:
+def keep_extremes(signals: npt.ArrayLike, buckets: int) -> npt.NDArray[np.intp]:
     """Samples that a picture needs, in their order.
 
     The samples are cut into buckets, each narrower than a pixel; of each bucket are kept the least

@@ -22,7 +22,7 @@ AXIS = 0.7  # [in] that numbers and label of an axis take
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendEntry:
     """A line of a legend: its text and how its line looks."""
 
     label: str
@@ -31,27 +31,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class Legend:
-    """Where a legend stands and what room it takes [in]."""
+    """Place and size of a legend [in]."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LegendEntry, ...]
     beside: bool
     columns: int
     width: float
     height: float
 
 
-def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None:
-    """A legend that fits a panel of this width [in], or none.
+def plan_legends(entries: Sequence[LegendEntry], size: Size, width: float) -> Legend | None:
+    """Plan a legend that fits a panel of this width [in]; return None where none fits.
 
-    It stands beside the panel where its words are short and the figure is wide, in as few columns
+    It is beside the panel where its words are short and the figure is wide, in as few columns
     as keep it about as high as the panel; else above, in as many columns as there is room for.
     """
     if not entries:
         return None
     text = 0.9 * size.text / POINTS
     room = width - AXIS - HANDLE * text
-    texts = shortened([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
-    entries = [Entry(label, e.style) for label, e in zip(texts, entries, strict=True)]
+    texts = shorten([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
+    entries = [LegendEntry(label, e.style) for label, e in zip(texts, entries, strict=True)]
     column = max(width_of(e.label, 0.9 * size.text) for e in entries) + HANDLE * text
     rows_beside = max(int(size.panel * 1.1 / (ROW * text)), 1)
     columns = math.ceil(len(entries) / rows_beside)
@@ -65,7 +65,7 @@ def planned(entries: Sequence[Entry], size: Size, width: float) -> Legend | None
 
 
 def add_legend(axes: Axes, legend: Legend | None) -> None:
-    """Put it where it was planned."""
+    """Draw a legend where it was planned."""
     from matplotlib.lines import Line2D
 
     if legend is None:
@@ -79,12 +79,12 @@ def add_legend(axes: Axes, legend: Legend | None) -> None:
 
 
 def readable(label: str) -> str:
-    """As it is written: without mathematics, and not hidden by a leading underscore."""
+    """Return a label that matplotlib shows as written: no mathematics, no leading underscore."""
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
-def shortened(labels: Sequence[str], letters: int) -> list[str]:
-    """Labels of so many letters: those that are longer lose of what they have in common first."""
+def shorten(labels: Sequence[str], letters: int) -> list[str]:
+    """Shorten labels to so many letters, what they have in common first."""
     long = [label for label in labels if len(label) > letters]
     if not long:
         return list(labels)
@@ -103,7 +103,7 @@ def _shared(labels: Sequence[str]) -> int:
 
 
 def _around(label: str, start: int, end: int, letters: int) -> str:
-    """The letters from start to end with as many on both sides as there is room for."""
+    """Return the letters from start to end with as many on both sides as there is room for."""
     spare = max(letters - 6 - (end - start), 0)
     first = max(start - spare // 2, 0)
     last = min(first + letters - 6, len(label))

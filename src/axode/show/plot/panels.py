@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.show.plot.choice import Curve, Panel
-from axode.show.plot.decimation import kept
-from axode.show.plot.legends import Entry, readable, width_of
+from axode.show.plot.decimation import keep_extremes
+from axode.show.plot.legends import LegendEntry, readable, width_of
 from axode.show.style import COLOURS, DASHES, GREY, INK, Size
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them ar
 TOLD_APART = len(COLOURS)  # runs that have a colour each
 LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
 STILL = 1e-12  # a range below is a constant
-HALF_A_TURN = np.pi + 1e-9
+HALF_TURN = np.pi + 1e-9
 DECADES = 12  # of a logarithmic axis
 
 
 @dataclass(frozen=True)
-class Runs:
+class DrawnRuns:
     """How the runs of a batch are drawn.
 
     Attributes:
         time: Times of the samples [s].
         drawn: Runs that have a line.
         count: How many runs there are.
-        labels: Of runs that have a colour each; none if colours tell curves apart.
+        labels: Labels of runs that have a colour each; none if colours distinguish curves.
     """
 
     time: Array
@@ -49,8 +49,10 @@ class Runs:
     labels: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, trajectory: Trajectory, panels: Sequence[Panel], labels: Sequence[str]) -> Runs:
-        """Told apart by colour where there are few and each panel has a single curve."""
+    def of(
+        cls, trajectory: Trajectory, panels: Sequence[Panel], labels: Sequence[str]
+    ) -> DrawnRuns:
+        """Distinguish runs by colour where there are few and each panel has a single curve."""
         count = len(trajectory.statuses)
         drawn = np.unique(np.linspace(0, count - 1, min(count, DRAWN_RUNS)).astype(np.intp))
         single = all(len(panel.curves) == 1 for panel in panels)
@@ -65,8 +67,8 @@ class Runs:
         return cls(trajectory.time, drawn, count, own)
 
 
-def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
-    """Lines of a panel and its label; the entries of its legend."""
+def draw_panel(axes: Axes, panel: Panel, runs: DrawnRuns, size: Size) -> list[LegendEntry]:
+    """Draw the lines and the label of a panel; return the entries of its legend."""
     curves = [_drawable(curve, logarithmic=panel.logarithmic) for curve in panel.curves]
     entries = []
     for k, curve in enumerate(curves):
@@ -79,7 +81,7 @@ def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
                 _draw_run(axes, *_unwound(runs.time, curve, run), {"color": COLOURS[run]})
         else:
             _draw_runs(axes, curve, runs, style, size)
-        entries.append(Entry(curve.label, style))
+        entries.append(LegendEntry(curve.label, style))
     brief = bool(panel.brief) and width_of(panel.label, size.text) > 1.1 * size.panel
     axes.set_ylabel(readable(panel.brief if brief else panel.label))
     if panel.logarithmic:
@@ -87,9 +89,9 @@ def draw_panel(axes: Axes, panel: Panel, runs: Runs, size: Size) -> list[Entry]:
     else:
         _steady(axes, curves)
     if runs.labels:
-        return [Entry(text, {"color": COLOURS[i]}) for i, text in enumerate(runs.labels)]
+        return [LegendEntry(text, {"color": COLOURS[i]}) for i, text in enumerate(runs.labels)]
     if panel.more:
-        entries.append(Entry(f"and {panel.more} more", {"linestyle": "none"}))
+        entries.append(LegendEntry(f"and {panel.more} more", {"linestyle": "none"}))
     return entries if len(entries) > 1 or brief else []
 
 
@@ -101,7 +103,7 @@ def _drawable(curve: Curve, *, logarithmic: bool) -> Curve:
 
 
 def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> None:
-    there = kept(values, BUCKETS)
+    there = keep_extremes(values, BUCKETS)
     alone = np.isfinite(values).sum() == 1  # a line of one sample would not be seen
     axes.plot(time[there], values[there], **style, marker="o" if alone else None)
 
@@ -109,20 +111,22 @@ def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> 
 def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
     """A run of a curve, with a gap where an angle between -pi and pi jumps: nothing moved there."""
     values = curve.values[run]
-    if not curve.wraps or np.nanmax(np.abs(values), initial=0.0) > HALF_A_TURN:
+    if not curve.wraps or np.nanmax(np.abs(values), initial=0.0) > HALF_TURN:
         return time, values
     jumps = np.flatnonzero(np.abs(np.diff(values)) > np.pi) + 1
     return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)
 
 
-def _draw_runs(axes: Axes, curve: Curve, runs: Runs, style: dict[str, Any], size: Size) -> None:
+def _draw_runs(
+    axes: Axes, curve: Curve, runs: DrawnRuns, style: dict[str, Any], size: Size
+) -> None:
     """Faint lines, and a band between the least and the largest of runs that have none."""
     from matplotlib.collections import LineCollection
 
     lines = []
     for run in runs.drawn:
         time, values = _unwound(runs.time, curve, run)
-        there = kept(values, BUCKETS_OF_MANY)
+        there = keep_extremes(values, BUCKETS_OF_MANY)
         lines.append(np.column_stack([time[there], values[there]]))
     opacity = float(np.clip(8.0 / len(lines), 0.18, 0.7))
     axes.add_collection(
@@ -136,7 +140,7 @@ def _draw_runs(axes: Axes, curve: Curve, runs: Runs, style: dict[str, Any], size
     )
     if len(runs.drawn) < runs.count:
         low, high = np.fmin.reduce(curve.values), np.fmax.reduce(curve.values)
-        there = kept(np.stack([low, high]), BUCKETS_OF_MANY)
+        there = keep_extremes(np.stack([low, high]), BUCKETS_OF_MANY)
         axes.fill_between(
             runs.time[there], low[there], high[there], color=style["color"], alpha=0.13, linewidth=0
         )
@@ -155,7 +159,7 @@ def _range(curves: Sequence[Curve]) -> tuple[float, float] | None:
 
 
 def _steady(axes: Axes, curves: Sequence[Curve]) -> None:
-    """A constant is drawn as one, not as its rounding under a microscope."""
+    """Widen the axis of a constant, so that its rounding is not magnified."""
     found = _range(curves)
     if found is None:
         _say_nothing(axes)
@@ -199,8 +203,8 @@ def _say_nothing(axes: Axes, text: str = "no samples") -> None:
 # what happened -----------------------------------------------------------------------------------
 
 
-def mark_events(axes: Sequence[Axes], trajectory: Trajectory) -> list[Entry]:
-    """Upright lines where events of one run are, short ones for those of many; and their entries.
+def mark_events(axes: Sequence[Axes], trajectory: Trajectory) -> list[LegendEntry]:
+    """Draw vertical lines at events, short ones for several runs; return the legend's entries.
 
     Entries are left to the legend: a text at the line would cover data.
     """
@@ -215,12 +219,12 @@ def mark_events(axes: Sequence[Axes], trajectory: Trajectory) -> list[Entry]:
             for time in times if len(times) <= DRAWN_RUNS else np.percentile(times, range(101)):
                 one.axvline(float(time), ymin=bottom, linewidth=0.9, zorder=1.5, **style)
         when = f"{times[0]:.4g} s" if len(times) == 1 else f"{len(times)} times"
-        entries.append(Entry(f"{name} ({when})", style))
+        entries.append(LegendEntry(f"{name} ({when})", style))
     return entries
 
 
 def mark_failures(axes: Axes, panel: Panel, trajectory: Trajectory) -> None:
-    """A cross at the last sample of every run that failed."""
+    """Draw a cross at the last sample of every run that failed."""
     lengths = trajectory.lengths.reshape(-1)
     for run, status in enumerate(trajectory.statuses[: 10 * DRAWN_RUNS]):
         last = int(lengths[run]) - 1
@@ -231,7 +235,7 @@ def mark_failures(axes: Axes, panel: Panel, trajectory: Trajectory) -> None:
 
 
 def finish_time(axes: Sequence[Axes], trajectory: Trajectory) -> None:
-    """One time below all panels, as long as any run."""
+    """Set one time axis below all panels, as long as any run."""
     reached = max(int(trajectory.lengths.max()), 1)
     ends = sorted((float(trajectory.time[0]), float(trajectory.time[reached - 1])))
     if ends[0] < ends[1]:

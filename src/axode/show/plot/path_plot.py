@@ -1,4 +1,4 @@
-"""The way of a robot from above: its base, the tracks of its wheels, where it headed."""
+"""The path of a robot from above: its base, the tracks of its wheels, its heading."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.show.plot.decimation import kept
-from axode.show.plot.legends import AXIS, Entry, Legend
+from axode.show.plot.decimation import keep_extremes
+from axode.show.plot.legends import AXIS, Legend, LegendEntry
 from axode.show.plot.panels import BUCKETS, DRAWN_RUNS, LARGEST
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
@@ -31,14 +31,14 @@ SMALLEST = 0.2  # [m] shown at least
 
 @dataclass(frozen=True)
 class Track:
-    """The way of one point from above, of all runs.
+    """Path of one point from above, in all runs.
 
     Attributes:
-        label: Whose way.
+        label: Name of the point.
         x: Shape (runs, T) [m].
         y: Likewise.
         heading: Direction of the body's first axis [rad], likewise; None if it has none.
-        columns: That it was read from.
+        columns: Columns that it was read from.
     """
 
     label: str
@@ -49,10 +49,10 @@ class Track:
 
 
 def bases(trajectory: Trajectory) -> list[Track]:
-    """Bodies that are free on the ground, told by `info["bases"]` or else by their coordinates."""
-    told = trajectory.info.get("bases")
+    """Bodies that are free on the ground, found by `info["bases"]` or else by their coordinates."""
+    bases = trajectory.info.get("bases")
     found = (
-        [(str(body), list(columns)) for body, *columns in told] if told else _by_name(trajectory)
+        [(str(body), list(columns)) for body, *columns in bases] if bases else _by_name(trajectory)
     )
     return [
         _base(trajectory, body, columns)
@@ -105,7 +105,7 @@ def wheel_tracks(trajectory: Trajectory) -> list[Track]:
 def named_tracks(
     trajectory: Trajectory, x: str | Sequence[str], y: str | Sequence[str]
 ) -> list[Track]:
-    """Ways of the points whose columns the user gave."""
+    """Paths of the points whose columns the user gave."""
     names = [[one] if isinstance(one, str) else list(one) for one in (x, y)]
     if len(names[0]) != len(names[1]):
         raise InvalidArgument(
@@ -127,7 +127,7 @@ def named_tracks(
 def tracks(
     trajectory: Trajectory, x: str | Sequence[str], y: str | Sequence[str]
 ) -> tuple[list[Track], list[Track]]:
-    """Ways of bodies and of wheels.
+    """Paths of bodies and of wheels.
 
     Raises:
         InvalidArgument: if there is neither, with the remedy.
@@ -156,15 +156,15 @@ def _values(trajectory: Trajectory, name: str) -> Array:
 
 def draw_path(
     axes: Axes, bodies: Sequence[Track], wheels: Sequence[Track], size: Size
-) -> list[Entry]:
-    """Ways, start and end, headings and footprints; the entries of the legend."""
+) -> list[LegendEntry]:
+    """Draw paths, start and end, headings and footprints; return the legend's entries."""
     entries = []
     first = len(bodies)
     for k, track in enumerate([*bodies, *wheels]):
         colour = COLOURS[k % len(COLOURS)]
         width = size.line * (1.0 if k < first else 0.6)
         _draw_way(axes, track, colour, width)
-        entries.append(Entry(track.label, {"color": colour, "linewidth": width}))
+        entries.append(LegendEntry(track.label, {"color": colour, "linewidth": width}))
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
     axes.set_aspect("equal", adjustable="box", anchor="C")
@@ -179,14 +179,14 @@ def draw_path(
         _draw_ends(axes, track, size)
     dot = {"marker": "o", "linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     entries += [
-        Entry("start", {**dot, "markerfacecolor": "white"}),
-        Entry("end", {**dot, "markerfacecolor": INK}),
+        LegendEntry("start", {**dot, "markerfacecolor": "white"}),
+        LegendEntry("end", {**dot, "markerfacecolor": INK}),
     ]
     return entries
 
 
 def extent(shown: Sequence[Track]) -> list[tuple[float, float]]:
-    """Range of x and of y [m] that holds all ways and a margin, in the shape of a picture."""
+    """Range of x and of y [m] that holds all paths and a margin, in the shape of a picture."""
     ranges = []
     for values in ([t.x for t in shown], [t.y for t in shown]):
         finite = np.concatenate([v[np.isfinite(v)] for v in values])
@@ -205,7 +205,7 @@ def extent(shown: Sequence[Track]) -> list[tuple[float, float]]:
 def path_height(
     ways: tuple[list[Track], list[Track]], width: float, legend: Legend | None = None
 ) -> float:
-    """Of the axes that a figure of this width has room for [in]."""
+    """Height of the axes that a figure of this width has room for [in]."""
     (left, right), (low, high) = extent([*ways[0], *ways[1]])
     inside = width - AXIS - (legend.width if legend and legend.beside else 0.0)
     return inside * (high - low) / (right - left)
@@ -218,7 +218,7 @@ def _draw_way(axes: Axes, track: Track, colour: str, width: float) -> None:
     drawn = np.unique(np.linspace(0, count - 1, min(count, DRAWN_RUNS)).astype(np.intp))
     lines = []
     for run in drawn:
-        there = kept(np.stack([track.x[run], track.y[run]]), BUCKETS)
+        there = keep_extremes(np.stack([track.x[run], track.y[run]]), BUCKETS)
         lines.append(np.column_stack([track.x[run][there], track.y[run][there]]))
     opacity = 1.0 if count == 1 else float(np.clip(8.0 / len(lines), 0.18, 0.7))
     axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, alpha=opacity))
@@ -243,7 +243,7 @@ def _draw_ends(axes: Axes, track: Track, size: Size) -> None:
 
 
 def _draw_headings(axes: Axes, track: Track, wheels: Sequence[Track]) -> None:
-    """Where it headed, and on which wheels it stood, a few times along the way."""
+    """Draw the heading and the wheels at a few places along the path."""
     left, right = axes.get_xlim()
     poses = _along(track.x[0], track.y[0], NEAREST * (right - left))
     if len(wheels) > 1:
@@ -279,7 +279,7 @@ def _draw_footprint(axes: Axes, corners: Sequence[tuple[float, float]]) -> None:
 
 
 def _along(x: Array, y: Array, nearest: float) -> npt.NDArray[Any]:
-    """Samples at equal distances along a way, its ends among them, not nearer than this [m]."""
+    """Samples at equal distances along a path, its ends among them, not nearer than this [m]."""
     there = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(there):
         return there

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, shortened
-from axode.show.plot.choice import Panel, chosen_panels, overview
-from axode.show.plot.legends import Legend, add_legend, planned, readable
+from axode.show.plot.choice import Panel, choose_panels, overview
+from axode.show.plot.legends import Legend, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
     DRAWN_RUNS,
-    Runs,
+    DrawnRuns,
     draw_panel,
     finish_time,
     mark_events,
@@ -48,17 +48,17 @@ def plot(
     x: str | Sequence[str] = (),
     y: str | Sequence[str] = (),
 ) -> Any:
-    """A figure of a trajectory; see `Trajectory.plot`."""
+    """Draw a figure of a trajectory; see `Trajectory.plot`."""
     sized(size)
     suffix = None if save is None else _suffix(save)
     _check_labels(trajectory, labels)
-    path, panels = chosen_panels(trajectory, what)
+    path, panels = choose_panels(trajectory, what)
     if not what:
         wheels = wheel_tracks(trajectory)
         free = bases(trajectory) if wheels else []
         path = bool(free)
-        told = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
-        panels = overview(trajectory, without=told if path else [])
+        named = [name for one in free for name in one.columns] + [wheel.label for wheel in wheels]
+        panels = overview(trajectory, without=named if path else [])
     if (x or y) and not path:
         raise InvalidArgument("plot: x and y are for plot('path')")
     ways = tracks(trajectory, x, y) if path else ([], [])
@@ -123,7 +123,7 @@ def _draw(
     given: Any,
     labels: Sequence[str],
 ) -> Any:
-    """The path, then the panels below each other; in two columns where there is room for both."""
+    """Draw the path, then the panels below each other; in two columns where there is room."""
     figure = new_figure(size.width, size.width) if given is None else given
     whole = figure.canvas.figure
     if whole.get_layout_engine() is None:
@@ -145,7 +145,7 @@ def _draw(
     parts = []
     if path:
         axes = figure.add_subplot(places[0])
-        legend = planned(draw_path(axes, *ways, size), size, width)
+        legend = plan_legends(draw_path(axes, *ways, size), size, width)
         parts.append(_Part(axes, path_height(ways, width, legend), legend))
     below = places[int(path) :]
     parts += _draw_panels(figure, below, trajectory, panels, width, size, labels)
@@ -172,10 +172,10 @@ def _draw_panels(
     size: Size,
     labels: Sequence[str],
 ) -> list[_Part]:
-    """All panels, a place each."""
+    """Draw all panels, each in its place."""
     if not panels:
         return []
-    runs = Runs.of(trajectory, panels, labels)
+    runs = DrawnRuns.of(trajectory, panels, labels)
     every: list[Axes] = []
     found = []
     for place, panel in zip(places, panels, strict=True):
@@ -186,13 +186,13 @@ def _draw_panels(
     found[0] += mark_events(every, trajectory)
     finish_time(every, trajectory)
     return [
-        _Part(axes, size.panel, planned(entries, size, width))
+        _Part(axes, size.panel, plan_legends(entries, size, width))
         for axes, entries in zip(every, found, strict=True)
     ]
 
 
 def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float:
-    """Legends in their places, and heights that have room for them; that of all [in]."""
+    """Place the legends and set heights with room for them; return the total height [in]."""
     for part in parts:
         add_legend(part.axes, part.legend)
         pin_ticks(part.axes)
@@ -212,7 +212,7 @@ def _arrange(figure: Any, grids: Sequence[Any], parts: Sequence[_Part]) -> float
 
 
 def _title(figure: Any, trajectory: Trajectory, size: Size, *, named: bool) -> None:
-    """The model's name on a screen; and, on all, what the lines cannot tell."""
+    """Write the model's name on a screen, and always what the lines do not show."""
     notes = [trajectory.name] if trajectory.name and named else []
     count = len(trajectory.statuses)
     if count > DRAWN_RUNS:

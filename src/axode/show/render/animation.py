@@ -12,7 +12,7 @@ import numpy as np
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.scene.scene import touch_points
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
 from axode.show.render.picture import camera_of, picture
 
@@ -28,7 +28,7 @@ def animate(
     run: Trajectory,
     path: str | PathLike[str],
     *,
-    frames_a_second: float = 15.0,
+    frames_per_second: float = 15.0,
     speed: float = 1.0,
     width: int = 480,
     height: int = 320,
@@ -40,10 +40,10 @@ def animate(
         model: The model that made the run.
         run: One run.
         path: Ends in `.gif`.
-        frames_a_second: How smooth; a GIF knows hundredths of a second.
-        speed: Times as fast as it was.
-        width, height: Of the picture.
-        camera: Where it is seen from; unless given, from where all of the run is seen.
+        frames_per_second: Frame rate; a GIF resolves hundredths of a second.
+        speed: Playback speed; 1 is real time.
+        width, height: Size of the picture.
+        camera: Viewpoint; by default one that sees all of the run.
     """
     file = Path(path)
     if file.suffix.lower() != ".gif":
@@ -53,9 +53,9 @@ def animate(
             f"one run can be shown, not a batch of shape {run.batch}.\n  Remedy: batch.run(0)"
         )
     end = float(run.ended)
-    count = max(2, round(abs(end - run.time[0]) / speed * frames_a_second))
+    count = max(2, round(abs(end - run.time[0]) / speed * frames_per_second))
     frames_of = run.resample(np.linspace(run.time[0], end, count))
-    poses = Motion(frames_of, model).all_poses(count)[1]
+    poses = RunPoses(frames_of, model).all_poses(count)[1]
     scene = scene_with(model, run.parameters)
     view = camera or camera_of(scene, poses[:: max(1, count // LOOKED_AT)], width / height)
     tracks = touch_points(scene, poses) if scene.touches else None
@@ -82,7 +82,7 @@ def animate(
         save_all=True,
         append_images=few[1:],
         loop=0,
-        duration=1000.0 / frames_a_second,
+        duration=1000.0 / frames_per_second,
         optimize=True,
     )
     write_atomically(file, stream.getvalue())

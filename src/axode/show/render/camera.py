@@ -1,4 +1,4 @@
-"""Where a picture is taken from."""
+"""Viewpoint of a picture."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Camera:
         elevation: float | None = None,
         aspect: float = 4 / 3,
     ) -> Camera:
-        """One that sees all points."""
+        """Return a camera that sees all points."""
         low, high = points.min(0), points.max(0)
         centre = (low + high) / 2
         camera = cls((float(centre[0]), float(centre[1]), float(centre[2])), 1.0)

@@ -13,7 +13,7 @@ AROUND = 28  # sides of a cylinder
 
 
 @dataclass(frozen=True)
-class Mesh:
+class TriangleMesh:
     """Triangles of one colour that move with one body; edges are sharp, so no vertex is shared
     across one.
 
@@ -31,15 +31,15 @@ class Mesh:
     triangles: npt.NDArray[np.int32]
 
 
-def meshes(scene: Scene) -> list[Mesh]:
+def meshes(scene: Scene) -> list[TriangleMesh]:
     """One mesh for all solids of a body that share a colour."""
     groups: dict[tuple[str, Colour], list[Solid]] = {}
     for solid in scene.solids:
         groups.setdefault((solid.body, solid.colour), []).append(solid)
-    return [_merged(body, colour, group) for (body, colour), group in groups.items()]
+    return [_merge(body, colour, group) for (body, colour), group in groups.items()]
 
 
-def _merged(body: str, colour: Colour, group: list[Solid]) -> Mesh:
+def _merge(body: str, colour: Colour, group: list[Solid]) -> TriangleMesh:
     vertices, normals, triangles, count = [], [], [], 0
     for solid in group:
         points, directions, faces = _KINDS[solid.kind](solid)
@@ -48,7 +48,7 @@ def _merged(body: str, colour: Colour, group: list[Solid]) -> Mesh:
         normals.append(directions @ axes.T)
         triangles.append(faces + count)
         count += len(points)
-    return Mesh(
+    return TriangleMesh(
         body,
         colour,
         np.concatenate(vertices),

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from axode.mechanism.scene.scene import Array, Scene, floor_normal
 from axode.show.render.camera import Camera
-from axode.show.render.meshes import Mesh, meshes
+from axode.show.render.meshes import TriangleMesh, meshes
 
 SKY = np.array([247.0, 248.0, 250.0])
 FLOOR = np.array([231.0, 233.0, 236.0])
 LINE = np.array([205.0, 209.0, 214.0])
 SUN = np.array([-0.42, -0.40, 0.82]) / np.linalg.norm([-0.42, -0.40, 0.82])
 TRACKS = (np.array([60.0, 105.0, 220.0]), np.array([235.0, 120.0, 50.0]))
-FINE = 2  # pixels drawn a pixel shown, each way
+FINE = 2  # pixels drawn per pixel shown, in each direction
 
 Image = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.int32]
@@ -37,12 +37,12 @@ def picture(
 
     Args:
         scene: What is drawn.
-        poses: Of all bodies: (bodies, 4, 4).
-        camera: Where from; unless given, from where the whole mechanism is seen.
+        poses: Poses of all bodies: (bodies, 4, 4).
+        camera: Viewpoint; by default one that sees the whole mechanism.
         width, height: In pixels.
         tracks: Points that wheels have touched so far, in the world [m]: (times, touches, 3).
     """
-    placed = [(mesh, *_placed(scene, mesh, poses)) for mesh in meshes(scene)]
+    placed = [(mesh, *_place(scene, mesh, poses)) for mesh in meshes(scene)]
     view = camera or camera_of(scene, poses, width / height)
     canvas = _Canvas(view, width * FINE, height * FINE)
     if scene.floors:
@@ -73,13 +73,13 @@ def camera_of(
     azimuth: float | None = None,
     elevation: float | None = None,
 ) -> Camera:
-    """One that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
+    """Return a camera that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
     every = poses.reshape(-1, *poses.shape[-3:])
-    points = [_placed(scene, mesh, pose)[0] for mesh in meshes(scene) for pose in every]
+    points = [_place(scene, mesh, pose)[0] for mesh in meshes(scene) for pose in every]
     return Camera.around(np.concatenate(points), azimuth, elevation, aspect)
 
 
-def _placed(scene: Scene, mesh: Mesh, poses: Array) -> tuple[Array, Array]:
+def _place(scene: Scene, mesh: TriangleMesh, poses: Array) -> tuple[Array, Array]:
     """Vertices and normals in the world, up turned to z."""
     pose = scene.stance @ scene.pose_of(mesh.body, poses)
     return mesh.vertices @ pose[:3, :3].T + pose[:3, 3], mesh.normals @ pose[:3, :3].T
@@ -120,7 +120,7 @@ class _Canvas:
         return np.column_stack([x, y]), nearness
 
     def floor(self, point: Array, normal: Array, spacing: float) -> None:
-        """An endless plane with a grid that fades away."""
+        """Draw the floor, with a grid that fades away."""
         x = (np.arange(self.width) + 0.5 - self.width / 2) / self.focus
         y = (self.height / 2 - np.arange(self.height) - 0.5) / self.focus
         right, up, back = self.camera.axes
@@ -165,7 +165,7 @@ class _Canvas:
         self.colour *= 1.0 - 0.28 * (soft * floor)[..., None]
 
     def draw(self, points: Array, normals: Array, triangles: Indices, colour: Array) -> None:
-        """Triangles of one colour, lit by the sun, hidden by what is nearer."""
+        """Draw triangles of one colour, lit by the sun, hidden by what is nearer."""
         pixels, nearness = self.project(points)
         towards = self.camera.eye - points
         towards /= np.linalg.norm(towards, axis=1, keepdims=True)

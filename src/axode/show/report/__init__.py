@@ -27,7 +27,7 @@ def report(
 
     Args:
         what: A `Mechanism`, its `Equations`, a `Model`, or a trajectory that knows its model; a
-            model that was loaded from a file has no equations, and the page says so.
+            model that was loaded from a file has no equations; the page notes it.
         path: Ends in `.html`.
         run: What it did, of one run.
         title: Instead of the mechanism's name.

@@ -8,15 +8,16 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from axode.errors import AxodeError
+from axode.printing.html import table as html_table
 from axode.printing.mathml import to_mathml
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.picture import picture
 from axode.show.report.font import math_font
 from axode.show.report.player_data import playback
@@ -105,7 +106,7 @@ def _player(model: Model, run: Trajectory | None) -> str:
     scene, poses = model.scene, model.poses(model.home)
     if run is not None:
         scene = scene_with(model, run.parameters)
-        poses = Motion(run, model).poses(float(run.time[0]))
+        poses = RunPoses(run, model).poses(float(run.time[0]))
     # no tag and no comment, which would change how a browser reads the script, begins without <
     data = json.dumps(playback(model, run), separators=(",", ":")).replace("<", "\\u003c")
     return PLAYER.format(still=_png(picture(scene, poses)), data=data, script=_file("player.js"))
@@ -139,7 +140,7 @@ def _audit(run: Trajectory) -> str:
         if not isinstance(value, dict | list)
     ]
     rows += [(f"Event: {event.name}", f"at {event.time:.6g} s") for event in run.events]
-    return _table(("", ""), rows, numbers=False)
+    return html_table(("", ""), rows, numbers=False)
 
 
 def _words(value: Any) -> str:
@@ -165,19 +166,19 @@ def _plots(run: Trajectory) -> str:
 
 
 def _unique(svg: str, number: int) -> str:
-    """Names inside a picture made its own, because several pictures share the page."""
+    """Make the names inside a picture unique, because several pictures share the page."""
     for before in ('id="', "url(#", 'href="#'):
         svg = svg.replace(before, f"{before}p{number}-")
     return svg
 
 
 def _numbers(run: Trajectory) -> str:
-    """Values at start and end, and a table to take away."""
+    """Write values at start and end, and a table to download."""
     final = run.final
     rows = [
         (name, run.unit(name), f"{run[name][0]:.6g}", f"{final[name]:.6g}") for name in run.names
     ]
-    table = _table(("Signal", "Unit", "Start", "End"), rows)
+    table = html_table(("Signal", "Unit", "Start", "End"), rows)
     every = max(1, -(-len(run) // ROWS))
     samples = np.column_stack([run.time[::every], run.values[::every]])
     stream = io.StringIO()
@@ -209,12 +210,12 @@ def _description(equations: Equations | None, model: Model) -> Iterator[str]:
         state = "fixed when it was compiled" if model.facts.fixed else "free"
         rows = [(name, f"{value:.9g}") for name, value in model.parameters.items()]
         yield _section(
-            "Parameters", f"<p>In SI units, {state}.</p>" + _table(("Name", "Value"), rows)
+            "Parameters", f"<p>In SI units, {state}.</p>" + html_table(("Name", "Value"), rows)
         )
 
 
 def _equations(equations: Equations) -> str:
-    """As formulas, or as TeX where nothing turns it into formulas; a long model's only in short."""
+    """Write formulas, or TeX where there is no converter; a long model in short."""
     tex, more = equations.latex(), ""
     if len(tex) > LONG:
         more = (
@@ -250,24 +251,6 @@ def _names(model: Model) -> str:
     ]
     return (
         "<details><summary>Coordinates, speeds, inputs, measures</summary>"
-        + _table(("", "Name", "Unit"), rows, numbers=False)
+        + html_table(("", "Name", "Unit"), rows, numbers=False)
         + "</details>"
     )
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, numbers: bool = True) -> str:
-    """Rows of text; with `numbers`, all that look like one are set to the right."""
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in heads)
-    lines = [f"<tr>{head}</tr>"] if any(heads) else []
-    for row in rows:
-        cells = (f"<td{_right(cell) if numbers else ''}>{html.escape(cell)}</td>" for cell in row)
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class="wide"><table>{"".join(lines)}</table></div>'
-
-
-def _right(cell: str) -> str:
-    try:
-        float(cell)
-    except ValueError:
-        return ""
-    return ' class="number"'

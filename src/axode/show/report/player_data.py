@@ -1,4 +1,4 @@
-"""What the player in a page needs: triangles, poses over time, tracks and signals, as text."""
+"""Data of the player in a page: triangles, poses over time, tracks and signals, as text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.scene.scene import Array, Scene, touch_points
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.meshes import meshes
 
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
-RATE = 50.0  # frames a second, unless that would be too many
+RATE = 50.0  # frames per second, unless that would be too many
 MOST = 1500
 
 
@@ -28,7 +28,7 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
     else:
         frames = run.resample(_times(run))
         scene = scene_with(model, run.parameters)
-        times, poses = Motion(frames, model).all_poses(len(frames))
+        times, poses = RunPoses(frames, model).all_poses(len(frames))
     tracks = touch_points(scene, poses)
     stance = scene.stance  # anything but one only where there are no floors
     poses = stance @ poses
@@ -36,26 +36,26 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
         "name": scene.name,
         "size": scene.size,
         "spacing": scene.spacing,
-        "time": packed(times),
+        "time": pack_arrays(times),
         "meshes": [
             {
                 "body": _index(scene, m.body),
                 "colour": list(m.colour),
-                "vertices": packed(m.vertices),
-                "normals": packed(m.normals),
-                "triangles": packed(m.triangles, "<u2"),
+                "vertices": pack_arrays(m.vertices),
+                "normals": pack_arrays(m.normals),
+                "triangles": pack_arrays(m.triangles, "<u2"),
             }
             for m in meshes(scene)
         ],
         "bodies": len(scene.bodies),
         "ground": stance.T.ravel().tolist(),
-        "poses": packed(_vectors(poses)),
+        "poses": pack_arrays(_vectors(poses)),
         "floors": [
             {"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
             for f in scene.floors
         ],
         "tracks": [
-            {"name": touch.name, "points": packed(tracks[:, k])}
+            {"name": touch.name, "points": pack_arrays(tracks[:, k])}
             for k, touch in enumerate(scene.touches)
             if frames is not None
         ],
@@ -70,7 +70,7 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
     }
 
 
-def packed(values: npt.ArrayLike, kind: str = "<f4") -> str:
+def pack_arrays(values: npt.ArrayLike, kind: str = "<f4") -> str:
     """Numbers as text, four bytes each (two for indices), lowest byte first."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
@@ -91,7 +91,7 @@ def _vectors(poses: Array) -> Array:
 
 
 def _index(scene: Scene, body: str) -> int:
-    """Of a body among the poses; -1 is the ground."""
+    """Index of a body among the poses; -1 is the ground."""
     return scene.bodies.index(body) if body in scene.bodies else -1
 
 
@@ -102,7 +102,7 @@ def _signals(run: Trajectory) -> list[dict[str, Any]]:
             "name": name,
             "unit": run.unit(name),
             "kind": run.kinds[name],
-            "values": packed(run[name][::onward]),
+            "values": pack_arrays(run[name][::onward]),
         }
         for name in run.names
     ]

@@ -17,12 +17,12 @@ LONGEST = 2.0  # usual forces: larger ones are drawn no longer
 def force_arrows(
     scene: Scene, poses: Array, forces: Array, usual: float
 ) -> tuple[Array, npt.NDArray[np.uint8]]:
-    """Arrows of what the ground does to the wheels, and their colours.
+    """Draw the forces of the ground on the wheels as arrows, with their colours.
 
     Args:
         scene: What is drawn.
-        poses: Of all bodies.
-        forces: Longitudinal, lateral and normal a contact [N]; NaN is not drawn.
+        poses: Poses of all bodies.
+        forces: Longitudinal, lateral and normal force on each contact [N]; NaN is not drawn.
         usual: A force that is drawn half as long as the mechanism, or more than a wheel high [N].
 
     Returns:

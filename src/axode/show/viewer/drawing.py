@@ -38,7 +38,7 @@ class Drawing:
     # making it ---------------------------------------------------------------------------------
 
     def rebuild(self, scene: Scene, poses: Array) -> None:
-        """Other shapes in place of the old ones."""
+        """Replace the shapes."""
         for node in (*self._bodies, *(grid for _, grid in self._floors)):
             node.remove()
         for name in ("/world/ground", "/world/cords"):
@@ -73,7 +73,7 @@ class Drawing:
         self.show(poses)
 
     def _lowest(self, poses: Array) -> Floor:
-        """Something to stand above, for what rolls on nothing."""
+        """Return the lowest height, for a mechanism without a floor."""
         low, up = 0.0, np.array(self.scene.up)
         for mesh in meshes(self.scene):
             pose = self.scene.pose_of(mesh.body, poses)
@@ -124,7 +124,7 @@ class Drawing:
         self.show(self.poses)
 
     def shadows(self, on: bool) -> None:
-        """Whether there are any; without, browsers that have no GPU draw faster."""
+        """Switch shadows on or off; without them, browsers that have no GPU draw faster."""
         self._server.scene.configure_default_lights(cast_shadow=on)
 
     def _keep_in_view(self, poses: Array) -> None:
@@ -133,7 +133,7 @@ class Drawing:
         self._world.position, self._world.wxyz = -turn @ shift, _wxyz(turn)
         cell = 5 * self.scene.spacing
         for floor, grid in self._floors:
-            if floor.body == GROUND:  # endless floors are large, not endless
+            if floor.body == GROUND:  # its grid moves along
                 axes = axes_along(floor.normal)
                 steps = np.round((axes.T @ (_centre(poses) - np.array(floor.point)))[:2] / cell)
                 grid.position = np.array(floor.point) + axes[:, :2] @ (cell * steps)
@@ -174,7 +174,7 @@ class Drawing:
         )
 
     def forget_trails(self) -> None:
-        """Remove them all."""
+        """Remove all trails."""
         for line in self._trails.values():
             line.remove()
         self._trails = {}

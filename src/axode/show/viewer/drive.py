@@ -13,23 +13,23 @@ from axode.errors import AxodeError, InvalidArgument
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.problems.assemble.assemble import assemble
-from axode.problems.simulate.inputs import limited
+from axode.problems.simulate.inputs import limit_inputs
 from axode.problems.simulate.simulate import simulate
 from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration
-LONGEST = 0.1  # [s] made good at once; what is later than that is lost, and told
+LONGEST = 0.1  # [s] made up for at once; a longer delay is lost, and reported
 STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularity above all
 WINDOW = 60  # frames over which the real-time factor is taken
 MODES = ("speed", "torque")
 
 
-class Drive:
-    """A state that goes on.
+class RealTimeRun:
+    """A state that advances in real time.
 
     Attributes:
         model: What moves.
-        running: Whether it does.
+        running: Whether it advances.
         mode: What `wanted` means: "speed" of the motors, or "torque".
         wanted: One number per motor.
         q, nu, time: The state [s].
@@ -65,7 +65,7 @@ class Drive:
         return {"t": self.time} | ({"parameters": self.parameters} if self.parameters else {})
 
     def reset(self) -> None:
-        """Back to the start, at rest unless that says otherwise, nothing wanted."""
+        """Return to the start, at rest unless the start has speeds; set all wishes to zero."""
         self.time, self.message = 0.0, ""
         self.wanted = np.zeros(self.motors.count)
         self.u = np.zeros(len(self.model.inputs))
@@ -75,7 +75,7 @@ class Drive:
         self._frames: deque[tuple[float, float]] = deque(maxlen=WINDOW)
 
     def set_parameter(self, name: str, value: float) -> None:
-        """Another value from now on; the configuration is closed again, next to where it was.
+        """Change a parameter; close the configuration again, next to where it was.
 
         Raises:
             LoopNotClosed: if that cannot be; the old value then stays.
@@ -87,7 +87,7 @@ class Drive:
         self.parameters, self.q, self.nu = given, state.q, state.nu
 
     def poses(self) -> Array:
-        """Of all bodies: (bodies, 4, 4)."""
+        """Poses of all bodies: (bodies, 4, 4)."""
         return self.model.poses(self.q, **self.options)
 
     def forces(self) -> Array:
@@ -100,14 +100,14 @@ class Drive:
 
     @property
     def real_time_factor(self) -> float:
-        """Seconds simulated in one on the clock, of late."""
+        """Simulated seconds per second on the clock, over the last frames."""
         if len(self._frames) < 2:
             return 1.0
         (wall_0, time_0), (wall_1, time_1) = self._frames[0], self._frames[-1]
         return (time_1 - time_0) / max(wall_1 - wall_0, 1e-9)
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass, at most 0.1 s; a failure stops it and is told."""
+        """Advance by so much time, at most 0.1 s; a failure stops it and is reported."""
         if not self.running:
             self._frames.clear()
             return
@@ -119,7 +119,7 @@ class Drive:
             self._frame(duration)
 
     def _compile(self) -> None:
-        """A step that does not count: what it needs is compiled before the clock starts."""
+        """Take a step that does not count, so that all is compiled before the clock starts."""
         kept = self.q, self.nu, self.time, self.u
         if self.motors.count:
             self._strength = STRENGTH * self.motors.most_torques(self.q, self.options)
@@ -161,4 +161,4 @@ class Drive:
             return u
         u = np.zeros(len(self.model.inputs))
         u[: self.motors.count] = self.wanted
-        return limited(self.model, u)
+        return limit_inputs(self.model, u)

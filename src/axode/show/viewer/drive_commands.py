@@ -8,7 +8,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import GROUND, Array, Scene
 from axode.show.viewer.servo import Motors
-from axode.symbolic.algebra.rank import least_norm
+from axode.symbolic.algebra.rank import least_norm, null_space
 
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
 SMALL = 1e-6
@@ -43,7 +43,8 @@ def steering(motors: Motors, scene: Scene, q: Array, options: dict[str, Any]) ->
     if "ahead" not in found:
         return {}
     if "turn" not in found:
-        idle = shares @ (np.eye(n) - np.linalg.pinv(plane, rcond=1e-9) @ plane)
+        Z = null_space(plane, 1e-9)
+        idle = shares @ Z @ Z.T
         rates = idle @ np.ones(n)
         if np.abs(rates).max() > SMALL:
             found["turn"] = rates / np.abs(rates).max()

@@ -13,7 +13,7 @@ from axode.show.motion import scene_with
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
-from axode.show.viewer.drive import MODES, Drive
+from axode.show.viewer.drive import MODES, RealTimeRun
 from axode.show.viewer.drive_commands import steering
 from axode.show.viewer.looks import Looks
 from axode.show.viewer.trails import trail_points
@@ -35,7 +35,7 @@ class Driving:
         self,
         gui: Any,
         drawing: Drawing,
-        drive: Drive,
+        drive: RealTimeRun,
         *,
         own: Callable[..., Any],
         running: bool,
@@ -133,7 +133,7 @@ class Driving:
         self._since = np.inf
 
     def reset(self) -> None:
-        """Back to the start."""
+        """Return to the start."""
         try:
             self.drive.reset()
         except AxodeError as error:  # parameters with which the start does not close
@@ -145,7 +145,7 @@ class Driving:
         self._since = np.inf
 
     def stop(self) -> None:
-        """All motors to zero."""
+        """Set all motors to zero."""
         self.drive.wanted[:] = 0.0
         self._show_wanted()
 
@@ -185,7 +185,7 @@ class Driving:
                 event.target.value = self.drive.parameters[name]
 
     def set_parameter(self, name: str, value: float) -> None:
-        """Another value of a parameter, and what it changes of the shapes; or why not."""
+        """Change a parameter and the shapes that depend on it; show why not where it cannot be."""
         try:
             self.drive.set_parameter(name, value)
         except AxodeError as error:

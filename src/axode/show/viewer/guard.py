@@ -1,4 +1,4 @@
-"""Who may look at the viewer and drive it: pages of its own, with the session's token.
+"""Access to the viewer: only its own pages, with the session's token.
 
 A browser lets any page of the web talk to servers of this machine. The server therefore asks each
 request where it is meant to go (`Host`, which a page cannot choose but a name server can), each
@@ -27,10 +27,10 @@ _WORDS = (
 
 
 class Guard:
-    """Judges requests by the address, the page and the token they come with.
+    """Accepts or refuses requests by their address, page and token.
 
     Attributes:
-        token: Of this session, for the address that is printed.
+        token: Secret of this session, for the address that is printed.
     """
 
     def __init__(self, host: str) -> None:
@@ -40,7 +40,7 @@ class Guard:
         self._reported = False
 
     def refusal(self, headers: Any, path: str) -> http.HTTPStatus | None:
-        """Judge a request; None if it may pass."""
+        """Return why a request is refused; None if it may pass."""
         host = headers.get("Host", "")
         if self._names is not None and urlsplit(f"//{host}").hostname not in self._names:
             return http.HTTPStatus.MISDIRECTED_REQUEST
@@ -53,7 +53,7 @@ class Guard:
         return None
 
     def is_known(self, headers: Any, path: str) -> bool:
-        """Whether a request carries the token, in its address or in its cookie."""
+        """Return whether a request carries the token, in its address or in its cookie."""
         given = parse_qs(urlsplit(path).query).get("token", [])
         with contextlib.suppress(http.cookies.CookieError):
             cookie = http.cookies.SimpleCookie(headers.get("Cookie", "")).get(self._cookie)
@@ -85,8 +85,8 @@ def _is_page(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def guarded(guard: Guard) -> Iterator[None]:
-    """Let a guard judge all requests of the server that is started inside."""
+def guard_server(guard: Guard) -> Iterator[None]:
+    """Let a guard check all requests of the server that is started inside."""
     import websockets.asyncio.server as module
 
     real: Any = module.serve

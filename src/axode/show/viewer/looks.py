@@ -1,4 +1,4 @@
-"""What the panel lets one choose to see: the view that follows, forces, trails, curves."""
+"""Choices of the panel: a view that follows, forces, trails, curves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from axode.show.viewer.drawing import Drawing
-from axode.show.viewer.trails import CONTACTS, checked_trails, trail_names
+from axode.show.viewer.trails import CONTACTS, check_trails, trail_names
 
 NOTHING = "none"
 
@@ -18,7 +18,7 @@ class Looks:
         trails: Names of the points whose paths are drawn.
         signals: Names of the columns whose curves are drawn.
         forces: Whether contact forces are drawn.
-        changed: Set when one of them is another than before.
+        changed: Set when one of them has changed.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Looks:
         signals: Sequence[str],
         own: Callable[..., Any],
     ) -> None:
-        self.trails = checked_trails(drawing.scene, trails)
+        self.trails = check_trails(drawing.scene, trails)
         self.signals = tuple(signals)
         self.forces = forces and bool(drawing.scene.touches)
         self.changed = True
@@ -59,7 +59,7 @@ class Looks:
 
     def _trail(self, drawing: Drawing, name: str) -> None:
         drawing.forget_trails()
-        self._set(trails=checked_trails(drawing.scene, [name]))
+        self._set(trails=check_trails(drawing.scene, [name]))
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():

@@ -14,15 +14,15 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
 from axode.results.trajectory import Trajectory
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
 from axode.show.render.picture import camera_of
 from axode.show.viewer.drawing import Drawing
-from axode.show.viewer.drive import Drive
+from axode.show.viewer.drive import RealTimeRun
 from axode.show.viewer.driving import Driving
 from axode.show.viewer.playing import Playing
 from axode.show.viewer.server import serve
-from axode.show.viewer.trails import checked_trails
+from axode.show.viewer.trails import check_trails
 from axode.show.viewer.viewer import Viewer
 
 if TYPE_CHECKING:
@@ -59,20 +59,20 @@ def view(
         what: A trajectory; or a mechanism, its equations or a model, which stands at its start
             until it is run or driven from the panel.
         model: What made the trajectory, if it comes from a file.
-        drive: Run at once; "torque" or "speed" says what the motors' sliders set.
+        drive: Run at once; "torque" or "speed" is what the motors' sliders set.
         start: State where a drive starts, by name or in any other form that `simulate` takes; home
             at rest unless given.
         parameters: Values by name that a drive starts with; the defaults unless given.
         play: Whether a trajectory plays at once.
-        speed: Of playing; 1 is real time.
+        speed: Playback speed; 1 is real time.
         loop: Whether it starts again at its end.
         run: Which run of a batch is first shown.
         trails: Bodies whose mass centres leave a trail, or "left contact" for a wheel's.
         signals: Columns whose curves are drawn.
         forces: Whether forces at the contacts are drawn.
         follow: Keep the mechanism in view; by itself for one that travels.
-        host: Address to answer on; only this machine unless given.
-        port: Where; the next free one from 8080 on unless given.
+        host: Address to listen on; this machine only by default.
+        port: Port to listen on; the first free one from 8080 by default.
         open_browser: Whether to open the page.
         block: Stay until Ctrl-C; unless given, in scripts and not in interactive sessions.
 
@@ -92,7 +92,7 @@ def view(
         "forces": forces,
     }
     if isinstance(what, Trajectory):
-        viewer = _played(
+        viewer = _play(
             what,
             model,
             run,
@@ -103,10 +103,10 @@ def view(
         )
     else:
         viewer = _driven(what, start, parameters or {}, drive, looks, follow, (host, port))
-    return _opened(viewer, open_browser, block)
+    return _open(viewer, open_browser, block)
 
 
-def _played(
+def _play(
     run: Trajectory,
     model: Model | None,
     first: int,
@@ -118,9 +118,9 @@ def _played(
     looks["signals"] = tuple(map(run.column_names.resolve, looks["signals"]))
     if not how["speed"] > 0:
         raise InvalidArgument(f"speed: must be > 0, got {how['speed']}")
-    motion = Motion(run.run(first), model)
+    motion = RunPoses(run.run(first), model)
     scene = scene_with(motion.model, motion.run.parameters)
-    checked_trails(scene, looks["trails"])
+    check_trails(scene, looks["trails"])
     _, poses = motion.all_poses(12)
     follow = _travels(scene, poses) if follow is None else follow
     server = serve(*where, label=scene.name)
@@ -147,9 +147,9 @@ def _driven(
     signals = model.signals
     looks["signals"] = tuple(signals.resolve(name).name for name in looks["signals"])
     mode = drive if isinstance(drive, str) else "speed"
-    driven = Drive(model, model.scene.size, start=start, mode=mode, parameters=parameters)
+    driven = RealTimeRun(model, model.scene.size, start=start, mode=mode, parameters=parameters)
     scene = scene_with(model, driven.parameters)
-    checked_trails(scene, looks["trails"])
+    check_trails(scene, looks["trails"])
     poses = driven.poses()
     follow = bool(scene.touches) if follow is None else follow
     server = serve(*where, label=scene.name)
@@ -194,7 +194,7 @@ def _camera(scene: Scene, poses: Array, follow: bool) -> Camera:
     return replace(camera, distance=AWAY * camera.distance)
 
 
-def _opened(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:
+def _open(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:
     interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
     waits = not interactive and "ipykernel" not in sys.modules if block is None else block
     try:

@@ -1,4 +1,4 @@
-"""Where a recording is, and how fast it goes."""
+"""Time and speed of a recording that is played."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Playback:
     Attributes:
         begin, end: Its first and last time [s]; the end may come before the begin.
         elapsed: How much of it has been shown [s].
-        speed: Seconds of it to one on the clock.
+        speed: Seconds of it per second on the clock.
         playing: Whether it goes on by itself.
         loop: Whether it starts again at its end.
     """
@@ -26,7 +26,7 @@ class Playback:
 
     @property
     def length(self) -> float:
-        """Of all of it [s]."""
+        """Duration [s]."""
         return abs(self.end - self.begin)
 
     @property
@@ -41,7 +41,7 @@ class Playback:
         self.playing = not self.playing
 
     def seek(self, elapsed: float) -> None:
-        """Show another moment, counted from the start [s]."""
+        """Show another instant, counted from the start [s]."""
         self.elapsed = min(max(elapsed, 0.0), self.length)
 
     def advance(self, seconds: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.show.motion import Motion, scene_with
+from axode.show.motion import RunPoses, scene_with
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
@@ -57,7 +57,7 @@ class Playing:
             max(self.playback.length, 1e-9) / 1000,
             0.0,
         )
-        self._slider.on_update(own(self._scrubbed))
+        self._slider.on_update(own(self._scrub))
         self._speeds(own, speed)
         again = gui.add_checkbox("loop", loop)
         again.on_update(own(lambda event: setattr(self.playback, "loop", again.value)))
@@ -85,9 +85,9 @@ class Playing:
         return [name for name in run.names if np.isfinite(run[name]).any()]
 
     def choose(self, run: int) -> None:
-        """Another run of a batch."""
+        """Show another run of a batch."""
         chosen = self._runs.run(run)
-        self.motion = Motion(chosen, self._model)
+        self.motion = RunPoses(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
         self._usual = self.motion.usual_force()
         scene = scene_with(self._model, chosen.parameters)
@@ -103,7 +103,7 @@ class Playing:
         self._button.label = "Pause" if self.playback.playing else "Play"
         self._button.icon = "player-pause" if self.playback.playing else "player-play"
 
-    def _scrubbed(self, event: Any) -> None:
+    def _scrub(self, event: Any) -> None:
         if event.client is not None:  # moved by hand and not by the recording
             self.playback.seek(float(self._slider.value))
             self._since = np.inf
@@ -137,8 +137,8 @@ class Playing:
         now = self.playback.time
         self._slider.value = self.playback.elapsed
         status = self.motion.run.status
-        told = "" if status == "finished" else f" · {status}"
-        self._said.content = f"**{now:.2f} s** of {self.playback.end:.2f} s{told}"
+        ended = "" if status == "finished" else f" · {status}"
+        self._said.content = f"**{now:.2f} s** of {self.playback.end:.2f} s{ended}"
         passed = (
             self._times <= now if self.playback.end >= self.playback.begin else (self._times >= now)
         )

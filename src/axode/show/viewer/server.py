@@ -9,19 +9,19 @@ import warnings
 from typing import Any
 
 from axode.errors import InvalidArgument, NotApplicable
-from axode.show.viewer.guard import LOCAL, Guard, guarded
+from axode.show.viewer.guard import LOCAL, Guard, guard_server
 
 FIRST_PORT = 8080
 TRIED = 100  # ports after it
 
 
 def serve(host: str, port: int | None, label: str) -> Any:
-    """A viser server that prints nothing.
+    """Start a viser server that prints nothing.
 
     Args:
-        host: Which addresses it answers on.
-        port: Where; the first free one from 8080 on unless given, any free one for 0.
-        label: Above the panel.
+        host: Address to listen on.
+        port: Port to listen on; the first free one from 8080 by default, any free one for 0.
+        label: Title above the panel.
 
     Raises:
         NotApplicable: if viser is not installed.
@@ -42,11 +42,12 @@ def serve(host: str, port: int | None, label: str) -> Any:
         )
     chosen = _free_port(host) if port is None else _asked_port(host, port)
     guard = Guard(host)
-    with contextlib.redirect_stdout(io.StringIO()), guarded(guard):  # it has a banner of its own
+    # viser prints a banner
+    with contextlib.redirect_stdout(io.StringIO()), guard_server(guard):
         server = viser.ViserServer(host=host, port=chosen, label=label, verbose=False)
     if port and server.get_port() != port:  # taken in between
         stop(server)
-        raise _taken(host, port)
+        raise _port_in_use(host, port)
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(26, 71, 186))
     server.gui.main_panel.dock_right()  # beside the picture and not on it
     server.axode_guard = guard
@@ -54,7 +55,7 @@ def serve(host: str, port: int | None, label: str) -> Any:
 
 
 def stop(server: Any) -> None:
-    """End a server and all its threads, without a word."""
+    """Stop a server and all its threads, without output."""
     with contextlib.redirect_stdout(io.StringIO()):
         server.stop()
         server._thread_executor.shutdown(wait=True)
@@ -64,11 +65,11 @@ def _asked_port(host: str, port: int) -> int:
     if not 0 <= port < 65536:
         raise InvalidArgument(f"port: expected a number from 0 to 65535, got {port}")
     if port and not _is_free(host, port):
-        raise _taken(host, port)
+        raise _port_in_use(host, port)
     return port
 
 
-def _taken(host: str, port: int) -> InvalidArgument:
+def _port_in_use(host: str, port: int) -> InvalidArgument:
     return InvalidArgument(
         f"port {port} on {host} is in use.\n  Remedy: close what uses it, name another one, or "
         "name none and get the next that is free"

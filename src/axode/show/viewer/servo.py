@@ -1,4 +1,4 @@
-"""Motors as seen from outside: their speeds, what they can do, and torques that reach a speed."""
+"""Speeds and limits of motors, and torques that reach a speed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
-from axode.problems.simulate.inputs import limited
+from axode.problems.simulate.inputs import limit_inputs
 from axode.symbolic.algebra.rank import least_norm
 
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
 TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel
-SLIDE_RATE = 0.2  # sizes of the mechanism a second
+SLIDE_RATE = 0.2  # sizes of the mechanism per second
 RISE = 0.4  # [s] in which the largest torque of a slider reaches the largest speed of one
 
 
@@ -32,7 +32,7 @@ class Motors:
         self.most_rates = np.array([slide if unit == "N" else turn for unit in units])
 
     def rates(self, q: Array, nu: Array, options: dict[str, Any]) -> Array:
-        """Of all motors [rad/s or m/s]."""
+        """Speeds of all motors [rad/s or m/s]."""
         return self._shares(q, options) @ nu
 
     def torques(self, q: Array, nu: Array, wanted: Array, options: dict[str, Any]) -> Array:
@@ -46,10 +46,10 @@ class Motors:
         missing = (wanted - shares @ nu) / SETTLING - still
         u = np.zeros(len(self.model.inputs))
         u[: self.count] = least_norm(gains, missing, 1e-9)
-        return limited(self.model, u)
+        return limit_inputs(self.model, u)
 
     def most_torques(self, q: Array, options: dict[str, Any]) -> Array:
-        """Round numbers: what moves each motor briskly, or its limit."""
+        """Return the largest torque of each slider: its limit, or what moves it briskly."""
         nu = np.zeros(len(self.model.independent))
         _, gains = self._response(q, nu, self._shares(q, options), options)
         alone = np.abs(np.diag(gains))

@@ -13,12 +13,12 @@ NONE, CONTACTS = "none", "all contacts"
 
 
 def trail_names(scene: Scene) -> tuple[str, ...]:
-    """What may be asked for."""
+    """Return the names of all points that may leave a trail."""
     contacts = tuple(f"{touch.name} contact" for touch in scene.touches)
     return (NONE, *((CONTACTS,) if len(contacts) > 1 else ()), *contacts, *scene.bodies)
 
 
-def checked_trails(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
+def check_trails(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
     """Full names of points; `left.contact` is the point called `left contact`.
 
     Raises:

@@ -18,7 +18,7 @@ FRAME = 1 / 40  # [s]
 
 
 class Stage(Protocol):
-    """What is on: a recording or a drive."""
+    """A recording or a drive that is shown."""
 
     def tick(self, seconds: float) -> None:
         """Let time pass."""
@@ -59,9 +59,9 @@ class Viewer:
             raise
 
     def own(self, act: Callable[..., Any]) -> Callable[..., Any]:
-        """What a button does, never while the clock ticks, and nothing once closed."""
+        """Return what a button does: never while the clock ticks, and nothing once closed."""
 
-        def acted(event: Any) -> None:
+        def act_locked(event: Any) -> None:
             with self._lock:
                 if self._closed.is_set():
                     return
@@ -70,16 +70,16 @@ class Viewer:
                 except Exception as error:  # a value that no slider can have, say
                     self._server.axode_guard.report(error)
 
-        return acted
+        return act_locked
 
     @property
     def closed(self) -> bool:
-        """Whether it is."""
+        """Return whether the viewer is closed."""
         return self._closed.is_set()
 
     @property
     def poses(self) -> Array:
-        """Of all bodies, as shown: (bodies, 4, 4)."""
+        """Poses of all bodies, as shown: (bodies, 4, 4)."""
         with self._lock:
             return self.drawing.poses
 
@@ -98,7 +98,7 @@ class Viewer:
             self.close()
 
     def close(self) -> None:
-        """End it: no thread and no port stay behind. More than once does no harm."""
+        """Close the viewer: no thread and no port stay behind. Repeated calls do no harm."""
         with self._lock:
             first = not self._closed.is_set()
             self._closed.set()

@@ -45,7 +45,7 @@ def symbolic_value(scalar: Scalar, values: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def numpy_on_symbols() -> Iterator[None]:
-    """Let a user's function call NumPy on symbols without CasADi's notice of how it takes that."""
+    """Let a function call NumPy on symbols without CasADi's FutureWarning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, message="(?s).*casadi value")
         yield

@@ -22,6 +22,7 @@ class LeastNorm:
 
     def __init__(self, pattern: ca.Sparsity) -> None:
         self._pattern = pattern
+        self._entries = tuple(np.array(places) for places in pattern.get_triplet())
         self._rows, self._columns = pattern.shape
         ones = self._matrix(ca.DM(pattern, 1.0), 1.0)
         self._solver = ca.Linsol("least_norm", "ldl", ones.sparsity())
@@ -34,7 +35,7 @@ class LeastNorm:
             r: Right-hand side.
             damping: Of the mean squared row length, which corrections do not take out.
         """
-        sparse = ca.project(ca.DM(J), self._pattern)
+        sparse = ca.DM(self._pattern, J[self._entries])
         size = max(float(ca.sumsqr(sparse)) / max(self._rows, 1), 1e-300)
         matrix = self._matrix(sparse, max(DAMPING, damping) * size)
         self._solver.sfact(matrix)

@@ -59,7 +59,7 @@ class Factor:
         return cls(columns, inverse_d, order)
 
     def solve(self, b: SX) -> SX:
-        """x with L D L^T x = b, one or several right-hand sides."""
+        """Solve L D L^T x = b for one or several right-hand sides."""
         n = len(self.inverse_d)
         if n == 0:
             return SX(b)
@@ -112,7 +112,7 @@ def _eliminated(
 
 @dataclass(frozen=True)
 class Block:
-    """A square system that can be solved, also transposed, and its pivot for watching rank.
+    """A square system that can be solved, also transposed, and its pivot, which vanishes with rank.
 
     The pivot does not depend on units: one for orthogonal rows, zero where rank is lost.
     """
@@ -144,7 +144,7 @@ class Block:
         return _least_share(self.R, lengths)
 
     def solve(self, b: SX) -> SX:
-        """x with matrix x = b."""
+        """Solve matrix x = b."""
         if self.inverse is not None:
             return self.inverse @ b
         assert self.R is not None
@@ -154,7 +154,7 @@ class Block:
         return _back_substitute(self.R, x)
 
     def solve_transposed(self, b: SX) -> SX:
-        """x with matrix^T x = b."""
+        """Solve matrix^T x = b."""
         if self.inverse is not None:
             return self.inverse.T @ b
         assert self.R is not None
@@ -165,7 +165,7 @@ class Block:
 
 
 def _least_share(R: SX, lengths: Sequence[float]) -> SX:
-    """How much of its column, or of a length, stands on the diagonal, where that is least."""
+    """Least part of a column's length, or of a given one, that stands on the diagonal."""
     shares = [
         ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), length) for i, length in enumerate(lengths)
     ]

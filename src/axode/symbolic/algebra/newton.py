@@ -8,7 +8,7 @@ each unknown in :math:`C`, a step is
 
 :math:`\sigma` the mean squared row length. The damping :math:`\mu` of a run grows tenfold where a
 step does not reduce the residual and shrinks tenfold where it does. Rows may be redundant.
-Convergence is judged in the same units.
+Convergence is measured in the same units.
 """
 
 from __future__ import annotations

@@ -35,16 +35,24 @@ def _solid(s: Array, tolerance: float, floor: float) -> Any:
     return s > tolerance * s.max(axis=-1, keepdims=True, initial=floor)
 
 
-def null_space(A: Array, tolerance: float = 0.0, *, rank: int | None = None) -> Array:
+def null_space(
+    A: Array, tolerance: float = 0.0, *, floor: float = 0.0, rank: int | None = None
+) -> Array:
     """Orthonormal columns of what a matrix maps to zero.
 
     Args:
         A: (rows, columns).
         tolerance: Smaller singular values are zero, relative to the largest.
+        floor: Relative to this instead, if it is larger than the largest.
         rank: How many singular values are not zero, if that is known.
     """
     _, s, Vt = np.linalg.svd(A)
-    return np.asarray(Vt[int(_solid(s, tolerance, 0.0).sum()) if rank is None else rank :].T)
+    return np.asarray(Vt[int(_solid(s, tolerance, floor).sum()) if rank is None else rank :].T)
+
+
+def weakest_rows(A: Array) -> Array:
+    """Unit weights of the combination of rows that is nearest to zero."""
+    return np.asarray(np.linalg.svd(A)[0][:, -1])
 
 
 def column_space(A: Array, tolerance: float) -> Array:

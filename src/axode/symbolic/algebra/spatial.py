@@ -108,41 +108,41 @@ class Rotation:
 
     @classmethod
     def of(cls, *turns: Turn) -> Rotation:
-        """From turns, outermost first; those that turn nothing are dropped."""
+        """Make a rotation of turns, outermost first; those that turn nothing are dropped."""
         return cls(tuple(turn for turn in turns if not turn.is_identity))
 
     @classmethod
     def from_matrix(cls, matrix: SX) -> Rotation:
-        """From a rotation matrix."""
+        """Make a rotation of a matrix."""
         return cls.of(Turn("matrix", SX(matrix)))
 
     def outward(self, x: SX) -> SX:
-        """R x for one vector or several columns."""
+        """Map components outward: R x, for one vector or several columns."""
         for turn in reversed(self.turns):
             x = turn.matrix @ x
         return x
 
     def inward(self, x: SX) -> SX:
-        """R^T x for one vector or several columns."""
+        """Map components inward: R^T x, for one vector or several columns."""
         for turn in self.turns:
             x = turn.matrix.T @ x
         return x
 
     def outward_symmetric(self, x: SX) -> SX:
-        """R X R^T for symmetric X."""
+        """Map a symmetric X outward: R X R^T."""
         for turn in reversed(self.turns):
             x = turn.turn_symmetric(x)
         return x
 
     def outward_matrix(self, x: SX) -> SX:
-        """R X R^T for any X."""
+        """Map any X outward: R X R^T."""
         for turn in reversed(self.turns):
             x = turn.matrix @ x @ turn.matrix.T
         return x
 
     @property
     def matrix(self) -> SX:
-        """As one matrix."""
+        """The rotation as one matrix."""
         return self.outward(SX.eye(3))
 
 
@@ -180,7 +180,7 @@ class RigidInertia:
 
     @classmethod
     def zero(cls) -> RigidInertia:
-        """Nothing."""
+        """Inertia of a body without mass."""
         return cls(SX(0), SX.zeros(3), SX.zeros(3, 3))
 
     @classmethod

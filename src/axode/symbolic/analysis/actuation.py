@@ -16,7 +16,7 @@ from axode.symbolic.algebra.spatial import SX, is_zero
 
 
 def classify(ranks: list[int], motors: int, mobility: int) -> str:
-    """Which of none, under, full and redundant actuation the motors give."""
+    """Classify the actuation: none, under-, fully or redundantly actuated."""
     rank = max(ranks, default=0)
     if mobility == 0:
         return "driven by time alone"
@@ -38,7 +38,7 @@ class Balance(Protocol):
 
 
 def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: list[int]) -> SX:
-    r"""Motor inputs u with G u = need, or the nearest.
+    r"""Solve G u = need for the motors' inputs u, or find the nearest.
 
     Square: solved. Wide: least weighted effort, :math:`u = W^{-1} G^T (G W^{-1} G^T)^{-1} r`. Tall:
     least residual in the norm of the inverse inertia,
@@ -64,7 +64,7 @@ def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: li
 
 
 def _solve_square(G: SX, need: SX) -> SX:
-    """u with G u = need; motors that drive one speed alone follow from the others."""
+    """Solve G u = need; motors that drive one speed alone follow from the others."""
     direct = direct_rows(G)
     held = set(direct.values())
     free = [j for j in range(G.shape[0]) if j not in held]
@@ -89,7 +89,7 @@ def direct_rows(G: SX) -> dict[int, int]:
 
 
 def _nearest(F: SX, right: SX, inertia: SX) -> SX:
-    r"""x for which F x is nearest to the right-hand sides in the norm of the inverse inertia.
+    r"""Find x for which F x is nearest to the right-hand sides in the inverse inertia's norm.
 
     Motors that drive one speed alone hold it, whatever the others do: what is left to solve are
     the other motors on the other speeds,
@@ -128,7 +128,7 @@ def actuation_ranks(G: list[np.ndarray]) -> list[int]:
 
 
 def independent_motors(G: list[np.ndarray]) -> list[int]:
-    """Motors none of which repeats the others, as many as there are, at a generic configuration."""
+    """Choose as many motors as possible none of which repeats the others, generically."""
     g = max(G, key=_rank)
     chosen: list[int] = []
     for motor in range(g.shape[1]):

@@ -10,7 +10,7 @@ their Lie brackets:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -57,7 +57,7 @@ class Mobility:
 
     @property
     def integrable(self) -> int:
-        """How many velocity constraints are positions in disguise."""
+        """Number of velocity constraints that are integrable to positions."""
         return self.configuration_dof - self.reachable
 
     @property
@@ -72,10 +72,11 @@ class Mobility:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: mobility {self.mobility}, {self.actuation}"]
-        lines += [f"  {label:<15}{text}" for label, text in self._entries() if text]
+        lines += [f"  {label:<15}{text}" for label, text in self.entries() if text]
         return "\n".join(lines)
 
-    def _entries(self) -> list[tuple[str, str]]:
+    def entries(self) -> list[tuple[str, str]]:
+        """What it says, by label; texts may be empty."""
         kind = "holonomic" if self.holonomic else "nonholonomic"
         time = "rheonomic, not catastatic" if self.rheonomic else "scleronomic, catastatic"
         reach = f"{self.configuration_dof} dof"
@@ -142,7 +143,7 @@ def mobility_of(equations: Equations) -> Mobility:
 
 
 def configuration_dof(system: System) -> int:
-    """How many coordinates the constraints on positions leave free."""
+    """Number of coordinates that the constraints on positions leave free."""
     loose = set(system.report.loose)  # they contradict others a little and do not count
     holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
     ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
@@ -181,7 +182,7 @@ def reachable_dimension(system: System, most: int) -> int:
         fresh: list[SX] = []
         for i in range(base.count):
             X, x = base.fields[:, i], base.values[:, i]
-            brackets = newest.rates_along(x) - base.slope(i) @ newest.values  # (C9)
+            brackets = newest.rates_along(x) - base.rates_of(i, newest.values)  # (C9)
             for j in range(i + 1 if newest is base else 0, newest.count):
                 Y, y = newest.fields[:, j], newest.values[:, j]
                 # a bracket that vanishes leaves rounding errors, and long fields large ones
@@ -204,16 +205,17 @@ class _Fields:
         q0 = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
         values, slopes = function(q0, 0.0, system.defaults)
         self.values = np.array(values).reshape(fields.shape)
-        self._slopes = slopes.sparse().tocsr()  # of one field after the other
+        self._slopes = slopes  # of one field after the other
+        self._each = ca.vertsplit(slopes, self.size) if self.count else []
 
-    def slope(self, number: int) -> Any:
-        """How a field changes with the coordinates."""
-        return self._slopes[number * self.size : (number + 1) * self.size]
+    def rates_of(self, number: int, directions: np.ndarray) -> np.ndarray:
+        """Return how one field changes along each of many directions."""
+        return np.array(self._each[number] @ ca.DM(directions)).reshape(directions.shape)
 
     def rates_along(self, direction: np.ndarray) -> np.ndarray:
-        """How every field changes along a direction, one per column."""
-        rates: np.ndarray = (self._slopes @ direction).reshape(self.count, self.size).T
-        return rates
+        """Return how every field changes along a direction, one per column."""
+        rates = np.array(self._slopes @ ca.DM(direction))
+        return rates.reshape(self.count, self.size).T
 
 
 def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
@@ -229,7 +231,7 @@ def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
 
 
 def _locked(system: System) -> tuple[str, ...]:
-    """Speeds that no motion has; what moves by the clock is not looked at."""
+    """Speeds that no motion has, unless time is explicit."""
     if system.rheonomic:
         return ()
     names = system.tree.speed_names

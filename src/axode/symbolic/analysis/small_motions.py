@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.rank import smallest_singular_value
+from axode.symbolic.algebra.rank import null_space, smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.equations import Equations
@@ -50,7 +50,7 @@ class SmallAngle:
 
 
 def small_angle(r: Sequence[Any], x: Sequence[Any], axis: int) -> Any:
-    """By which the quaternion x turns further than r about one of its own axes, while small."""
+    """Small angle by which the quaternion x turns further than r about one of its own axes."""
     i, j, k = (1 + (axis + n) % 3 for n in range(3))
     return 2 * (r[0] * x[i] - r[i] * x[0] - r[j] * x[k] + r[k] * x[j])
 
@@ -71,7 +71,7 @@ def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, li
     """Names that can tell where a mechanism is, by joint, the ones worth choosing first.
 
     The joints whose speeds are independent come first, then bases, then the rest. A floating body's
-    attitude is told by roll, pitch and yaw where these are regular, else by small angles; its
+    attitude is given by roll, pitch and yaw where these are regular, else by small angles; its
     height comes last, because what rolls may lean and is then as high as it leans.
     """
     system = e.system
@@ -149,7 +149,7 @@ class Chart:
     def at(
         self, q: Array, nu: Array, u: Array, t: float, p: Array, reference: Array | None = None
     ) -> Derivatives:
-        """Everything at one state, small angles counted from there or from a reference."""
+        """Evaluate everything at one state, small angles counted from there or from a reference."""
         origin = q if reference is None else reference
         found = [np.array(v.full()) for v in map(ca.DM, self._function(q, nu, u, t, p, origin))]
         names = [field.name for field in fields(Derivatives)]
@@ -168,12 +168,14 @@ def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | N
     for row, four in zip(unit, map(list, e.system.tree.quaternions), strict=True):
         row[four] = q[four]
     rows = np.vstack([residual_jacobian, unit])
-    _, s, Vt = np.linalg.svd(rows)
-    dimension = q.size - int((s > RANK * s.max(initial=1.0)).sum())
-    if dimension != configuration_dof(e.system) or not np.isfinite(s).all():
+    if not np.isfinite(rows).all():
+        return None
+    free = null_space(rows, RANK, floor=1.0)
+    dimension = free.shape[1]
+    if dimension != configuration_dof(e.system):
         return None
     basis = np.zeros((q.size + n, dimension + n))
-    basis[: q.size, :dimension] = Vt[q.size - dimension :].T
+    basis[: q.size, :dimension] = free
     basis[q.size :, dimension:] = np.eye(n)
     return basis
 
@@ -194,7 +196,7 @@ def independent_rows(gradients: Array, count: int) -> list[int] | None:
 
 
 def on_states(derivatives: Array, gradients: Array) -> tuple[Array, Array]:
-    r"""What the changes of some quantities are for unit changes of the states, and what is left.
+    r"""Changes of some quantities for unit changes of the states, and what is left.
 
     With the tangents Z in columns, X the states' derivatives and F those of the quantities,
 

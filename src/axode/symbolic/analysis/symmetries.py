@@ -79,7 +79,7 @@ class Symmetries:
         return Symmetry(kind, words, eta, tuple(moved))
 
     def _shifts(self) -> Iterator[Symmetry]:
-        """Every coordinate that is no part of a quaternion."""
+        """Shifts of every coordinate that is no part of a quaternion."""
         e = self.equations
         tied = {k for four in e.system.tree.quaternions for k in four}
         for k, name in enumerate(e.coordinates):
@@ -87,7 +87,7 @@ class Symmetries:
                 yield self._field("shift", name, {k: SX(1)})
 
     def _world_turns(self) -> Iterator[Symmetry]:
-        """Everything about an axis through the one joint that stands on the ground."""
+        """Turns of everything about an axis through the one joint that stands on the ground."""
         roots = [(c, k) for c, k in self._joints if c.parent == GROUND.name]
         if len(roots) != 1:
             return
@@ -107,7 +107,7 @@ class Symmetries:
         return own, self.equations.q[k : k + len(joint.coordinates)]
 
     def _spins(self) -> Iterator[Symmetry]:
-        """Each body with a quaternion about axes of its own."""
+        """Spins of each body with a quaternion about axes of its own."""
         mechanism = self.equations.system.mechanism
         for joint, k in self._joints:
             if not joint.joint.has_quaternion:
@@ -183,7 +183,7 @@ class Symmetries:
 
     @cached_property
     def values(self) -> ca.Function:
-        """The fields and the dynamics at a state, for numbers."""
+        """Evaluate the fields and the dynamics at a state."""
         e = self.equations
         f = ca.vertcat(e.q_dot, e.forward_dynamics)
         return ca.Function("fields", [e.q, e.nu, e.u, e.t, e.p], [self.fields, f])

@@ -18,7 +18,7 @@ FREE = 1e-9  # singular value, relative to the largest, below which a row says n
 
 
 def turning_conflicts(system: System) -> Iterator[str]:
-    """Words for every vehicle whose rigid lateral rows keep it from turning, with the remedy."""
+    """Describe every vehicle whose rigid lateral rows keep it from turning, with the remedy."""
     groups: dict[int, list[Contact]] = {}
     for contact in system.mechanism.contacts:
         if "lateral" in contact.wheel.rolling_rows and contact.wheel.has_axis:

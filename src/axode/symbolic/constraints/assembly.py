@@ -1,7 +1,7 @@
 r"""Configurations that close every loop and touch the ground, found by Newton's method.
 
-Rank can only be judged where the mechanism can be; random feasible configurations are what the
-analysis of rows and speeds stands on.
+Rank is meaningful only where the mechanism can be: rows and speeds are analysed at random closed
+configurations.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Assembly:
     rows: tuple[Row, ...]  # the holonomic ones
     parameters: np.ndarray
     function: ca.Function = field(repr=False)  # of q, t and p: residuals, unit quaternions too
-    jacobian: ca.Function = field(repr=False)  # their derivative by q
+    entries: ca.Function = field(repr=False)  # of their derivative by q, where it is not zero
+    pattern: ca.Sparsity = field(repr=False)  # of the derivative
     tolerance: float = 0.0
     _rounded: list[bool] = field(default_factory=list, repr=False, compare=False)  # was seen to be
 
@@ -58,23 +59,30 @@ class Assembly:
     def of(
         cls, tree: Tree, rows: list[Row], parameters: np.ndarray, tolerance: float = 0.0
     ) -> Assembly:
-        """From all rows of a mechanism; those without a residual do not matter here."""
+        """Make an assembly from all rows of a mechanism; those without a residual do not matter."""
         holonomic = tuple(row for row in rows if row.residual is not None)
         residual = column_of([row.residual for row in holonomic if row.residual is not None])
         unit = [ca.sumsqr(ca.vertcat(*[tree.q[i] for i in four])) - 1 for four in tree.quaternions]
         everything = ca.vertcat(residual, *unit)
         known = [tree.q, tree.t, tree.parameters]
         function = ca.Function("residual", known, [everything])
-        jacobian = ca.Function("jacobian", known, [ca.jacobian(everything, tree.q)])
-        return cls(tree, holonomic, parameters, function, jacobian, tolerance)
+        J = ca.jacobian(everything, tree.q)
+        entries = ca.Function("entries", known, [J.nz[:]])
+        return cls(tree, holonomic, parameters, function, entries, J.sparsity(), tolerance)
 
     def residual(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """Of the holonomic rows alone."""
+        """Residuals of the holonomic rows [m or rad]."""
         values: np.ndarray = np.array(self.function(q, t, self.parameters)).ravel()
         return values[: len(self.rows)]
 
+    def jacobian(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Derivative of all residuals by the coordinates, unit quaternions last."""
+        J = np.zeros(self.pattern.shape)
+        J[self._places_of_entries] = self.entries(q, t, self.parameters).full().ravel()
+        return J
+
     def relative_residual(self, q: np.ndarray) -> np.ndarray:
-        """The same in radians and in parts of the mechanism's extent."""
+        """Residuals of the holonomic rows in radians and in parts of the mechanism's extent."""
         return np.asarray(self.residual(q) / self._extents_of_rows[: len(self.rows)])
 
     @cached_property
@@ -85,10 +93,10 @@ class Assembly:
             q[four[0]] = 1.0
         for name, value in self.tree.mechanism.home_coordinates.items():
             q[self.tree.coordinate_names.index(name)] = value
-        return self.normalised(self._coupled(q))
+        return self.normalise(self._follow_couplings(q))
 
-    def _coupled(self, q: np.ndarray) -> np.ndarray:
-        """Coupled coordinates that home does not name, from those that lead them.
+    def _follow_couplings(self, q: np.ndarray) -> np.ndarray:
+        """Set coupled coordinates that home does not name from those that lead them.
 
         The first term of a coupling follows the others, unless home names it; what is left open,
         in a ring of couplings, is Newton's.
@@ -96,8 +104,8 @@ class Assembly:
         rows = [k for k, row in enumerate(self.rows) if row.kind == "coupling"]
         if not rows:
             return q
-        r, J = (np.array(f(q, 0.0, self.parameters)) for f in (self.function, self.jacobian))
-        q, offset = q.copy(), J[rows] @ q - r.ravel()[rows]  # linear in q
+        r, J = self.residual(q), self.jacobian(q)
+        q, offset = q.copy(), J[rows] @ q - r[rows]  # linear in q
         couplings = {f"{c.name}.coupling": c for c in self.tree.mechanism.couplings}
         for _ in rows:  # as often as one coupling may wait for another
             before = q.copy()
@@ -114,8 +122,8 @@ class Assembly:
                 break
         return q
 
-    def normalised(self, q: np.ndarray) -> np.ndarray:
-        """With unit quaternions."""
+    def normalise(self, q: np.ndarray) -> np.ndarray:
+        """Return the coordinates with unit quaternions."""
         q = np.array(q, dtype=float)
         for four in map(list, self.tree.quaternions):
             length = np.linalg.norm(q[four])
@@ -125,7 +133,7 @@ class Assembly:
     def close(
         self, q: np.ndarray, t: float = 0.0, tolerance: float | None = None
     ) -> tuple[np.ndarray, float]:
-        """Nearest closed configuration by damped minimum-norm Newton steps, and its residual.
+        """Find the nearest closed configuration by Newton's method, and its residual.
 
         Args:
             q: Where to begin.
@@ -133,16 +141,16 @@ class Assembly:
             tolerance: Instead of the assembly's own.
         """
         cut = self.tolerance if tolerance is None else tolerance
-        begin = self.normalised(q)
+        begin = self.normalise(q)
         if self.function.size1_out(0) <= DENSE:
             return self._search(begin, t, cut)
         if not (cut and self._rounded):
             found, error = self._search(begin, t, None)
-            if self.exact(error) or not cut:
+            if self.is_exact(error) or not cut:
                 return found, error
         # sparse solves damp rows that nearly follow, and drift along them: leave these out
         nearly, left = self._search(begin, t, cut)
-        if self.reached(nearly, left, t):
+        if self.is_closed(nearly, left, t):
             self._rounded.append(True)
         elif not self._rounded and error < left:
             return found, error
@@ -150,13 +158,13 @@ class Assembly:
 
     def _search(self, q: np.ndarray, t: float, cut: float | None) -> tuple[np.ndarray, float]:
         found, error = find_roots(
-            lambda x, _: np.array(self.function(x[0], t, self.parameters)).T,
-            lambda x, _: np.array(self.jacobian(x[0], t, self.parameters))[np.newaxis],
+            lambda x, _: self.function(x[0], t, self.parameters).full().T,
+            lambda x, _: self.jacobian(x[0], t)[np.newaxis],
             q[np.newaxis],
             rows=self.row_lengths,
             columns=self.coordinate_lengths,
             step=lambda J, r, damping: self._step(J, r, damping, cut),
-            retract=lambda x: self.normalised(x[0])[np.newaxis],
+            retract=lambda x: self.normalise(x[0])[np.newaxis],
         )
         return found[0], float(error[0])
 
@@ -165,18 +173,18 @@ class Assembly:
         units = self.row_lengths[: len(self.rows)]
         return float(residual_size(residual / units, units))
 
-    def exact(self, error: float) -> bool:
+    def is_exact(self, error: float) -> bool:
         """Whether a residual is nothing but rounding."""
         return error <= CLOSED
 
-    def reached(self, q: np.ndarray, error: float, t: float = 0.0) -> bool:
+    def is_closed(self, q: np.ndarray, error: float, t: float = 0.0) -> bool:
         """Whether a search ended where all is closed, exactly or as nearly as the rows allow."""
-        if self.exact(error) or not self.tolerance or not np.isfinite(error):
-            return self.exact(error)
+        if self.is_exact(error) or not self.tolerance or not np.isfinite(error):
+            return self.is_exact(error)
         r = np.array(self.function(q, t, self.parameters)).ravel()
         if np.abs(r / self._extents_of_rows).max() > self.tolerance:
             return False
-        J = np.array(self.jacobian(q, t, self.parameters))
+        J = self.jacobian(q, t)
         J = J * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
         r = r / self.row_lengths
         step = self._step(J[np.newaxis], r[np.newaxis], np.zeros(1), self.tolerance)
@@ -205,58 +213,62 @@ class Assembly:
 
     def scaled_jacobian(self, q: np.ndarray) -> np.ndarray:
         """Derivative of the holonomic rows by the coordinates: radians and parts of the extent."""
-        J = np.array(self.jacobian(q, 0.0, self.parameters))[: len(self.rows)]
+        J = self.jacobian(q)[: len(self.rows)]
         rows = self._extents_of_rows[: len(self.rows), np.newaxis]
         return np.asarray(J * self._extents_of_columns / rows)
 
     @cached_property
     def _sparse(self) -> LeastNorm:
-        return LeastNorm(self.jacobian.sparsity_out(0))
+        return LeastNorm(self.pattern)
+
+    @cached_property
+    def _places_of_entries(self) -> tuple[np.ndarray, ...]:
+        return tuple(np.array(places, dtype=int) for places in self.pattern.get_triplet())
 
     def find_home(self) -> np.ndarray:
-        """The closed configuration next to home.
+        """Find the closed configuration next to the one that home names.
 
         Raises:
             LoopNotClosed: naming the rows that stay open.
         """
         q, error = self.close(self.named_home)
-        if self.reached(q, error):
+        if self.is_closed(q, error):
             return q
         # the zero configuration is often singular (all links in line): try beside it
         for tolerance in dict.fromkeys((self.tolerance, 0.0)):
             generator = np.random.default_rng(1)
             spreads = [self.coordinate_lengths * spread for spread in SPREADS for _ in range(4)]
             aside = [spread * generator.normal(size=q.size) for spread in spreads]
-            starts = [self.named_home, *(self.named_home + way for way in aside)]
+            starts = [self.named_home, *(self.named_home + change for change in aside)]
             tries = [self.close(start, tolerance=tolerance) for start in starts]
             q, error = min([(q, error), *tries], key=lambda pair: pair[1])
-            if self.exact(error):
+            if self.is_exact(error):
                 return q
-            loosely = [found for found, open_by in tries if self.reached(found, open_by)]
+            loosely = [found for found, open_by in tries if self.is_closed(found, open_by)]
             if loosely:
                 return min(loosely, key=self.distance)
         raise not_closed(self, q)
 
     def distance(self, q: np.ndarray) -> float:
-        """How far a configuration is from home: radians, or parts of the mechanism's size."""
+        """Distance of a configuration from the one that home names [rad, or of the length]."""
         return float(np.linalg.norm((q - self.named_home) / self.coordinate_lengths))
 
     def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
-        """Random closed configurations on home's branch."""
+        """Draw random closed configurations on home's branch."""
         generator = np.random.default_rng(seed)
         found: list[np.ndarray] = []
         for spread in SPREADS:
             for _ in range(3 * count):
                 if len(found) == count:
                     return found
-                way = generator.normal(0, spread, home.size) * self.coordinate_lengths
-                q = self._walked(home, way)
+                change = generator.normal(0, spread, home.size) * self.coordinate_lengths
+                q = self._walk(home, change)
                 if q is not None:
-                    found.append(self._driven(q, generator) if self.timed else q)
+                    found.append(self._drive(q, generator) if self.depends_on_time else q)
         return found or [home]
 
     @cached_property
-    def timed(self) -> bool:
+    def depends_on_time(self) -> bool:
         """Whether closing depends on the time."""
         residuals = [row.residual for row in self.rows if row.residual is not None]
         return any(ca.depends_on(residual, self.tree.t) for residual in residuals)
@@ -267,7 +279,7 @@ class Assembly:
         linear = np.array([row.unit == "m" for row in self.rows], dtype=bool)
         angular = np.array([unit != "m" for unit in self._units], dtype=bool)
         home = self.named_home
-        J = np.array(self.jacobian(home, 0.0, self.parameters))[: len(self.rows)]
+        J = self.jacobian(home)[: len(self.rows)]
         levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
         length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
         return length if TINY < length < np.inf else 1.0
@@ -307,49 +319,49 @@ class Assembly:
         return [u for c in tree_order(self.tree.mechanism) for u in c.joint.coordinate_units]
 
     def _places(self, q: np.ndarray) -> np.ndarray:
-        """Where the bodies' frames are: bodies x 3."""
+        """Positions of the bodies' frames: bodies x 3."""
         tree = self.tree
         places = [tree.body_world_pose(body.name).p.T for body in tree.mechanism.bodies]
         function = ca.Function("places", [tree.q, tree.parameters], [ca.vertcat(*places)])
         return np.array(function(q, self.parameters)).reshape(-1, 3)
 
-    def _driven(self, q: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """A sample taken along by prescribed motions, for the instant zero is often special.
+    def _drive(self, q: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Follow the prescribed motions from a sample, because t = 0 is often special.
 
         A vehicle whose steering starts straight would seem to have rows that follow from others.
         """
         pace = generator.uniform(0.5, 1.0)
         for later in LATER:
-            moved = self._followed(q, pace * later)
+            moved = self._follow_clock(q, pace * later)
             if moved is not None and np.abs(moved - q).max(initial=0.0) > CLOSED:
                 return moved
         return q
 
-    def _followed(self, q: np.ndarray, until: float) -> np.ndarray | None:
+    def _follow_clock(self, q: np.ndarray, until: float) -> np.ndarray | None:
         for t in np.linspace(0.0, until, WALK + 1)[1:]:
             closed, error = self.close(q, float(t))
-            way = np.abs(closed - q) / self.coordinate_lengths
-            if way.max(initial=0.0) > DRIVEN or not self.reached(closed, error, float(t)):
+            moved = np.abs(closed - q) / self.coordinate_lengths
+            if moved.max(initial=0.0) > DRIVEN or not self.is_closed(closed, error, float(t)):
                 return None
             q = closed
         return q
 
-    def _walked(self, q: np.ndarray, way: np.ndarray) -> np.ndarray | None:
-        """Where a way leads from a closed configuration, closed again after every short step.
+    def _walk(self, q: np.ndarray, change: np.ndarray) -> np.ndarray | None:
+        """Walk from a closed configuration in some direction, closed again after every short step.
 
         One long step often closes on another branch: elbow down, or a vehicle upside down, where
         other rows and speeds depend on each other than about home.
         """
-        step = way / WALK
+        step = change / WALK
         for _ in range(WALK):
             closed, error = self.close(q + step)
             far = np.linalg.norm(closed - q) > JUMP * np.linalg.norm(step)
-            if far or not self.reached(closed, error):
+            if far or not self.is_closed(closed, error):
                 return None
             q = closed
         return q
 
 
 def numbers(expressions: list[SX], tree: Tree, name: str = "f") -> ca.Function:
-    """Expressions of q, v, t and the parameters as a function for CasADi's own evaluator."""
+    """Make expressions of q, v, t and the parameters a function for CasADi's own evaluator."""
     return ca.Function(name, [tree.q, tree.v, tree.t, tree.parameters], expressions)

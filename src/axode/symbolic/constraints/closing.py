@@ -35,14 +35,14 @@ from axode.symbolic.constraints.redundant_rows import (
 from axode.symbolic.constraints.rows import Row
 from axode.symbolic.tree.kinematics import Tree
 
-SAMPLES = 5  # feasible configurations at which rank is judged
+SAMPLES = 5  # closed configurations at which rank is found
 GROWTH = 30  # times the tolerance: what rounding may grow to away from home, and no more
 ROUNDS = 8  # of sorting rows and closing those that are kept
 
 
 @dataclass(frozen=True)
 class ClosedLoops:
-    """Where a mechanism can be, and which of its rows hold something there."""
+    """Closed configurations of a mechanism, and which of its rows constrain it there."""
 
     assembly: Assembly
     home: np.ndarray
@@ -53,7 +53,7 @@ class ClosedLoops:
 def close_loops(
     tree: Tree, rows: list[Row], defaults: np.ndarray, A: Callable[[np.ndarray], np.ndarray]
 ) -> ClosedLoops:
-    """Close all loops of a mechanism and judge their rows.
+    """Close all loops of a mechanism and find its redundant rows.
 
     Args:
         tree: Of the mechanism.
@@ -73,11 +73,11 @@ def close_loops(
     strict = analyse(rows, matrices, units=units)
     report = analyse(rows, matrices, tolerance, units=units)
     exact = all(
-        assembly.exact(assembly.error(assembly.residual(q)))
-        for q in (home, *samples[: 0 if assembly.timed else None])
+        assembly.is_exact(assembly.error(assembly.residual(q)))
+        for q in (home, *samples[: 0 if assembly.depends_on_time else None])
     )
     if not (exact and strict.kept == report.kept):
-        made = _closed_nearly(assembly, rows, home, report, A)
+        made = _close_nearly(assembly, rows, home, report, A)
     else:
         made = ClosedLoops(replace(assembly, tolerance=0.0), home, samples, strict)
     warn_of_moved_home(assembly, made.home)
@@ -96,29 +96,29 @@ def _units(assembly: Assembly, rows: list[Row], matrices: list[np.ndarray]) -> U
     return Units(np.where(linear, 1.0 / length, 1.0), np.where(straight, length, 1.0))
 
 
-def _closed_nearly(
+def _close_nearly(
     assembly: Assembly,
     rows: list[Row],
     home: np.ndarray,
     report: RankReport,
     A: Callable[[np.ndarray], np.ndarray],
 ) -> ClosedLoops:
-    """The loops closed by the rows that are kept, as far as the others allow it."""
+    """Close the loops by the rows that are kept; the others stay open within the tolerance."""
     hold: set[int] = set()
     for _ in range(ROUNDS):
         loose = _loose(assembly, rows, report, [home])
         tight = [row for r, row in enumerate(rows) if r not in loose]
         inner = Assembly.of(assembly.tree, tight, assembly.parameters)
         start, error = inner.close(home)
-        if not inner.exact(error):
+        if not inner.is_exact(error):
             raise not_closed(assembly, home)
         samples = inner.samples(start, SAMPLES)
         again = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold, report.units)
-        places = [start] if assembly.timed else [start, *samples]
+        places = [start] if assembly.depends_on_time else [start, *samples]
         off = _disagreements(assembly, rows, again, places)
         far = [r for r in loose if off[r] > GROWTH * assembly.tolerance]
         if not far and set(again.kept) == set(report.kept):
-            final = _reported(assembly, rows, again, loose, off)
+            final = _report(assembly, rows, again, loose, off)
             return ClosedLoops(inner, start, samples, final)
         # a row may seem to follow next to home and hold something of its own farther away
         hold |= set(far)
@@ -143,7 +143,7 @@ def _loose(
 def _disagreements(
     assembly: Assembly, rows: list[Row], report: RankReport, places: list[np.ndarray]
 ) -> np.ndarray:
-    """What every row has open at some configurations, of its unit: a radian, or the extent."""
+    """Largest residuals of every row at some configurations [rad, or of the extent]."""
     worst = np.array(report.rests)
     holonomic = [r for r, row in enumerate(rows) if row.holonomic]
     if holonomic:
@@ -151,10 +151,10 @@ def _disagreements(
     return worst
 
 
-def _reported(
+def _report(
     assembly: Assembly, rows: list[Row], report: RankReport, loose: list[int], off: np.ndarray
 ) -> RankReport:
-    """The report with the sizes of what contradicts; and a warning that names them."""
+    """Add the sizes of contradictions to the report, and warn of them."""
     names = {rows[r].name: r for r in loose}
     dropped = []
     for row in report.dropped:
@@ -183,6 +183,6 @@ def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
 
 
 def beyond_tolerance(residual: SX, unit: str, report: RankReport) -> SX:
-    """What of a dropped row's residual its tolerance does not cover.  (C12)"""
+    """Part of a dropped row's residual that its tolerance does not cover.  (C12)"""
     most = GROWTH * report.tolerance * (report.extent if unit == "m" else 1.0)
     return residual - ca.fmin(ca.fmax(residual, -most), most)

@@ -4,7 +4,7 @@ r"""The natural orthogonal complement: all speeds from the independent ones (N).
 
 With the speeds split into dependent and independent ones, :math:`A_d \Theta_d = -A_i`, solved block
 by block: after the rows and dependent speeds are brought to block triangular form a platform with
-many legs costs one small solve a leg.                                            (N2)
+many legs costs one small solve per leg.                                            (N2)
 
 The speeds that make the blocks small need not be the ones asked for. :math:`\Theta_0` is built on
 the former, :math:`\nu_0`; the latter follow from the square matrix :math:`B = \Theta_0[\nu]`:
@@ -39,12 +39,12 @@ class Partition:
 
     @property
     def cost(self) -> int:
-        """A measure of the work its solves take."""
+        """Work of its solves: the sum of cubes of the blocks' sizes."""
         return sum(len(rows) ** 3 for rows, _ in self.blocks)
 
 
 def partition(report: RankReport, independent: list[int]) -> Partition:
-    """Block triangular form of A for given independent speeds.  (N2)"""
+    """Bring A to block triangular form for given independent speeds.  (N2)"""
     size = report.matrices[0].shape[1]
     dependent = [j for j in range(size) if j not in set(independent)]
     pattern = _mentions(report)[:, dependent]
@@ -54,7 +54,7 @@ def partition(report: RankReport, independent: list[int]) -> Partition:
 
 
 def _mentions(report: RankReport) -> np.ndarray:
-    """Which rows mention which speeds, at any sample: rows x speeds."""
+    """Whether a row mentions a speed, at any sample: rows x speeds."""
     sizes = np.max([np.abs(A) for A in report.matrices], axis=0)
     found: np.ndarray = sizes > MENTIONED * sizes.max(axis=1, keepdims=True, initial=0.0)
     return found
@@ -97,7 +97,7 @@ def _strong_blocks(pattern: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cheapest_partition(report: RankReport) -> Partition:
-    """Independent speeds that leave the smallest blocks.
+    """Choose independent speeds that leave the smallest blocks.
 
     Speeds that few rows mention (a leg's own joints, a wheel's spin) are made dependent first.
     """
@@ -135,7 +135,7 @@ def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> boo
 
 
 @dataclass(frozen=True)
-class Leg:
+class HeldLoop:
     """Rows of one loop whose far side is held at a point: A x = own x - F (J x).
 
     Where nothing else mentions the leg's own speeds, they follow from the point's velocity alone.
@@ -158,7 +158,7 @@ class Complement:
     scales: tuple[float, ...]  # usual lengths of the rows
     matrices: tuple[np.ndarray, ...]  # A of the kept rows, at samples
     units: Units | None = None  # in which pivots are measured; metres if none
-    legs: tuple[Leg, ...] = ()
+    legs: tuple[HeldLoop, ...] = ()
 
     @classmethod
     def of(
@@ -168,12 +168,12 @@ class Complement:
         bias: SX,
         report: RankReport,
         independent: list[int],
-        legs: tuple[Leg, ...] = (),
+        legs: tuple[HeldLoop, ...] = (),
     ) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
         A detour has singular configurations of its own, so that it must be worth it, and hold
-        wherever the mechanism was looked at, its home included.
+        at all samples and at home.
         """
         direct = partition(report, independent)
         cheap = cheapest_partition(report)
@@ -186,7 +186,7 @@ class Complement:
         whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices, units)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
-    def _stands_alone(self, leg: Leg) -> bool:
+    def _stands_alone(self, leg: HeldLoop) -> bool:
         """Whether a leg's speeds follow from its point's velocity and nothing else needs them."""
         blocks = [block for block in self.base.blocks if set(block[0]) & set(leg.rows)]
         own = {j for _, columns in blocks for j in columns}
@@ -227,7 +227,7 @@ class Complement:
             Y.append(leg.J @ rest)
         return L, ca.vertcat(*Y)
 
-    def _leg_speeds(self, leg: Leg) -> SX:
+    def _leg_speeds(self, leg: HeldLoop) -> SX:
         """A leg's speeds for unit velocities of its point: speeds x 3."""
         x = SX(self.size, 3)
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
@@ -235,23 +235,23 @@ class Complement:
                 F = leg.F[[leg.rows.index(r) for r in rows], :]
                 others = [j for j in self._mentioned(rows) if j not in columns]
                 known = _part(self.A, rows, others) @ _rows(x, others)
-                x = _placed(x, columns, block.solve(F - known))
+                x = _place_rows(x, columns, block.solve(F - known))
         return x
 
     def project(self, force: SX) -> SX:
-        """Theta_0^T force."""
+        """Project a force on the base's speeds: Theta_0^T force."""
         L, Y = self.factors
         return ca.densify(Y.T @ (L.T @ force))
 
     def project_inertia(self, inertia: SX) -> SX:
-        """Theta_0^T inertia Theta_0, each entry formed once."""
+        """Project an inertia: Theta_0^T inertia Theta_0, each entry formed once."""
         L, Y = self.factors
         inner = L.T @ (ca.sparsify(inertia) @ L)
         inner = ca.triu(inner) + ca.triu(inner, False).T
         return symmetric(ca.densify(Y.T @ (inner @ Y)))
 
     def expand(self, nu_0: SX) -> SX:
-        """Theta_0 nu_0."""
+        """Expand the base's speeds to all: Theta_0 nu_0."""
         if not self.base.independent:
             return SX.zeros(self.size)
         L, Y = self.factors
@@ -282,22 +282,22 @@ class Complement:
         """Fill in the rows of x that one block determines, so that A x = 0 there."""
         others = [j for j in self._mentioned(rows) if j not in columns]
         known = _part(self.A, rows, others) @ _rows(x, others)
-        _placed(x, columns, -block.solve(known))
+        _place_rows(x, columns, -block.solve(known))
 
     def _mentioned(self, rows: tuple[int, ...]) -> list[int]:
         return [j for j in range(self.size) if any(self.A.has_nz(r, j) for r in rows)]
 
     def particular(self, right: SX) -> SX:
-        """x with A x = right and zero independent speeds of the base."""
+        """Solve A x = right with zero independent speeds of the base."""
         x = SX(self.size, 1)
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
             others = [j for j in self._mentioned(rows) if j not in columns]
             rest = _part(right, rows, [0]) - _part(self.A, rows, others) @ _rows(x, others)
-            x = _placed(x, columns, block.solve(rest))
+            x = _place_rows(x, columns, block.solve(rest))
         return ca.densify(x)
 
     def solve_transposed(self, right: SX) -> SX:
-        """lambda with (A^T lambda)_d = right_d on the base's dependent speeds."""
+        """Solve (A^T lambda)_d = right_d on the base's dependent speeds."""
         lam = SX.zeros(self.A.shape[0])
         for block, (rows, columns) in reversed(
             list(zip(self.blocks, self.base.blocks, strict=True))
@@ -327,13 +327,13 @@ class Complement:
         return Block.of(ca.densify(_rows(self.Theta_0, list(self.asked))))
 
     def to_base(self, nu: SX) -> SX:
-        """nu_0 for given speeds asked for."""
+        """Convert the speeds asked for to the base's, nu_0."""
         if self.is_direct:
             return nu
         return self.B.solve(nu - _rows(self.s_0, list(self.asked)))
 
     def to_base_acceleration(self, nu_dot: SX) -> SX:
-        """nu_0_dot for given accelerations of the speeds asked for."""
+        """Convert accelerations of the speeds asked for to the base's, nu_0_dot."""
         if self.is_direct:
             return nu_dot
         return self.B.solve(nu_dot - _rows(self.sigma_0, list(self.asked)))
@@ -351,7 +351,7 @@ class Complement:
 
     @cached_property
     def pivots(self) -> SX:
-        """One number a solve that vanishes where it becomes singular, one at best."""
+        """One number per solve that vanishes where it becomes singular, one at best."""
         found = [
             self._pivot(block, *place)
             for block, place in zip(self.blocks, self.base.blocks, strict=True)
@@ -363,7 +363,7 @@ class Complement:
     def _pivot(self, block: Block, rows: tuple[int, ...], columns: tuple[int, ...]) -> SX:
         """A block's pivot against the usual length of its rows.
 
-        Against their length at the moment a block of one, or a row that vanishes as a whole, would
+        Against their present length a block of one, or a row that vanishes as a whole, would
         never seem small.
         """
         A, matrices = self.A, self.matrices
@@ -380,7 +380,7 @@ class Complement:
         return block.pivot * length
 
     def _pivot_of_B(self) -> SX:
-        """Of the change of speeds, against its usual columns.
+        """Pivot of the change of speeds, against its usual columns.
 
         Several of them may vanish together: the legs of a platform that lies flat no longer move
         it up and down, nor tilt it.
@@ -402,7 +402,7 @@ class Complement:
 
 
 def _usual_columns(matrices: list[np.ndarray]) -> list[float]:
-    """Middling lengths of the columns; a sample near a singular one would make them too long."""
+    """Median lengths of the columns; a sample near a singular one would make means too long."""
     return _rounded(np.median([np.linalg.norm(M, axis=0) for M in matrices], axis=0))
 
 
@@ -421,7 +421,7 @@ def _rows(x: SX, rows: list[int]) -> SX:
     return x[list(rows), :] if len(rows) else SX(0, x.shape[1])
 
 
-def _placed(x: SX, rows: tuple[int, ...], values: SX) -> SX:
+def _place_rows(x: SX, rows: tuple[int, ...], values: SX) -> SX:
     values = ca.sparsify(values)
     for i, r in enumerate(rows):
         x[r, :] = values[i, :]

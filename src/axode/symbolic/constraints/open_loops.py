@@ -23,7 +23,7 @@ NAMED = 6  # rows that a message names
 
 
 def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
-    """The error that names what stays open, all of it, and the remedies.
+    """Make the error that names everything that stays open, and the remedies.
 
     Args:
         assembly: What does not close.
@@ -53,7 +53,7 @@ def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
 
 
 def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
-    """Lengths to check, or where rows contradict each other, a joint that has fewer."""
+    """Suggest lengths to check, or where rows contradict each other, a joint that has fewer."""
     plain = (
         "No configuration near home closes it: check the lengths, or name a configuration near "
         "a closed one with mechanism.set_home(...)."
@@ -85,7 +85,7 @@ def _rank(J: np.ndarray) -> int:
 
 
 def _fewer_rows(assembly: Assembly, disagreeing: list[Row], q: np.ndarray) -> list[str]:
-    """Joints that hold the same with fewer rows, some that disagree left out."""
+    """Suggest joints that hold the same with fewer rows, without some that disagree."""
     J = assembly.scaled_jacobian(q)
     lines: list[str] = []
     for loop in assembly.tree.mechanism.loops:
@@ -119,14 +119,14 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     asked, names = assembly.named_home, assembly.tree.coordinate_names
     quaternions = {k for four in assembly.tree.quaternions for k in four}
     named = {names.index(name) for name in assembly.tree.mechanism.home_coordinates}
-    ways = np.abs(home - asked) / assembly.coordinate_lengths
-    far = [k for k in sorted(named - quaternions) if ways[k] > MOVED]
+    moved = np.abs(home - asked) / assembly.coordinate_lengths
+    far = [k for k in sorted(named - quaternions) if moved[k] > MOVED]
     if not far:
         return
     nearest, _ = assembly.close(asked, tolerance=DEPENDENT / NEARLY)
     residual = assembly.residual(nearest)
     worst = int(np.argmax(np.abs(residual)))
-    is_open = not assembly.exact(assembly.error(residual))
+    is_open = not assembly.is_exact(assembly.error(residual))
     if is_open and assembly.distance(nearest) < assembly.distance(home):
         row = assembly.rows[worst]
         why = (
@@ -134,7 +134,7 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
             f"{row.unit}: check the lengths, or allow for it with mechanism.loop_tolerance "
             f"(it is {assembly.tolerance:g})."
         )
-    elif max(ways[far]) > MOVED_FAR:
+    elif max(moved[far]) > MOVED_FAR:
         why = "The loops are far from closed at the configuration named."
     else:
         return

@@ -2,7 +2,7 @@ r"""Which rows hold something, which speeds may be chosen (C, N).
 
 Rows that vanish everywhere (an upright wheel on a planar base cannot leave the ground) and rows
 that follow from the others wherever the mechanism can be (the second wheel of an axle cannot slide
-sideways if the first cannot) are left out, and said to be. Numbers that were rounded when they were
+sideways if the first cannot) are left out and reported. Numbers that were rounded when they were
 written make such rows contradict the others a little; a tolerance says how much is a little.
 """
 
@@ -51,7 +51,7 @@ class DroppedRow:
 
 @dataclass(frozen=True)
 class Units:
-    """What rows and speeds are measured in, so that small machines are judged as large ones are.
+    """Units of rows and speeds, in which small machines are compared as large ones are.
 
     In metres the levers of a machine of millimetres would look like rounding errors beside ones.
 
@@ -75,7 +75,7 @@ class Units:
 
 @dataclass(frozen=True)
 class RankReport:
-    """What the rows amount to."""
+    """Which rows are kept, and what they leave free."""
 
     kept: tuple[int, ...]
     dropped: tuple[DroppedRow, ...]
@@ -99,7 +99,7 @@ def analyse(
     hold: Collection[int] = (),
     units: Units | None = None,
 ) -> RankReport:
-    """Judge rows by their values at several feasible configurations.
+    """Find redundant rows from their values at several closed configurations.
 
     Args:
         rows: All of them.
@@ -185,7 +185,7 @@ def _describe(
 
 
 def _with_unit_couplings(rows: list[Row], matrices: list[np.ndarray]) -> list[np.ndarray]:
-    """Couplings in a unit in which their largest coefficient is one."""
+    """Scale couplings so that their largest coefficient is one."""
     coupled = [r for r, row in enumerate(rows) if row.kind == "coupling"]
     if not coupled:
         return matrices
@@ -196,7 +196,7 @@ def _with_unit_couplings(rows: list[Row], matrices: list[np.ndarray]) -> list[np
 
 
 def _share(rests: list[np.ndarray], matrices: list[np.ndarray], row: int) -> float:
-    """How much of one of its own coefficients the kept rows leave of a row, at most."""
+    """Largest part of one of its coefficients that the kept rows leave of a row."""
     shares = [
         np.abs(rest[A[row] != 0] / A[row][A[row] != 0]).max(initial=0.0)
         for rest, A in zip(rests, matrices, strict=True)
@@ -216,7 +216,7 @@ def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
 def describe_dropped(
     rows: list[Row], report: RankReport, scales: np.ndarray, kept: list[int]
 ) -> tuple[DroppedRow, ...]:
-    """Why rows other than some to keep can be left out: which of those each follows from.
+    """Describe which rows to keep each other row follows from.
 
     Args:
         rows: All of them.
@@ -241,21 +241,21 @@ def describe_dropped(
 
 
 class _Span:
-    """What some rows span: an orthonormal basis that grows with them, by Gram and Schmidt."""
+    """Orthonormal basis of what some rows span, extended row by row (Gram-Schmidt)."""
 
     def __init__(self, size: int) -> None:
         self._basis = np.zeros((size, size))
         self._count = 0
 
     def rest(self, row: np.ndarray) -> np.ndarray:
-        """What of a row they do not span."""
+        """Part of a row that they do not span."""
         basis = self._basis[: self._count]
         for _ in range(2):  # twice is enough, whatever cancels
             row = row - basis.T @ (basis @ row)
         return row
 
     def add(self, rest: np.ndarray, row: np.ndarray, tolerance: float = 0.0) -> None:
-        """One row more, and what of it was not spanned."""
+        """Add a row, given the part of it that was not spanned."""
         length = float(np.linalg.norm(rest))
         if length > max(NOTHING_NEW, tolerance) * float(np.linalg.norm(row)):
             self._basis[self._count] = rest / length
@@ -286,7 +286,7 @@ def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
 
 
 def condition_of(report: RankReport, chosen: list[int]) -> float:
-    """How far a choice of independent speeds is from dependence, 0 to 1, at its best sample.
+    """Distance of a choice of independent speeds from dependence, 0 to 1, at its best sample.
 
     One generic configuration at which the choice works is enough for it to be valid. Speeds are
     compared by direction only, so that units do not matter.
@@ -302,8 +302,8 @@ def condition_of(report: RankReport, chosen: list[int]) -> float:
     return float(max(smallest))
 
 
-def complete(report: RankReport, preferred: list[int]) -> list[int]:
-    """A valid choice of independent speeds, taking preferred ones in order where they do well."""
+def choose_speeds(report: RankReport, preferred: list[int]) -> list[int]:
+    """Choose independent speeds, preferred ones in order where they are well conditioned."""
     n = report.null_bases[0].shape[1]
     bases = [_unit_rows(Z) for Z in report.null_bases]
     homes = [_null_basis(A, n) for A in report.home_matrix]
@@ -334,7 +334,7 @@ def _free_speeds(bases: Sequence[np.ndarray]) -> set[int]:
 
 
 def _unit_rows(Z: np.ndarray) -> np.ndarray:
-    """Rows made unit length; those that vanish stay zero."""
+    """Scale rows to unit length; those that vanish stay zero."""
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
     scaled: np.ndarray = np.where(lengths > VALID, Z / lengths.clip(1e-300), 0.0)
     return scaled

@@ -1,7 +1,7 @@
 r"""Which rows and speeds do best at a configuration (N).
 
 Where more rows than needed hold a mechanism, as in a loop of skew axes that moves nevertheless, the
-rows that were kept may lose rank although all rows together do not. Rank is therefore judged from
+rows that were kept may lose rank although all rows together do not. Rank is therefore found from
 all rows, each against its usual size,
 
 .. math:: D^{-1} A_{all} = U \Sigma V^T, \qquad \sigma_r / \sigma_1,              \tag{N7}
@@ -30,7 +30,7 @@ REGULAR = 1e-9  # smallest singular value of scaled rows at samples that still s
 
 
 @dataclass(frozen=True)
-class RowsThere:
+class EvaluatedRows:
     """All rows at one configuration."""
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class RowsThere:
 
     @cached_property
     def scaled(self) -> np.ndarray:
-        """Against their usual size; rows that vanish everywhere are zero."""
+        """Rows divided by their usual size; those that vanish everywhere are zero."""
         holds = self.scales > 0.0
         lengths = np.where(holds, self.scales, 1.0)
         matrix = self.matrix if self.units is None else self.matrix * self.units.speeds
@@ -86,7 +86,7 @@ class RowsThere:
 
     @property
     def best_pivot(self) -> float:
-        """How far the best choice of rows and speeds is from singular, relative."""
+        """Relative distance of the best choice of rows and speeds from singular."""
         dependent = [j for j in range(self.matrix.shape[1]) if j not in self.independent]
         s = singular_values(self.scaled[list(self.chosen)][:, dependent])
         return float(s[-1] / s[0]) if s.size else 1.0
@@ -106,8 +106,8 @@ class RowsThere:
         return choose_columns(Z.T, Z.shape[1])
 
 
-def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere:
-    """All rows at a configuration, a time and values of the parameters."""
+def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> EvaluatedRows:
+    """Evaluate all rows at a configuration, a time and values of the parameters."""
     matrix = np.array(ca.DM(system.all_rows_function(q, t, p)).full())
     units = system.report.units
     speeds = 1.0 if units is None else units.speeds
@@ -117,13 +117,13 @@ def rows_at(system: System, q: np.ndarray, t: float, p: np.ndarray) -> RowsThere
     vanish = {row.name for row in system.report.dropped if not row.follows_from}
     usual[[name in vanish for name in names]] = 0.0  # what rounding leaves of a row is no row
     rounded = bool(system.report.loose)
-    return RowsThere(names, matrix, usual, system.report.kept, units, rounded)
+    return EvaluatedRows(names, matrix, usual, system.report.kept, units, rounded)
 
 
-def repartitioned(
-    system: System, rows: RowsThere, independent: tuple[int, ...] | None = None
+def repartition(
+    system: System, rows: EvaluatedRows, independent: tuple[int, ...] | None = None
 ) -> System:
-    """The same system on the rows and speeds that do best where some rows were evaluated.
+    """Put a system on the rows and speeds that do best where some rows were evaluated.
 
     Args:
         system: What moves.
@@ -145,7 +145,7 @@ def repartitioned(
         report = replace(
             report, kept=rows.chosen, dropped=dropped, loose=loose if report.loose else ()
         )
-    # an entry may vanish here by chance: where it can be seen is judged from all samples
+    # an entry may vanish here by chance: the pattern is taken from all samples
     basis = speeds[:, np.newaxis] * rows.null_space
     report = replace(report, matrices=(here, *usual), null_bases=(basis,), home_matrix=(here,))
     chosen = rows.independent if independent is None else independent
@@ -153,7 +153,7 @@ def repartitioned(
 
 
 def remove_rows(system: System) -> System:
-    """Leave the bodies with nothing to hold them: every joint speed is independent."""
+    """Remove all rows of a system: every joint speed becomes independent."""
     size = system.tree.v.shape[0]
     empty = np.zeros((0, size))
     report = replace(

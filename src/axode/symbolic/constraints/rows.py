@@ -19,13 +19,13 @@ import casadi as ca
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Prescribed
 from axode.mechanism.topology import coupled_by
-from axode.symbolic.algebra.spatial import SX, cross, dot
+from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.tree.frames import ROOT, symbolic_scalar
 from axode.symbolic.tree.kinematics import Motion, Tree
 
 
 @dataclass(frozen=True)
-class Port:
+class LinkPoint:
     """A point of a link at which others take hold: its velocity in the link's axes, by speed."""
 
     link: int
@@ -48,7 +48,7 @@ class Row:
     bias: SX
     rate: SX = field(default_factory=lambda: SX(0))  # b
     residual: SX | None = None
-    port: Port | None = None  # where the far side is held, if that is a point
+    port: LinkPoint | None = None  # where the far side is held, if that is a point
     direction: SX | None = None  # in which it is held there, in the far link's axes
 
     @property
@@ -89,14 +89,14 @@ def _inward(
     return entries, UnitWrench(n, f)
 
 
-def port_at(tree: Tree, link: int, meet: int, point: SX) -> Port:
+def port_at(tree: Tree, link: int, meet: int, point: SX) -> LinkPoint:
     """Velocity of a link's point, for the speeds after an ancestor."""
     axes = [SX(e) for e in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])]
     wrenches = [UnitWrench(cross(point, e), e) for e in axes]
-    return Port(link, tuple(side_entries(tree, link, meet, wrench) for wrench in wrenches))
+    return LinkPoint(link, tuple(side_entries(tree, link, meet, wrench) for wrench in wrenches))
 
 
-def held_entries(own: dict[int, SX], port: Port, direction: SX) -> dict[int, SX]:
+def held_entries(own: dict[int, SX], port: LinkPoint, direction: SX) -> dict[int, SX]:
     """A row whose far side is held at a port: own side minus direction times port velocity."""
     entries = dict(own)
     for i, velocity in enumerate(port.velocity):
@@ -257,17 +257,3 @@ def matrix_of(rows: list[Row], size: int) -> SX:
 def column_of(values: list[SX]) -> SX:
     """A column, empty if there is nothing."""
     return ca.vertcat(*values) if values else SX.zeros(0, 1)
-
-
-__all__ = [
-    "LinkState",
-    "Row",
-    "UnitWrench",
-    "column_of",
-    "coupling_rows",
-    "dot",
-    "matrix_of",
-    "prescribed_rows",
-    "row_entries",
-    "state_at",
-]

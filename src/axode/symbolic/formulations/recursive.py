@@ -10,17 +10,11 @@ import casadi as ca
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.base import AbstractFormulation, projected
+from axode.symbolic.tree.articulated_bodies import ClusterSolve, find_clusters
 from axode.symbolic.tree.coriolis import CommonAxes
-from axode.symbolic.tree.coupled_joints import ClusterSolve, find_clusters
 from axode.symbolic.tree.frames import ROOT
-from axode.symbolic.tree.held_joints import holding_forces
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.recursions import (
-    articulated_solve,
-    composite_inertia,
-    coriolis_matrix,
-    newton_euler,
-)
+from axode.symbolic.tree.recursions import composite_inertia, coriolis_matrix, newton_euler
 
 ALWAYS_COMPOSITE = 7  # speeds; up to here nobody need count
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on
@@ -116,14 +110,7 @@ class RecursiveFormulation(AbstractFormulation):
         if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return self._projected_forward(force)
         clusters = find_clusters(system.tree, system.kept)
-        solve = ClusterSolve(
-            system.still_tree,
-            system.regrouped,
-            system.forces.armature,
-            system.complement.Theta_0,
-            force,
-        )
-        articulated = solve.accelerations(clusters)
+        articulated = self._articulated(system.complement.Theta_0, force).accelerations(clusters)
         longest = _longest_path(system.tree)
         if longest > ALWAYS_ARTICULATED and max(map(len, clusters)) < longest / 2:
             return articulated
@@ -134,13 +121,18 @@ class RecursiveFormulation(AbstractFormulation):
         system = self.system
         if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return Factor.of(self.tree_inertia).solve(force)
-        articulated = articulated_solve(
-            system.still_tree, system.regrouped, system.forces.armature, force
-        )
+        solve = self._articulated(SX.eye(force.shape[0]), force)
+        articulated = solve.accelerations(find_clusters(system.tree, ()))
         if _longest_path(system.tree) > ALWAYS_ARTICULATED:
             return articulated
         composite = Factor.of(self.tree_inertia).solve(force)
         return min((composite, articulated), key=self._operations)
+
+    def _articulated(self, Theta_0: SX, force: SX) -> ClusterSolve:
+        """The recursion of articulated bodies, for speeds that some independent ones allow."""
+        system = self.system
+        armature = system.forces.armature
+        return ClusterSolve(system.still_tree, system.regrouped, armature, Theta_0, force)
 
     def _operations(self, expression: SX) -> int:
         system = self.system
@@ -166,10 +158,9 @@ class RecursiveFormulation(AbstractFormulation):
         on_tree = SX.zeros(force.shape)
         on_tree[order] = force
         fixed = [order[j] for j in held]
-        armature = system.forces.armature
-        by_links = holding_forces(
-            system.still_tree, system.regrouped, armature, on_tree, set(fixed)
-        )[fixed]
+        free = [j for j in range(force.shape[0]) if j not in fixed]
+        solve = self._articulated(SX.eye(force.shape[0])[:, free], on_tree)
+        by_links = solve.holding_forces(find_clusters(system.tree, ()))[fixed]
         if _longest_path(system.tree) > ALWAYS_ARTICULATED:
             return by_links
         return min((super().hold(held, force), by_links), key=self._operations)
@@ -184,10 +175,7 @@ class RecursiveFormulation(AbstractFormulation):
         whole = SX.zeros(system.tree.v.shape[0])
         whole[list(c.base.independent)] = force  # Theta_0^T whole = force
         clusters = find_clusters(system.tree, system.kept)
-        solve = ClusterSolve(
-            system.still_tree, system.regrouped, system.forces.armature, c.Theta_0[:, free], whole
-        )
-        v_dot = solve.accelerations(clusters)
+        v_dot = self._articulated(c.Theta_0[:, free], whole).accelerations(clusters)
         at_rest = system.still_tree.motion(SX.zeros(whole.shape[0]), v_dot, gravity=False)
         need = newton_euler(system.still_tree, system.regrouped, at_rest)
         need += system.forces.armature * v_dot

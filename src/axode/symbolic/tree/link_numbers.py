@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.oracle.numbers import cross, turned
+from axode.oracle.numbers import cross, matvec
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.system import System
 from axode.symbolic.tree.frames import ROOT
@@ -96,13 +96,13 @@ class TreeNumbers:
         placed: list[tuple[Array, Array]] = []
         for link in self.links:
             R, p = placed[link.parent] if link.parent != ROOT else (np.eye(3), np.zeros(3))
-            placed.append((R @ link.rotation(still=False), turned(R, link.p) + p))
+            placed.append((R @ link.rotation(still=False), matvec(R, link.p) + p))
         axes, origins = [], []
         for name in names:
             number, R_body, p_body = self.bodies[name]
             R, p = placed[number] if number != ROOT else (np.eye(3), np.zeros(3))
             axes.append(R @ R_body)
-            origins.append(turned(R, p_body) + p)
+            origins.append(matvec(R, p_body) + p)
         return np.stack(axes, axis=1), np.stack(origins, axis=1)
 
     def forces(self, v: Array, v_dot: Array) -> Array:
@@ -114,23 +114,23 @@ class TreeNumbers:
             k, into = link.parent, np.swapaxes(R[i], -1, -2)
             own, own_dot = (x[:, link.speeds.start : link.speeds.stop] for x in (v, v_dot))
             w_p, w_dot_p, a_p = (zero, zero, -self.gravity) if k == ROOT else (w[k], w_dot[k], a[k])
-            w_rel, u_rel, w_in = turned(link.S_w, own), turned(link.S_v, own), turned(into, w_p)
+            w_rel, u_rel, w_in = matvec(link.S_w, own), matvec(link.S_v, own), matvec(into, w_p)
             w[i] = w_in + w_rel
-            w_dot[i] = turned(into, w_dot_p) + cross(w_in, w_rel) + turned(link.S_w, own_dot)
+            w_dot[i] = matvec(into, w_dot_p) + cross(w_in, w_rel) + matvec(link.S_w, own_dot)
             lever = cross(w_dot_p, link.p) + cross(w_p, cross(w_p, link.p))
-            a[i] = turned(into, a_p + lever) + cross(2 * w_in + w_rel, u_rel)
-            a[i] = a[i] + turned(link.S_v, own_dot)
+            a[i] = matvec(into, a_p + lever) + cross(2 * w_in + w_rel, u_rel)
+            a[i] = a[i] + matvec(link.S_v, own_dot)
             h, tensor = link.moment, link.tensor
             f[i] = link.mass * a[i] + cross(w_dot[i], h) + cross(w[i], cross(w[i], h))
-            n[i] = turned(tensor, w_dot[i]) + cross(w[i], turned(tensor, w[i])) + cross(h, a[i])
+            n[i] = matvec(tensor, w_dot[i]) + cross(w[i], matvec(tensor, w[i])) + cross(h, a[i])
         total = np.zeros((len(v), self.size))
         for i in reversed(range(len(self.links))):
             link, k = self.links[i], self.links[i].parent
-            out = turned(np.swapaxes(link.S_w, -1, -2), n[i])
-            out = out + turned(np.swapaxes(link.S_v, -1, -2), f[i])
+            out = matvec(np.swapaxes(link.S_w, -1, -2), n[i])
+            out = out + matvec(np.swapaxes(link.S_v, -1, -2), f[i])
             total[:, link.speeds.start : link.speeds.stop] = out
             if k != ROOT:
-                f_out = turned(R[i], f[i])
+                f_out = matvec(R[i], f[i])
                 f[k] = f[k] + f_out
-                n[k] = n[k] + turned(R[i], n[i]) + cross(link.p, f_out)
+                n[k] = n[k] + matvec(R[i], n[i]) + cross(link.p, f_out)
         return total

@@ -90,7 +90,7 @@ class _Measures(Mapping[str, SymbolicMeasure]):
         elif origin.kind == "function":
             assert origin.function is not None
             symbols = StateSymbols(equations, self)
-            value = SX(traced(f"measure '{origin.name}'", origin.function, symbols))
+            value = SX(trace(f"measure '{origin.name}'", origin.function, symbols))
             needs = ca.depends_on(value, equations.nu)
             yield SymbolicMeasure(origin.name, origin.unit, value, bool(needs))
         else:
@@ -149,7 +149,7 @@ def _rate(equations: Equations, x: SX) -> SX:
     return rate + ca.jtimes(x, equations.t, SX(1))
 
 
-def traced(owner: str, function: Callable[[Any], Any], state: StateSymbols) -> Any:
+def trace(owner: str, function: Callable[[Any], Any], state: StateSymbols) -> Any:
     """A function's value on symbols; NumPy's functions may be used in it, without CasADi's notice
     of how it takes them.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import casadi as ca
 
-from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, symmetric
 from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
@@ -117,51 +116,6 @@ def inward(tree: Tree, link: int, n: SX, f: SX) -> list[tuple[int, SX, SX]]:
     return felt
 
 
-def articulated_solve(tree: Tree, inertias: list[RigidInertia], armature: SX, forces: SX) -> SX:
-    r"""v_dot with I~ v_dot = forces, by articulated bodies at rest, cost linear in the links.
-
-    Velocity products are in `forces` already (from :func:`newton_euler` at zero acceleration), so
-    that only the inertia is left to invert.
-
-    .. math:: D = S^T I^A S, \quad u = f - S^T p^A, \quad
-              I^A_p \mathrel{+}= X^T (I^A - I^A S D^{-1} S^T I^A) X, \quad
-              p^A_p \mathrel{+}= X^T (p^A + I^A S D^{-1} u)                       \tag{D5}
-    """
-    count = len(tree.links)
-    I, H, M = _start(inertias)  # angular, mixed and linear blocks
-    n = [SX.zeros(3) for _ in range(count)]
-    f = [SX.zeros(3) for _ in range(count)]
-    kept: list[tuple[SX, SX, Factor, SX]] = []
-    for i in reversed(range(count)):
-        link = tree.links[i]
-        own = slice(link.speeds.start, link.speeds.stop)
-        N_S = I[i] @ link.S_w + H[i] @ link.S_v
-        F_S = H[i].T @ link.S_w + M[i] @ link.S_v
-        D = symmetric(link.S_w.T @ N_S + link.S_v.T @ F_S) + ca.diag(armature[own])
-        factor = Factor.of(D)
-        u = forces[own] - link.S_w.T @ n[i] - link.S_v.T @ f[i]
-        kept.append((N_S, F_S, factor, u))
-        if link.parent == ROOT:
-            continue
-        G_N, G_F = factor.solve(N_S.T), factor.solve(F_S.T)
-        I_a, H_a, M_a = (symmetric(I[i] - N_S @ G_N), H[i] - N_S @ G_F, symmetric(M[i] - F_S @ G_F))
-        if link.turns_only and ca.is_equal(armature[own], SX(0), 1):
-            I_a, H_a = without_axis(I_a, H_a)
-        y = factor.solve(u)
-        felt = carried_inward(link, (I_a, H_a, M_a), (n[i] + N_S @ y, f[i] + F_S @ y))
-        for sums, part in zip((I, H, M, n, f), felt, strict=True):
-            sums[link.parent] = sums[link.parent] + part
-    return _accelerations(tree, kept[::-1])
-
-
-def _start(inertias: list[RigidInertia]) -> tuple[list[SX], list[SX], list[SX]]:
-    return (
-        [x.tensor for x in inertias],
-        [skew(x.moment) for x in inertias],
-        [x.mass * SX.eye(3) for x in inertias],
-    )
-
-
 def without_axis(I_a: SX, H_a: SX) -> tuple[SX, SX]:
     """Remove what rounding leaves of a revolute's articulated inertia about its axis."""
     I_a[2, :], I_a[:, 2], H_a[2, :] = 0, 0, 0
@@ -180,25 +134,6 @@ def carried_inward(
     f_r = rotation.outward(wrench[1])
     n_r = rotation.outward(wrench[0]) + p @ f_r
     return symmetric(I_r - H_r @ p + p @ H_p.T), H_p, M_r, n_r, f_r
-
-
-def _accelerations(tree: Tree, kept: list[tuple[SX, SX, Factor, SX]]) -> SX:
-    """Outward pass of (D5): v_dot = D^-1 (u - (I^A S)^T a)."""
-    w_dot: list[SX] = []
-    a: list[SX] = []
-    v_dot = SX.zeros(tree.v.shape[0])
-    for link, (N_S, F_S, factor, u) in zip(tree.links, kept, strict=True):
-        if link.parent == ROOT:
-            w_in, a_in = SX.zeros(3), SX.zeros(3)
-        else:
-            outer_w = w_dot[link.parent]
-            w_in = link.rotation.inward(outer_w)
-            a_in = link.rotation.inward(a[link.parent] + cross(outer_w, link.p))
-        own = factor.solve(u - N_S.T @ w_in - F_S.T @ a_in)
-        v_dot[link.speeds.start : link.speeds.stop] = own
-        w_dot.append(w_in + link.S_w @ own)
-        a.append(a_in + link.S_v @ own)
-    return v_dot
 
 
 def coriolis_matrix(tree: Tree, inertias: list[RigidInertia], spreads: list[SX]) -> SX:

@@ -1,4 +1,4 @@
-"""Steps of any method: stages, what a new state is judged by, and how it takes the old one's place.
+"""Accept or reject a step of any method; statuses of runs.
 
 A run's state is its coordinates q, speeds nu and the work done on it w (supplied, dissipated). Each
 run has a status: it goes on while that is zero.
@@ -14,17 +14,17 @@ from axode.problems.steps.rates import Dynamics
 
 RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF = range(8)
 FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
-FLIPPED = -1.0  # `near` where a pivot changes its sign inside a step
+FLIPPED = -1.0  # value of `near` where a pivot changes its sign inside a step
 
 
 def active(status: Formula, done: Formula) -> dict[str, Vector]:
-    """Whether a run goes on."""
+    """Find whether a run goes on, and its status."""
     running = status.equals(float(RUNNING))
     after = (running & done).then(float(FINISHED), status)
     return {"status": [after], "active": [after.equals(float(RUNNING))]}
 
 
-def advanced() -> Evaluate:
+def count_saved_row() -> Evaluate:
     """Count a row that was saved."""
     tape = formula_tape(
         "advance", {"index": 1, "due": 1}, lambda index, due: {"index": [index[0] + due[0]]}
@@ -32,11 +32,11 @@ def advanced() -> Evaluate:
     return Evaluate(tape, ("index", "due", "index"))
 
 
-def judged(d: Dynamics, *counts: str) -> list[Operation]:
-    """Status of the new state, and its taking the old one's place if it counts.
+def accept_step(d: Dynamics, *counts: str) -> list[Operation]:
+    """Find the status of the new state, and replace the old one by it if the step is accepted.
 
-    A crossing or a small pivot stops the run before the step, so that it can be looked into. The
-    buffers `counts` are taken from those of the same name with _n.
+    A crossing or a small pivot stops the run before the step, so that it can be located. The
+    buffers `counts` are set to those of the same name with _n.
     """
     sizes = {"status": 1, "accepted": 1, "seen": 1, "q_n": d.n_q, "nu_n": d.n_nu}
     made = ["status", "commit", "seen"]
@@ -51,16 +51,16 @@ def judged(d: Dynamics, *counts: str) -> list[Operation]:
     found = {name: size for name, size in d.state().items() if name in ("crossed", "near", "flat")}
     sizes |= found  # kept for a run that has stopped, whatever its lane computes after that
 
-    def judge(**v: Vector) -> dict[str, Vector]:
+    def accept(**v: Vector) -> dict[str, Vector]:
         status, accepted = v["status"][0], v["accepted"][0]
         made: dict[str, Vector] = {}
-        verdict = status
+        after = status
         if d.events is not None:
             made["crossed"] = _crossed(v["g"], v["g_n"], d.directions)
             any_crossed = made["crossed"][0]
             for other in made["crossed"][1:]:
                 any_crossed = any_crossed | other
-            verdict = (accepted & any_crossed & ~v["seen"][0]).then(float(EVENT), verdict)
+            after = (accepted & any_crossed & ~v["seen"][0]).then(float(EVENT), after)
         if d.pivots is not None:
             least, solves = v["least_pivot"][0], d.n_pivots - 2 * d.leaning
             near = _nearest(v["pivots"][:solves], v["pivots_n"][:solves], 1.0 + 0.0 * least)
@@ -70,24 +70,24 @@ def judged(d: Dynamics, *counts: str) -> list[Operation]:
                 flat = _flattest(v["pivots"][solves:], v["pivots_n"][solves:], 1.0 + 0.0 * least)
                 made["flat"] = [flat / FLAT]
                 small = small | (flat / FLAT < least)
-            verdict = (accepted & small & (least > 0.0)).then(float(SINGULAR), verdict)
+            after = (accepted & small & (least > 0.0)).then(float(SINGULAR), after)
         total = sum((abs(x) for x in (*v["q_n"], *v["nu_n"])), 0.0 * status)
-        verdict = (accepted & ~(total < 1e300)).then(float(NOT_FINITE), verdict)
-        verdict = status.equals(float(RUNNING)).then(verdict, status)
-        commit = accepted & verdict.equals(float(RUNNING))
+        after = (accepted & ~(total < 1e300)).then(float(NOT_FINITE), after)
+        after = status.equals(float(RUNNING)).then(after, status)
+        commit = accepted & after.equals(float(RUNNING))
         seen = commit.then(0.0, v["seen"][0])
         running = status.equals(float(RUNNING))
         for name in found:
             pairs = zip(made[name], v[name], strict=True)
             made[name] = [running.then(new, old) for new, old in pairs]
-        return {"status": [verdict], "commit": [commit], "seen": [seen], **made}
+        return {"status": [after], "commit": [commit], "seen": [seen], **made}
 
-    verdict = Evaluate(formula_tape("judge", sizes, judge), (*sizes, *made))
-    return [*d.watched("q_n", "nu_n", "t_n", "_n"), verdict, _taken(d, counts)]
+    decide = Evaluate(formula_tape("accept", sizes, accept), (*sizes, *made))
+    return [*d.watched("q_n", "nu_n", "t_n", "_n"), decide, _commit(d, counts)]
 
 
 def _crossed(before: Vector, after: Vector, directions: Sequence[int]) -> Vector:
-    """Which functions cross zero; one that starts on it does not."""
+    """Find which functions cross zero; one that starts at zero does not."""
     flags = []
     for a, b, direction in zip(before, after, directions, strict=True):
         rising, falling = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
@@ -96,7 +96,7 @@ def _crossed(before: Vector, after: Vector, directions: Sequence[int]) -> Vector
 
 
 def _nearest(before: Vector, after: Vector, near: Formula) -> Formula:
-    """Smallest pivot after a step; negative where one changes its sign inside it."""
+    """Find the smallest pivot after a step; negative where one changes its sign inside it."""
     for x in after:
         near = near.least(abs(x))
     for a, b in zip(before, after, strict=True):
@@ -119,7 +119,7 @@ def _flattest(before: Vector, after: Vector, near: Formula) -> Formula:
     return near
 
 
-def _taken(d: Dynamics, counts: Sequence[str]) -> Evaluate:
+def _commit(d: Dynamics, counts: Sequence[str]) -> Evaluate:
     old = {"q": d.n_q, "nu": d.n_nu, "w": 2, "t": 1}
     moved = old | dict.fromkeys(counts, 1)
     if d.events is not None:
@@ -127,15 +127,15 @@ def _taken(d: Dynamics, counts: Sequence[str]) -> Evaluate:
     if d.pivots is not None:
         moved["pivots"] = d.n_pivots
 
-    def take(flag: Vector, **v: Vector) -> dict[str, Vector]:
-        taken = {f"{name}_o": v[name] for name in old}
+    def commit(flag: Vector, **v: Vector) -> dict[str, Vector]:
+        made = {f"{name}_o": v[name] for name in old}
         for name in moved:
             pairs = zip(v[name], v[f"{name}_n"], strict=True)
-            taken[name] = [flag[0].then(b, a) for a, b in pairs]
-        return taken
+            made[name] = [flag[0].then(b, a) for a, b in pairs]
+        return made
 
     sizes = {"flag": 1}
     for name, size in moved.items():
         sizes |= {name: size, f"{name}_n": size}
-    tape = formula_tape("take", sizes, take)
+    tape = formula_tape("commit", sizes, commit)
     return Evaluate(tape, ("commit", *list(sizes)[1:], *(f"{n}_o" for n in old), *moved))

@@ -1,4 +1,11 @@
-r"""Articulated bodies of a tree whose joints are coupled: cost linear in the links (D).
+r"""Direct dynamics of a tree by articulated bodies at rest, joints free or coupled (D).
+
+Velocity products are in the forces already, from :func:`newton_euler` at zero acceleration, so that
+only the inertia is left to invert, at a cost linear in the links:
+
+.. math:: D = S^T I^A S, \quad u = f - S^T p^A, \quad
+          I^A_p \mathrel{+}= X^T (I^A - I^A S D^{-1} S^T I^A) X, \quad
+          p^A_p \mathrel{+}= X^T (p^A + I^A S D^{-1} u).                          \tag{D5}
 
 Joints that rows tie together are taken as one joint of several links, with composite bodies inside
 such a cluster and articulated bodies between clusters. With :math:`\Theta_c` the cluster's own part
@@ -8,7 +15,8 @@ of the complement, P the momenta at the link that carries the cluster and H its 
           I^A \mathrel{+}= \bar I - U D^{-1} U^T, \quad
           \dot\nu_c = D^{-1} (\Theta_c^T f - U^T a).                              \tag{D18}
 
-A body without mass may be part of a cluster: only D has to be regular.
+A body without mass may be part of a cluster: only D has to be regular. A joint that does not give
+way, because a motor holds it, carries what lies beyond it rigidly.
 """
 
 from __future__ import annotations
@@ -19,11 +27,11 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.symbolic.algebra.linear import Factor
-from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, symmetric
+from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, is_zero, skew, symmetric
 from axode.symbolic.constraints.rows import Row
 from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.recursions import carried_inward, without_axis
+from axode.symbolic.tree.recursions import carried_inward, momentum, without_axis
 
 _Felt = tuple[SX, SX, SX, SX, SX]  # angular, mixed and linear inertia, moment and force
 Cluster = tuple[int, ...]  # links, parents first; all that hang on links outside hang on one
@@ -58,11 +66,24 @@ class _Solved:
     F_U: SX
     factor: Factor
     u: SX
-    alone: bool = False  # one free joint: momenta are at its own link
+    joint: _OwnJoint | None = None  # of a link on its own: momenta are at that link
 
 
-def _is_identity(Theta: SX) -> bool:
-    return bool(Theta.shape[0] == Theta.shape[1] and (Theta - SX.eye(Theta.shape[0])).is_zero())
+@dataclass(frozen=True)
+class _OwnJoint:
+    """A joint that no row ties to another, with momenta of its link for unit speeds of it."""
+
+    N_S: SX
+    F_S: SX
+    felt: SX  # S^T p^A: the force that the wrench from beyond exerts on it
+    held: list[int]  # which of its speeds do not give way
+
+
+def _chosen_rows(Theta: SX) -> list[int] | None:
+    """The rows that each column of Theta picks, if it does nothing else."""
+    rows = list(Theta.sparsity().row())
+    picks = len(rows) == Theta.shape[1] == len(set(Theta.sparsity().get_col()))
+    return rows if picks and is_zero(Theta.nz[:] - 1) else None
 
 
 class ClusterSolve:
@@ -80,6 +101,19 @@ class ClusterSolve:
 
     def accelerations(self, clusters: list[Cluster]) -> SX:
         """All joint accelerations; a cluster comes before all that hangs on it."""
+        return self._solve(clusters)[0]
+
+    def holding_forces(self, clusters: list[Cluster]) -> SX:
+        r"""Forces that keep the speeds which Theta_0 leaves out at rest, on links on their own.
+
+        .. math:: a_h = 0, \qquad (\tilde I a)_f = r_f, \qquad h = r_h - (\tilde I a)_h   \tag{D20}
+
+        Returns:
+            A column of all speeds, h in the held ones and zero in the others.
+        """
+        return self._solve(clusters)[1]
+
+    def _solve(self, clusters: list[Cluster]) -> tuple[SX, SX]:
         solved = [self._inward(cluster) for cluster in reversed(clusters)]
         return self._outward(solved[::-1])
 
@@ -87,8 +121,9 @@ class ClusterSolve:
         links = self.tree.links
         speeds = [j for i in cluster for j in links[i].speeds]
         Theta = self._own_part(speeds)
-        if len(cluster) == 1 and _is_identity(Theta):
-            return self._inward_alone(cluster)
+        free = _chosen_rows(Theta)
+        if len(cluster) == 1 and free is not None:
+            return self._inward_alone(cluster, free)
         if Theta.shape[1] == 0:
             return self._inward_held(cluster, speeds, Theta)
         place = {j: k for k, j in enumerate(speeds)}
@@ -168,40 +203,56 @@ class ClusterSolve:
         none = SX.zeros(3, 0)
         return _Solved(cluster, speeds, Theta, none, none, Factor.of(SX(0, 0)), SX.zeros(0))
 
-    def _inward_alone(self, cluster: Cluster) -> _Solved:
-        """A link whose joint is free: (D5), on the link's own side."""
+    def _inward_alone(self, cluster: Cluster, free: list[int]) -> _Solved:
+        """A link some of whose joint's speeds give way: (D5), on the link's own side."""
         i = cluster[0]
         link, (I, H, M, n, f) = self.tree.links[i], self._whole(i)
-        speeds = list(link.speeds)
+        speeds = [link.speeds[c] for c in free]
         N_S, F_S = I @ link.S_w + H @ link.S_v, H.T @ link.S_w + M @ link.S_v
-        D = symmetric(link.S_w.T @ N_S + link.S_v.T @ F_S) + ca.diag(self.armature[speeds])
-        factor = Factor.of(D)
-        u = self.forces[speeds] - link.S_w.T @ n - link.S_v.T @ f
-        G_N, G_F = factor.solve(N_S.T), factor.solve(F_S.T)
-        I_a, H_a, M_a = symmetric(I - N_S @ G_N), H - N_S @ G_F, symmetric(M - F_S @ G_F)
-        if link.turns_only and ca.is_equal(self.armature[speeds], SX(0), 1):
-            I_a, H_a = without_axis(I_a, H_a)
-        y = factor.solve(u)
-        if link.parent != ROOT:
-            wrench = n + N_S @ y, f + F_S @ y
+        if not free:  # numbers stay numbers longest this way
+            N_S, F_S = momentum(self.rigid[i], link)
+            if (extra := self.extra[i]) is not None:
+                N_S += extra[0] @ link.S_w + extra[1] @ link.S_v
+                F_S += extra[1].T @ link.S_w + extra[2] @ link.S_v
+        felt = link.S_w.T @ n + link.S_v.T @ f
+        held = [c for c in range(link.k) if c not in free]
+        joint = _OwnJoint(N_S, F_S, felt, held)
+        N_U, F_U = N_S[:, free], F_S[:, free]
+        D = symmetric(link.S_w[:, free].T @ N_U + link.S_v[:, free].T @ F_U)
+        factor = Factor.of(D + ca.diag(self.armature[speeds]))
+        u = self.forces[speeds, :] - felt[free, :]
+        if not free:
+            self._carry_rigidly(i)
+        elif link.parent != ROOT:
+            G_N, G_F, y = factor.solve(N_U.T), factor.solve(F_U.T), factor.solve(u)
+            I_a, H_a, M_a = symmetric(I - N_U @ G_N), H - N_U @ G_F, symmetric(M - F_U @ G_F)
+            if link.turns_only and ca.is_equal(self.armature[speeds], SX(0), 1):
+                I_a, H_a = without_axis(I_a, H_a)
+            wrench = n + N_U @ y, f + F_U @ y
             self._add(link.parent, carried_inward(link, (I_a, H_a, M_a), wrench))
-        return _Solved(cluster, speeds, SX.eye(link.k), N_S, F_S, factor, u, alone=True)
+        return _Solved(cluster, speeds, SX.eye(len(free)), N_U, F_U, factor, u, joint)
 
-    def _outward(self, solved: list[_Solved]) -> SX:
+    def _outward(self, solved: list[_Solved]) -> tuple[SX, SX]:
+        """All accelerations, and the force that every held joint transmits."""
         w_dot: dict[int, SX] = {ROOT: SX.zeros(3)}
         a: dict[int, SX] = {ROOT: SX.zeros(3)}
-        v_dot = SX.zeros(self.tree.v.shape[0])
+        v_dot, holding = (SX.zeros(self.tree.v.shape[0]) for _ in range(2))
         for cluster in solved:
-            first = self.tree.links[cluster.links[0]]
+            joint, first = cluster.joint, self.tree.links[cluster.links[0]]
             w, at = w_dot[first.parent], a[first.parent]
-            if cluster.alone:
+            if joint:
                 w, at = first.rotation.inward(w), first.rotation.inward(at + cross(w, first.p))
             nu_dot = cluster.factor.solve(cluster.u - cluster.N_U.T @ w - cluster.F_U.T @ at)
             v_dot[cluster.speeds] = ca.densify(cluster.Theta @ nu_dot)  # (D18)
             for i in cluster.links:
                 link = self.tree.links[i]
                 own = v_dot[list(link.speeds)]
-                w, at = w_dot[link.parent], a[link.parent]
-                w_dot[i] = link.rotation.inward(w) + link.S_w @ own
-                a[i] = link.rotation.inward(at + cross(w, link.p)) + link.S_v @ own
-        return v_dot
+                if not joint:
+                    w, at = w_dot[link.parent], a[link.parent]
+                    w, at = link.rotation.inward(w), link.rotation.inward(at + cross(w, link.p))
+                w_dot[i], a[i] = w + link.S_w @ own, at + link.S_v @ own
+            if joint:  # (D20)
+                force = joint.N_S.T @ w_dot[i] + joint.F_S.T @ a[i] + joint.felt
+                for c in joint.held:
+                    holding[first.speeds[c]] = self.forces[first.speeds[c]] - force[c]
+        return v_dot, holding

@@ -1,0 +1,80 @@
+"""Words and names that the package does not use, found in its source without running it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+# What text may not hold, and what to write instead. `a` for `per` is caught only after words that
+# are counted, since "a run" is otherwise good English.
+_COUNTED = (
+    "array|arrays|bytes|calls|colour|column|columns|evaluation|file|files|frames|function|lanes|"
+    "metres|module|modules|number|numbers|one|operations|places|registers|rows|runs|samples|sizes|"
+    "steps|test|tests|threads|vectors"
+)
+_UNITS = (
+    "block|file|function|inch|input|instruction|joint|kernel|lane|leg|number|output|panel|pixel|"
+    "port|robot|row|run|sample|second|signal|step|target|thread|vector|verb|wheel"
+)
+TEXT = {
+    re.compile(rf"\b(?:{_COUNTED})`?\s+an?\s+(?:{_UNITS})\b"): "per",
+    re.compile(r"\b[Tt]old\b|\btells?\s+of\b"): "reported, given, printed",
+    re.compile(r"\bsays?\s+so\b"): "raises, warns, prints",
+    re.compile(r"\bthe\s+user's\s+words\b"): "the names that the user gave",
+    re.compile(r"\bstrangers?\b"): "what it is: an unknown name, an unrelated file",
+    re.compile(r"\bguilty\b"): "the cause",
+    re.compile(r"\bby\s+(?:their|its)\s+grace\b|\bendless\b"): "what the code does",
+    re.compile(r"\bchords?\b"): "loop closure",
+}
+# How a docstring may not begin: with a verb, or with what is returned, instead.
+BEGINNING = re.compile(r"(?:Of|It|Whether|The same)\b")
+# An entry of Args or Attributes that is a fragment: "sizes: Of those ports."
+ENTRY = re.compile(r"^ *\*{0,2}\w+(?:, \w+)*: Of\b", re.MULTILINE)
+NAMES = {
+    re.compile(r"_AN?_[A-Z]"): "PER",
+    re.compile(r"_an?_(?:second|run|step|number|row|thread|sample)\b"): "per",
+    re.compile(r"^_?(?:told|tell|came|judged|settled|recorded|taken|taken_out)$"): "a verb",
+}
+
+
+def wrong_words(source: str) -> list[str]:
+    """List what a reader would stumble over, with lines."""
+    nodes = list(ast.walk(ast.parse(source)))
+    found = [*_wrong_text(source), *_wrong_docstrings(nodes), *_wrong_names(nodes)]
+    return [f"line {line}: {fault}" for line, fault in sorted(set(found))]
+
+
+def _wrong_text(source: str) -> Iterator[tuple[int, str]]:
+    for pattern, instead in TEXT.items():
+        for match in pattern.finditer(source):
+            line = source.count("\n", 0, match.start()) + 1
+            yield line, f"'{' '.join(match[0].split())}', write {instead}"
+
+
+def _wrong_docstrings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in nodes:
+        text = ast.get_docstring(node) if isinstance(node, documented) else None
+        line = getattr(node, "lineno", 1)
+        if text and BEGINNING.match(text):
+            yield line, f"the docstring '{text[:30]}...' begins with no verb and no noun"
+        for entry in ENTRY.findall(text or ""):
+            yield line, f"'{entry.strip()}...' is a fragment, name the thing first"
+
+
+def _wrong_names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
+        if not _is_defined(node):
+            continue
+        name = getattr(node, "name", None) or getattr(node, "id", "")
+        for pattern, instead in NAMES.items():
+            if pattern.search(name):
+                yield node.lineno, f"'{name}', name it by {instead}"
+
+
+def _is_defined(node: ast.AST) -> bool:
+    is_constant = isinstance(node, ast.Name) and node.id.isupper()
+    if is_constant and isinstance(node.ctx, ast.Store):
+        return True
+    return isinstance(node, ast.FunctionDef | ast.ClassDef)
