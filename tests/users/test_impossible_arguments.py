@@ -26,6 +26,8 @@ def test_only_our_own_errors_come_out(sound, monkeypatch):
             for junk in dice.sample(JUNK, TRIALS):
                 try:
                     attempt(sound, call, {name: junk})
+                except ax.AxodeError:
+                    pass
                 except Exception as error:
                     pytest.fail(f"{call}, {name}: {type(error).__name__}: {error}")
 
