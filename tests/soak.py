@@ -1,4 +1,4 @@
-"""Fuzzers for long runs: every reader, re-signed model files, random command lines.
+"""Fuzzers for long runs: every reader, re-signed model files, command lines, arguments.
 
 `make soak` runs each for ten minutes; whatever is not an error of Axode's own fails, and the input
 that did it is kept.
@@ -16,6 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ import axode as ax
 from axode.cli import run as command
 from axode.cli.time_tables import load_columns
 from tests.targets import hostile
-from tests.users import test_any_file
+from tests.users import hostile_arguments, test_any_file
 
 WORDS = [
     "check",
@@ -91,6 +92,23 @@ def trajectory_files(dice: random.Random, folder: Path) -> None:
     load_columns(path)
 
 
+def arguments(dice: random.Random, folder: Path) -> None:
+    """Call a public function with one or two arguments that it does not expect."""
+    sound = _sound(folder)
+    call = dice.choice(sorted(sound.calls))
+    names = sound.names(call)
+    chosen = dice.sample(names, min(len(names), dice.choice([1, 1, 2])))
+    with contextlib.chdir(folder):
+        hostile_arguments.attempt(
+            sound, call, {name: dice.choice(hostile_arguments.JUNK) for name in chosen}
+        )
+
+
+@cache
+def _sound(folder: Path) -> hostile_arguments.Sound:
+    return hostile_arguments.Sound(folder)
+
+
 def command_lines(dice: random.Random, folder: Path) -> None:
     """Type words at random, in a folder with a few files."""
     sink = io.StringIO()
@@ -105,7 +123,8 @@ def command_lines(dice: random.Random, folder: Path) -> None:
 
 
 FUZZERS: dict[str, Callable[[random.Random, Path], None]] = {
-    fuzzer.__name__: fuzzer for fuzzer in (toml_files, model_files, trajectory_files, command_lines)
+    fuzzer.__name__: fuzzer
+    for fuzzer in (toml_files, model_files, trajectory_files, command_lines, arguments)
 }
 
 

@@ -38,8 +38,8 @@ class UnknownName(AxodeError, KeyError):
         self.name = name
         self.known = tuple(known)
         like = "" if problem else name
-        named = f"'{name}'" if isinstance(name, str) else shortened(name)
-        problem = problem or f"{owner} has no {kind} {named}."
+        shown = name if isinstance(name, str) else shortened(name)
+        problem = problem or f"{owner} has no {kind} '{shown}'."
         super().__init__(f"{problem}\n  {suggest(kind, like, self.known)}")
 
     def __str__(self) -> str:  # KeyError would print the quoted repr

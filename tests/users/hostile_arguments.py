@@ -229,3 +229,4 @@ def attempt(sound: Sound, call: str, replaced: dict[str, Any]) -> None:
             function(**{**given, **replaced})
         except ax.AxodeError as error:
             str(error).encode()  # whoever prints it gets no UnicodeEncodeError
+            raise

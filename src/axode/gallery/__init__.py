@@ -10,7 +10,6 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any
 
-from axode.argument_types import check_arguments
 from axode.errors import UnknownName
 from axode.mechanism.mechanism import Mechanism
 
@@ -54,8 +53,7 @@ def build(name: str, **options: Any) -> Mechanism:
     Raises:
         UnknownName: listing the gallery, or the options.
     """
-    check_arguments(build, locals())
-    if name not in NAMES:
+    if not isinstance(name, str) or name not in NAMES:
         raise UnknownName("the gallery", "mechanism", name, NAMES)
     function = getattr(import_module(f"axode.gallery.{name}"), name)
     known = signature(function).parameters

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.signals import KINDS
 
 if TYPE_CHECKING:
@@ -153,3 +154,19 @@ def plain(key: str, value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise InvalidArgument(f"info: '{key}' is {type(value).__name__}, not of JSON's own types")
+
+
+def run_number(index: int | tuple[int, ...], batch: tuple[int, ...], runs: int) -> int:
+    """Number of a run of a batch, from its own number or from its place in the batch."""
+    shape = batch if isinstance(index, tuple) else (runs,)
+    asked = index if isinstance(index, tuple) else (index,)
+    fits = len(asked) == len(shape) and all(
+        isinstance(i, Integral) and -n <= i < n for i, n in zip(asked, shape, strict=True)
+    )
+    if not fits:
+        raise InvalidArgument(
+            f"there is no run {shortened(index)}: the batch has shape {batch}, "
+            f"{count(runs, 'run')} counted from 0"
+        )
+    inside = [i % n for i, n in zip(asked, shape, strict=True)]
+    return int(np.ravel_multi_index(inside, shape)) if inside else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -27,6 +26,7 @@ from axode.results.column_checks import (
     number,
     plain,
     read_only,
+    run_number,
     summary,
     time_range,
     time_rounding,
@@ -237,8 +237,7 @@ class Trajectory:
         Args:
             index: Counted through all axes of the batch, or one index an axis.
         """
-        check_arguments(Trajectory.run, locals())
-        chosen = self._number_of_run(index)
+        chosen = run_number(index, self.batch, len(self.statuses))
         length = int(self.lengths.reshape(-1)[chosen])
         shown = max(length, 1)
         events = (e for e in self.events if e.index_of_run in (None, chosen))
@@ -257,20 +256,6 @@ class Trajectory:
     def by_run(self) -> Array:
         """Values with one axis for all runs, shape (runs, T, columns)."""
         return self.values.reshape(len(self.statuses), len(self.time), len(self.names))
-
-    def _number_of_run(self, index: int | tuple[int, ...]) -> int:
-        shape = self.batch if isinstance(index, tuple) else (len(self.statuses),)
-        asked = index if isinstance(index, tuple) else (index,)
-        fits = len(asked) == len(shape) and all(
-            isinstance(i, Integral) and -n <= i < n for i, n in zip(asked, shape, strict=True)
-        )
-        if not fits:
-            raise InvalidArgument(
-                f"there is no run {shortened(index)}: the batch has shape {self.batch}, "
-                f"{count(len(self.statuses), 'run')} counted from 0"
-            )
-        inside = [i % n for i, n in zip(asked, shape, strict=True)]
-        return int(np.ravel_multi_index(inside, shape)) if inside else 0
 
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""

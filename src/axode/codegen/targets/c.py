@@ -19,7 +19,7 @@ import numpy as np
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.tape import Port, Tape
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 
 # Samples that the self-test carries, and the error it accepts: a part of the result, and a multiple
 # of what one rounding of every input does to it. Other compilers and mathematical libraries round
@@ -159,9 +159,12 @@ def _escape(text: str) -> str:
 
 def _check_prefix(prefix: str) -> str:
     """A prefix that may begin a C name, or an error."""
-    if prefix and not re.fullmatch(r"[A-Za-z_]\w*", prefix, flags=re.ASCII):
+    if not isinstance(prefix, str) or (
+        prefix and not re.fullmatch(r"[A-Za-z_]\w*", prefix, re.ASCII)
+    ):
         raise InvalidArgument(
-            f"prefix: '{prefix}' cannot begin a name in C; letters, digits and _ can, as in robot_"
+            f"prefix: {shortened(prefix)} cannot begin a name in C; letters, digits and _ can, as "
+            "in robot_"
         )
     return prefix
 
