@@ -173,6 +173,13 @@ def test_many_crossings_cost_little():
     assert run.info["seconds"] < 30
 
 
+def test_formulas_in_events():
+    run = ramp(ax.Event("far", "rail - 0.3"), ax.Event("late", "t - 1"))
+    assert [e.time for e in run.events] == pytest.approx([np.sqrt(0.6), 1.0], abs=LOCATED)
+    with pytest.raises(ax.InvalidArgument, match="event 'far': 'rial' in 'rial"):
+        ramp(ax.Event("far", "rial - 0.3"))
+
+
 def test_events_must_be_numbers():
     with pytest.raises(ax.InvalidArgument, match=r"event 'all'.*one number"):
         ax.simulate(machines.pendulum(), 1.0, events=[ax.Event("all", lambda s: s.position("rod"))])

@@ -45,6 +45,17 @@ PARAMETERS = {"mp": [10.0, 20.0]}
 INPUT = {"tau1": "0.4*sin(15*t)"}
 
 
+def test_formulas_in_outputs():
+    outputs = {
+        "squares": ("integral", "y**2 + phi**2"),
+        "same": ("integral", lambda s: s["y"] ** 2 + s["phi"] ** 2),
+    }
+    made = ax.sweep(model(), 0.1, start=STARTS, step=STEP, outputs=outputs)
+    assert made["squares"] == pytest.approx(made["same"], rel=ROUNDING)
+    with pytest.raises(ax.InvalidArgument, match=r"outputs, 'far': 'yy' in '2\*yy' is not known"):
+        ax.sweep(model(), 0.1, outputs={"far": ("max", "2*yy")})
+
+
 def first_crossing(t, y, rising, falling):
     found = np.full(y.shape[:-1], np.nan)
     for run in np.ndindex(found.shape):
@@ -216,7 +227,7 @@ def test_a_model_from_a_file_is_swept_by_names(tmp_path):
         ({"outputs": {"a": ("most", "x")}}, r"has no kind 'most'.*max"),
         ({"outputs": {"a": ("max", "height")}}, r"has no signal 'height'"),
         ({"outputs": {"a": "max x"}}, r"'a': expected a pair such as \('max', 'pitch'\)"),
-        ({"outputs": {"a": ("max", 3)}}, r"name of a column or a function of the state"),
+        ({"outputs": {"a": ("max", 3)}}, r"name of a column, a formula or a function of the state"),
         ({"outputs": {}}, r"give at least one"),
         ({"outputs": {"a": ("max", lambda s: s.q)}}, r"one number is needed, not \(7, 1\)"),
         ({"combine": "mix"}, r"has no combination 'mix'.*grid, zip"),

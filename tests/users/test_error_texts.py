@@ -151,7 +151,7 @@ MOTIONS = {
     "samples are too few; splines of order": lambda: ax.inverse(
         pendulum(), {"hinge": [0.0, 1.0]}, times=[0.0, 1.0]
     ),
-    "independent speeds: give these as functions of time too": lambda: ax.inverse(
+    "independent speeds: give 1 more signal of time, such as": lambda: ax.inverse(
         model(), {"theta": "t"}, times=1.0
     ),
     "a measure of speed, and a motion is given by coordinates": lambda: ax.inverse(

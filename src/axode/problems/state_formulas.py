@@ -53,6 +53,20 @@ def parse_formula(model: Model, text: str, what: str) -> float | Expression | Ca
     return lambda state: state.evaluate(formula, meanings)
 
 
+def name_or_function(model: Model, given: Any, what: str) -> Any:
+    """Return a formula in text as a function of the state; names and functions as they are.
+
+    Args:
+        model: Owner of the parameters and signals.
+        given: Name of a signal, formula or function.
+        what: What it is for, for error messages.
+    """
+    if not isinstance(given, str) or NAME.fullmatch(given) or model.signals.names().matching(given):
+        return given
+    formula = parse_formula(model, given, what)
+    return formula if callable(formula) else lambda state: state.evaluate(formula, {})
+
+
 def stand_in(model: Model, number: int) -> str:
     """Name of a parameter that stands for a signal in a formula."""
     word = f"signal_{number}"

@@ -23,8 +23,8 @@ class Event:
 
     Args:
         name: What the event is called.
-        function: Function of the state's symbols, or the name of a coordinate, speed or measure.
-            Events that were located have none.
+        function: Function of the state's symbols, the name of a coordinate, speed or measure, or a
+            formula such as "pitch - 1". Events that were located have none.
         stop: Whether the run ends there.
         direction: 1 for rising, -1 for falling crossings only, 0 for both.
         time: When it happened [s]; NaN for an event to look for.

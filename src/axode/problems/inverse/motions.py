@@ -427,10 +427,13 @@ class GivenMotion:
         loose = [name for name, w in zip(self.model.independent, weights, strict=True) if w > 1e-6]
         given = ", ".join(self.rows.names)
         verb = "leaves" if len(self.rows.names) == 1 else "leave"
+        where = ", with others={...}" if given.startswith("path.") else ""
+        more = n - int(ranks[k])
         raise InvalidArgument(
             f"motion: {given} {verb} {', '.join(loose)} undetermined at t = "
             f"{np.atleast_1d(t)[k]:.6g} s.\n  '{self.model.name}' has {n} independent speeds: give "
-            "these as functions of time too"
+            f"{more} more signal{'s' * (more > 1)} of time, such as {loose[0]} or its "
+            f"coordinate{where}"
         )
 
     def check_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
+from axode.problems.state_formulas import name_or_function
 from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
     from axode.results.event import Event
 
 
-def check_events(events: Event | Sequence[Event]) -> tuple[Event, ...]:
-    """Return the events as a tuple, if they are such as can be looked for.
+def check_events(model: Model, events: Event | Sequence[Event]) -> tuple[Event, ...]:
+    """Return the events as a tuple, with functions in place of formulas.
 
     Raises:
-        InvalidArgument: for other objects, events without a function, and repeated names.
+        InvalidArgument: for other objects, events without a function, repeated names, and formulas
+            that cannot be read.
     """
     from axode.results.event import Event
 
@@ -38,7 +41,10 @@ def check_events(events: Event | Sequence[Event]) -> tuple[Event, ...]:
         if event.name in names:
             raise InvalidArgument(f"two events are called '{event.name}'")
         names.add(event.name)
-    return events
+    return tuple(
+        replace(e, function=name_or_function(model, e.function, f"event '{e.name}'"))
+        for e in events
+    )
 
 
 def event_tape(

@@ -115,7 +115,7 @@ def simulate(
         singular=singular,
     )
     model = model.on_cpu()  # starts and records are computed there
-    watches = check_events(events)
+    watches = check_events(model, events)
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
     q, nu, p, batch = starts(model, read_state(model, start, "start"), t0, p, plan.batch)

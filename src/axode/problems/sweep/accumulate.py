@@ -10,6 +10,7 @@ from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
+from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
 from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
@@ -112,10 +113,10 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
             raise UnknownName(f"outputs, '{name}':", "kind", how, KINDS)
         if not (isinstance(what, str) or callable(what)):
             raise InvalidArgument(
-                f"outputs, '{name}': expected the name of a column or a function of the state, "
-                f"got {shortened(what)}"
+                f"outputs, '{name}': expected the name of a column, a formula or a function of "
+                f"the state, got {shortened(what)}"
             )
-        made[name] = Output(how, what)
+        made[name] = Output(how, name_or_function(model, what, f"outputs, '{name}'"))
     if not made:
         raise InvalidArgument("outputs: give at least one")
     return made
