@@ -46,6 +46,7 @@ def test_columns_of_a_kind():
     assert run.columns("independent") == ("pitch.rate",)
     assert run.columns("speed") == ("pitch.rate", "left.rate")  # independent speeds are speeds too
     assert run.columns("force") == ()
+    assert run.columns() == run.names
     with pytest.raises(UnknownName, match="Did you mean 'energy'") as caught:
         run.columns("energie")
     assert str(caught.value).startswith("a trajectory has no column kind 'energie'.")

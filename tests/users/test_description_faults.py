@@ -182,6 +182,10 @@ WHEELS = {
         added("add_wheel", "w", ax.Rolling(1, lateral="loose"), **ROLLS),
         "[wheel.w] lateral: must be 'rigid' or 'free', got 'loose'",
     ),
+    "roller angle in degrees": (
+        added("add_wheel", "w", ax.Mecanum(1, 45), **ROLLS),
+        "[wheel.w] roller_angle: is in radians and must lie within one turn, got 45",
+    ),
     "rollers along the axis": (
         added("add_wheel", "w", ax.Mecanum(1, 0.0), **ROLLS),
         "[wheel.w] roller_angle: rollers along the wheel's axis cannot drive; give an angle in "

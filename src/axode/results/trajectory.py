@@ -154,9 +154,14 @@ class Trajectory:
                 return self[name]
         raise UnknownName(self._owner, "energy", word, names)
 
-    def columns(self, kind: str) -> tuple[str, ...]:
-        """Names of one kind, all joint speeds for "speed"; `run[run.columns(kind)]` has them."""
+    def columns(self, kind: str | None = None) -> tuple[str, ...]:
+        """Names of all columns, or of one kind, with all joint speeds for "speed".
+
+        `run[run.columns(kind)]` has these columns alone.
+        """
         check_arguments(Trajectory.columns, locals())
+        if kind is None:
+            return self.names
         if kind not in KINDS:
             raise UnknownName("a trajectory", "column kind", kind, KINDS)
         wanted = ("speed", "independent") if kind == "speed" else (kind,)

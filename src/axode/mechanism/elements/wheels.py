@@ -116,6 +116,9 @@ class Mecanum(AbstractWheel):
         angle = numeric(self.roller_angle)
         if not math.isfinite(angle):
             yield "roller_angle", "must be finite"
+        elif abs(angle) > 2 * math.pi:
+            message = f"is in radians and must lie within one turn, got {angle:.6g}"
+            yield "roller_angle", message
         elif abs(math.sin(angle)) < 1e-6:
             remedy = "give an angle in radians such as 0.785 (45 degrees), or use a rolling wheel "
             remedy += "with longitudinal 'free'"

@@ -69,7 +69,8 @@ def sweep(
         outputs: By name, a pair: how ("last", "min", "max", "largest", "integral", "crossing",
             "rising", "falling") and of what: a column of a trajectory by name, a formula such as
             "pitch**2" or a function of the state's symbols. The last state and the largest error of
-            the energy balance unless given. A crossing is the time of the first one, NaN if there is none.
+            the energy balance unless given. A crossing is the time of the first one, NaN if there
+            is none.
         step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
             every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
