@@ -10,7 +10,7 @@ import functools
 import inspect
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from os import PathLike
 from typing import Any
 
@@ -106,6 +106,6 @@ _RULES: dict[str, Rule] = {
     "Mapping": ("values by name", _mapping),
     "Options": ("values by name", _mapping),
     "Sequence": ("a list", _collection),
-    "Iterable": ("a list", _collection),
+    "Iterable": ("a list", _instance(Iterable)),
     "Trajectory": ("a trajectory", lambda given: type(given).__name__ == "Trajectory"),
 }

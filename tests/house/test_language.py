@@ -3,34 +3,16 @@
 import pytest
 
 from house.language import wrong_words
-from house.tree import PACKAGE, relative, sources
-
-# Folders and files that are still to be reworded; remove an entry once it is done.
-UNFINISHED = (
-    "problems/feasible",
-    "problems/inverse",
-    "problems/linearize",
-    "problems/paths",
-    "symbolic/",
-)
+from house.tree import relative, sources
 
 
 def test_the_package_uses_plain_words():
     faults = [
         f"{relative(path)}, {fault}"
         for path in sources()
-        if not path.relative_to(PACKAGE).as_posix().startswith(UNFINISHED)
         for fault in wrong_words(path.read_text())
     ]
     assert not faults, "words that a reader stumbles over:\n  " + "\n  ".join(faults)
-
-
-def test_exceptions_are_still_needed():
-    for name in UNFINISHED:
-        place = PACKAGE / name
-        paths = [place] if place.is_file() else sorted(place.rglob("*.py"))
-        needed = any(wrong_words(path.read_text()) for path in paths)
-        assert needed, f"take {name} off UNFINISHED in tests/house/test_language.py"
 
 
 @pytest.mark.parametrize(

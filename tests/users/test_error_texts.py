@@ -126,11 +126,13 @@ COMPILE = {
 }
 STATES = {
     "q has the speed": lambda: model().forward_dynamics({"phi_dot": 1.0}, [0.0, 0.0]),
-    "near: expected 4 coordinates, got shape (1,)": lambda: ax.assemble(model(), [1.0]),
+    "start: q, or (q, nu), of sizes 4 and 2 is needed, got (1,)": lambda: ax.assemble(
+        model(), [1.0]
+    ),
     "start: expected coordinates, speeds and measures by name": lambda: ax.simulate(
         model(), 1.0, start=3
     ),
-    "start: (q, nu) of sizes 4 and 2 are needed": lambda: ax.simulate(
+    "of sizes 4 and 2 is needed, got (1,), (1,)": lambda: ax.simulate(
         model(), 1.0, start=([0.0], [0.0])
     ),
     "start: the quaternion": lambda: ax.simulate(ball(), 1.0, start=([1, 1, 0, 0], [0, 0, 0])),
@@ -157,7 +159,7 @@ MOTIONS = {
     ),
 }
 SOLVE = {
-    "precision: float32 counts": lambda: Place("cuda", "float32").refuse("rk4", 10**9),
+    "precision: float32 counts": lambda: Place("cuda", "float32").check("rk4", 10**9),
     "has no choice 'no'": lambda: ax.simulate(model(), 1.0, singular="no"),
     "'x': expected numbers, got": lambda: ax.sweep(model(), 1.0, start={"x": ["a", "b"]}),
     "'x': a grid takes a list of values": lambda: ax.sweep(
@@ -171,6 +173,10 @@ SOLVE = {
     ),
     "parallel_lines: lead must be >= 0 m": lambda: ax.paths.parallel_lines(
         1.0, 1.0, duration=1.0, lead=-1.0
+    ),
+    "path, x: expected a formula or function of t, got": lambda: ax.paths.along([1, 2], "0", 1.0),
+    "parallel_lines: a distance of": lambda: ax.paths.parallel_lines(
+        1e30, length=1.0, duration=1.0
     ),
     "a path has no start 'slow'": lambda: ax.paths.straight(1.0, duration=1.0, start="slow"),
     "velocity has no direction; give heading": lambda: ax.paths.along("0", "0", 1.0)([0.0]),
@@ -302,7 +308,7 @@ def test_damaged_files_of_models(tmp_path):
         ax.load_model(path, target="tpu")
     for header, size, text in (
         ("{}", 99, "its description is longer than the file"),
-        ("{}", 2, "its description has other entries than facts and functions"),
+        ("{}", 2, "its description has other entries than facts, scene and functions"),
     ):
         body = MAGIC + struct.pack("<II", VERSION, size) + header.encode()
         path.write_bytes(body + hashlib.sha256(body).digest())

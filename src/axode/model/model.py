@@ -434,7 +434,7 @@ class Model:
         except NotDirect:
             state = self._arguments.solve_state(values, options)
             if isinstance(values.get("q"), State):  # its time and parameters, unless given
-                options = {**values["q"].options, **options}
+                options = {**values["q"].conditions.options, **options}
             return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)

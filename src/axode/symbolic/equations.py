@@ -360,7 +360,7 @@ class Equations:
 
     @property
     def shares_effort(self) -> bool:
-        """Whether motors repeat each other, so that weights decide what each of them gives."""
+        """Return whether motors repeat each other, so that weights decide how they share."""
         fewer = len(self._independent_motors) < self.system.forces.motors
         return bool(self.independent) and fewer
 
@@ -414,7 +414,7 @@ class Equations:
             target: "cpu" compiles each function to machine code when it is first used;
                 "interpreter" evaluates with CasADi, at once; "cuda" runs on a GPU.
             parameters: "free" leaves them arguments, "fixed" folds their defaults into the code.
-            precision: Of arrays and arithmetic; "float32" on a GPU only.
+            precision: Precision of arrays and arithmetic; "float32" on a GPU only.
         """
         check_arguments(Equations.compile, locals())
         from axode.model.compile import compile_model

@@ -139,8 +139,8 @@ class SelfCheck:
                 worst[item.what] = max(error, worst.get(item.what, 0.0))
         if worst:
             ordered = sorted(worst, key=lambda what: -worst[what])
-            told = [f"{what}: off by {worst[what]:.1e} of its terms" for what in ordered]
-            raise SelfCheckFailed(self.system.mechanism.name, told, remedy)
+            texts = [f"{what}: off by {worst[what]:.1e} of its terms" for what in ordered]
+            raise SelfCheckFailed(self.system.mechanism.name, texts, remedy)
 
     def _tree_differences(self) -> Iterator[Disagreement]:
         system, oracle = self.system, self.oracle
@@ -287,7 +287,7 @@ class SelfCheck:
         parts = np.abs(Theta.T) + SOLVED * solved
         if name == "mass_matrix":
             M = self.oracle.mass_matrix(state.q)
-            size = parts @ np.sqrt(np.abs(np.diag(M)))  # negative, if a file says so
+            size = parts @ np.sqrt(np.abs(np.diag(M)))  # a file may give a negative one
             wrong = np.abs(result.reshape(len(nu_dot), -1) - Theta.T @ M @ Theta)
             return np.asarray((wrong / np.outer(size, size).clip(1e-300)).max(axis=1, initial=0.0))
         u = state.u

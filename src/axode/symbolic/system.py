@@ -156,7 +156,7 @@ class System:
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:
-        """Of the links, as they are."""
+        """Inertia of the links, as described."""
         return link_inertias(self.tree)
 
     @cached_property
@@ -166,7 +166,7 @@ class System:
 
     @cached_property
     def regrouped(self) -> list[RigidInertia]:
-        """Of the links, as few parameters as the motion can feel."""
+        """Inertia of the links, in the fewest parameters that determine the motion."""
         return regrouped(self.tree, self.inertias)
 
     @cached_property
@@ -176,12 +176,12 @@ class System:
 
     @property
     def is_tree(self) -> bool:
-        """Whether nothing constrains the speeds."""
+        """Return whether nothing constrains the speeds."""
         return not self.kept
 
     @property
     def rheonomic(self) -> bool:
-        """Whether explicit time constrains the motion."""
+        """Return whether explicit time constrains the motion."""
         return not self.b.is_zero()
 
     def chosen(self, x: SX) -> SX:
@@ -258,7 +258,7 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
 
 
 def add_motors(system: System, motors: Mapping[str, str]) -> System:
-    """The same rows and independent speeds with more motors.
+    """Return the same rows and independent speeds with more motors.
 
     Args:
         system: What the motors drive.

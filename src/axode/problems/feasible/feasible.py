@@ -60,7 +60,7 @@ class Feasibility:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing slips and nothing tips."""
+        """Return whether nothing slips and nothing tips."""
         return self.slips_at is None and self.tips_at is None
 
     def __bool__(self) -> bool:
@@ -112,7 +112,7 @@ def feasible(
         model: The vehicle.
         trajectory: Its motion, from `simulate`, `inverse` or `follow`; one run.
         friction: Coefficient of friction, one or by wheel.
-        stiffness: Of the wheels across the ground [N/m], one or by wheel.
+        stiffness: Stiffness of the wheels across the ground [N/m], one or by wheel.
         parameters: Values by name instead of the defaults.
 
     Raises:

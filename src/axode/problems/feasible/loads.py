@@ -74,7 +74,7 @@ def ground_forces(
         q, v, v_dot: Coordinates, all joint speeds and accelerations: (T, size).
         u: Inputs: (T, inputs).
         extra: Further generalised forces on the joint speeds: (T, speeds).
-        stiffness: Of the wheels, relative to each other, by contact.
+        stiffness: Stiffness of the wheels, relative to each other, by contact.
         conditions: Time and parameters.
     """
     free = _FreeVehicle(model)
@@ -326,7 +326,7 @@ def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
 
 
 def _carries(mechanism: Mechanism, base: Connection) -> bool:
-    """Whether wheels stand on the ground for the body that a joint holds."""
+    """Return whether wheels stand on the ground for the body that a joint holds."""
     held = {base.child}
     for connection in mechanism.connections * len(mechanism.connections):
         if connection.parent in held:

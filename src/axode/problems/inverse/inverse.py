@@ -58,14 +58,14 @@ def inverse(
         motion: A `Trajectory` of this model, or coordinates, speeds and measures of position by
             name: numbers, formulas of t (text, `Expression`, a Python function) or samples at
             `times`. As many as there are independent speeds determine the rest.
-        times: Of the samples [s]; for functions also the duration, from t = 0.
+        times: Times of the samples [s]; for functions also the duration, from t = 0.
         start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
             where the motion does not tell them (the swivel of a caster, the place of a vehicle);
             coordinates by name are kept, speeds follow from the motion. Home unless given.
         wrenches: Known inputs from outside by name, numbers or samples [N, N m]; those of the
             trajectory or zero unless given.
-        weights: Of the motors' efforts, by motor or all of them, where there are more motors than
-            needed: the sum of weight times square is least. One each unless given.
+        weights: Weights of the motors' efforts, by motor or for all, where there are more
+            motors than needed: the sum of weight times square is least. One each unless given.
         save_every: Time between samples [s]; 1/500 of the duration for functions, the samples' own
             times otherwise, unless given.
         parameters: Values by name instead of the defaults.

@@ -55,7 +55,7 @@ class PositionRow:
     Attributes:
         name: What messages call it.
         expression: In CasADi's symbols of the model's equations.
-        unit: Of its value.
+        unit: Unit of its value.
         is_angle: Whether full turns do not matter.
     """
 
@@ -337,7 +337,7 @@ class GivenMotion:
         return q
 
     def _is_determined(self, q: Array, t: float) -> bool:
-        """Whether loops, contacts and the rows determine every coordinate."""
+        """Return whether loops, contacts and the rows determine every coordinate."""
         J = self._position_jacobian(q, np.asarray(t))
         return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 

@@ -43,7 +43,7 @@ def integrate(
     """Integrate coordinates over all times from their rates.
 
     Args:
-        rates_at: Of times (nodes,): the rates there as a function of the coordinates.
+        rates_at: For times (nodes,), the rates there as a function of the coordinates.
         times: [s], one after the other.
         start: Coordinates at the first of them.
         tolerance: Error of an interval, of coordinates of size one.

@@ -24,8 +24,8 @@ class TimeSignal:
     """One quantity over time.
 
     Attributes:
-        name: Of a coordinate, a speed or a measure of the model, or a row of one's own.
-        values: Of times (T,), value and first two derivatives: (3, T).
+        name: Coordinate, speed or measure of the model, or a name of the user's own.
+        values: Function of times (T,): value and first two derivatives: (3, T).
         exact: Whether derivatives are, or come from splines.
         quick: The same at less expense, for quadrature, where there is such.
     """
@@ -52,7 +52,7 @@ def formula_signal(
 
     Args:
         model: Whose parameters the formula may mention.
-        name: Of the signal.
+        name: Name of the signal.
         given: A number, text, an `Expression`, or a function of time.
         parameters: Values by name.
 

@@ -1,4 +1,4 @@
-"""What inputs can move and outputs can see of a linear system, told by names."""
+"""What inputs can move and outputs can see of a linear system, by names."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from axode.symbolic.algebra.rank import column_space, null_space
 Array = npt.NDArray[np.float64]
 NEW = 1e-9  # of a step's length: a direction that adds less is not new
 ROUNDING = 1e-13  # of the whole matrix: a step that is shorter is zero
-POLE = 1e-7  # of the fastest pole: smaller is zero, as far as repeated poles can be told
+POLE = 1e-7  # of the fastest pole: smaller is zero, as far as repeated poles can be distinguished
 NAMED = 1e-6  # of the largest weight in a combination: smaller ones are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """Whether inputs move every mode, or outputs see it; true if so, and prints what is missing.
+    """Modes that inputs move or outputs see; true if these are all, and prints what is missing.
 
     Attributes:
         word: "controllable" or "observable".
         order: How many states there are.
         rank: How many modes are reached.
-        poles: Of the modes that are not.
+        poles: Poles of the modes that are not.
         missing: For these, combinations of states that no input moves, or changes of states that
             no output shows.
     """

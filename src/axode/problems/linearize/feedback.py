@@ -27,7 +27,7 @@ class Reading:
     """How a state is read and compared with its value at the operating point.
 
     Attributes:
-        name, value: Of the state.
+        name, value: Name and value of the state.
         turns: Whether it is an angle that jumps by a full turn, as yaw does.
         quaternion, reference, axis: For a small angle: the coordinates that tell the attitude,
             their values at the operating point, and which axis is meant.
@@ -63,7 +63,7 @@ class StateFeedback:
         states, inputs: Names.
         readings: How each state is read, and its value x0.
         held: Inputs at the operating point, u0; all of the model's.
-        poles: Of the closed loop.
+        poles: Poles of the closed loop.
         dt: Time between samples that it was designed for [s]; 0 in continuous time.
     """
 
@@ -84,7 +84,7 @@ class StateFeedback:
         return made
 
     def at(self, targets: Mapping[str, float]) -> StateFeedback:
-        """The same gains about other values of some states, such as a speed to keep."""
+        """Return the same gains about other values of some states, such as a speed to keep."""
         named = Names("the feedback", "state", self.states).by_full_name(targets)
         moved = [replace(r, value=float(named.get(r.name, r.value))) for r in self.readings]
         return replace(self, readings=tuple(moved))

@@ -45,7 +45,7 @@ class Linearization:
         drift: Rates of the states there; zero at an equilibrium. After `discretized`, what it adds
             in one step.
         point: The operating point, every coordinate, speed and measure by name.
-        units: Of states, inputs and outputs, by name.
+        units: Units of states, inputs and outputs, by name.
         readings: How each state is read from a state of the model.
         held: All inputs at the operating point, chosen or not.
         changing: What keeps the operating point from lasting: independent speeds that change, or
@@ -85,28 +85,28 @@ class Linearization:
 
     @property
     def stable(self) -> bool:
-        """Whether every deviation dies out."""
+        """Return whether every deviation dies out."""
         growth = np.abs(self.poles) - 1 if self.dt else self.poles.real
         return bool((growth < 0).all())
 
     @property
     def steady(self) -> bool:
-        """Whether the operating point lasts, or what drifts does so at constant rates."""
+        """Return whether the operating point lasts, or what drifts does so at constant rates."""
         return not self.changing
 
     @property
     def equilibrium(self) -> bool:
-        """Whether the operating point lasts, in axes that stand still, and no state drifts."""
+        """Return whether the operating point lasts in axes that stand still, without drift."""
         return self.steady and not self.axes.rates and bool((np.abs(self.drift) < AT_REST).all())
 
     @property
     def controllable(self) -> Reach:
-        """Whether the inputs move every mode; if not, which they do not."""
+        """Return whether the inputs move every mode; if not, which they do not."""
         return controllable(self.A, self.B, self.states)
 
     @property
     def observable(self) -> Reach:
-        """Whether the outputs show every mode; if not, which they do not."""
+        """Return whether the outputs show every mode; if not, which they do not."""
         return observable(self.A, self.C, self.states)
 
     def names(self, kind: str) -> Names:
@@ -121,7 +121,7 @@ class Linearization:
     # other forms -------------------------------------------------------------------------------
 
     def reduced(self, states: Sequence[str]) -> Linearization:
-        """The same on some of its states, if they and the outputs depend on no other.
+        """Return the same on some of its states, if they and the outputs depend on no other.
 
         Outputs that are states left out go with them.
 
@@ -241,7 +241,7 @@ class Linearization:
             )
         return law
 
-    # told --------------------------------------------------------------------------------------
+    # text --------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return (

@@ -27,10 +27,10 @@ from axode.problems.linearize.operating_point import (
 from axode.problems.linearize.steady_motions import (
     AT_REST,
     CoMoving,
+    axes_field,
     co_moving,
     later_states,
     nearby_states,
-    taken_out,
 )
 from axode.problems.observables import Observables
 from axode.problems.parameter_arguments import check_parameters
@@ -70,9 +70,9 @@ def linearize(
         state: The operating point, by name, as arrays `q` or `(q, nu)`, as a `State`, as
             `run.at(t)`, or a `Trajectory` for its end; home at rest unless given.
         states: Names of coordinates, joint speeds or measures. Unless given, as many coordinates
-            as loops and contacts leave free and the independent speeds; attitudes are told by roll,
-            pitch and yaw of floating bodies, and by small angles `ball.rx` about the body's axes.
-            Fewer will do if they depend on no others.
+            as loops and contacts leave free and the independent speeds; attitudes are described by
+            roll, pitch and yaw of floating bodies, and by small angles `ball.rx` about the body's
+            axes. Fewer will do if they depend on no others.
         inputs: Which of the model's; all unless given, the others stay as they are.
         outputs: Coordinates, speeds, measures, constraint forces by name; the states unless given.
         input: Inputs at the operating point by name, or "hold": those that keep the speeds.
@@ -214,7 +214,7 @@ class _Task:
         if key not in self._charts:
             o = self.observables
             x, y = ([o.expression(n) for n in names] for names in (states, outputs))
-            self._charts[key] = Chart(o.equations, x, y, o.reference, taken_out(o, self.axes))
+            self._charts[key] = Chart(o.equations, x, y, o.reference, axes_field(o, self.axes))
         point = self.point
         return self._charts[key].at(point.q, point.nu, self.u, self.t, self.p, self.reference)
 
@@ -342,12 +342,12 @@ class _Task:
     def _refuse_dependence(
         self, rest: Array, whole: Array, names: Sequence[str], states: tuple[str, ...], kind: str
     ) -> None:
-        guilty = _left(rest, whole, names)
-        if not guilty:
+        causes = _left(rest, whole, names)
+        if not causes:
             return
-        what = ", ".join(guilty)
+        what = ", ".join(causes)
         if kind == "state":
-            what = f"how fast {what} {'changes' if len(guilty) == 1 else 'change'}"
+            what = f"how fast {what} {'changes' if len(causes) == 1 else 'change'}"
         more = self._missing(states, names if kind == "output" else ())
         raise InvalidArgument(
             f"{kind}s: {what} depends on more than the states "

@@ -44,7 +44,7 @@ def find_operating_point(model: Model, state: Any, conditions: Conditions) -> St
 
 
 def is_hold(given: Any) -> bool:
-    """Whether inputs are asked for that keep the speeds."""
+    """Return whether inputs are asked for that keep the speeds."""
     return isinstance(given, str) and given == "hold"
 
 
@@ -73,7 +73,7 @@ def find_equilibrium(model: Model, point: State, given: Any, tangents: Any) -> S
         model: What is to rest.
         point: Where to begin; its independent speeds are kept.
         given: Its inputs, or "hold".
-        tangents: Of a configuration: changes of q that keep the constraints, orthonormal columns.
+        tangents: For a configuration, changes of q that keep the constraints, orthonormal columns.
 
     Raises:
         InvalidArgument: if there is none near.

@@ -127,8 +127,8 @@ def _made(symmetries: Symmetries, chosen: list[int], c: Array) -> CoMoving:
     return CoMoving(weights, rates, True)
 
 
-def taken_out(observables: Observables, moving: CoMoving) -> Any:
-    """The field of the axes' motion in symbols, None if they stand still."""
+def axes_field(observables: Observables, moving: CoMoving) -> Any:
+    """Field of the axes' motion in symbols, None if they stand still."""
     import casadi as ca
 
     if not moving.rates:

@@ -135,6 +135,8 @@ def formula(name: str, given: Any, order: int = 2) -> Callable[[Array], Array]:
         raise InvalidArgument(f"path, {name}: {error}") from None
     try:
         x = [ca.SX(symbolic_value(made, {"t": t}))]
+        if not x[0].is_scalar():
+            raise ValueError("a vector")
     except (TypeError, ValueError, KeyError, OverflowError, RuntimeError, NotImplementedError):
         raise InvalidArgument(
             f"path, {name}: expected a formula or function of t, got {shortened(given)}"

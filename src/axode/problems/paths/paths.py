@@ -55,8 +55,8 @@ class Path:
 
     Attributes:
         duration: [s]
-        pose: Of times (T,): x, y [m] and heading [rad], each with two derivatives: (3, 3, T),
-            quantity first, order of the derivative second.
+        pose: Function of times (T,): x, y [m] and heading [rad], each with two derivatives:
+            (3, 3, T), quantity first, order of the derivative second.
         name: What messages call it.
     """
 
@@ -74,7 +74,7 @@ class Path:
         }
 
     def placed(self, x: float = 0.0, y: float = 0.0, heading: float = 0.0) -> Path:
-        """The same path turned by `heading` [rad], then moved by x and y [m]."""
+        """Return the same path turned by `heading` [rad], then moved by x and y [m]."""
         c, s = np.cos(heading), np.sin(heading)
         shift = np.array([x, y, heading])
 
@@ -88,7 +88,7 @@ class Path:
         return Path(self.duration, pose, self.name)
 
     def looking(self, heading: float | str | Callable[[Any], Any]) -> Path:
-        """The same path with a heading of its own, for robots that can move sideways.
+        """Return the same path with a heading of its own, for robots that can move sideways.
 
         Args:
             heading: [rad] A number, or a formula of t.
@@ -182,7 +182,7 @@ def parallel_lines(
 
     Args:
         distance: Between the lines [m]; positive lies to the left.
-        length: Of the curve, along x [m].
+        length: Length of the curve along x [m].
         duration, speed: One of the two: [s], or the mean speed [m/s].
         lead: Length of each straight line [m]; that of the curve unless given.
         start: "smooth" starts and stops at rest, "moving" keeps its speed.

@@ -48,7 +48,7 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
 
     Args:
         motion: Given by the rows path.x, path.y and path.heading first.
-        duration: Of the path [s].
+        duration: Duration of the path [s].
     """
     model = motion.model
     q = model.home
@@ -72,7 +72,7 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
 
 
 def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
-    """Whether all that a speed moves keeps to straight lines, as one angle and couplings do."""
+    """Return whether whatever a speed moves stays on straight lines."""
     if np.count_nonzero(turned) == 1:
         return True
     options = motion.conditions_at(0.0).options
@@ -150,7 +150,7 @@ class Steering:
         return float(times[k]), float(speeds[k])
 
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
-        """Whether the path does not stand still, where nothing determines the steering."""
+        """Return whether the path does not stand still, where nothing determines the steering."""
         speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
         moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
         return moving

@@ -48,7 +48,7 @@ def simulate(
     rtol: float = 1e-10,
     atol: float = 1e-12,
     save_every: float | None = None,
-    events: Sequence[Event] = (),
+    events: Event | Sequence[Event] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None,
     t0: float = 0.0,
     threads: int | None = None,

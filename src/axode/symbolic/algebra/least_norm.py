@@ -4,7 +4,7 @@ r"""Shortest solutions of sparse linear systems with more unknowns than rows.
           \begin{bmatrix} x \\ \lambda \end{bmatrix} = \begin{bmatrix} 0 \\ r \end{bmatrix}
 
 is factorised without pivoting whatever the rank of J, for the small term keeps rows that depend on
-each other from asking for anything endless; corrections take out again what it changed. Legs that
+each other from giving infinite results; corrections undo its effect. Legs that
 meet in one platform stay apart in it, where :math:`J J^T` and everything orthogonal fill up.
 """
 
@@ -33,7 +33,7 @@ class LeastNorm:
         Args:
             J: Matrix of the pattern.
             r: Right-hand side.
-            damping: Of the mean squared row length, which corrections do not take out.
+            damping: Part of the mean squared row length that corrections do not undo.
         """
         sparse = ca.DM(self._pattern, J[self._entries])
         size = max(float(ca.sumsqr(sparse)) / max(self._rows, 1), 1e-300)

@@ -112,7 +112,7 @@ def difference_jacobian(residual: Function, change: float) -> Function:
 
     Args:
         residual: Residuals of some runs, (runs, m).
-        change: Of each unknown.
+        change: Change of each unknown.
     """
 
     def jacobian(x: Array, runs: Indices) -> Array:
@@ -138,7 +138,7 @@ def truncated_step(
     Args:
         J: (runs, m, n).
         r: (runs, m).
-        damping: Of the mean squared row length, (runs,).
+        damping: Damping as a part of the mean squared row length, (runs,).
         tolerance: Smaller singular values are left out, relative to the largest.
     """
     U, s, Vt = np.linalg.svd(J, full_matrices=False)

@@ -40,12 +40,12 @@ def vector(values: Iterable[Any]) -> SX:
 
 
 def is_constant(x: SX) -> bool:
-    """Whether no symbol is left in an expression."""
+    """Return whether no symbol is left in an expression."""
     return bool(SX(x).is_constant())
 
 
 def is_zero(x: SX) -> bool:
-    """Whether an expression is the constant zero, entry by entry."""
+    """Return whether an expression is the constant zero, entry by entry."""
     return bool(SX(x).is_zero())
 
 
@@ -77,7 +77,7 @@ class Turn:
 
     @property
     def is_identity(self) -> bool:
-        """Whether it turns nothing."""
+        """Return whether it turns nothing."""
         return is_zero(self.matrix - SX.eye(3))
 
     def turn_symmetric(self, x: SX) -> SX:

@@ -62,12 +62,12 @@ class Mobility:
 
     @property
     def holonomic(self) -> bool:
-        """Whether every constraint is one on positions, openly or in disguise."""
+        """Return whether every constraint is one on positions, openly or in disguise."""
         return self.reachable == self.mobility
 
     @property
     def catastatic(self) -> bool:
-        """Whether rest is possible: no speed is forced by time alone."""
+        """Return whether rest is possible: no speed is forced by time alone."""
         return not self.rheonomic
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ class _Fields:
 
 
 def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
-    """Whether a column is more than rounding errors and not spanned by those that were found."""
+    """Return whether a column is more than rounding and not spanned by those found."""
     length = np.linalg.norm(column)
     if not length >= max(BRACKET_TOLERANCE, BRACKET_NOISE * terms):
         return False

@@ -47,7 +47,7 @@ def _carrier(system: System, contact: Contact) -> int:
 
 
 def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bool:
-    """Whether a link can turn about the ground's normal once some rows are taken away."""
+    """Return whether a link can turn about the ground's normal once some rows are taken away."""
     yaw = _yaw_row(system, link, contact)
     rows = [r for r, row in enumerate(system.rows) if row.name not in without]
     for q, A in zip(system.samples, system.report.all_matrices, strict=True):

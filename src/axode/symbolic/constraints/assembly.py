@@ -174,11 +174,11 @@ class Assembly:
         return float(residual_size(residual / units, units))
 
     def is_exact(self, error: float) -> bool:
-        """Whether a residual is nothing but rounding."""
+        """Return whether a residual is nothing but rounding."""
         return error <= CLOSED
 
     def is_closed(self, q: np.ndarray, error: float, t: float = 0.0) -> bool:
-        """Whether a search ended where all is closed, exactly or as nearly as the rows allow."""
+        """Return whether all is closed, exactly or as nearly as the rows allow."""
         if self.is_exact(error) or not self.tolerance or not np.isfinite(error):
             return self.is_exact(error)
         r = np.array(self.function(q, t, self.parameters)).ravel()
@@ -196,7 +196,7 @@ class Assembly:
         """Find the shortest step that closes if all is linear; rank may be short (redundant rows).
 
         Args:
-            J, r, damping: Of one run, as `find_roots` gives them.
+            J, r, damping: Jacobian, residual and damping of one run, from `find_roots`.
             cut: Singular values of rows that nearly follow from others, of the largest; None for a
                 sparse solve, which does not know them.
         """
@@ -269,7 +269,7 @@ class Assembly:
 
     @cached_property
     def depends_on_time(self) -> bool:
-        """Whether closing depends on the time."""
+        """Return whether closing depends on the time."""
         residuals = [row.residual for row in self.rows if row.residual is not None]
         return any(ca.depends_on(residual, self.tree.t) for residual in residuals)
 

@@ -56,7 +56,7 @@ def close_loops(
     """Close all loops of a mechanism and find its redundant rows.
 
     Args:
-        tree: Of the mechanism.
+        tree: Tree of the mechanism.
         rows: All of them.
         defaults: Values of the parameters.
         A: Their matrix at a configuration.

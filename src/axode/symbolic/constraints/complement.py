@@ -54,7 +54,7 @@ def partition(report: RankReport, independent: list[int]) -> Partition:
 
 
 def _mentions(report: RankReport) -> np.ndarray:
-    """Whether a row mentions a speed, at any sample: rows x speeds."""
+    """Return whether a row mentions a speed, at any sample: rows x speeds."""
     sizes = np.max([np.abs(A) for A in report.matrices], axis=0)
     found: np.ndarray = sizes > MENTIONED * sizes.max(axis=1, keepdims=True, initial=0.0)
     return found
@@ -121,7 +121,7 @@ def cheapest_partition(report: RankReport) -> Partition:
 
 
 def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> bool:
-    """Whether speeds of small blocks do nearly as well as those asked for, at home too."""
+    """Return whether speeds of small blocks do nearly as well as those asked for, at home too."""
 
     def smallest(A: np.ndarray, chosen: Partition) -> float:
         dependent = [j for _, columns in chosen.blocks for j in columns]
@@ -187,7 +187,7 @@ class Complement:
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
     def _stands_alone(self, leg: HeldLoop) -> bool:
-        """Whether a leg's speeds follow from its point's velocity and nothing else needs them."""
+        """Return whether a leg's speeds follow from its point's velocity and serve nothing else."""
         blocks = [block for block in self.base.blocks if set(block[0]) & set(leg.rows)]
         own = {j for _, columns in blocks for j in columns}
         far = {j for j in range(self.size) if any(leg.J.has_nz(i, j) for i in range(3))}
@@ -264,7 +264,7 @@ class Complement:
 
     @property
     def is_direct(self) -> bool:
-        """Whether the blocks are built on the speeds asked for."""
+        """Return whether the blocks are built on the speeds asked for."""
         return self.asked == self.base.independent
 
     @cached_property

@@ -28,11 +28,11 @@ class DroppedRow:
     """A row that was left out, why, and the rows it follows from.
 
     Attributes:
-        name: Of the row.
+        name: Name of the row.
         follows_from: Names of kept rows; none if it vanishes.
         disagreement: By how much it contradicts them where they hold, at the configurations that
             were tried; zero if it does so by rounding errors only.
-        unit: Of the disagreement: of the row's residual, or of none if it is a velocity's.
+        unit: Unit of the disagreement: that of the residual, none for a velocity's row.
     """
 
     name: str

@@ -61,7 +61,7 @@ class EvaluatedRows:
 
     @property
     def lost(self) -> bool:
-        """Whether all rows together have lost rank.  (N7)"""
+        """Return whether all rows together have lost rank.  (N7)"""
         s = self._svd[0]
         return self.rank > 0 and bool(s[self.rank - 1] < LOST_RANK * s[0])
 

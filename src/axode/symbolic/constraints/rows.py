@@ -53,12 +53,12 @@ class Row:
 
     @property
     def holonomic(self) -> bool:
-        """Whether it comes from a position."""
+        """Return whether it comes from a position."""
         return self.residual is not None
 
     @property
     def on_joints(self) -> bool:
-        """Whether it is about joint speeds themselves, not about two links that meet."""
+        """Return whether it is about joint speeds themselves, not about two links that meet."""
         return self.kind in ("prescribed", "coupling")
 
 

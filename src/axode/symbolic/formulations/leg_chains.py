@@ -16,7 +16,7 @@ from axode.symbolic.tree.kinematics import Tree
 
 FREEDOMS = 6  # of a leg: as many as a free body has
 CONCURRENT = 1e-9  # [m]: how far an axis may miss a point that it passes through
-ELSEWHERE = 0.01  # how far parameters are moved to see whether axes meet by their grace only
+ELSEWHERE = 0.01  # change of parameters that shows whether axes meet only at their defaults
 SPANNING = 1e-6  # smallest volume that three axes of a spherical joint span
 
 

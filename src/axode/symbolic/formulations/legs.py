@@ -46,7 +46,7 @@ class LegInverse:
 
     @property
     def closed_form(self) -> bool:
-        """Whether three by three blocks suffice."""
+        """Return whether three by three blocks suffice."""
         return self.spherical is not None
 
     @cached_property
@@ -162,7 +162,7 @@ class LegModel:
 
     @cached_property
     def bodies(self) -> Bodies:
-        """Of the leg, the platform left out."""
+        """Bodies of the leg without the platform."""
         tree, found = self.system.tree, []
         before = dict(self.leg.links)
         for body in tree.mechanism.bodies:
@@ -415,5 +415,5 @@ class LegsFormulation(AbstractFormulation):
         return self._all_speeds([leg.accelerations(t_dot) for leg in self.legs], free)
 
     def tree_forces(self, v_dot: SX) -> SX:
-        """Of the opened mechanism, which no leg by itself knows: by the book's U."""
+        """Force on the opened mechanism, which no single leg has, by the book's U."""
         return ComplementFormulation(self.system).tree_forces(v_dot)

@@ -76,7 +76,7 @@ class MultiplierFormulation(ComplementFormulation):
 
 
 def regular_inertia(system: System) -> bool:
-    """Whether the tree has inertia in every direction, somewhere."""
+    """Return whether the tree has inertia in every direction, somewhere."""
     tree = system.tree
     inertia = RecursiveFormulation(system).tree_inertia
     function = ca.Function("I", [tree.q, tree.t, tree.parameters], [inertia])

@@ -129,7 +129,7 @@ class Operators:
         return ca.densify(self.phi_H @ self.rates + self.phi @ (self.sigma_b @ self.base.V))
 
     def velocity(self, link: int) -> tuple[SX, SX]:
-        """Of one link, or of the base: angular, and of its origin."""
+        """Velocity of one link or of the base: angular, and of its origin."""
         V = self.base.V if link == ROOT else self.V[6 * link : 6 * link + 6]
         return V[0:3], V[3:6]
 

@@ -105,7 +105,7 @@ class RecursiveFormulation(AbstractFormulation):
         return c.expand(Factor.of(self.required_inertia()).solve(c.project(force)))
 
     def _coupled_forward(self, force: SX) -> SX:
-        """The same for rows on joints alone, where articulated bodies take fewer operations."""
+        """Return the same for rows on joints alone, by articulated bodies if these cost less."""
         system = self.system
         if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return self._projected_forward(force)
@@ -166,7 +166,7 @@ class RecursiveFormulation(AbstractFormulation):
         return min((super().hold(held, force), by_links), key=self._operations)
 
     def _coupled_hold(self, held: list[int], force: SX) -> SX:
-        """The same where rows on joints alone constrain a tree, by clusters.  (D18)"""
+        """Return the same where rows on joints alone constrain a tree, by clusters.  (D18)"""
         system, c = self.system, self.system.complement
         on_joints = all(row.on_joints for row in system.kept)
         if not on_joints or system.tree.v.shape[0] <= ALWAYS_COMPOSITE:

@@ -83,7 +83,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
         return self.on_base(Base(alpha=up))
 
     def on_base(self, base: Base) -> Operators:
-        """The same arms on a base that moves.  (F21)"""
+        """Return the same arms on a base that moves.  (F21)"""
         tree = self.system.tree
         links = []
         for i, (link, own) in enumerate(zip(tree.links, self.system.inertias, strict=True)):

@@ -78,7 +78,7 @@ class VirtualWorkFormulation(AbstractFormulation):
         return self._weight_powers(self.Theta)
 
     def tree_forces(self, v_dot: SX) -> SX:
-        """The same powers for virtual motions of single joints, constraints let go."""
+        """Return the same powers for virtual motions of single joints, constraints let go."""
         each, forces = SX.eye(self.system.tree.v.shape[0]), self.system.forces
         powers = self._inertia_powers(v_dot, each) + self._weight_powers(each)
         return -powers - forces.dissipative - forces.elastic
@@ -97,7 +97,7 @@ class VirtualWorkFormulation(AbstractFormulation):
         return found
 
     def _inertia_powers(self, v_dot: SX, motions: SX) -> SX:
-        """Of all inertia forces, rotors included, for virtual speeds in columns.  (F12)"""
+        """Power of all inertia forces, rotors included, for virtual speeds in columns.  (F12)"""
         moving = self._accelerated(v_dot)
         powers = -ca.densify(motions.T @ (self.system.forces.armature * v_dot))
         for (body, link, own), virtual in self._virtual_bodies(motions):

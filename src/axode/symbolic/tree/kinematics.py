@@ -38,7 +38,7 @@ class Link:
 
     @property
     def turns_only(self) -> bool:
-        """Whether it is a revolute about its own z."""
+        """Return whether it is a revolute about its own z."""
         return self.joint.turns_only
 
     @property

@@ -227,7 +227,7 @@ class StateSymbols:
         """Value of a formula.
 
         Args:
-            formula: Of time, of the mechanism's parameters and of others.
+            formula: Formula of time, parameters of the mechanism and others.
             signals: Which signals the other parameters stand for.
         """
         values = {name: self[name] for name in self._equations.parameters}

@@ -92,7 +92,7 @@ def contact_geometry(tree: Tree, contact: Contact) -> ContactGeometry:
 
 
 def _spins_on_axis(tree: Tree, wheel: int, centre: SX, axis: SX | None) -> bool:
-    """Whether the wheel's own joint turns it about its axis (or, for a ball, about its centre)."""
+    """Return whether the wheel's own joint turns it about its axis, or a ball about its centre."""
     link = tree.links[wheel]
     if axis is None:
         return bool(link.k == 3 and link.S_v.is_zero() and centre.is_zero())
