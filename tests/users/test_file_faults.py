@@ -385,6 +385,18 @@ def test_a_table_that_is_none_hides_nothing_else(file):
     ]
 
 
+def test_a_type_in_a_table_that_has_none_hides_nothing_else(file):
+    text = SOUND + '[measure.tip]\ntype = "position"\nbody = "chasis"\n'
+    assert told(file(text)).split("\n  ")[1:] == [
+        "line  18  [measure.tip] kind: is missing (what is measured). Kinds: position, "
+        "velocity, distance, roll, pitch, yaw, roll_rate, pitch_rate, yaw_rate, surge, sway, "
+        "heave.",
+        "line  19  [measure.tip] type: unknown key 'type'. Keys: kind, body, at, other, other_at.",
+        "line  20  [measure.tip] body: unknown body 'chasis'. Bodies: ground, chassis, left.   "
+        "Did you mean 'chassis'?",
+    ]
+
+
 def test_an_empty_file_is_told(file):
     assert told(file("")) == (
         "rover.toml has 1 problem.\n  line   1  has no body; add one and a joint that holds it"
