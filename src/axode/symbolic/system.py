@@ -183,7 +183,9 @@ class System:
     def rheonomic(self) -> bool:
         """Return whether explicit time constrains the motion, if only in steps."""
         driven = [row.residual for row in self.rows if row.kind == "prescribed"]
-        return not self.b.is_zero() or any(ca.depends_on(r, self.tree.t) for r in driven)
+        return not self.b.is_zero() or any(
+            residual is not None and ca.depends_on(residual, self.tree.t) for residual in driven
+        )
 
     def chosen(self, x: SX) -> SX:
         """The entries of a column of all speeds that belong to the independent ones."""
