@@ -37,7 +37,7 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
 def _fits(given: Any, fits: Callable[[Any], object]) -> bool:
     try:
         return bool(fits(given))
-    except (TypeError, ValueError, OverflowError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         return False
 
 
@@ -65,9 +65,10 @@ def _alternatives(annotation: str) -> list[str]:
 
 
 def _number(given: Any) -> bool:
-    float(given)  # too large a whole number raises
-    plain = isinstance(given, int | float) and not isinstance(given, bool)
-    return plain or (getattr(given, "shape", None) == () and given.dtype.kind in "fiu")
+    float(given)  # raises for formulas and for whole numbers that are too large
+    if hasattr(given, "dtype"):
+        return given.shape == () and given.dtype.kind in "fiu"
+    return not isinstance(given, bool | str | bytes | bytearray)
 
 
 def _whole(given: Any) -> bool:
@@ -75,7 +76,8 @@ def _whole(given: Any) -> bool:
 
 
 def _truth(given: Any) -> bool:
-    return type(given).__name__ in ("bool", "bool_", "int") and given in (0, 1)
+    whole = isinstance(given, int) or (given.shape == () and given.dtype.kind in "biu")
+    return whole and given in (0, 1)
 
 
 def _mapping(given: Any) -> bool:
