@@ -18,6 +18,7 @@ from axode.errors import InvalidArgument, shortened
 
 Rule = tuple[str, Callable[[Any], object]]  # what is expected, and whether it is that
 
+_OWN_CHECKS = ("threads", "events")  # by the functions, with a remedy
 _SECONDS = ("duration", "step", "save_every", "t0", "t1", "t", "dt")
 
 
@@ -36,14 +37,15 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
 def _fits(given: Any, fits: Callable[[Any], object]) -> bool:
     try:
         return bool(fits(given))
-    except (TypeError, ValueError, OverflowError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         return False
 
 
 @functools.cache
 def _all_rules(function: Callable[..., Any]) -> dict[str, list[Rule]]:
     parameters = inspect.signature(function).parameters.items()
-    return {name: found for name, p in parameters if (found := _rules(name, str(p.annotation)))}
+    found = {name: _rules(name, str(parameter.annotation)) for name, parameter in parameters}
+    return {name: rules for name, rules in found.items() if rules and name not in _OWN_CHECKS}
 
 
 def _rules(name: str, annotation: str) -> list[Rule]:
@@ -63,9 +65,10 @@ def _alternatives(annotation: str) -> list[str]:
 
 
 def _number(given: Any) -> bool:
-    float(given)  # too large a whole number raises
-    plain = isinstance(given, int | float) and not isinstance(given, bool)
-    return plain or (getattr(given, "shape", None) == () and given.dtype.kind in "fiu")
+    float(given)  # raises for formulas and for whole numbers that are too large
+    if hasattr(given, "dtype"):
+        return given.shape == () and given.dtype.kind in "fiu"
+    return not isinstance(given, bool | str | bytes | bytearray)
 
 
 def _whole(given: Any) -> bool:
@@ -73,7 +76,8 @@ def _whole(given: Any) -> bool:
 
 
 def _truth(given: Any) -> bool:
-    return type(given).__name__ in ("bool", "bool_", "int") and given in (0, 1)
+    whole = isinstance(given, int) or (given.shape == () and given.dtype.kind in "biu")
+    return whole and given in (0, 1)
 
 
 def _mapping(given: Any) -> bool:

@@ -37,3 +37,12 @@ def test_the_leading_force_is_the_one_of_the_moving_arm(formulation):
 def test_the_report_says_so():
     report = led_arm().derive().mobility
     assert (report.mobility, report.actuation) == (0, "driven by time alone")
+
+
+def test_a_motion_in_steps_depends_on_time_although_its_rate_is_zero():
+    arm = led_arm()
+    arm.prescribed.clear()
+    arm.prescribe("j", lambda t: 0.3 * np.floor(t))
+    model = arm.derive().compile("interpreter")
+    assert model.residual(np.array([0.3]), t=1.5) == pytest.approx(0.0, abs=ROUNDING)
+    assert ax.assemble(model, t=2.5)["j"] == pytest.approx(0.6, abs=ROUNDING)

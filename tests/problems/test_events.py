@@ -185,3 +185,8 @@ def test_events_must_be_numbers():
         ax.simulate(machines.pendulum(), 1.0, events=[ax.Event("all", lambda s: s.position("rod"))])
     with pytest.raises(ax.UnknownName, match="no signal 'pins'"):
         ax.simulate(machines.pendulum(), 1.0, events=[ax.Event("all", "pins")])
+
+
+def test_events_may_be_in_a_set():
+    event = ax.Event("half", lambda s: s["rail"] - 0.5)
+    assert len({event, *ramp(event).events}) == 2

@@ -1,5 +1,7 @@
 """Every way to say what the motors do, and every way to say it wrong."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -266,6 +268,15 @@ def test_inputs_of_a_trajectory_hold_at_its_ends_and_run_backwards():
     backwards = ax.simulate(model, -1.0, t0=1.0, start=ramp, input={"rail.force": "1 + t"})
     again = ax.simulate(model, 1.0, start=backwards, input=backwards)
     assert again.final["rail"] == pytest.approx(ramp.final["rail"], abs=1e-9)
+
+
+def test_inputs_of_a_sample_are_those_of_its_instant():
+    model = machines.slider()
+    ramp = ax.simulate(model, 1.0, input={"rail.force": "1 + t"}, save_every=0.5)
+    assert ax.simulate(model, 1.0, input=ramp.at(0.5)).final["rail"] == pytest.approx(0.75)
+    assert ax.sweep(model, 1.0, input=ramp.at(0.5))["rail"] == pytest.approx(0.75)
+    with warnings.catch_warnings(action="ignore"):  # it is at no equilibrium
+        assert ax.linearize(model, input=ramp.at(0.5)).u0 == pytest.approx([1.5])
 
 
 def test_inputs_of_a_batch_of_trajectories():

@@ -1,7 +1,11 @@
 """When samples are taken, how long steps are, and what is refused."""
 
 import functools
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
+import casadi
 import numpy as np
 import pytest
 
@@ -65,7 +69,7 @@ def test_backwards(options: dict):
         ({"t0": np.nan}, "t0: must be"),
         ({"threads": 0}, "threads: must be a whole number > 0"),
         ({"threads": -1}, "threads: must"),
-        ({"threads": 1.5}, "threads: must"),
+        ({"threads": 1.5}, "threads: must be a whole number"),
         ({"events": [3]}, "expected Event"),
         ({"events": 3}, "expected Event"),
         ({"events": [ax.Event("a", time=1.0)]}, "'a' has no function to look at"),
@@ -76,6 +80,17 @@ def test_backwards(options: dict):
 def test_what_makes_no_sense(options: dict, words: str):
     with pytest.raises(ax.AxodeError, match=words):
         ax.simulate(machines.slider(), options.pop("duration", 1.0), **options)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.array, Fraction, Decimal, casadi.DM])
+def test_every_kind_of_number(kind: Any):
+    model, half = machines.slider(), kind(0.5)
+    run = ax.simulate(model, half, t0=half, save_every=half, step=half, method="rk4")
+    assert run.time.tolist() == [0.5, 1.0]
+    assert ax.simulate(model, half, rtol=half, atol=half, progress=np.array(0)).time[-1] == 0.5
+    assert ax.sweep(model, half, t0=half, step=half).finished.all()
+    assert ax.linearize(model, t=half).A.shape == (2, 2)
+    assert ax.assemble(model, t=half, fix=iter(["rail"])).conditions.t == 0.5
 
 
 @functools.cache

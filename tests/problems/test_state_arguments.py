@@ -160,3 +160,28 @@ def test_many_states_where_one_is_needed(verb: str):
         VERBS[verb]({"crank": [0.1, 0.2]})
     with pytest.raises(ax.InvalidArgument, match="one state is needed"):
         VERBS[verb](np.tile(found().q, (2, 1)))
+
+
+def test_a_batch_of_states_goes_to_a_model_with_other_independent_speeds():
+    one = found()
+    many = ax.State(np.stack([one.q] * 2), np.stack([one.nu, 2 * one.nu]), 0.0, model())
+    rate = one["rocker.rate"]
+    np.testing.assert_allclose(many["rocker.rate"], [rate, 2 * rate], rtol=SAME)
+    other = machines.four_bar("rocker")
+    np.testing.assert_allclose(many.vectors(other)[1], [[rate], [2 * rate]], rtol=SAME)
+    assert other.energy(many).shape == (2, 2)
+
+
+def test_parameters_of_a_state_go_by_name():
+    def pendulum(mass: str, length: str) -> ax.Model:
+        machine = ax.Mechanism("pendulum")
+        com = (0, 0, ax.Parameter(length, 0.5))
+        bob = machine.add_body("bob", mass=ax.Parameter(mass, 1.0), com=com, inertia=(1, 1, 1))
+        machine.add_joint("pin", ax.Revolute("y"), parent=machine.ground, child=bob)
+        return machine.derive().compile("interpreter", parameters="free")
+
+    first, second = pendulum("a", "b"), pendulum("b", "a")
+    assert list(first.parameters) == list(second.parameters)[::-1]
+    state = ax.assemble(first, {"pin": 0.3}, parameters={"a": 0.7})
+    expected = second.energy(state.q, state.nu, parameters={"a": 0.7, "b": 0.5})
+    np.testing.assert_allclose(second.energy(state), expected, rtol=SAME)

@@ -15,7 +15,7 @@ from axode.argument_types import check_arguments
 from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
-from axode.model.conditions import Options
+from axode.model.conditions import Conditions, Options
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
@@ -433,8 +433,11 @@ class Model:
             ]
         except NotDirect:
             state = self._arguments.solve_state(values, options)
-            if isinstance(values.get("q"), State):  # its time and parameters, unless given
-                options = {**values["q"].conditions.options, **options}
+            given = values.get("q")
+            if isinstance(given, State):  # its time and parameters, unless given
+                own = given.conditions
+                own = Conditions.of(self, own.t, own.named(given.model))
+                options = {**own.options, **options}
             return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)

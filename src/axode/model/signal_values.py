@@ -81,8 +81,12 @@ def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) 
 def state_values(
     model: Model, q: Array, nu: Array, conditions: Conditions = DEFAULTS, u: Array | None = None
 ) -> NamedValues:
-    """Coordinates, all speeds and measures of one state by name, and inputs if they are given."""
+    """Coordinates, all speeds and measures by name, and inputs if they are given.
+
+    Those of one state are floats, those of a batch arrays of its shape.
+    """
     kinds = STATE_KINDS if u is None else (*STATE_KINDS, "input")
-    values = signal_values(model, q, nu, u, conditions=conditions, kinds=kinds).tolist()
+    values = signal_values(model, q, nu, u, conditions=conditions, kinds=kinds)
+    columns = values.tolist() if values.ndim == 1 else np.moveaxis(values, -1, 0)
     names = model.signals.layout(*kinds).names
-    return NamedValues(zip(names, values, strict=True), model.signals.names(*kinds))
+    return NamedValues(zip(names, columns, strict=True), model.signals.names(*kinds))

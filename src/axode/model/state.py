@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,11 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class State:
-    """A consistent state of a model, as `assemble` finds it.
+    """A consistent state of a model, as `assemble` finds it, or a batch of them.
 
     Attributes:
-        q: Coordinates, in the order of `model.coordinates`.
-        nu: Independent speeds, in the order of `model.independent`.
+        q: Coordinates, (..., size), in the order of `model.coordinates`.
+        nu: Independent speeds, (..., size), in the order of `model.independent`.
         residual: Largest residual of loops and contacts [m or rad].
         model: What it is a state of.
         conditions: Time and parameters it was found for.
@@ -36,9 +36,9 @@ class State:
     model: Model
     conditions: Conditions = field(default_factory=Conditions)
 
-    def __getitem__(self, name: str) -> float:
+    def __getitem__(self, name: str) -> Any:
         """A coordinate, any joint speed or a measure by name."""
-        return float(self.as_dict()[name])
+        return self.as_dict()[name]
 
     def vectors(self, model: Model) -> tuple[Array, Array]:
         """q and nu in the order of a model, which may have other independent speeds."""
@@ -47,7 +47,7 @@ class State:
             return self.q, self.nu
         values = self.as_dict()
         q, nu = ([values[n] for n in names] for names in (model.coordinates, model.independent))
-        return np.array(q, dtype=float), np.array(nu, dtype=float)
+        return np.moveaxis(np.array(q), 0, -1), np.moveaxis(np.array(nu), 0, -1)
 
     def as_dict(self) -> NamedValues:
         """Coordinates, all joint speeds and measures by name."""

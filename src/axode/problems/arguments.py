@@ -60,15 +60,6 @@ def require_mechanism(verb: str, given: Any) -> None:
     raise InvalidArgument(f"{verb}: a mechanism is needed, got {type(given).__name__}; {remedy}")
 
 
-def seconds(name: str, given: Any) -> float:
-    """Number of seconds.
-
-    Raises:
-        InvalidArgument: for anything that is not a number.
-    """
-    return number(name, given, "a number of seconds")
-
-
 def number(name: str, given: Any, expected: str = "a number") -> float:
     """Number as a float.
 

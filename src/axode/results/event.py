@@ -38,7 +38,7 @@ class Event:
     direction: int = field(default=0, compare=False, repr=False)
     time: float = math.nan
     index_of_run: int | None = None
-    state: Mapping[str, float] = field(default_factory=dict)
+    state: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         run = None if self.index_of_run is None else int(self.index_of_run)

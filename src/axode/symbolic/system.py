@@ -179,10 +179,13 @@ class System:
         """Return whether nothing constrains the speeds."""
         return not self.kept
 
-    @property
+    @cached_property
     def rheonomic(self) -> bool:
-        """Return whether explicit time constrains the motion."""
-        return not self.b.is_zero()
+        """Return whether explicit time constrains the motion, if only in steps."""
+        driven = [row.residual for row in self.rows if row.kind == "prescribed"]
+        return not self.b.is_zero() or any(
+            residual is not None and ca.depends_on(residual, self.tree.t) for residual in driven
+        )
 
     def chosen(self, x: SX) -> SX:
         """The entries of a column of all speeds that belong to the independent ones."""

@@ -28,7 +28,7 @@ def assemble(
     model: Model,
     start: Any = None,
     *,
-    fix: Sequence[str] | Mapping[str, float] = (),
+    fix: Iterable[str] | Mapping[str, float] = (),
     tries: int = 1,
     seed: int = 0,
     t: float = 0.0,
@@ -62,7 +62,7 @@ def assemble(
     if given.nu is not None:
         speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
     held = _held(model, fix, guess)
-    conditions = Conditions.of(model, t, parameters)
+    conditions = Conditions.of(model, float(t), parameters)
     asked = _named_coordinates(model, near)
     closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
     guess = guess[np.newaxis]
@@ -134,9 +134,10 @@ def _find_different(columns: Sequence[Array], count: int) -> tuple[Indices, Indi
     """Find rows that differ from all before them, and the place of every row among those."""
     number = np.zeros(count, dtype=np.intp)
     for column in columns:  # one after the other: sorting whole rows takes many times as long
+        if count and (column == column[0]).all():
+            continue
         values, place = np.unique(column, return_inverse=True)
-        if len(values) > 1:
-            number = np.unique(number * len(values) + place.reshape(-1), return_inverse=True)[1]
+        number = np.unique(number * len(values) + place.reshape(-1), return_inverse=True)[1]
     _, first, which = np.unique(number, return_index=True, return_inverse=True)
     return first, which.reshape(-1)
 
@@ -150,8 +151,6 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
         return near.copy(), {}, {}
     speeds, wanted = {}, {}
     for name, value in model.signals.names(*STATE_KINDS).by_full_name(near).items():
-        if not np.isfinite(value):
-            raise InvalidArgument(f"near '{name}': must be finite, got {value}")
         if name in model.coordinates:
             q[model.coordinates.index(name)] = float(value)
         elif model.signals.depends_on_speeds(name):

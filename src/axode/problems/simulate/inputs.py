@@ -19,6 +19,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
+from axode.names import NamedValues
 from axode.problems.arguments import number
 from axode.problems.state_formulas import parse_formula
 from axode.problems.tracing import is_symbolic, saturate, traced_tape
@@ -181,6 +182,7 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
     """
     from axode.results.trajectory import Trajectory
 
+    given = inputs_of_sample(model, given)
     if given is None or (isinstance(given, Trajectory) and not model.inputs):
         return InputPlan(constant=np.zeros(len(model.inputs)))
     if isinstance(given, Sampled):
@@ -243,6 +245,13 @@ def _from_trajectory(model: Model, run: Trajectory) -> Sampled:
     values = given.values if run.time[0] <= run.time[-1] else given.values[..., ::-1, :]
     columns = {name: values[..., k] for k, name in enumerate(given.names)}
     return Sampled(columns, period, first, "linear")
+
+
+def inputs_of_sample(model: Model, given: Any) -> Any:
+    """Inputs of the sample of a trajectory, as `run.at(t)` gives it; anything else as it is."""
+    if not isinstance(given, NamedValues):
+        return given
+    return {name: given[name] for name in model.inputs}
 
 
 def limit_inputs(model: Model, u: Array) -> Array:

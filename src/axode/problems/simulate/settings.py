@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.threads import check_threads
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, UnknownName
+from axode.problems.arguments import number
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, METHODS
 
@@ -52,9 +52,11 @@ class Settings:
                 f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"
             )
         for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and _is_finite(value)):
-                raise InvalidArgument(f"{name}: must be a finite number, got {shortened(value)}")
+            if getattr(self, name) is not None:
+                value = number(name, getattr(self, name))
+                if not math.isfinite(value):
+                    raise InvalidArgument(f"{name}: must be a finite number, got {value}")
+                object.__setattr__(self, name, value)
         if self.duration == 0:
             raise InvalidArgument("duration: must not be zero")
         if self.threads is not None:
@@ -165,10 +167,3 @@ class Settings:
         count = max(0, math.ceil(abs(self.duration) / every - ROUNDING) - 1)
         times = self.t0 + self.direction * every * np.arange(count + 1)
         return np.append(times, self.t_end)
-
-
-def _is_finite(value: Real) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number larger than any float
-        return False

@@ -13,7 +13,7 @@ from axode.argument_types import check_arguments
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import number, read_state, require_model, seconds
+from axode.problems.arguments import read_state, require_model
 from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
@@ -104,12 +104,12 @@ def simulate(
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
         method,
-        seconds("t0", t0),
-        seconds("duration", duration),
+        t0,
+        duration,
         step,
         save_every,
-        number("rtol", rtol),
-        number("atol", atol),
+        rtol,
+        atol,
         threads,
         Place.of(model, target, precision),
         singular=singular,
@@ -118,7 +118,7 @@ def simulate(
     watches = check_events(model, events)
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
-    q, nu, p, batch = starts(model, read_state(model, start, "start"), t0, p, plan.batch)
+    q, nu, p, batch = starts(model, read_state(model, start, "start"), settings.t0, p, plan.batch)
     with Session(model.name, settings, len(q), progress) as session:
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))

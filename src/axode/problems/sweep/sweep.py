@@ -13,11 +13,11 @@ from axode.argument_types import check_arguments
 from axode.codegen.lowering.program import Program
 from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.arguments import GivenState, read_state, require_model, seconds
+from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import CompiledRuns, Session, Task, check_on_interrupt
 from axode.problems.simulate.batch import SMALLEST_PIVOT
-from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_input
 from axode.problems.simulate.record import STATUS_WORDS
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import starts
@@ -90,11 +90,10 @@ def sweep(
     require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     place = Place.of(model, target, precision)
-    start_time, length = seconds("t0", t0), seconds("duration", duration)
-    settings = Settings("rk4", start_time, length, step, None, 1e-8, 1e-10, threads, place)
+    settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
     wanted = check_outputs(model, outputs)
-    given = read_state(model, start, "start")
+    given, input = read_state(model, start, "start"), inputs_of_sample(model, input)
     axes = _axes(combine, given.named, parameters, input)
     plan = plan_input(model, axes.spread(input))
     if plan.callback is not None:
@@ -105,7 +104,7 @@ def sweep(
     _refuse_mixture(axes, given, input, plan)
     p = checked_parameters(model, axes.spread(parameters))
     given = replace(given, named=axes.spread(given.named))
-    q, nu, p, batch = starts(model, given, t0, p, plan.batch)
+    q, nu, p, batch = starts(model, given, settings.t0, p, plan.batch)
     with Session(model.name, settings, len(q), progress) as session:
         task = Task(model, plan.spread(batch), settings)
         runs = _Runs(
@@ -160,7 +159,7 @@ class _Batch(CompiledRuns):
         """Run until every run has ended or stopped."""
         status = self.buffers["status"]
         budget = self.first_budget(len(self.dynamics.rate.kinds))
-        session.advance(self, budget, lambda: bool((status == RUNNING).any()))
+        session.advance(self, budget, lambda: bool((status == RUNNING).any()), watched=("status",))
 
 
 def _compile_sweep(task: Task, d: Dynamics, outputs: tuple[Output, ...]) -> Any:
