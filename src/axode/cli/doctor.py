@@ -36,7 +36,7 @@ def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
     facts = _facts()
     found: list[Finding] = []
     if not as_json:
-        show_entries("Axode here", _entries(facts))
+        show_entries("Axode on this machine", _entries(facts))
         print()
     for finding in _findings():
         found.append(finding)
@@ -195,7 +195,7 @@ def _simulate(known: dict[str, Any]) -> tuple[bool, str]:
     from axode.problems.simulate.simulate import simulate
 
     run = simulate(known["model"], 2.0, start={"theta3": 0.5, "surge": 0.3}, progress=False)
-    return run.energy_error < 1e-6, f"2 s keep their energy to {run.energy_error:.0e}"
+    return run.energy_error < 1e-6, f"energy is conserved to {run.energy_error:.0e} over 2 s"
 
 
 def _loops(known: dict[str, Any]) -> tuple[bool, str]:

@@ -97,7 +97,11 @@ def gpu() -> dict[str, Any]:
             "capability": str(module.cuda.Device().compute_capability),
         }
     except AxodeError as error:
-        why = "none used, without CuPy" if find_spec("cupy") is None else str(error).splitlines()[0]
+        why = (
+            "not used: CuPy is not installed"
+            if find_spec("cupy") is None
+            else str(error).splitlines()[0]
+        )
         return {"name": None, "why": why}
     except Exception as error:  # a driver may fail in ways of its own
         return {"name": None, "why": f"{type(error).__name__}: {error}".splitlines()[0]}
