@@ -1,7 +1,7 @@
-"""A car whose front wheels are steered by the clock, each by its own angle.
+"""A car whose front wheels follow prescribed steering angles, each its own.
 
-If all axles meet in one point the fourth wheel asks for nothing new and its row is left out.
-Steered alike, the wheels get in each other's way, and the report says so.
+If all axles meet in one point, the lateral constraint of the fourth wheel is redundant and left
+out. If both wheels have the same angle, the constraints conflict, and the report names the wheels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Balance a two-wheeled robot: linearise upright, let LQR find the gains, simulate the whole robot.
+"""Balance a two-wheeled robot: linearize upright, let LQR find the gains, simulate the whole robot.
 
 The states are measures of the robot; where it stands and how far its wheels have turned do not
 matter to its balance, and are left out.

@@ -1,7 +1,8 @@
-"""Bennett's linkage: by counting freedoms it is a structure, and yet it moves.
+"""Bennett's linkage: by the count of its degrees of freedom it is rigid, and yet it moves.
 
-Four hinges in space close five rows on three speeds. Only two of them are independent, everywhere
-on the motion; Axode finds that out, leaves three rows out and says whose forces nobody can tell.
+The loop of four hinges in space adds five constraint rows on three speeds. Only two of them are
+independent, everywhere along the motion. Axode leaves the other three out and reports which
+constraint forces are indeterminate.
 """
 
 from __future__ import annotations

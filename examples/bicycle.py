@@ -1,7 +1,7 @@
 """A bicycle that balances by itself: between which speeds, and how the modes change.
 
 The numbers are those of the benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007). Both
-wheels lean with what carries them, and nothing was linearised to derive the model.
+wheels lean with what carries them, and nothing was linearized to derive the model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A slider-crank: the torque that turns it evenly, and the same crank led by the clock.
+"""A slider-crank: the torque that turns it at a constant rate, computed in two ways.
 
-Inverse dynamics along a motion and the constraint force of a prescribed motion are one number.
+Inverse dynamics along a motion and the constraint force of the same prescribed motion must agree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CRANK, ROD = 0.1, 0.4  # [m]
 
 
 def slider_crank(*, motor: bool) -> ax.Mechanism:
-    """A crank, a rod and a piston, driven by a motor or led by the clock at 30 rad/s."""
+    """A crank, a rod and a piston, driven by a motor or prescribed to turn at 30 rad/s."""
     machine = ax.Mechanism("slider crank")
     crank = machine.add_body("crank", mass=1.0, com=(CRANK / 2, 0, 0), inertia=(1e-4, 1e-3, 1e-3))
     rod = machine.add_body("rod", mass=0.5, com=(ROD / 2, 0, 0), inertia=(1e-4, 5e-3, 5e-3))

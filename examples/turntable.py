@@ -1,6 +1,6 @@
 """A ball on a turntable: it does not fly off, it runs in circles at 2/7 of the table's rate.
 
-The ground of a contact may be any body. Here it is a table whose angle follows the clock; the
+The ground of a contact may be any body. Here it is a table whose angle is prescribed; the
 torque that keeps it turning is an output.
 """
 

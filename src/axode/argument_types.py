@@ -18,6 +18,7 @@ from axode.errors import InvalidArgument, shortened
 
 Rule = tuple[str, Callable[[Any], object]]  # what is expected, and whether it is that
 
+_OWN_CHECKS = ("threads", "events")  # by the functions, with a remedy
 _SECONDS = ("duration", "step", "save_every", "t0", "t1", "t", "dt")
 
 
@@ -43,7 +44,8 @@ def _fits(given: Any, fits: Callable[[Any], object]) -> bool:
 @functools.cache
 def _all_rules(function: Callable[..., Any]) -> dict[str, list[Rule]]:
     parameters = inspect.signature(function).parameters.items()
-    return {name: found for name, p in parameters if (found := _rules(name, str(p.annotation)))}
+    found = {name: _rules(name, str(parameter.annotation)) for name, parameter in parameters}
+    return {name: rules for name, rules in found.items() if rules and name not in _OWN_CHECKS}
 
 
 def _rules(name: str, annotation: str) -> list[Rule]:

@@ -51,7 +51,7 @@ def test_constraint_forces_do_no_work_on_any_motion_the_rows_allow(name):
     for state in case.states:
         on_free, force = case.at(state, e.Theta.T @ (e.A.T @ e.multipliers), e.multipliers)
         scale = max(1.0, np.abs(force).max())
-        agree(on_free / scale, np.zeros_like(on_free), ROUNDING, "generalised constraint force")
+        agree(on_free / scale, np.zeros_like(on_free), ROUNDING, "generalized constraint force")
 
 
 @pytest.mark.parametrize("name", CONSTRAINED)

@@ -144,7 +144,7 @@ def test_inverse_dynamics_undoes_direct_dynamics(name):
         # near a dead point inertia and bias are large and nearly cancel: their rounding is left
         largest = np.abs(case.vector(state, e.bias)).max(initial=0.0)
         solved = max(SOLVED, 8 * np.finfo(float).eps * largest)
-        agree(G @ u, G @ state.u, solved, "generalised force")
+        agree(G @ u, G @ state.u, solved, "generalized force")
         assert np.linalg.norm(u) <= np.linalg.norm(state.u) * (1 + solved), "not the least effort"
         if np.linalg.matrix_rank(G[:, :motors], tol=1e-9) == motors:
             agree(u, state.u, solved * 10, "inputs")

@@ -220,7 +220,7 @@ REASONS = {
     "arm": "three joints or more",
     "four_bar": "three joints or more",
     "balancer": "rolls",
-    "shaken_pendulum": "led by time",
+    "shaken_pendulum": "is prescribed",
     "loop_revolute": "freedoms",
     "tree_1": "both move freely",
     "all_joints_tree": "not on the ground",

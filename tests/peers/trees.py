@@ -144,7 +144,7 @@ def _random_link(rng: np.random.Generator, name: str, parent: str, kind: str) ->
 
 
 def to_axode(links: list[TreeLink]) -> ax.Mechanism:
-    """The tree in Axode, a motor on every speed: u is the generalised force."""
+    """The tree in Axode, a motor on every speed: u is the generalized force."""
     mechanism = ax.Mechanism("tree", gravity=GRAVITY)
     for link in links:
         mechanism.add_body(link.name, mass=link.mass, com=link.com, inertia=link.inertia)

@@ -10,7 +10,7 @@ import pytest
 import axode as ax
 from emulated_gpu import install
 
-ROUNDING = 1e-9  # relative: the optimiser may regroup sums, and steps pile the difference up
+ROUNDING = 1e-9  # relative: the optimizer may regroup sums, and steps pile the difference up
 SINGLE = 2e-4
 
 

@@ -382,7 +382,7 @@ def test_places_and_speeds_are_counted_apart():
         assert lin.states[report.configuration_dof :] == model.independent
 
 
-def test_reduced_is_linearised_on_fewer_states():
+def test_reduced_is_linearized_on_fewer_states():
     everything = ax.linearize(balancer())
     fewer = ["base.pitch", "base.wy", "base.vx"]
     one, two = everything.reduced(fewer), ax.linearize(balancer(), states=fewer)
@@ -412,7 +412,7 @@ def test_attitude_of_an_upended_body_is_told_by_small_angles():
 
 def test_it_prints_as_a_table():
     text = str(ax.linearize(cart_pole(), input={"push": 0.0}))
-    assert text.splitlines()[0] == "cart-pole, linearised at zero: an equilibrium"
+    assert text.splitlines()[0] == "cart-pole, linearized at zero: an equilibrium"
     assert text.splitlines()[1].split() == ["rail", "lean", "rail.rate", "lean.rate", "push"]
     assert "lean.rate'     0   25.51          0          0    -2" in text
     assert "  poles  -5.05, 0 (2 times), 5.05" in text

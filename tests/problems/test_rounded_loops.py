@@ -154,7 +154,7 @@ def test_coarse_numbers_with_a_tolerance_for_them(name, error):
 
 def test_a_run_stays_next_to_the_exact_one():
     error = 1e-6
-    with pytest.warns(Doubtful, match=r"hinge\.rx by .* rad.*within loop_tolerance = 0\.0001"):
+    with pytest.warns(Doubtful, match=r"hinge\.rx by .* rad.*\(loop_tolerance = 0\.0001\)"):
         model = rounded(four_bar(), error).derive().compile()
     exact = four_bar().derive().compile()
     start = {"crank": 1.2, "crank.rate": 8.0}

@@ -69,7 +69,7 @@ def test_backwards(options: dict):
         ({"t0": np.nan}, "t0: must be"),
         ({"threads": 0}, "threads: must be a whole number > 0"),
         ({"threads": -1}, "threads: must"),
-        ({"threads": 1.5}, "threads: expected a whole number"),
+        ({"threads": 1.5}, "threads: must be a whole number"),
         ({"events": [3]}, "expected Event"),
         ({"events": 3}, "expected Event"),
         ({"events": [ax.Event("a", time=1.0)]}, "'a' has no function to look at"),

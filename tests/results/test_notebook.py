@@ -53,7 +53,7 @@ def test_trajectory():
     assert f"{run.final['pin']:.6g}" in found and f"{run['pin'].max():.6g}" in found
     assert f"down at t = {run.events[0].time:.6g} s" in found
     rows = [[cell.text for cell in row] for row in shown(run).iter("tr")]
-    assert rows[0] == [None, "unit", "kind", "first", "last", "least", "most"]
+    assert rows[0] == [None, "unit", "kind", "first", "last", "min", "max"]
     assert rows[1][:4] == ["pin", "rad", "coordinate", "0.5"]
 
 
@@ -68,7 +68,7 @@ def test_a_batch_and_many_columns():
     )
     assert "and 5 more" in text_of(run)
     batch = runs.batch((2,))
-    assert [cell.text for cell in next(shown(batch).iter("tr"))][3:] == ["least", "most"]
+    assert [cell.text for cell in next(shown(batch).iter("tr"))][3:] == ["min", "max"]
 
 
 def test_linearization():

@@ -77,7 +77,7 @@ def test_unknown_names_are_told_with_alternatives():
             "trajectory of 'balancer' has no column 'pitsh'.\n  Columns: pitch, "
         )
         assert text.endswith("Did you mean 'pitch'?")
-    with pytest.raises(UnknownName, match="the trajectory has no column 7"):
+    with pytest.raises(UnknownName, match="the trajectory has no column '7'"):
         runs.one(info={})[[7]]
 
 

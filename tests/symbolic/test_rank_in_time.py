@@ -55,6 +55,37 @@ def test_wheels_that_steer_freely_are_named_together():
     assert "meet at special angles only" in conflict
 
 
+def test_a_row_left_out_as_rounded_keeps_no_car_from_turning():
+    machine = car(None, None)
+    rod = machine.add_body("rod", mass=1.0, inertia=(0.1, 0.001, 0.1))
+    arm, half = 0.15 * LENGTH, TRACK / 2 * 0.8  # arms that point at the middle of the rear axle
+    machine.add_joint(
+        "rod",
+        ax.Revolute("z"),
+        parent="knuckle_left",
+        child=rod,
+        at=(-arm, half - TRACK / 2, 0),
+        child_at=(0, half, 0),
+    )
+    machine.add_loop(
+        "rod_end",
+        ax.Revolute("z"),
+        parent=rod,
+        child="knuckle_right",
+        at=(0, -half, 0),
+        child_at=(-arm, TRACK / 2 - half, 0),
+    )
+    machine.loop_tolerance = 1e-2
+    with pytest.warns(ax.errors.Doubtful, match="it is left out as an effect of rounded numbers"):
+        mobility = machine.derive().mobility
+    assert mobility.mobility == 2
+    assert not mobility.conflicts
+    machine.loop_tolerance = 0.0
+    mobility = machine.derive().mobility
+    assert mobility.mobility == 1
+    assert mobility.conflicts
+
+
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_a_platform_closes_in_any_units(unit):
     machine = ax.Mechanism("tripod")

@@ -103,20 +103,20 @@ from tests.targets import functions
 
 compiled = CompiledFunction(Tape.from_casadi(functions.spatial_arm(3)))
 values = [np.full(3, x) for x in (0.1, 0.2, 0.3)]
-real, begun = jit._compiled, threading.Event()
+real, begun = jit._compile, threading.Event()
 
 def slowly(*arguments):
     begun.set()
     time.sleep(0.5)
     return real(*arguments)
 
-jit._compiled = slowly
+jit._compile = slowly
 thread = threading.Thread(target=compiled, args=values)
 thread.start()
 begun.wait()
 child = os.fork()
 if child == 0:
-    jit._compiled = real
+    jit._compile = real
     other = CompiledFunction(Tape.from_casadi(functions.planar_chain(2)))
     other.prepare(batch=False)
     os._exit(0 if np.isfinite(compiled(*values)).all() else 1)

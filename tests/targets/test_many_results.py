@@ -85,7 +85,7 @@ def test_the_code_does_not_grow_with_the_results(lanes):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_code_without_optimisation_gives_the_same_numbers(tape, lanes, monkeypatch):
+def test_code_without_optimization_gives_the_same_numbers(tape, lanes, monkeypatch):
     """What very long tapes get."""
     efforts = []
     machine = jit._target_machine

@@ -25,7 +25,7 @@ from tests.targets.host_kernels import HostKernel, evaluated
 NAMES = ("arm", "platform", "balancer", "four_bar", "mecanum_base", "caster_robot")
 PTXAS = shutil.which("ptxas")
 RUNS = 5
-ROUNDING = 1e-9  # relative: the optimiser may regroup sums, and steps pile the difference up
+ROUNDING = 1e-9  # relative: the optimizer may regroup sums, and steps pile the difference up
 SINGLE = 2e-4  # relative: seven digits, less what solves of badly scaled systems lose
 LARGE = {"six_legged_platform", "flight_simulator", "delta_robot"}
 

@@ -56,7 +56,7 @@ def model(request):
     return equations.compile(target="interpreter")
 
 
-def linearised(model, speed):
+def linearized(model, speed):
     """Of the state (q, nu) about riding straight on."""
     q = model.home
     moving = {"base.vx": speed, "rear.rate": speed / 0.3}
@@ -77,7 +77,7 @@ def test_the_bicycle_leans_steers_and_rolls():
 
 @pytest.mark.parametrize("speed", EIGENVALUES)
 def test_eigenvalues_are_those_of_the_benchmark(model, speed):
-    found = np.linalg.eigvals(linearised(model, speed))
+    found = np.linalg.eigvals(linearized(model, speed))
     for expected in EIGENVALUES[speed]:
         assert np.abs(found - expected).min() < 1e-9
 
@@ -86,7 +86,7 @@ def test_the_bicycle_is_stable_between_weave_and_capsize(model):
     """From 4.292 to 6.024 m/s."""
 
     def growth(speed):
-        found = np.linalg.eigvals(linearised(model, speed))
+        found = np.linalg.eigvals(linearized(model, speed))
         return found.real[np.abs(found) > 1e-3].max()
 
     stable = [growth(speed) < 0 for speed in (4.29, 4.30, 6.00, 6.05)]

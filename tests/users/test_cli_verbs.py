@@ -448,9 +448,9 @@ def test_bench_times_what_it_is_asked_for(capsys):
     assert [row["function"] for row in found["functions"]] == ["energy", "mass_matrix"]
     for row in found["functions"]:
         for kind in ("call", "scalar", "vector", "threads"):
-            assert 0 < row[kind]["least"] <= row[kind]["median"] <= row[kind]["most"]
+            assert 0 < row[kind]["min"] <= row[kind]["median"] <= row[kind]["max"]
     for steps in found["steps_per_second"].values():
-        assert 0 < steps["least"] <= steps["median"] <= steps["most"]
+        assert 0 < steps["min"] <= steps["median"] <= steps["max"]
     assert run(["bench", "chaplygin_sleigh", "--functions", "nope"]) == 1
     assert "has no function 'nope'" in capsys.readouterr().err
 

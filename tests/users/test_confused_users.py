@@ -313,7 +313,7 @@ def test_a_time_is_a_number():
     model = arm().derive().compile("interpreter")
     with pytest.raises(ax.InvalidArgument, match="duration: expected a number of seconds"):
         ax.simulate(model, "1 s")
-    with pytest.raises(ax.InvalidArgument, match="step: must be a finite number, got '1 ms'"):
+    with pytest.raises(ax.InvalidArgument, match="step: expected a number of seconds, got '1 ms'"):
         ax.simulate(model, 1.0, method="rk4", step="1 ms")
 
 

@@ -300,7 +300,7 @@ CASES = {
     ),
     "number too large": (
         f'[wrench.w]\nbody = "left"\nat = [0, 0, 1{"0" * 400}]\n',
-        "line  20  [wrench.w] at: expected a number or a Parameter, got 1",
+        "line  20  [wrench.w] at: expected a number or a Parameter, got a whole number of very",
     ),
 }
 # These also lack a joint that holds the body, or have a second fault of the same cause.
@@ -382,6 +382,18 @@ def test_a_table_that_is_none_hides_nothing_else(file):
     assert told(file(text)).split("\n  ")[1:] == [
         "line   5  [body.arm] expected a table, got 3",
         "line   7  [body.chassis] mass: must be > 0 kg, got -8",
+    ]
+
+
+def test_a_type_in_a_table_that_has_none_hides_nothing_else(file):
+    text = SOUND + '[measure.tip]\ntype = "position"\nbody = "chasis"\n'
+    assert told(file(text)).split("\n  ")[1:] == [
+        "line  18  [measure.tip] kind: is missing (what is measured). Kinds: position, "
+        "velocity, distance, roll, pitch, yaw, roll_rate, pitch_rate, yaw_rate, surge, sway, "
+        "heave.",
+        "line  19  [measure.tip] type: unknown key 'type'. Keys: kind, body, at, other, other_at.",
+        "line  20  [measure.tip] body: unknown body 'chasis'. Bodies: ground, chassis, left.   "
+        "Did you mean 'chassis'?",
     ]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.model_sources import Options, model_from
+from axode.cli.model_sources import SOURCE_HELP, Options, model_from
 from axode.cli.shared import AsJson, JsonFile, deliver, words
 
 if TYPE_CHECKING:
@@ -24,10 +24,7 @@ STEP = 1e-5  # [s], so short that nothing falls over
 
 
 def bench(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="File of a mechanism, or a name from the gallery."),
-    ] = "wheeled_pendulum",
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = "wheeled_pendulum",
     option: Options = None,
     functions: Annotated[
         list[str] | None,
@@ -74,7 +71,7 @@ def bench(
 
 
 def time_repeatedly(work: Callable[[], Any], repeat: int, count: int = 1) -> dict[str, float]:
-    """Return the median, least and largest time of one of `count` repetitions [s]."""
+    """Return the median, smallest and largest time of one of `count` repetitions [s]."""
     work()  # compiles, and warms the caches
     started = time.perf_counter()
     work()
@@ -86,7 +83,7 @@ def time_repeatedly(work: Callable[[], Any], repeat: int, count: int = 1) -> dic
         for _ in range(loops):
             work()
         samples.append((time.perf_counter() - started) / (loops * count))
-    return {"median": statistics.median(samples), "least": min(samples), "most": max(samples)}
+    return {"median": statistics.median(samples), "min": min(samples), "max": max(samples)}
 
 
 def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any]:
@@ -142,8 +139,8 @@ def _steps(model: Model, repeat: int) -> dict[str, Any]:
             continue
         found[word] = {
             "median": 1 / times["median"],
-            "least": 1 / times["most"],
-            "most": 1 / times["least"],
+            "min": 1 / times["max"],
+            "max": 1 / times["min"],
             "steps": steps,
         }
     return found
@@ -190,14 +187,14 @@ def _show(data: dict[str, Any]) -> None:
     ]
     counts = ", ".join(f"{row['function']} {row['operations']}" for row in data["functions"])
     show_table(
-        ("function", "time of", ">median", ">least", ">most", "unit"),
+        ("function", "time of", ">median", ">min", ">max", "unit"),
         rows,
         title=f"{data['model']} on {machine['processor']}, batches of {data['batch']}",
         note=f"operations: {counts}",
     )
     print()
     rows = [(word, *_rate(found)) for word, found in data["steps_per_second"].items()]
-    show_table(("rk4, with starting and recording", ">median", ">least", ">most", "unit"), rows)
+    show_table(("rk4, with starting and recording", ">median", ">min", ">max", "unit"), rows)
 
 
 def _seconds(times: dict[str, float]) -> tuple[str, ...]:
@@ -206,10 +203,10 @@ def _seconds(times: dict[str, float]) -> tuple[str, ...]:
         for s, u in ((1e9, "ns"), (1e6, "us"), (1e3, "ms"), (1.0, "s"))
         if times["median"] * s < 1000 or u == "s"
     )
-    return (*(f"{times[word] * scale:.4g}" for word in ("median", "least", "most")), unit)
+    return (*(f"{times[word] * scale:.4g}" for word in ("median", "min", "max")), unit)
 
 
 def _rate(found: dict[str, Any]) -> tuple[str, ...]:
     if "refused" in found:
         return "-", "-", "-", str(found["refused"])
-    return (*(f"{found[word]:.3g}" for word in ("median", "least", "most")), "steps/s")
+    return (*(f"{found[word]:.3g}" for word in ("median", "min", "max")), "steps/s")

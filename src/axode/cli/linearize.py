@@ -50,7 +50,7 @@ def linearize(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Linearise a mechanism at a state; print poles, controllability and observability.
+    """Linearize a mechanism at a state; print poles, controllability and observability.
 
     axode linearize wheeled_pendulum --states theta3,theta3_dot,surge
 

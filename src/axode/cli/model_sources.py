@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from axode.mechanism.mechanism import Mechanism
     from axode.model.model import Model
 
-Source = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="File of a mechanism, or a name from the gallery.")
-]
+SOURCE_HELP = "Mechanism file (.toml, .urdf), or name of a mechanism in the gallery."
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
 Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="NAME=VALUE for building the mechanism: base=floating for a URDF file, or an option "
-        "of the gallery.",
+        help="NAME=VALUE for building the mechanism: base=floating for a URDF file, or an "
+        "argument of a mechanism in the gallery.",
     ),
 ]
 ENDINGS = (".toml", ".urdf", ".axm")

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def reproduce(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Items or sources to reproduce; none lists all items."),
+        typer.Argument(
+            metavar="ITEM", help="Items or sources to reproduce; without any, list all items."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Reproduce all items.")] = False,
     out: Annotated[
@@ -23,7 +25,7 @@ def reproduce(
     ] = "out/reproduce",
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce the results of the sources and compare the numbers.
+    """Recompute the results of the source documents and compare the numbers.
 
     axode reproduce --all
 

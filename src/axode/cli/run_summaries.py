@@ -17,7 +17,7 @@ USUAL = ("coordinate", "independent", "input", "measure")  # kinds of columns in
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a trajectory is summarised.
+    """How a trajectory is summarized.
 
     Attributes:
         names: Columns to show and to draw; the usual ones if there are none.
@@ -48,7 +48,7 @@ class RunSummary:
         rows = [(name, run.unit(name), *map(format_number, _extremes(run, name))) for name in names]
         if rows:
             print()
-            show_table(("name", "unit", ">start", ">end", ">least", ">most"), rows)
+            show_table(("name", "unit", ">start", ">end", ">min", ">max"), rows)
         left = len(run.names) - len(rows)
         if left and not self.names:
             print(
@@ -80,7 +80,7 @@ class RunSummary:
         }
         data |= {
             word: {name: extremes[name][k] for name in names}
-            for k, word in enumerate(("start", "final", "least", "most"))
+            for k, word in enumerate(("start", "final", "min", "max"))
         }
         return data | {"files": [str(path) for path in (self.out, self.plot) if path is not None]}
 
@@ -99,7 +99,7 @@ class RunSummary:
 def _title(run: Trajectory) -> str:
     info = run.info
     if info.get("method") == "inverse":
-        return f"{run.name}: what it takes from t = {run.time[0]:g} to {run.time[-1]:g} s"
+        return f"{run.name}: inputs along the motion from t = {run.time[0]:g} to {run.time[-1]:g} s"
     by = f" by {info['method']}" if "method" in info else ""
     steps = f", {info['steps']} steps" if "steps" in info else ""
     when = "" if " at t = " in run.status else f" at t = {run.time[-1]:g} s"
@@ -137,7 +137,7 @@ def _energy_error(run: Trajectory) -> float | None:
 
 
 def _extremes(run: Trajectory, name: str) -> tuple[float, float, float, float]:
-    """Return the first, last, least and largest value of a column; NaN for unknown forces."""
+    """Return the first, last, smallest and largest value of a column; NaN for unknown forces."""
     column = run[name]
     if np.isnan(column).all():
         return (float("nan"),) * 4

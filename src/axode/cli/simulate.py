@@ -69,7 +69,7 @@ def simulate(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a mechanism from a start with given inputs; print the final state and the cost.
+    """Simulate a mechanism from a start with given inputs; print the final state and extremes.
 
     axode simulate examples/balancer.toml --start pitch=0.05 --until pitch=1
 

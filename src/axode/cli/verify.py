@@ -21,7 +21,7 @@ def verify(
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
-    """Run acceptance cases through the gallery and compare every quantity.
+    """Run acceptance cases with the mechanisms of the gallery and compare every quantity.
 
     axode verify
 

@@ -20,7 +20,7 @@ SMALLEST = 1e-300  # [N or N m]: of no force at all nothing is missing
 
 
 def force_size(model: Model, q: Array, nu: Array, u: Array, missing: Array, options: Any) -> float:
-    """Size of the generalised forces that balance along a motion [N or N m].
+    """Size of the generalized forces that balance along a motion [N or N m].
 
     It is the sum of the largest entries of every term, dissipation included, so that terms that
     cancel each other count.
@@ -39,7 +39,7 @@ def find_shortfall(model: Model, missing: Array, size: float) -> tuple[float, st
 
     Args:
         model: Whose motors they are.
-        missing: Generalised forces on the independent speeds, (..., speeds).
+        missing: Generalized forces on the independent speeds, (..., speeds).
         size: Size of the forces that balance, as `force_size` gives it.
 
     Returns:

@@ -175,7 +175,7 @@ def _joint_glyph(name: str, units: dict[str, str]) -> Glyph:
 
 
 def _plain_glyph(name: str) -> Glyph:
-    """A name by itself: Greek letters, numbers and underscores recognised."""
+    """A name by itself: Greek letters, numbers and underscores recognized."""
     dots = 0
     while match := re.fullmatch(r"(.+?)_?(d?dot)", name):
         name, dots = match[1], dots + len(match[2]) - 2

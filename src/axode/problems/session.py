@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -181,6 +181,7 @@ class Session:
         budget: int,
         after: Callable[[], bool],
         before: Callable[[], None] | None = None,
+        watched: Sequence[str] | None = None,
     ) -> None:
         """Advance runs slice by slice until none is left.
 
@@ -189,8 +190,12 @@ class Session:
             budget: Steps of the first slice; later ones are as long as `SLICE` allows.
             after: Called after every slice; returns whether any run is left.
             before: Called before every step, for which slices are one step long.
+            watched: Buffers that `after` reads, if neither it nor `before` changes any: a GPU
+                keeps the others until the end.
         """
-        steps = runs.rollout.bind(runs.buffers, runs.tables)
+        steps = runs.rollout.bind(
+            runs.buffers, runs.tables, watched if watched is None else (*watched, "t")
+        )
         left = True
         try:
             while left:
@@ -202,7 +207,7 @@ class Session:
                 left = after()
                 self._poll(runs)
         finally:
-            steps.fetch()  # also the table `out`, where it was elsewhere
+            steps.fetch()  # what is elsewhere
 
     def _poll(self, runs: CompiledRuns) -> None:
         self._interrupt.check()

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 def trajectory_html(trajectory: Trajectory) -> str:
     """Columns with units, ends and extremes; extremes only for a batch."""
     one = not trajectory.batch
-    heads = ("", "unit", "kind", *(("first", "last") if one else ()), "least", "most")
+    heads = ("", "unit", "kind", *(("first", "last") if one else ()), "min", "max")
     final, rows = trajectory.final, []
     for name, unit in zip(trajectory.names, trajectory.units, strict=True):
         values = trajectory[name]
@@ -35,7 +35,7 @@ def sweep_html(sweep: Sweep) -> str:
     rows = [("output", name, *_extremes(array)) for name, array in sweep.arrays.items()]
     rows = [("swept", name, *_extremes(array)) for name, array in sweep.axes.items()] + rows
     title = repr(sweep).partition("\n")[0]
-    return notebook(title, limited_table(("", "", "least", "most"), rows))
+    return notebook(title, limited_table(("", "", "min", "max"), rows))
 
 
 def _extremes(values: Array) -> tuple[str, str]:

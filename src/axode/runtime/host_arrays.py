@@ -1,12 +1,13 @@
 """A kernel on arrays of the CPU: they go to the GPU, are advanced there, and come back.
 
 Runs that do not fit into the GPU's memory together go one piece after the other. Where all fit,
-tables and read-only arrays stay there from call to call.
+tables and read-only arrays stay there from call to call, and so does the state of runs of which
+only some arrays are watched in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,16 @@ class BoundKernel:
         kernel: The loaded kernel.
         buffers: State (runs, size) and given ones, (runs, size) or (size,) if shared; NumPy's.
         tables: Arrays (rows, width) if shared or (runs, rows, width).
+        watched: State that is brought back after every call, the rest by `fetch`; changes that
+            Python makes in between are then ignored. All of it unless given.
     """
 
     def __init__(
-        self, kernel: GpuKernel, buffers: Mapping[str, Any], tables: Mapping[str, Any]
+        self,
+        kernel: GpuKernel,
+        buffers: Mapping[str, Any],
+        tables: Mapping[str, Any],
+        watched: Sequence[str] | None = None,
     ) -> None:
         self.kernel, self.buffers, self.tables = kernel, buffers, tables
         self.runs = int(buffers[next(iter(kernel.header["state"]))].shape[0])
@@ -39,7 +46,10 @@ class BoundKernel:
         piece = device.piece_of(self.runs, kernel.dtype.itemsize * numbers)
         self.pieces = [slice(k, min(k + piece, self.runs)) for k in range(0, self.runs, piece)]
         self._kept: dict[str, Any] | None = None  # tables that stay there, if all runs do
-        self._constant: dict[str, Any] = {}  # and given arrays that nobody can change
+        self._resident: dict[str, Any] = {}  # and arrays that nobody here can change
+        self._watched = kernel.header["state"]
+        if watched is not None and len(self.pieces) == 1:
+            self._watched = {name: self._watched[name] for name in watched}
 
     def __call__(self, budget: int, threads: int | None = None) -> None:
         """Advance all runs; state buffers change in place, tables when they are fetched."""
@@ -54,9 +64,12 @@ class BoundKernel:
                     self._back(part, tables)
 
     def fetch(self) -> None:
-        """Bring back the table that was written."""
+        """Bring back the table that was written, and the state that was not watched."""
         if self._kept is not None:
             self._back(slice(0, self.runs), self._kept)
+        for name in self.kernel.header["state"]:
+            if name in self._resident:
+                self.buffers[name][...] = self._numpy(self._resident[name])
 
     def _there(self, part: slice) -> dict[str, Any]:
         names = self.kernel.header["tables"]
@@ -68,15 +81,20 @@ class BoundKernel:
     def _advance(self, part: slice, tables: dict[str, Any], budget: int) -> None:
         header = self.kernel.header
         names = (*header["state"], *header["given"])
-        arrays = {name: self._constant.get(name) for name in names}
+        arrays = {name: self._resident.get(name) for name in names}
         for name, there in arrays.items():
             if there is None:
                 arrays[name] = self._move(self.buffers[name], 2, part)
-                if len(self.pieces) == 1 and not self.buffers[name].flags.writeable:
-                    self._constant[name] = arrays[name]
+                if len(self.pieces) == 1 and self._stays(name):
+                    self._resident[name] = arrays[name]
         self.kernel(arrays, tables, budget=budget)
-        for name in header["state"]:
+        for name in self._watched:
             self.buffers[name][part] = self._numpy(arrays[name])
+
+    def _stays(self, name: str) -> bool:
+        if len(self._watched) < len(self.kernel.header["state"]):
+            return True
+        return name not in self._watched and not self.buffers[name].flags.writeable
 
     def _back(self, part: slice, tables: dict[str, Any]) -> None:
         if WRITTEN in tables:

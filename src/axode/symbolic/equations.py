@@ -207,7 +207,7 @@ class Equations:
 
     @cached_property
     def I(self) -> SX:  # noqa: E743
-        """Generalised inertia, n x n."""
+        """Generalized inertia, n x n."""
         return self._by.inertia()
 
     @cached_property
@@ -222,17 +222,17 @@ class Equations:
 
     @cached_property
     def tau(self) -> SX:
-        """Generalised force of the inputs."""
+        """Generalized force of the inputs."""
         return self._by.tau()
 
     @cached_property
     def gamma(self) -> SX:
-        """Generalised force of gravity and springs."""
+        """Generalized force of gravity and springs."""
         return self._by.gamma()
 
     @cached_property
     def delta(self) -> SX:
-        """Generalised force of dissipation."""
+        """Generalized force of dissipation."""
         return self._reduced(self._by.delta())
 
     @cached_property
@@ -272,7 +272,7 @@ class Equations:
 
     @cached_property
     def inverse_residual(self) -> SX:
-        """Generalised force on nu that the motors cannot give; zero unless underactuated."""
+        """Generalized force on nu that the motors cannot give; zero unless underactuated."""
         return self._inverse[1]
 
     @cached_property
@@ -370,7 +370,7 @@ class Equations:
 
     @cached_property
     def _motor_maps(self) -> list[np.ndarray]:
-        """Generalised force of unit motor inputs, at feasible configurations."""
+        """Generalized force of unit motor inputs, at feasible configurations."""
         system = self.system
         motors = system.forces.motors
         G = ca.densify(self._by.Theta.T @ system.forces.B[:, :motors]) if motors else SX(0, 0)

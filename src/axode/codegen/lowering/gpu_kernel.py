@@ -1,7 +1,7 @@
 """Programs as kernels: one thread per run, everything it works on in registers.
 
 The instructions are those of the CPU: the same tapes are lowered by the same code, inlined into one
-function, and LLVM's optimiser turns the buffers into registers. Arrays stay where the caller has
+function, and LLVM's optimizer turns the buffers into registers. Arrays stay where the caller has
 them, addressed by the bytes between runs and between elements, so that any layout is read without a
 copy; coalescing wants the runs next to each other.
 

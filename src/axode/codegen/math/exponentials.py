@@ -163,7 +163,7 @@ def _double_log(w: Writer, x: str) -> tuple[str, str]:
     scale_low = w.fma(k, w.constant(LN2[0]), w.neg(scale))
     scale_low = w.fma(k, w.constant(LN2[1]), scale_low)
     total, lost = _two_sum(w, scale, high)
-    # The low part is not below the last digit of the high one yet: renormalise.
+    # The low part is not below the last digit of the high one yet: renormalize.
     return _two_sum(w, total, w.add(lost, w.add(scale_low, low)))
 
 

@@ -1,4 +1,4 @@
-"""Inputs that belong to equal limbs, recognised by how they are used."""
+"""Inputs that belong to equal limbs, recognized by how they are used."""
 
 from __future__ import annotations
 

@@ -381,8 +381,9 @@ def _samples(tape: Tape) -> tuple[list[np.ndarray], list[np.ndarray], list[np.nd
     for _ in range(4):
         rounded = [x * (1.0 + EPSILON * rng.choice((-1.0, 1.0), size=x.shape)) for x in inputs]
         for error, moved, array in zip(accepted, tape.evaluate(*rounded), results, strict=True):
-            change = SELF_TEST_ROUNDINGS * np.abs(moved - array)
-            relative = np.where(np.isnan(array), 0.0, change / (1.0 + np.abs(array)))
+            with np.errstate(invalid="ignore"):  # of samples with infinite results, taken last
+                change = SELF_TEST_ROUNDINGS * np.abs(moved - array)
+                relative = np.where(np.isnan(array), 0.0, change / (1.0 + np.abs(array)))
             worst = np.maximum(worst, relative.reshape(SELF_TEST_CANDIDATES, -1).max(1, initial=0))
             np.fmax(error, change, out=error)
     best = np.argsort(worst, kind="stable")[:SELF_TEST_SAMPLES]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from itertools import pairwise
 
@@ -72,8 +72,13 @@ class Rollout:
         """
         self.bind(buffers, tables)(budget, threads)
 
-    def bind(self, buffers: Mapping[str, Array], tables: Mapping[str, Array]) -> Bound:
-        """The program on certain arrays, to be called again and again."""
+    def bind(
+        self,
+        buffers: Mapping[str, Array],
+        tables: Mapping[str, Array],
+        watched: Sequence[str] | None = None,
+    ) -> Bound:
+        """Bind the program to arrays, to be called repeatedly; all of them can be watched."""
         return Bound(self, buffers, tables)
 
 

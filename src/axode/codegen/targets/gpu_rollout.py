@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +50,11 @@ class KernelRollout:
         bound(budget, threads)
         bound.fetch()
 
-    def bind(self, buffers: Mapping[str, Array], tables: Mapping[str, Array]) -> BoundKernel:
-        """The program on certain arrays, to be called again and again."""
-        return BoundKernel(self.kernel, buffers, tables)
+    def bind(
+        self,
+        buffers: Mapping[str, Array],
+        tables: Mapping[str, Array],
+        watched: Sequence[str] | None = None,
+    ) -> BoundKernel:
+        """Bind the program to arrays, to be called repeatedly; see `BoundKernel`."""
+        return BoundKernel(self.kernel, buffers, tables, watched)

@@ -33,7 +33,7 @@ _LIBRARIES = itertools.count()
 
 # Code generation effort; 3 gives the same speed, 1 is slower code.
 EFFORT = 2
-# Beyond this many operations code is generated without optimisation: a quarter of the time, for
+# Beyond this many operations code is generated without optimization: a quarter of the time, for
 # code that takes twice as long for single samples and a third longer for batches.
 MOST_OPTIMISED = 100_000
 

@@ -13,11 +13,11 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from axode.errors import Fault, InvalidArgument, MechanismError, suggest
+from axode.errors import Fault, InvalidArgument, MechanismError, plural, suggest
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
@@ -261,7 +261,7 @@ class Findings:
         self.names_known &= kind not in _HOLDING or top not in _OWN_NAMES
         wrong = table.pop(top, None)
         model_field = TABLES[kind].model_fields.get(top)
-        if top == "type":
+        if top == "type" and model_field is not None:
             self._repair_type(kind, name, table, wrong)
         elif model_field is not None and model_field.is_required():
             table[top] = _STAND_INS[top]
@@ -300,8 +300,12 @@ def _message(item: Any, place: list[str]) -> str:
         return _unknown_key(place, value)
     if kind == "missing":
         owner = _model_at(place)
-        about = owner.model_fields[place[-1]].description if owner else None
-        return f"is missing ({about[0].lower()}{about[1:].rstrip('.')})" if about else "is missing"
+        missing = owner.model_fields[place[-1]] if owner else None
+        if missing is None or not missing.description:
+            return "is missing"
+        about, choices = missing.description, get_args(missing.annotation)
+        listed = f". {plural(place[-1]).capitalize()}: {', '.join(choices)}." if choices else ""
+        return f"is missing ({about[0].lower()}{about[1:].rstrip('.')}){listed}"
     if kind == "literal_error":
         options = re.findall(r"'([^']*)'", item["ctx"]["expected"])
         if place[-1] in ("type", "kind") and isinstance(value, str):

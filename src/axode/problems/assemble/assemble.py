@@ -134,9 +134,10 @@ def _find_different(columns: Sequence[Array], count: int) -> tuple[Indices, Indi
     """Find rows that differ from all before them, and the place of every row among those."""
     number = np.zeros(count, dtype=np.intp)
     for column in columns:  # one after the other: sorting whole rows takes many times as long
+        if count and (column == column[0]).all():
+            continue
         values, place = np.unique(column, return_inverse=True)
-        if len(values) > 1:
-            number = np.unique(number * len(values) + place.reshape(-1), return_inverse=True)[1]
+        number = np.unique(number * len(values) + place.reshape(-1), return_inverse=True)[1]
     _, first, which = np.unique(number, return_index=True, return_inverse=True)
     return first, which.reshape(-1)
 

@@ -127,7 +127,7 @@ class ClosureSystem:
             fixed[free] = True
             start = self._with_followers(guess, fixed)
             q, error = self._solve(start, waiting, fixed)
-            moved = np.abs(q - self._normalised(start, fixed)) / self.columns
+            moved = np.abs(q - self._normalized(start, fixed)) / self.columns
             waiting = waiting[~((error <= CLOSED) & (moved.max(axis=1) <= NEARBY))]
         if waiting.size:
             q[waiting] = self._search(guess[waiting], waiting, tries, seed)
@@ -191,10 +191,10 @@ class ClosureSystem:
             rows=self.rows[rows],
             columns=self.columns * ~fixed,
             step=quick_step,
-            retract=lambda x: self._normalised(x, fixed),
+            retract=lambda x: self._normalized(x, fixed),
         )
 
-    def _normalised(self, q: Array, fixed: Mask) -> Array:
+    def _normalized(self, q: Array, fixed: Mask) -> Array:
         q = q.copy()
         for four in self.quaternions:
             if not fixed[four].any():
@@ -211,7 +211,7 @@ class ClosureSystem:
         """
         if not asked:
             return
-        begun = self._normalised(guess, self.fixed)
+        begun = self._normalized(guess, self.fixed)
 
         def system(runs: Indices) -> tuple[Array, Array]:
             rows = self.residual(begun[runs], runs)

@@ -119,8 +119,8 @@ def feasible(
         UnknownName: for a wheel the model does not have.
         NotApplicable: for a mechanism without wheels.
     """
-    check_arguments(feasible, locals())
     require_model("feasible", model)
+    check_arguments(feasible, locals())
     mu = by_contact(model, "friction", friction, 1.0)
     stiff = by_contact(model, "stiffness", stiffness, 1.0)
     if trajectory.batch:

@@ -73,7 +73,7 @@ def ground_forces(
         model: The vehicle.
         q, v, v_dot: Coordinates, all joint speeds and accelerations: (T, size).
         u: Inputs: (T, inputs).
-        extra: Further generalised forces on the joint speeds: (T, speeds).
+        extra: Further generalized forces on the joint speeds: (T, speeds).
         stiffness: Stiffness of the wheels, relative to each other, by contact.
         conditions: Time and parameters.
     """
@@ -188,7 +188,7 @@ def _find_largest_least_load(N: Array, Z: Array) -> float:
 
     size = np.abs(N).max(initial=1e-300)
     count, free = Z.shape
-    # most least: minimise -least subject to least - Z x <= N
+    # most least: minimize -least subject to least - Z x <= N
     found = linprog(
         np.r_[np.zeros(free), -1.0],
         A_ub=np.c_[-Z, np.ones(count)],

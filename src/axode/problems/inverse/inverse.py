@@ -72,7 +72,7 @@ def inverse(
 
     Returns:
         Coordinates, speeds, inputs, energies, measures and forces over time. Where motors are too
-        few, columns `<speed>.missing` hold the generalised force they cannot give. `info` names
+        few, columns `<speed>.missing` hold the generalized force they cannot give. `info` names
         motors that the motion takes beyond their limits under "beyond_limit".
 
     Raises:

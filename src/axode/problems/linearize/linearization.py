@@ -116,7 +116,7 @@ class Linearization:
             kind: "state", "input" or "output".
         """
         check_arguments(Linearization.names, locals())
-        return Names(f"the linearisation of '{self.name}'", kind, getattr(self, f"{kind}s"))
+        return Names(f"the linearization of '{self.name}'", kind, getattr(self, f"{kind}s"))
 
     # other forms -------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class Linearization:
         if used:
             raise InvalidArgument(
                 f"a law cannot read {', '.join(used)}: they are measured in rotating axes "
-                f"({self.axes}).\n  Linearise on states in fixed axes, such as your own "
+                f"({self.axes}).\n  Linearize on states in fixed axes, such as your own "
                 "measures: mechanism.measure(name, function)."
             )
         return law
@@ -270,7 +270,7 @@ class Linearization:
 
     def __str__(self) -> str:
         step = f", in steps of {self.dt:g} s" if self.dt else ""
-        lines = [f"{self.name}, linearised at {self._where()}{step}: {self._kind()}"]
+        lines = [f"{self.name}, linearized at {self._where()}{step}: {self._kind()}"]
         both = np.column_stack([self.A, self.B])
         rows = [f"{name}{'+' if self.dt else chr(39)}" for name in self.states]
         lines += named_matrix(rows, (*self.states, *self.inputs), both)
@@ -339,7 +339,7 @@ class Linearization:
         check_arguments(Linearization.save, locals())
         path, data = Path(path), self.to_dict()
         if path.suffix not in (".npz", ".json"):
-            raise FileError(f"'{path}': a linearisation is written as .npz or .json")
+            raise FileError(f"'{path}': a linearization is written as .npz or .json")
         if path.suffix == ".json":
             write_atomically(path, (json.dumps(data, indent=2) + "\n").encode())
             return

@@ -47,7 +47,7 @@ DISTINCT = 1e-7  # smallest singular value of unit gradients: below, states repe
 VARIES = 1e-6  # of the largest entry of A: less may come of the integration
 FASTEST = 1e6  # speed that a unit independent speed may cause: beyond, these are singular
 
-# charts of a model, by what was asked of it: linearising along a motion makes them once
+# charts of a model, by what was asked of it: linearizing along a motion makes them once
 _CHARTS: WeakKeyDictionary[Model, dict[Any, Chart]] = WeakKeyDictionary()
 
 
@@ -153,7 +153,7 @@ def _places(observables: Observables, q: Array, conditions: Conditions) -> Array
 
 def _singular(model: Model, why: str) -> SingularConfiguration:
     return SingularConfiguration(
-        f"'{model.name}' cannot be linearised there: the configuration is singular, {why}."
+        f"'{model.name}' cannot be linearized there: the configuration is singular, {why}."
     )
 
 

@@ -122,7 +122,7 @@ class _Balance:
             self.function, self.given = "forward_dynamics", {"nu": point.nu, "u": u}
 
     def at(self, q: Array) -> Array:
-        """Unbalanced generalised force, or acceleration, at `q`."""
+        """Unbalanced generalized force, or acceleration, at `q`."""
         return self.model.evaluate(self.function, {"q": q, **self.given}, self.options)
 
     def slope(self, q: Array) -> Array:

@@ -158,7 +158,7 @@ class _Batch(CompiledRuns):
         """Run until every run has ended or stopped."""
         status = self.buffers["status"]
         budget = self.first_budget(len(self.dynamics.rate.kinds))
-        session.advance(self, budget, lambda: bool((status == RUNNING).any()))
+        session.advance(self, budget, lambda: bool((status == RUNNING).any()), watched=("status",))
 
 
 def _compile_sweep(task: Task, d: Dynamics, outputs: tuple[Output, ...]) -> Any:

@@ -3,7 +3,7 @@ r"""Shortest solutions of sparse linear systems with more unknowns than rows.
 .. math:: \begin{bmatrix} 1 & J^T \\ J & -\epsilon 1 \end{bmatrix}
           \begin{bmatrix} x \\ \lambda \end{bmatrix} = \begin{bmatrix} 0 \\ r \end{bmatrix}
 
-is factorised without pivoting whatever the rank of J, for the small term keeps rows that depend on
+is factorized without pivoting whatever the rank of J, for the small term keeps rows that depend on
 each other from giving infinite results; corrections undo its effect. Legs that
 meet in one platform stay apart in it, where :math:`J J^T` and everything orthogonal fill up.
 """

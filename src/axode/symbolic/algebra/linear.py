@@ -96,7 +96,7 @@ def elimination_order(n: int, pattern: Iterable[tuple[int, int]]) -> tuple[int, 
 def _eliminated(
     neighbours: list[set[int]], order: tuple[int, ...] | None
 ) -> tuple[int, tuple[int, ...]]:
-    """Operations of a factorisation in an order, or in that of fewest neighbours; the order."""
+    """Operations of a factorization in an order, or in that of fewest neighbours; the order."""
     left = {i: set(others) for i, others in enumerate(neighbours)}
     cost, taken = 0, []
     for step in range(len(neighbours)):

@@ -1,6 +1,6 @@
 r"""Inputs from the force a motion needs (D).
 
-The map G from motor inputs to generalised force may be square, tall or wide.
+The map G from motor inputs to generalized force may be square, tall or wide.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wheels that get in each other's way: vehicles that their own wheels keep from turning."""
+"""Conflicting wheels: vehicles that their own wheels keep from turning."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def _carrier(system: System, contact: Contact) -> int:
 def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bool:
     """Return whether a link can turn about the ground's normal once some rows are taken away."""
     yaw = _yaw_row(system, link, contact)
-    rows = [r for r, row in enumerate(system.rows) if row.name not in without]
+    loose = system.report.loose  # left out as an effect of rounding: they constrain nothing
+    rows = [r for r, row in enumerate(system.rows) if row.name not in without and r not in loose]
     for q, A in zip(system.samples, system.report.all_matrices, strict=True):
         free = null_space(A[rows], FREE)
         if free.shape[1] and np.abs(yaw(q) @ free).max() > TURNS:

@@ -93,7 +93,7 @@ class Assembly:
             q[four[0]] = 1.0
         for name, value in self.tree.mechanism.home_coordinates.items():
             q[self.tree.coordinate_names.index(name)] = value
-        return self.normalise(self._follow_couplings(q))
+        return self.normalize(self._follow_couplings(q))
 
     def _follow_couplings(self, q: np.ndarray) -> np.ndarray:
         """Set coupled coordinates that home does not name from those that lead them.
@@ -122,7 +122,7 @@ class Assembly:
                 break
         return q
 
-    def normalise(self, q: np.ndarray) -> np.ndarray:
+    def normalize(self, q: np.ndarray) -> np.ndarray:
         """Return the coordinates with unit quaternions."""
         q = np.array(q, dtype=float)
         for four in map(list, self.tree.quaternions):
@@ -141,7 +141,7 @@ class Assembly:
             tolerance: Instead of the assembly's own.
         """
         cut = self.tolerance if tolerance is None else tolerance
-        begin = self.normalise(q)
+        begin = self.normalize(q)
         if self.function.size1_out(0) <= DENSE:
             return self._search(begin, t, cut)
         if not (cut and self._rounded):
@@ -164,7 +164,7 @@ class Assembly:
             rows=self.row_lengths,
             columns=self.coordinate_lengths,
             step=lambda J, r, damping: self._step(J, r, damping, cut),
-            retract=lambda x: self.normalise(x[0])[np.newaxis],
+            retract=lambda x: self.normalize(x[0])[np.newaxis],
         )
         return found[0], float(error[0])
 

@@ -172,11 +172,12 @@ def _report(
 
 def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
     listed = ", ".join(f"{row.name} by {row.disagreement:.2g} {row.unit}".strip() for row in seen)
-    what, they = ("s", "it is") if len(seen) == 1 else ("", "they are")
+    noun, verb, they = ("s", "", "they are") if len(seen) > 1 else ("", "s", "it is")
     warnings.warn(
-        f"'{assembly.tree.mechanism.name}': constraint{'s' * (not what)} contradict{what} others, "
-        f"{listed}: within loop_tolerance = {assembly.tolerance:g} {they} left out, as if the "
-        "numbers were rounded; a smaller tolerance keeps what is meant so",
+        f"'{assembly.tree.mechanism.name}': constraint{noun} contradict{verb} others, {listed}; "
+        f"{they} left out as an "
+        f"effect of rounded numbers (loop_tolerance = {assembly.tolerance:g}); if the numbers are "
+        "exact, use loop_tolerance=0",
         Doubtful,
         stacklevel=8,
     )

@@ -7,7 +7,7 @@ all rows, each against its usual size,
 .. math:: D^{-1} A_{all} = U \Sigma V^T, \qquad \sigma_r / \sigma_1,              \tag{N7}
 
 r the rank of the rows wherever the mechanism moves freely. Rows to keep are the pivots of a QR
-factorisation of :math:`A_{all}^T D^{-1}`, independent speeds those of the null space
+factorization of :math:`A_{all}^T D^{-1}`, independent speeds those of the null space
 :math:`[v_{r+1} \dots v_n]^T`.                                                    (N8)
 """
 

@@ -34,7 +34,7 @@ class AbstractFormulation(ABC):
 
     @abstractmethod
     def gravity(self) -> SX:
-        """Generalised gravity on the independent speeds, n."""
+        """Generalized gravity on the independent speeds, n."""
 
     def coriolis(self) -> SX:
         r"""C = T^T M \dot T + T^T W M T, n x n: the one matrix all formulations share.  (F2)"""
@@ -48,15 +48,15 @@ class AbstractFormulation(ABC):
         return self.system.complement.Theta
 
     def tau(self) -> SX:
-        """Generalised force of the inputs: Theta^T B u."""
+        """Generalized force of the inputs: Theta^T B u."""
         return _dense(self.Theta.T @ (self.system.forces.B @ self.system.u))
 
     def gamma(self) -> SX:
-        """Generalised conservative force: gravity and springs."""
+        """Generalized conservative force: gravity and springs."""
         return self.gravity() + _dense(self.Theta.T @ self.system.forces.elastic)
 
     def delta(self) -> SX:
-        """Generalised dissipative force."""
+        """Generalized dissipative force."""
         return _dense(self.Theta.T @ self.system.forces.dissipative)
 
     def forward_dynamics(self) -> SX:
@@ -65,7 +65,7 @@ class AbstractFormulation(ABC):
         return Factor.of(self.inertia()).solve(force)
 
     def required(self, nu_dot: SX) -> tuple[SX, SX]:
-        """Generalised force that inputs must give for accelerations, and the map they give it by.
+        """Generalized force that inputs must give for accelerations, and the map they give it by.
 
         Both on whatever independent speeds the formulation finds cheap.
         """
