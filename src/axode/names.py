@@ -102,15 +102,16 @@ class NamedValues(dict[str, Any]):
     Args:
         values: The values, as `dict` takes them.
         names: Their names; those of the values unless given.
+        time: Time that they belong to [s].
     """
 
-    def __init__(self, values: Any = (), names: Names | None = None) -> None:
+    def __init__(self, values: Any = (), names: Names | None = None, time: Any = None) -> None:
         super().__init__(values)
-        self._names = names
+        self._names, self.time = names, time
 
     def __missing__(self, name: str) -> Any:
         names = self._names or Names("the state", "signal", self)
         return super().__getitem__(names.resolve(name))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NamedValues, (dict(self), self._names)
+        return NamedValues, (dict(self), self._names, self.time)

@@ -153,3 +153,33 @@ def test_a_sample_of_a_run_is_a_state():
     run = ax.simulate(model, 0.02, start={"pin.rate": 1.0}, method="rk4", step=0.01)
     kinetic, potential = model.energy(run.at(0.01))
     assert (kinetic, potential) == pytest.approx((run["kinetic"][1], run["potential"][1]))
+
+
+def rail(mass: str, **measures: object) -> ax.Equations:
+    machine = ax.Mechanism("rail")
+    cart = machine.add_body("cart", mass=ax.Parameter(mass, 2.0), inertia=ax.Inertia.point())
+    machine.add_joint("x", ax.Prismatic("x"), parent=machine.ground, child=cart)
+    machine.add_motor("x", "x")
+    for name, function in measures.items():
+        machine.measure(name.replace("_", "."), function)
+    return machine.derive()
+
+
+@pytest.mark.parametrize("name", ["x", "x_rate", "x_force"])
+def test_a_measure_cannot_have_the_name_of_a_coordinate_speed_or_input(name):
+    with pytest.raises(
+        InvalidArgument, match="a measure and a coordinate, speed or input are both"
+    ):
+        rail("m", **{name: lambda s: 5 * s["x"]}).compile("interpreter")
+
+
+def test_a_parameter_called_as_a_coordinate_means_the_same_with_and_without_equations(tmp_path):
+    model = rail("x").compile(parameters="free")
+    model.save(tmp_path / "rail.axm")
+    for one in (model, ax.load_model(tmp_path / "rail.axm")):
+
+        def force(given: object, one: ax.Model = one) -> float:
+            return float(ax.simulate(one, 0.01, start={"x": 0.3}, input=given)["x.force"][0])
+
+        assert force(lambda s: {"x.force": s["x"]}) == 0.3
+        assert force({"x.force": "x"}) == force({"x.force": "x + 0 * x.rate"}) == 2.0

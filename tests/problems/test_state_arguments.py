@@ -185,3 +185,26 @@ def test_parameters_of_a_state_go_by_name():
     state = ax.assemble(first, {"pin": 0.3}, parameters={"a": 0.7})
     expected = second.energy(state.q, state.nu, parameters={"a": 0.7, "b": 0.5})
     np.testing.assert_allclose(second.energy(state), expected, rtol=SAME)
+
+
+@cache
+def driven() -> ax.Model:
+    """A pendulum on a cart, turned by the clock."""
+    machine = ax.Mechanism("driven")
+    cart = machine.add_body("cart", mass=1.0, inertia=(1, 1, 1))
+    bob = machine.add_body("bob", mass=1.0, com=(0, 0, -0.5), inertia=(1, 1, 1))
+    machine.add_joint("rail", ax.Prismatic("x"), parent=machine.ground, child=cart)
+    machine.add_joint("pin", ax.Revolute("y"), parent=cart, child=bob)
+    machine.prescribe("pin", lambda t: 0.3 * np.sin(3 * t))
+    return machine.derive().compile()
+
+
+def test_a_sample_knows_its_time():
+    motion = ax.simulate(driven(), 1.0, start={"rail.rate": 0.1}, save_every=0.1)
+    expected = driven().forward_dynamics(motion.at(0.55), t=0.55)
+    np.testing.assert_array_equal(driven().forward_dynamics(motion.at(0.55)), expected)
+    assert ax.simulate(driven(), 0.1, t0=0.55, start=motion.at(0.55)).time[0] == 0.55
+    with pytest.raises(ax.LoopNotClosed, match=r"pin\.prescribed"):
+        ax.simulate(driven(), 0.1, start=motion.at(0.55))
+    with pytest.raises(ax.InvalidArgument, match="open by"):
+        ax.linearize(driven(), motion.at(0.55))

@@ -22,6 +22,7 @@ from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
+from axode.names import NamedValues
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
@@ -438,6 +439,8 @@ class Model:
                 own = given.conditions
                 own = Conditions.of(self, own.t, own.named(given.model))
                 options = {**own.options, **options}
+            elif isinstance(given, NamedValues):  # the time of a sample
+                options = options if given.time is None else {"t": given.time, **options}
             return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)

@@ -12,7 +12,7 @@ begins, as `state` where something is evaluated:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.mechanism import Mechanism
+from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.state import State
@@ -84,12 +85,14 @@ class GivenState:
         named: Values by name, each of the shape of the batch; empty if it is given by arrays.
         interpolated: Whether it may be between two samples of a trajectory, where loops are open
             by the error of the interpolation.
+        time: Time of that sample [s], if it is known.
     """
 
     q: Array | None = None
     nu: Array | None = None
     named: Mapping[str, Array] = field(default_factory=dict)
     interpolated: bool = False
+    time: Any = None
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -133,7 +136,8 @@ def read_state(model: Model, given: Any, argument: str) -> GivenState:
     if isinstance(given, State):
         return _from_arrays(model, given.vectors(model), argument)
     if isinstance(given, NamedValues):
-        return _from_arrays(model, _picked(model, given), argument, interpolated=True)
+        made = _from_arrays(model, _picked(model, given), argument)
+        return replace(made, interpolated=True, time=given.time)
     if given is None or isinstance(given, Mapping):
         return GivenState(named=_finite_by_name(given or {}, argument))
     return _from_arrays(model, given if isinstance(given, tuple) else (given,), argument)
@@ -155,9 +159,7 @@ def _finite_by_name(given: Mapping[str, Any], argument: str) -> dict[str, Array]
     return arrays
 
 
-def _from_arrays(
-    model: Model, given: tuple[Any, ...], argument: str, interpolated: bool = False
-) -> GivenState:
+def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> GivenState:
     try:
         arrays = [np.asarray(a, dtype=float) for a in given]
         if not all(a.ndim for a in arrays):
@@ -175,4 +177,12 @@ def _from_arrays(
         )
     if not all(np.isfinite(a).all() for a in arrays):
         raise InvalidArgument(f"{argument}: every number must be finite")
-    return GivenState(arrays[0], arrays[1], interpolated=interpolated)
+    return GivenState(arrays[0], arrays[1])
+
+
+def time_moves(model: Model, q: Array, time: Any, conditions: Conditions) -> bool:
+    """Return whether constraints that depend on time differ now from those at the time of `q`."""
+    if time is None:
+        return False
+    then, now = (model.residual(q, **c.options) for c in (replace(conditions, t=time), conditions))
+    return not np.array_equal(then, now)

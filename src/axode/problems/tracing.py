@@ -168,7 +168,7 @@ class StateFormulas:
         self.nu = self._vector(model.independent)
 
     def __getitem__(self, name: str) -> Parameter:
-        if name in self._model.parameters:
+        if name in self._model.parameters and name not in self._names:
             return Parameter(name, self._model.parameters[name])
         return Parameter(self._names[self._model.signals.state_names.resolve(name)], 0.0)
 

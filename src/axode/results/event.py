@@ -45,7 +45,7 @@ class Event:
         object.__setattr__(self, "time", float(self.time))
         object.__setattr__(self, "index_of_run", run)
         values = {str(name): float(value) for name, value in self.state.items()}
-        object.__setattr__(self, "state", NamedValues(values))
+        object.__setattr__(self, "state", NamedValues(values, time=self.time))
 
     def located(self, time: float, index_of_run: int | None, state: Mapping[str, float]) -> Event:
         """Event of the same name at the time it happened, without its function."""

@@ -129,11 +129,12 @@ class Trajectory:
     def final(self) -> NamedValues:
         """Last sample of each run by name."""
         index = np.maximum(self.lengths - 1, 0)[..., np.newaxis, np.newaxis]
-        return self._by_name(np.take_along_axis(self.values, index, axis=-2)[..., 0, :])
+        ended = np.take_along_axis(self.values, index, axis=-2)[..., 0, :]
+        return self._by_name(ended, self.ended)
 
-    def _by_name(self, sample: Array) -> NamedValues:
+    def _by_name(self, sample: Array, time: Any) -> NamedValues:
         values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
-        return NamedValues(values, self.column_names)
+        return NamedValues(values, self.column_names, time)
 
     @property
     def energy_error(self) -> Any:
@@ -287,7 +288,7 @@ class Trajectory:
     def at(self, t: float, *, method: str | None = None) -> NamedValues:
         """Values by name at one time [s], interpolated as `resample` does."""
         check_arguments(Trajectory.at, locals())
-        return self._by_name(self.resample([float(t)], method=method).values[..., 0, :])
+        return self._by_name(self.resample([float(t)], method=method).values[..., 0, :], float(t))
 
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
         """Return the motion at other times.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import GivenState, time_moves
 from axode.problems.assemble.assemble import assemble_many
 from axode.problems.assemble.closure import OPEN, ClosureSystem, allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
@@ -38,7 +38,7 @@ def starts(
             for a in (start.q, start.nu)
             if a is not None
         )
-        q = _closed(model, q, t0, p, start.interpolated)
+        q = _closed(model, q, Conditions(t0, p), start, batch)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
         q, nu = assemble_many(model, flat, count, Conditions(t0, p))
@@ -77,7 +77,9 @@ def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> No
     )
 
 
-def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bool) -> Array:
+def _closed(
+    model: Model, q: Array, conditions: Conditions, start: GivenState, batch: tuple[int, ...]
+) -> Array:
     """Configurations that are closed, those between samples of a trajectory made so.
 
     Raises:
@@ -90,12 +92,12 @@ def _closed(model: Model, q: Array, t0: float, p: Array | None, interpolated: bo
             raise InvalidArgument(f"start: the quaternion {names} must have length one")
     if not model.residual_rows:
         return q
-    conditions = Conditions(t0, p)
     residual = np.abs(model.residual(q, **conditions.options))
     allowed = allowed_residual(model)
     if (residual <= allowed).all():
         return q
-    if interpolated:
+    time = None if start.time is None else np.broadcast_to(start.time, batch).reshape(-1)
+    if start.interpolated and not time_moves(model, q, time, conditions):
         return ClosureSystem(model, {}, [], conditions).close(q)
     worst, row = np.unravel_index(int(np.argmax(residual / allowed)), residual.shape)
     raise LoopNotClosed(

@@ -50,6 +50,12 @@ class _Measures(Mapping[str, SymbolicMeasure]):
         self._equations = equations
         taken = {*equations.coordinates, *equations.speeds, *equations.inputs}
         mechanism = equations.system.mechanism
+        hidden = [name for measure in mechanism.measures for name in measure.names if name in taken]
+        if hidden:
+            raise InvalidArgument(
+                f"mechanism '{equations.name}': a measure and a coordinate, speed or input are "
+                f"both called '{hidden[0]}'; rename one of them"
+            )
         self._origin: dict[str, Measure | Contact] = {}
         for measure in (*mechanism.measures, *_usual(equations)):
             for name in measure.names:
@@ -230,7 +236,8 @@ class StateSymbols:
             formula: Formula of time, parameters of the mechanism and others.
             signals: Which signals the other parameters stand for.
         """
-        values = {name: self[name] for name in self._equations.parameters}
+        e = self._equations
+        values = dict(zip(e.parameters, ca.vertsplit(e.p), strict=True)) if e.parameters else {}
         values |= {parameter: self[name] for parameter, name in signals.items()}
         return SX(symbolic_value(formula, values | {TIME: self.t}))
 
