@@ -56,6 +56,10 @@ class Names:
                     return found
         return ()
 
+    def accepts(self, name: object) -> bool:
+        """Return whether a name means one thing."""
+        return isinstance(name, str) and len(self.matching(name)) == 1
+
     def resolve(self, name: str) -> str:
         """Full name of what `name` means.
 
@@ -97,7 +101,7 @@ class Names:
 
 
 class NamedValues(dict[str, Any]):
-    """Values by full name; `values[...]` takes short names as well.
+    """Values by full name; `values[...]`, `in` and `get` take short names as well.
 
     Args:
         values: The values, as `dict` takes them.
@@ -109,9 +113,20 @@ class NamedValues(dict[str, Any]):
         super().__init__(values)
         self._names, self.time = names, time
 
+    @property
+    def names(self) -> Names:
+        """Names of the values."""
+        return self._names or Names("the state", "signal", self)
+
     def __missing__(self, name: str) -> Any:
-        names = self._names or Names("the state", "signal", self)
-        return super().__getitem__(names.resolve(name))
+        return super().__getitem__(self.names.resolve(name))
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self.names.accepts(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a value, or the default where the name means nothing or several things."""
+        return self.get(name, default)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NamedValues, (dict(self), self._names, self.time)

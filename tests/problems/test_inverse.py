@@ -424,3 +424,14 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
         ax.SingularConfiguration, match=r"t = 1 s.*do not determine(.|\n)*independent"
     ):
         inverse(model, run)
+
+
+def test_of_a_motion_that_needs_no_force_nothing_is_missing():
+    """Rounding in the second derivative of samples was reported as a missing force."""
+    bot = ax.Mechanism("puck")
+    puck = bot.add_body("puck", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("slide", ax.Prismatic("x"), parent=bot.ground, child=puck)
+    times = np.linspace(0.0, 1.0, 11)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax.inverse(bot.derive().compile(), {"slide": 0.1 + 0.3 * times}, times=times)

@@ -330,3 +330,17 @@ def test_a_measure_may_use_any_signal_and_not_itself():
     bot.measure("loop", lambda s: s["loop"] + 1.0)
     with pytest.raises(ax.errors.InvalidArgument, match="'loop' depends on itself: loop, loop"):
         bot.derive().compile("interpreter")
+
+
+def test_membership_and_get_follow_the_same_rule():
+    run = ax.simulate(cart(), DURATION, start={"pitch": 0.1}, **ONE_METHOD)
+    for holder in (run, run.final, run.at(0.0), ax.assemble(cart(), {"pitch": 0.1}).as_dict()):
+        assert "pitch" in holder and "base.pitch" in holder
+        assert "yaw" not in holder and 3 not in holder
+    assert run.final.get("pitch") == run.final["base.pitch"]
+    assert run.final.get("yaw", 7.0) == 7.0
+
+
+def test_a_state_is_printed_by_name():
+    text = repr(ax.assemble(arm(), {"shoulder": 0.25}))
+    assert text.startswith("State of 'arm': arm.shoulder=0.25, elbow=0")

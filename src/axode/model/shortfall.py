@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 SHORT = 1e-9  # of the forces that balance: a larger force is missing
-SMALLEST = 1e-300  # [N or N m]: of no force at all nothing is missing
+AT_REST = 1e-9  # [m/s^2 or rad/s^2]: smaller accelerations are rounding
+TINY = 1e-6  # [N or N m]: larger forces are never taken for rounding
 
 
 def force_size(model: Model, q: Array, nu: Array, u: Array, missing: Array, options: Any) -> float:
@@ -46,10 +47,17 @@ def find_shortfall(model: Model, missing: Array, size: float) -> tuple[float, st
         None if the motors give everything.
     """
     worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0, initial=0.0)
-    if worst.max(initial=0.0) <= SHORT * max(float(size), SMALLEST):
+    if worst.max(initial=0.0) <= SHORT * float(size) or _is_rounding(model, worst):
         return None
     lacking = int(np.argmax(worst))
     return float(worst[lacking]), model.independent[lacking]
+
+
+def _is_rounding(model: Model, worst: Array) -> bool:
+    """Return whether forces move nothing: next to none is needed, and splines have rounding."""
+    if worst.max(initial=0.0) > TINY or "mass_matrix" not in model.functions:
+        return False
+    return bool((worst <= AT_REST * np.diag(model.mass_matrix(model.home))).all())
 
 
 def solve_inverse(

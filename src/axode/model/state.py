@@ -40,6 +40,14 @@ class State:
         """A coordinate, any joint speed or a measure by name."""
         return self.as_dict()[name]
 
+    def __repr__(self) -> str:
+        if self.q.ndim > 1:
+            return f"State(batch of shape {self.q.shape[:-1]} of '{self.model.name}')"
+        named = {**dict(zip(self.model.coordinates, self.q, strict=True))}
+        named |= zip(self.model.independent, self.nu, strict=True)
+        values = ", ".join(f"{name}={value:.6g}" for name, value in named.items())
+        return f"State of '{self.model.name}': {values}"
+
     def vectors(self, model: Model) -> tuple[Array, Array]:
         """q and nu in the order of a model, which may have other independent speeds."""
         own = (self.model.coordinates, self.model.independent)

@@ -179,7 +179,7 @@ class Trajectory:
         return iter(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return self.column_names.accepts(name)
 
     def __repr__(self) -> str:
         runs, samples, columns = len(self.statuses), len(self.time), len(self.names)
