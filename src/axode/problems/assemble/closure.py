@@ -136,6 +136,8 @@ class ClosureSystem:
     def _search(self, guess: Array, runs: Indices, tries: int, seed: int) -> Array:
         """Close some runs from their guesses, then from random starts about them."""
         q, error = self._solve(guess, runs, self.fixed)
+        if (error <= CLOSED).all():
+            return q
         generator = np.random.default_rng(seed)
         for number in range(tries - 1):
             waiting = np.flatnonzero(~(error <= CLOSED))
