@@ -126,7 +126,10 @@ class NamedValues(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a value, or the default where the name means nothing or several things."""
-        return self.get(name, default)
+        try:
+            return self[name]
+        except UnknownName:
+            return default
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NamedValues, (dict(self), self._names, self.time)

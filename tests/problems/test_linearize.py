@@ -319,6 +319,18 @@ def test_it_settles_where_it_leans_into_the_slope():
     assert lin.u0 == pytest.approx([p["g"] * moment / 2] * 2)
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e3])
+def test_it_settles_at_any_size(size):
+    """A pendulum of a kilometre was taken for settled 0.3 rad off: forces beside accelerations."""
+    bot = ax.Mechanism("pendulum")
+    moments = (0.1 * size**5,) * 3
+    bob = bot.add_body("bob", mass=size**3, com=(0, 0, -0.5 * size), inertia=moments)
+    bot.add_joint("pin", ax.Revolute("y"), parent=bot.ground, child=bob)
+    lin = ax.linearize(bot.derive().compile(), {"pin": 0.3}, settle=True)
+    frequency = np.sqrt(0.5 * 9.80665 / 0.35 / size)
+    np.testing.assert_allclose(np.abs(lin.poles), frequency, rtol=1e-9)
+
+
 def test_it_settles_next_to_where_it_is():
     """Without inputs a pendulum on wheels rests hanging or upright, wherever the robot stands."""
     for lean, end in ((0.3, 0.0), (2.9, np.pi)):

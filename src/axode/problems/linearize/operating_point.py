@@ -18,7 +18,7 @@ from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.symbolic.algebra.newton import find_roots
 
 Array = npt.NDArray[np.float64]
-BALANCED = 1e-11  # of the forces at work: what is left is rounding
+BALANCED = 1e-11  # of the forces or accelerations at work: what is left is rounding
 MAX_STEP = 0.3  # [rad or m] of Newton's method
 
 
@@ -81,7 +81,7 @@ def find_equilibrium(model: Model, point: State, given: Any, tangents: Any) -> S
     balance, conditions = _Balance(model, point, given), point.conditions
     more: dict[str, Any] = {"t": conditions.t, "parameters": conditions.named(model)}
     before = float(np.abs(balance.at(point.q)).max(initial=0.0))
-    rounding = BALANCED * max(1.0, before, balance.gravity)
+    rounding = BALANCED * max(before, balance.size)
     if before <= rounding:
         return point
 
@@ -112,12 +112,14 @@ class _Balance:
 
     def __init__(self, model: Model, point: State, given: Any) -> None:
         self.model, self.options = model, point.conditions.options
-        weight = model.potential_force(point.q, **self.options)
-        self.gravity = float(np.abs(weight).max(initial=0.0))
+        weight = np.abs(model.potential_force(point.q, **self.options))
+        M = model.mass_matrix(point.q, **self.options)
         rest = np.zeros(len(model.independent))
-        if is_hold(given):
+        if is_hold(given):  # forces: those of gravity and of unit accelerations
+            self.size = float(max(weight.max(initial=0.0), np.diag(M).max(initial=0.0)))
             self.function, self.given = "inverse_residual", {"nu": point.nu, "nu_dot": rest}
-        else:
+        else:  # accelerations
+            self.size = float((np.abs(np.linalg.pinv(M)) @ weight).max(initial=1.0))
             u = find_inputs(model, given, point)
             self.function, self.given = "forward_dynamics", {"nu": point.nu, "u": u}
 
