@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,8 +110,3 @@ def caught_in(source: str, classes: list[str]) -> set[str]:
             }
             found |= names & set(classes)
     return found
-
-
-def per_folder(texts: list[Text]) -> dict[str, int]:
-    """How many texts each folder has."""
-    return dict(Counter(text.path.rpartition("/")[0] for text in texts))
