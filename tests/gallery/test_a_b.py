@@ -183,8 +183,9 @@ def test_constraints_on_twists(name: str):
 def test_energy_stays(name: str):
     entry = ENTRIES[name]
     model = build(name, **entry.free).derive().compile()
-    run = ax.simulate(model, 10.0, start=entry.start, rtol=1e-10, atol=1e-12, progress=False)
-    assert run.status == "finished" and run.ended == pytest.approx(10.0)
+    duration = 2.0 if "platform" in name or "simulator" in name else 10.0
+    run = ax.simulate(model, duration, start=entry.start, rtol=1e-10, atol=1e-12, progress=False)
+    assert run.status == "finished" and run.ended == pytest.approx(duration)
     assert np.ptp(run[model.coordinates[-1]]) > 1e-3  # it does move
     assert run.energy_error < ENERGY
 

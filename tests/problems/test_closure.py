@@ -11,13 +11,13 @@ OPEN = 1e-10  # [m] at any time
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 
 
-@pytest.mark.parametrize("name", ["platform", "four_bar"])
-def test_loops_stay_closed(name: str):
-    """A million steps of a platform and of a four-bar."""
+@pytest.mark.parametrize(("name", "duration"), [("platform", 200.0), ("four_bar", 1000.0)])
+def test_loops_stay_closed(name: str, duration: float):
+    """A million steps of a four-bar, and a fifth of that of a platform."""
     model = getattr(machines, name)()
     start = {"base.vx": 0.1, "base.wz": 0.2} if name == "platform" else {"crank.rate": 15.0}
-    run = ax.simulate(model, 1000.0, start=start, method="rk4", step=1e-3, save_every=0.5)
-    assert run.info["steps"] == 1_000_000 and run["residual"].max() < OPEN
+    run = ax.simulate(model, duration, start=start, method="rk4", step=1e-3, save_every=0.5)
+    assert run.info["steps"] == round(1000 * duration) and run["residual"].max() < OPEN
     assert run.energy_error < 1e-5  # the method's own, at this step
     moving = np.ptp(run["base.x"]) > 0.01 if name == "platform" else run["crank"][-1] > 100
     assert moving

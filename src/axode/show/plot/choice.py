@@ -106,9 +106,9 @@ def choose_panels(
         if not isinstance(item, str):
             names = [name for word in item for name in columns_of(trajectory, word)]
             panels += _by_unit(trajectory, names)
-        elif item == "path" and item not in trajectory:
+        elif item == "path" and item not in trajectory.names:
             path = True
-        elif item == "energy" and item not in trajectory:
+        elif item == "energy" and item not in trajectory.names:
             panels += energy_panels(trajectory)
         else:
             loose += columns_of(trajectory, item)
@@ -126,7 +126,7 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
         for word in [item] if isinstance(item, str) else item:
             if not isinstance(word, str):
                 raise InvalidArgument(f"plot: the name of a column is text, got {shortened(word)}")
-            if word == "path" and word not in trajectory:
+            if word == "path" and word not in trajectory.names:
                 if not isinstance(item, str):
                     raise InvalidArgument(
                         "plot: 'path' is a plot of its own and cannot be in a list"
@@ -156,7 +156,7 @@ def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> st
 def columns_of(trajectory: Trajectory, word: str) -> tuple[str, ...]:
     """Columns that a name or word means."""
     owner = trajectory.column_names.owner
-    if word in KIND_OF_WORD and word not in trajectory:
+    if word in KIND_OF_WORD and word not in trajectory.names:
         found = trajectory.columns(KIND_OF_WORD[word])
         if not found:
             there = ", ".join(w for w, kind in KIND_OF_WORD.items() if trajectory.columns(kind))
