@@ -217,7 +217,7 @@ def use(model: ax.Model) -> None:
 
 
 def test_only_our_own_errors_come_out(saved, tmp_path):
-    """Of re-signed mutants; those that load are used."""
+    """Mutants of a file, signed again, raise errors of Axode's own or can be used."""
     dice = random.Random(13)
     path, outcomes = tmp_path / "mutant.axm", Counter[str]()
     for number in range(MUTANTS):

@@ -149,21 +149,6 @@ def _motion(
 
 # robot with a caster, section 12.5.1 --------------------------------------------------------------
 
-CASTER = {
-    "a": 0.12,
-    "b": 0.18,
-    "d": 0.06,
-    "l": 0.5,
-    "r": 0.1,
-    "I": 0.006,
-    "H": 0.0032,
-    "mw": 1.2,
-    "mc": 0.6,
-    "mb": 0.4,
-    "Ib": 0.0008,
-    "mp": 15.0,
-    "Ip": 0.55,
-}
 HISTORY = {"tau1": "0.3 * cos(2 * t)", "tau2": "0.2 * sin(3 * t)"}
 SWIVEL = 1.0  # [rad] psi at the start
 SAME = 1e-7  # [rad, m] between our curves and the closed form's
@@ -179,15 +164,17 @@ CASTER_CAPTION = (
 
 def caster_robot() -> ItemResult:
     """Motion of the robot with a caster under torques, its pose by quadrature."""
-    equations = build("caster_robot", **CASTER).derive(independent=("theta1_dot", "theta2_dot"))
+    equations = build("caster_robot", **printed.CASTER).derive(
+        independent=("theta1_dot", "theta2_dot")
+    )
     model = equations.compile("interpreter")
     run = simulate(model, 4.0, start={"psi": SWIVEL}, input=HISTORY, save_every=0.01, **EXACT)
 
     def torques(t: float) -> Array:
         return np.array([0.3 * math.cos(2 * t), 0.2 * math.sin(3 * t)])
 
-    right = printed.caster_driven(CASTER, torques, SWIVEL, run.time)
-    wrong = printed.caster_driven(CASTER, torques, SWIVEL, run.time, complete=False)
+    right = printed.caster_driven(printed.CASTER, torques, SWIVEL, run.time)
+    wrong = printed.caster_driven(printed.CASTER, torques, SWIVEL, run.time, complete=False)
     checks = [
         Check(
             "our motion and that of the printed C apart by",

@@ -18,6 +18,23 @@ Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-10, 1e-12
 SAME_TIME = 1e-9  # [s]
 
+# The robot with a caster: one set of numbers for the examples of both its sources.
+CASTER = {
+    "a": 0.12,
+    "b": 0.18,
+    "d": 0.06,
+    "l": 0.5,
+    "r": 0.1,
+    "I": 0.006,
+    "H": 0.0032,
+    "mw": 1.2,
+    "mc": 0.6,
+    "mb": 0.4,
+    "Ib": 0.0008,
+    "mp": 15.0,
+    "Ip": 0.55,
+}
+
 
 def integrate(
     rates: Callable[[float, Array], Array],

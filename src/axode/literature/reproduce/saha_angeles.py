@@ -19,21 +19,6 @@ from axode.problems.simulate.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 
-DATA = {
-    "a": 0.12,
-    "b": 0.18,
-    "d": 0.06,
-    "l": 0.5,
-    "r": 0.1,
-    "I": 0.006,
-    "H": 0.0032,
-    "mw": 1.2,
-    "mc": 0.6,
-    "mb": 0.4,
-    "Ib": 0.0008,
-    "mp": 15.0,
-    "Ip": 0.55,
-}
 GRAVITY = 9.81  # [m/s^2]
 RADIUS, TURNING = 2.0, 0.4  # of the mass centre's circle [m], of the platform [rad/s]
 BETWEEN, CURVE, LEAD, SPEED = 0.6, 2.4, 0.8, 0.8  # the two lines [m], [m/s]
@@ -51,7 +36,7 @@ def on_circle() -> ItemResult:
     model, run = _driven(circle(_axle_radius(), speed=TURNING * _axle_radius()))
     psi = _steady_caster()
     rates = np.array([run.final[f"{name}_dot"] for name in WHEELS])
-    torques = printed.caster(DATA, psi, rates)[1] @ rates
+    torques = printed.caster(printed.CASTER, psi, rates)[1] @ rates
     checks = [
         *(
             Check(
@@ -95,7 +80,9 @@ def on_lines() -> ItemResult:
 
 def _driven(path: Path) -> tuple[Model, Trajectory]:
     """The motion along a path; the caster runs ahead, as in the source, so that -y is forward."""
-    equations = build("caster_robot", **DATA).derive(independent=("theta1_dot", "theta2_dot"))
+    equations = build("caster_robot", **printed.CASTER).derive(
+        independent=("theta1_dot", "theta2_dot")
+    )
     model = equations.compile("interpreter")
     run = follow(model, path, forward="-y", start={"psi": TRAILING}, save_every=SPACING)
     return model, run
@@ -103,7 +90,7 @@ def _driven(path: Path) -> tuple[Model, Trajectory]:
 
 def _axle_radius() -> float:
     """Radius of the circle that the axle's midpoint drives."""
-    return math.sqrt(RADIUS**2 - DATA["a"] ** 2)
+    return math.sqrt(RADIUS**2 - printed.CASTER["a"] ** 2)
 
 
 def _radius(run: Trajectory) -> float:
@@ -113,8 +100,8 @@ def _radius(run: Trajectory) -> float:
 
 def _steady_caster() -> float:
     """The angle at which the caster does not turn: -(a + b) omega sin psi + v cos psi = d omega."""
-    along, across = -TURNING * _axle_radius(), (DATA["a"] + DATA["b"]) * TURNING
-    lag = math.acos(DATA["d"] * TURNING / math.hypot(along, across))
+    along, across = -TURNING * _axle_radius(), (printed.CASTER["a"] + printed.CASTER["b"]) * TURNING
+    lag = math.acos(printed.CASTER["d"] * TURNING / math.hypot(along, across))
     return math.atan2(-across, along) + lag
 
 
@@ -124,7 +111,12 @@ def _outcome(
     ground = feasible(model, run, friction=FRICTION)
     theirs = _printed_torques(model, run)
     back = _driven_back(model, run)
-    weight = GRAVITY * (2 * DATA["mw"] + DATA["mc"] + DATA["mb"] + DATA["mp"])
+    weight = GRAVITY * (
+        2 * printed.CASTER["mw"]
+        + printed.CASTER["mc"]
+        + printed.CASTER["mb"]
+        + printed.CASTER["mp"]
+    )
     checks = [
         Check(
             "our torques and those of (38) apart by",
@@ -184,7 +176,7 @@ def _printed_torques(model: Model, run: Trajectory) -> Array:
     accelerations = model.forward_dynamics(q, rates, torques)
     found = []
     for psi, rate, acceleration in zip(run["psi"], rates, accelerations, strict=True):
-        I, C, _ = printed.caster(DATA, psi, rate)
+        I, C, _ = printed.caster(printed.CASTER, psi, rate)
         found.append(I @ acceleration + C @ rate)
     return np.array(found).T
 
