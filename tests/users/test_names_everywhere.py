@@ -344,3 +344,10 @@ def test_membership_and_get_follow_the_same_rule():
 def test_a_state_is_printed_by_name():
     text = repr(ax.assemble(arm(), {"shoulder": 0.25}))
     assert text.startswith("State of 'arm': arm.shoulder=0.25, elbow=0")
+
+
+def test_a_state_has_the_energies_that_functions_of_it_have():
+    state = ax.assemble(cart(), {"pitch": 0.1, "pitch_rate": 0.5})
+    kinetic, potential = cart().energy(state)
+    assert state["kinetic"] == kinetic > 0
+    assert state["potential"] == potential

@@ -37,8 +37,13 @@ class State:
     conditions: Conditions = field(default_factory=Conditions)
 
     def __getitem__(self, name: str) -> Any:
-        """A coordinate, any joint speed or a measure by name."""
-        return self.as_dict()[name]
+        """A coordinate, any joint speed, a measure or an energy by name."""
+        signals = self.model.signals
+        full = signals.state_names.resolve(name)
+        signal = signals.resolve(full)
+        if signal.function == "energy":
+            return self.model.energy(self.q, self.nu, **self.conditions.options)[..., signal.index]
+        return self.as_dict()[full]
 
     def __repr__(self) -> str:
         if self.q.ndim > 1:
