@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from axode.model.model import Model
 from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
+from axode.problems.sweep.ground_quantities import resolve_quantity
 from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
 
 NEVER = float("nan")
@@ -90,11 +91,18 @@ class Output:
     what: Quantity
 
 
-def check_outputs(model: Model, given: Any) -> dict[str, Output]:
+def check_outputs(
+    model: Model, given: Any, friction: float | Mapping[str, float] | None = None
+) -> dict[str, Output]:
     """Outputs of every run, from what the user gave.
 
+    Args:
+        model: What moves.
+        given: Pairs by name; None for the last state and the error of the energy balance.
+        friction: Coefficient of friction of the wheels, one or by wheel; one unless given.
+
     Raises:
-        UnknownName: for an unknown kind of output.
+        UnknownName: for an unknown kind of output, or an unknown name.
         InvalidArgument: for anything that is not a pair.
     """
     if given is None:
@@ -116,7 +124,10 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
                 f"outputs, '{name}': expected the name of a column, a formula or a function of "
                 f"the state, got {shortened(what)}"
             )
-        made[name] = Output(how, name_or_function(model, what, f"outputs, '{name}'"))
+        quantity = name_or_function(model, what, f"outputs, '{name}'")
+        if isinstance(quantity, str):
+            quantity = resolve_quantity(model, quantity, friction)
+        made[name] = Output(how, quantity)
     if not made:
         raise InvalidArgument("outputs: give at least one")
     return made

@@ -14,11 +14,13 @@ from axode.codegen.tape.tape import Port, Tape
 from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.model.signals import Signal
+from axode.problems.feasible.ground_tape import GroundTape, ground_tape
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.rates import Dynamics
+from axode.problems.sweep.ground_quantities import GroundQuantity, ground_formula
 from axode.problems.tracing import traced_tape
 
-Quantity = str | Callable[[Any], Any]
+Quantity = str | GroundQuantity | Callable[[Any], Any]
 START_ENERGY = "start_energy"  # buffer: energy at the start, for the balance's error
 BUFFERS = ("q", "nu", "u", "w")  # signals that need no function
 BALANCE, RESIDUAL = "energy_balance", "largest_residual"  # signals made of several numbers
@@ -30,7 +32,7 @@ class Columns:
     Args:
         model: The model whose state it is.
         d: Its steps.
-        wanted: Names of signals, or functions of the state's symbols.
+        wanted: Names of signals, what the ground tells, or functions of the state's symbols.
         speeds: What the functions call nu, where the model has other independent speeds.
     """
 
@@ -43,7 +45,13 @@ class Columns:
     ) -> None:
         self.model, self.d, self.wanted, self._speeds = model, d, tuple(wanted), speeds
         self._named = {w: model.signals.resolve(w) for w in self.wanted if isinstance(w, str)}
-        self._functions = [w for w in self.wanted if not isinstance(w, str)]
+        self._functions = [w for w in self.wanted if not isinstance(w, str | GroundQuantity)]
+
+    @cached_property
+    def _ground(self) -> GroundTape | None:
+        """Forces of the ground, if they are wanted."""
+        wanted = any(isinstance(w, GroundQuantity) for w in self.wanted)
+        return ground_tape(self.model) if wanted else None
 
     @property
     def needs_start_energy(self) -> bool:
@@ -71,6 +79,9 @@ class Columns:
         for function, indices in needed.items():
             elements = sorted(indices)
             made[function] = (keep_elements(tape_of(self.model, function), elements), elements)
+        if self._ground is not None:
+            tape = self._ground.tape
+            made[tape.name] = (tape, list(range(tape.outputs[0].size)))
         return made
 
     def operations(self, output: str) -> list[Operation]:
@@ -112,7 +123,7 @@ class Columns:
     def _expressions(self, state: Any) -> list[Any]:
         made = []
         for function in self._functions:
-            value = function(state)  # type: ignore[operator]
+            value = function(state)
             if getattr(value, "shape", ()) not in ((), (1, 1)):
                 raise InvalidArgument(f"outputs: one number is needed, not {value.shape}")
             made.append(value)
@@ -120,10 +131,17 @@ class Columns:
 
     def _gathered(self, v: dict[str, Vector]) -> Vector:
         functions = iter(v.get("functions", []))
-        return [
-            self._one(self._named[w], v) if isinstance(w, str) else next(functions)
-            for w in self.wanted
-        ]
+        made = []
+        for w in self.wanted:
+            if isinstance(w, str):
+                made.append(self._one(self._named[w], v))
+            elif isinstance(w, GroundQuantity):
+                assert self._ground is not None
+                values = v[self._ground.tape.name]
+                made.append(ground_formula(self.model, self._ground, w, values))
+            else:
+                made.append(next(functions))
+        return made
 
     def _one(self, signal: Signal, v: dict[str, Vector]) -> Formula:
         if signal.function == BALANCE:

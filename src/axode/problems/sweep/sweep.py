@@ -49,6 +49,7 @@ def sweep(
     parameters: Mapping[str, npt.ArrayLike] | None = None,
     input: Any = None,
     outputs: Mapping[str, tuple[str, Any]] | None = None,
+    friction: float | Mapping[str, float] | None = None,
     step: float | None = None,
     combine: Literal["grid", "zip"] = "grid",
     t0: float = 0.0,
@@ -70,7 +71,10 @@ def sweep(
             "rising", "falling") and of what: a column of a trajectory by name, a formula such as
             "pitch**2" or a function of the state's symbols. The last state and the largest error of
             the energy balance unless given. A crossing is the time of the first one, NaN if there
-            is none.
+            is none. Wheels also have the columns of `feasible`: `<wheel>.load`, `<wheel>.share`,
+            `slipping_margin` and `tipping_margin`.
+        friction: Coefficient of friction, one or by wheel; one unless given, so that a share is the
+            coefficient that a wheel needs.
         step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
             every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
@@ -92,7 +96,7 @@ def sweep(
     place = Place.of(model, target, precision)
     settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
-    wanted = check_outputs(model, outputs)
+    wanted = check_outputs(model, outputs, friction)
     given, input = read_state(model, start, "start"), inputs_of_sample(model, input)
     axes = _axes(combine, given.named, parameters, input)
     plan = plan_input(model, axes.spread(input))
