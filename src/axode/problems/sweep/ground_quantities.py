@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -12,7 +12,7 @@ from axode.errors import NotApplicable
 from axode.model.model import Model
 from axode.names import Names
 from axode.problems.feasible.feasible import IDLE
-from axode.problems.feasible.ground_tape import GroundTape
+from axode.problems.feasible.ground_tape import GroundTape, ground_tape
 from axode.problems.feasible.loads import SHARED, by_contact
 
 SLIPPING, TIPPING = "slipping_margin", "tipping_margin"
@@ -28,10 +28,13 @@ class GroundQuantity:
     Attributes:
         name: `<wheel>.load` [N], `<wheel>.share`, `slipping_margin` or `tipping_margin`.
         friction: Coefficient of friction of every wheel.
+        ground: Forces of the ground on the wheels of the model that it was asked of, which one read
+            from a file does not have.
     """
 
     name: str
     friction: tuple[float, ...]
+    ground: GroundTape = field(compare=False, repr=False)
 
 
 def resolve_quantity(
@@ -46,6 +49,7 @@ def resolve_quantity(
 
     Raises:
         UnknownName: for a name that means neither.
+        NotApplicable: for wheels that cannot hold the model, and for a model read from a file.
     """
     signals = model.signals.names()
     if signals.matching(name):
@@ -53,7 +57,8 @@ def resolve_quantity(
     own = [f"{wheel}.{what}" for wheel in model.contacts for what in (LOAD, SHARE)]
     margins = (SLIPPING, TIPPING) if own else ()
     full = Names(signals.owner, signals.kind, signals.known, own, margins).resolve(name)
-    return GroundQuantity(full, tuple(by_contact(model, "friction", friction, 1.0).values()))
+    mu = tuple(by_contact(model, "friction", friction, 1.0).values())
+    return GroundQuantity(full, mu, ground_tape(model))
 
 
 def ground_formula(

@@ -50,8 +50,10 @@ class Columns:
     @cached_property
     def _ground(self) -> GroundTape | None:
         """Forces of the ground, if they are wanted."""
-        wanted = any(isinstance(w, GroundQuantity) for w in self.wanted)
-        return ground_tape(self.model) if wanted else None
+        quantities = [w for w in self.wanted if isinstance(w, GroundQuantity)]
+        if not quantities:
+            return None
+        return ground_tape(self.model) if self.model.has_equations else quantities[0].ground
 
     @property
     def needs_start_energy(self) -> bool:
