@@ -138,7 +138,7 @@ class Session:
         self, label: str, settings: Settings, count: int, progress: bool | None = None
     ) -> None:
         self._settings = settings
-        self._share = np.zeros(count)
+        self._share, self._before, self._part = np.zeros(count), 0.0, 1.0
         self._bar, self._interrupt = Progress(label, progress), Interrupt()
         self._stack = ExitStack()
         self._started = time.perf_counter()
@@ -157,6 +157,16 @@ class Session:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
         self.interrupted |= self._interrupt.pressed
+
+    def begin(self, count: int, before: float, part: float) -> None:
+        """Continue with other runs of the same call.
+
+        Args:
+            count: How many.
+            before: Part of the work that is done already, 0 to 1.
+            part: Part of the work that these runs are.
+        """
+        self._share, self._before, self._part = np.zeros(count), before, part
 
     @contextmanager
     def keep_results(self) -> Iterator[None]:
@@ -213,7 +223,7 @@ class Session:
         self._interrupt.check()
         done = np.abs(runs.buffers["t"][:, 0] - self._settings.t0)
         self._share[runs.members] = done / abs(self._settings.duration)
-        self._bar.update(float(self._share.mean()))
+        self._bar.update(self._before + self._part * float(self._share.mean()))
 
     def deliver(self, result: Any, on_interrupt: str) -> Any:
         """Return the result of the call.

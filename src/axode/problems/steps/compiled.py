@@ -130,8 +130,18 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
     return compiled(model, key, place, lambda: METHODS[method](d))
 
 
-def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program]) -> Any:
-    """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key."""
+def compiled(
+    model: Model, key: Any, place: Place, program: Callable[[], Program], *, alike: bool = False
+) -> Any:
+    """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key.
+
+    Args:
+        model: What moves.
+        key: What the program depends on besides the model.
+        place: Where it runs.
+        program: Makes it.
+        alike: Whether a run must have the same bits whatever others it is computed with.
+    """
     known = _ROLLOUTS.setdefault(model, {})
     key = (place, key)
     if key not in known:
@@ -140,7 +150,7 @@ def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program
 
             known[key] = KernelRollout(program(), place.precision)
         else:
-            known[key] = Rollout(program())
+            known[key] = Rollout(program(), alike=alike)
     return known[key]
 
 
