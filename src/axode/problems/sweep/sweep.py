@@ -151,9 +151,9 @@ class _Batch(CompiledRuns):
         least_pivot: float,
     ) -> None:
         self.outputs, self.least_pivot = outputs, least_pivot
-        self.dynamics = d = task.dynamics()
+        d = task.dynamics()
         rollout = _compile_sweep(task, d, tuple(outputs))
-        super().__init__(task, rollout, members, start, p, {"least_pivot": least_pivot})
+        super().__init__(task, d, rollout, members, start, p, {"least_pivot": least_pivot})
 
     def advance(self, session: Session) -> None:
         """Run until every run has ended or stopped."""
