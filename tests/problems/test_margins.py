@@ -66,6 +66,26 @@ def test_a_share_without_friction_is_the_friction_needed():
     assert needed[0] < needed[1]
 
 
+def test_units_of_what_is_swept_and_kept():
+    model = cart().derive().compile()
+    made = ax.sweep(
+        model,
+        0.1,
+        step=STEP,
+        start={"left.rate": [1.0, 2.0]},
+        outputs={
+            "load": ("min", "left.load"),
+            "margin": ("min", "tipping_margin"),
+            "angle": ("integral", "left"),
+            "shared": ("integral", "left.share"),
+            "when": ("crossing", lambda s: s["left"] - 0.1),
+            "square": ("max", "left.rate**2"),
+        },
+    )
+    units = {"load": "N", "angle": "rad s", "shared": "s", "when": "s", "left.rate": "rad/s"}
+    assert made.info["units"] == units
+
+
 def test_what_is_refused():
     model = rm.random_vehicle(np.random.default_rng(5), "planar").derive().compile()
     with pytest.raises(ax.NotApplicable, match=r"shared in 2 .*\n*.*feasible on a trajectory"):

@@ -30,6 +30,7 @@ from axode.problems.sweep.chunk import (
     default_chunk,
     spans,
 )
+from axode.problems.sweep.column_units import column_units
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
@@ -201,6 +202,7 @@ class _Table:
             "seconds": seconds,
             "target": settings.place.target,
             "precision": settings.place.precision,
+            "units": column_units(job.model, job.outputs, job.samples.groups),
         }
         return Sweep(
             arrays,
