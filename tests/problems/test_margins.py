@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,17 @@ def test_a_share_without_friction_is_the_friction_needed():
     used = ax.sweep(model, 0.1, outputs=one, friction=0.25, **study)["share"]
     np.testing.assert_allclose(used, 4 * needed, rtol=ROUNDING)
     assert needed[0] < needed[1]
+
+
+def test_executors_need_no_equations():
+    """Workers read the model from a file; what the ground gives is sent along."""
+    model = cart().derive().compile()
+    study = {"start": {"left.rate": [4.0, 6.0]}, "step": STEP, "outputs": outputs(model)}
+    here = ax.sweep(model, 0.1, **study)
+    with ThreadPoolExecutor(1) as executor:
+        there = ax.sweep(model, 0.1, executor=executor, **study)
+    for name in here:
+        np.testing.assert_array_equal(here[name], there[name])
 
 
 def test_units_of_what_is_swept_and_kept():
