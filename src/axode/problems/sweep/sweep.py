@@ -182,4 +182,5 @@ class _Table:
             (self.status == FINISHED).reshape(rows.shape),
             {STATUS_WORDS[code]: n for code, n in pairs},
             info,
+            samples=rows.samples,
         )
