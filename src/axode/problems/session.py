@@ -51,9 +51,15 @@ class Task:
 
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of."""
-        single = self.settings.place.single
+        place = self.settings.place
         return dynamics_of(
-            self.model, self.plan, self.events, self.speeds, single=single, stiffness=stiffness
+            self.model,
+            self.plan,
+            self.events,
+            self.speeds,
+            single=place.single,
+            stiffness=stiffness,
+            max_numbers=place.max_numbers,
         )
 
 
@@ -62,6 +68,7 @@ class CompiledRuns:
 
     Args:
         task: What the steps are made of.
+        dynamics: The tapes of the steps.
         rollout: The compiled steps.
         members: Numbers of these runs among all of the call.
         start: q and nu, (runs, size) each; other buffers of the state to start with, by name.
@@ -76,6 +83,7 @@ class CompiledRuns:
     def __init__(
         self,
         task: Task,
+        dynamics: Dynamics,
         rollout: Any,
         members: Numbers,
         start: Mapping[str, Array],
@@ -83,7 +91,8 @@ class CompiledRuns:
         given: Mapping[str, Array | float],
     ) -> None:
         self.model, self.plan, self.settings = task.model, task.plan, task.settings
-        self.task, self.rollout, self.members, self.p = task, rollout, members, p
+        self.task, self.dynamics, self.rollout = task, dynamics, rollout
+        self.members, self.p = members, p
         self.count = len(members)
         self.buffers = self._make_buffers(start, given)
         self.tables: dict[str, Array] = {}
@@ -101,7 +110,7 @@ class CompiledRuns:
         known: dict[str, Any] = self.settings.numbers() | {"p": self.p, "u": self.plan.constant}
         if self.plan.sampled is not None:
             known |= self.plan.sampled.numbers()
-        known |= given
+        known |= {**self.dynamics.numbers, **given}
         for name in program.given:
             value = known[name]
             array = np.ascontiguousarray(value if np.ndim(value) else [value], dtype=float)

@@ -66,8 +66,9 @@ class SweepBatch(CompiledRuns):
         least_pivot: float,
     ) -> None:
         self.least_pivot = least_pivot
-        self.dynamics = d = task.dynamics()
-        super().__init__(task, task.compile(d), members, start, p, {"least_pivot": least_pivot})
+        d = task.dynamics()
+        given = {"least_pivot": least_pivot}
+        super().__init__(task, d, task.compile(d), members, start, p, given)
 
     def advance(self, session: Session) -> None:
         """Run until every run has ended or stopped."""
