@@ -108,7 +108,7 @@ def compute_elsewhere(
     Raises:
         SweepFailed: if the executor stops computing.
     """
-    finisher = _Finisher(study, session)
+    finisher = _Finisher(study, session, tally)
     numbers = iter(numbers)
     waiting: dict[Future[Any], int] = {}
     with _submitter(executor, study.job) as (submit, workers):
@@ -121,7 +121,7 @@ def compute_elsewhere(
                     return
                 done, _ = wait(waiting, POLL, FIRST_COMPLETED)
                 session.check()
-                for future in done:
+                for future in sorted(done, key=_has_failed):  # what was computed is kept
                     number = waiting.pop(future)
                     made = finisher.finish(number, _result(future))
                     tally.add(made)
@@ -134,8 +134,8 @@ def compute_elsewhere(
 class _Finisher:
     """Computes what other processes leave to this one."""
 
-    def __init__(self, study: Study, session: Session) -> None:
-        self._study, self._session = study, session
+    def __init__(self, study: Study, session: Session, tally: Tally) -> None:
+        self._study, self._session, self._tally = study, session, tally
         self._prepared: PreparedJob | None = None
 
     def finish(self, number: int, made: ChunkResult | Failure) -> ChunkResult:
@@ -147,8 +147,13 @@ class _Finisher:
         first, last = self._study.span(number)
         only = None if isinstance(made, Failure) else made.left
         rows = self._study.rows
+        self._tally.begin(last - first)
         here = self._prepared.compute(rows, first, last, self._session, only)
         return here if isinstance(made, Failure) else made.finished_by(here)
+
+
+def _has_failed(future: Future[Any]) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 def _result(future: Future[Any]) -> Any:
@@ -168,7 +173,7 @@ def _submitter(executor: Any, job: SweepJob) -> Iterator[tuple[Submit, int]]:
     payload = Payload.of(job)
     if executor == PROCESSES or (isinstance(executor, int) and not isinstance(executor, bool)):
         with _own_processes(executor, job) as own:
-            yield _submit_to(own, payload), own.workers
+            yield _submit_to(own, payload), own.num_workers
     elif _is_dask(executor):
         # a task, not scattered data: it is made again where its worker is lost
         shared = executor.submit(Payload, payload.version, payload.digest, payload.content)
