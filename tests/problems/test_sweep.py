@@ -178,7 +178,7 @@ def test_rows_are_the_same_to_the_last_bit_whatever_the_chunk(name, start):
         parts = ax.sweep(model(name), 0.1, **options, chunk=chunk, threads=threads)
         for output in whole:
             np.testing.assert_array_equal(parts[output], whole[output])
-    with pytest.raises(ax.InvalidArgument, match="chunk: must be > 0 rows, got 0"):
+    with pytest.raises(ax.InvalidArgument, match="chunk: must be >= 1 row, got 0"):
         ax.sweep(model(name), 0.1, **options, chunk=0)
 
 

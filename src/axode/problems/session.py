@@ -177,6 +177,14 @@ class Session:
         """
         self._share, self._before, self._part = np.zeros(count), before, part
 
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""
+        self._interrupt.check()
+
+    def show(self, share: float, label: str | None = None) -> None:
+        """Show the share of the work that is done, 0 to 1, and what is being done now."""
+        self._bar.update(share, label)
+
     @contextmanager
     def keep_results(self) -> Iterator[None]:
         """End the body of a `with` at Ctrl-C, and continue after it."""
