@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import RunsFailed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -37,7 +36,7 @@ from axode.problems.steps.step_acceptance import (
     SINGULAR,
     UNDERFLOW,
 )
-from axode.problems.tracing import call_traced
+from axode.problems.tracing import TracedFunction, call_traced
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -156,7 +155,7 @@ def _other_values(
     plan = runs.plans[number]
     u = np.zeros((len(run), len(model.inputs)))
     if plan.tape is not None:
-        u[...] = call_traced(CompiledFunction(plan.tape), q, nu, there)
+        u[...] = call_traced(TracedFunction(plan.tape), q, nu, there)
     else:  # the same whatever the speeds
         u[...] = _inputs(runs, conditions.t[0], out[..., : runs.n_q], out, conditions)[run, row]
     return values_elsewhere(model, runs.model, q, nu, w, u, there)
@@ -179,7 +178,7 @@ def _overwrite_passed(runs: Runs, values: Array, conditions: Conditions) -> None
         inputs = [k for k, signal in enumerate(runs.model.signals) if signal.kind == "input"]
         u = values[places][:, inputs]
     else:
-        made = call_traced(CompiledFunction(plan.tape), q, v, there)
+        made = call_traced(TracedFunction(plan.tape), q, v, there)
         u = np.broadcast_to(made, (len(q), len(free.inputs)))
     values[places] = values_elsewhere(free, runs.model, q, v, w, u, there)
 
@@ -211,7 +210,7 @@ def _inputs(runs: Runs, times: Array, q: Array, nu: Array, conditions: Condition
     if plan.callback is not None:
         return _callback_inputs(runs, times, shape)
     assert plan.tape is not None
-    made = call_traced(CompiledFunction(plan.tape), q, nu, conditions)
+    made = call_traced(TracedFunction(plan.tape), q, nu, conditions)
     return np.array(np.broadcast_to(made, shape))
 
 

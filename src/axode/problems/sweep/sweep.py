@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.codegen.lowering.program import Program
 from axode.errors import InvalidArgument
 from axode.model.model import Model
+from axode.names import NamedValues
 from axode.problems.arguments import GivenState, read_state, require_model
-from axode.problems.parameter_arguments import checked_parameters
-from axode.problems.session import CompiledRuns, Session, Task, check_on_interrupt
-from axode.problems.simulate.batch import SMALLEST_PIVOT
+from axode.problems.session import Session, check_on_interrupt
 from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_input
 from axode.problems.simulate.record import STATUS_WORDS
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import starts
-from axode.problems.singular.other_models import translate_speeds
-from axode.problems.singular.switching import choose_models
-from axode.problems.steps.compiled import Place, compiled
-from axode.problems.steps.explicit import fixed_step_program
-from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING, SINGULAR
-from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import Output, check_outputs, gather_outputs
+from axode.problems.simulate.starts import shared_batch
+from axode.problems.steps.compiled import Place
+from axode.problems.steps.step_acceptance import FINISHED, LEFT
+from axode.problems.sweep.accumulate import check_outputs
 from axode.problems.sweep.axes import Axes
+from axode.problems.sweep.chunk import (
+    ChunkResult,
+    PreparedJob,
+    Sources,
+    SweepJob,
+    default_chunk,
+    spans,
+)
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
 
 Array = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.intp]
-GOOD_PIVOT = 0.2  # of the user's model, from which on runs stay with it
-LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
-RESET_BUFFERS = ("q", "nu", "status", "near", "flat")  # where a run changes its model
+ROWS_AT_ONCE = {"cpu": 1, "cuda": 1 << 22}  # chunks are joined up to so many rows
 
 
 def sweep(
@@ -51,6 +48,7 @@ def sweep(
     outputs: Mapping[str, tuple[str, Any]] | None = None,
     step: float | None = None,
     combine: Literal["grid", "zip"] = "grid",
+    chunk: int | None = None,
     t0: float = 0.0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -75,6 +73,7 @@ def sweep(
             every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
             and input; "zip" pairs lists of equal length, as `simulate` does.
+        chunk: How many rows are computed together; it depends on the study alone unless given.
         t0: Time at the start [s].
         threads: How many threads share the runs.
         progress: Show a bar; unless given, after a second on a terminal.
@@ -91,207 +90,117 @@ def sweep(
     check_on_interrupt("sweep", on_interrupt)
     place = Place.of(model, target, precision)
     settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
-    model = model.on_cpu()
+    job = _make_job(model.on_cpu(), settings, (start, parameters, input), outputs, combine, chunk)
+    table = _Table(job)
+    with Session(model.name, settings, 0, progress) as session, session.keep_results():
+        prepared = PreparedJob(job)
+        for rows in spans(job, ROWS_AT_ONCE[place.target]):
+            session.begin(len(rows), rows[0] / job.count, len(rows) / job.count)
+            table.add(prepared.compute(rows, session))
+            if session.interrupted:
+                break
+    return session.deliver(table.result(session.seconds), on_interrupt)
+
+
+def _make_job(
+    model: Model,
+    settings: Settings,
+    given: tuple[Any, Any, Any],
+    outputs: Any,
+    combine: str,
+    chunk: int | None,
+) -> SweepJob:
+    """Check what the user gave, and trace their functions."""
+    start, parameters, input = given
     wanted = check_outputs(model, outputs)
-    given, input = read_state(model, start, "start"), inputs_of_sample(model, input)
-    axes = _axes(combine, given.named, parameters, input)
-    plan = plan_input(model, axes.spread(input))
+    input = inputs_of_sample(model, input)
+    samples = Axes(combine)
+    samples.collect("start", start)
+    samples.collect("parameter", parameters)
+    samples.collect("input", input)
+    state = read_state(model, _shared(start, samples), "start")
+    parameters = _shared(parameters, samples)
+    inputs = _shared(input, samples) if "input" in samples.groups.values() else None
+    plan = InputPlan() if inputs is not None else plan_input(model, input)
     if plan.callback is not None:
         raise InvalidArgument(
             "input: a Callback runs in Python, one run after the other; give a sweep formulas, "
             "functions of the state or Sampled(...), or use simulate"
         )
-    _refuse_mixture(axes, given, input, plan)
-    p = checked_parameters(model, axes.spread(parameters))
-    given = replace(given, named=axes.spread(given.named))
-    q, nu, p, batch = starts(model, given, settings.t0, p, plan.batch)
-    with Session(model.name, settings, len(q), progress) as session:
-        task = Task(model, plan.spread(batch), settings)
-        runs = _Runs(
-            task,
-            list(wanted.values()),
-            {"q": q, "nu": nu},
-            p,
-            lambda other: plan_input(other, axes.spread(input), model.independent).spread(batch),
-        )
-        with session.keep_results():
-            runs.advance(session)
-    return session.deliver(_result(runs, wanted, axes, batch, session.seconds), on_interrupt)
+    _refuse_mixture(samples, state, plan)
+    shapes = [*state.shapes, *map(np.shape, samples.values.values())]
+    if combine == "zip":
+        samples.batch = shared_batch(plan.batch, shapes)
+    shape = samples.shape if samples.values else shared_batch(plan.batch, shapes)
+    if chunk is not None and chunk < 1:
+        raise InvalidArgument(f"chunk: must be > 0 rows, got {chunk}")
+    rows = default_chunk(model, settings, plan) if chunk is None else chunk
+    return SweepJob(
+        model,
+        settings,
+        wanted.named,
+        wanted.trace(model),
+        plan,
+        inputs,
+        state,
+        parameters,
+        samples,
+        shape,
+        rows,
+        Sources(input, wanted),
+    )
 
 
-def _axes(combine: str, start: Any, parameters: Any, input: Any) -> Axes:
-    axes = Axes(combine)
-    axes.collect("start", start)
-    axes.collect("parameter", parameters)
-    axes.collect("input", input)
-    return axes
+def _shared(given: Any, samples: Axes) -> Any:
+    """What a mapping gives to all rows alike; anything else as it is."""
+    if not isinstance(given, Mapping) or isinstance(given, NamedValues):
+        return given
+    return {name: value for name, value in given.items() if name not in samples.names}
 
 
-def _refuse_mixture(axes: Axes, start: GivenState, input: Any, plan: InputPlan) -> None:
-    """A grid of named values, and arrays whose runs have no names."""
+def _refuse_mixture(samples: Axes, start: GivenState, plan: InputPlan) -> None:
+    """Refuse a grid of named values beside arrays whose runs have no names."""
     arrays = start.q is not None and any(start.shapes)
-    tables = bool(plan.batch) and not isinstance(input, Mapping)
-    if axes.values and (arrays or tables):
+    if samples.combine == "grid" and samples.values and (arrays or plan.batch):
         raise InvalidArgument(
-            f"sweep: {', '.join(axes.values)} make a grid, but "
+            f"sweep: {', '.join(samples.names)} make a grid, but "
             f"{'start' if arrays else 'input'} is an array of runs; use combine='zip', or names"
         )
 
 
-class _Batch(CompiledRuns):
-    """Runs of one model, the numbers gathered from each, and how small their pivots may become."""
+class _Table:
+    """Numbers of all rows, in memory."""
 
-    def __init__(
-        self,
-        task: Task,
-        outputs: Sequence[Output],
-        members: Numbers,
-        start: dict[str, Array],
-        p: Array | None,
-        least_pivot: float,
-    ) -> None:
-        self.outputs, self.least_pivot = outputs, least_pivot
-        self.dynamics = d = task.dynamics()
-        rollout = _compile_sweep(task, d, tuple(outputs))
-        super().__init__(task, rollout, members, start, p, {"least_pivot": least_pivot})
+    def __init__(self, job: SweepJob) -> None:
+        self.job = job
+        self.values = np.full((job.count, len(job.outputs)), np.nan)
+        self.status = np.full(job.count, LEFT, dtype=np.int8)
 
-    def advance(self, session: Session) -> None:
-        """Run until every run has ended or stopped."""
-        status = self.buffers["status"]
-        budget = self.first_budget(len(self.dynamics.rate.kinds))
-        session.advance(self, budget, lambda: bool((status == RUNNING).any()), watched=("status",))
+    def add(self, part: ChunkResult) -> None:
+        """Keep the numbers of some rows."""
+        self.values[part.rows], self.status[part.rows] = part.values, part.status
 
+    def result(self, seconds: float) -> Sweep:
+        """Name the numbers and count how runs ended."""
+        from axode.results.sweep_result import Sweep
 
-def _compile_sweep(task: Task, d: Dynamics, outputs: tuple[Output, ...]) -> Any:
-    """Compile steps that gather outputs, once for all sweeps that ask for the same."""
-
-    def program() -> Program:
-        return fixed_step_program(RK4, d, gather_outputs(task.model, d, outputs, task.speeds))
-
-    if all(isinstance(output.what, str) for output in outputs):
-        traced = None if d.input is None else d.input.digest
-        return compiled(
-            task.model, ("sweep", outputs, d.samples, traced), task.settings.place, program
-        )
-    made = program()  # functions are traced again: they may have changed
-    return compiled(task.model, ("sweep", made.digest), task.settings.place, lambda: made)
-
-
-class _Runs:
-    """All runs: a batch of them, and batches of those that changed to other rows and speeds.
-
-    Args:
-        task: What the steps are made of, with the user's model.
-        outputs: What is gathered.
-        start: q and nu, (runs, size) each.
-        p: Free parameters, (size,) or (runs, size).
-        plan: Makes the input of all runs for another model.
-    """
-
-    def __init__(
-        self,
-        task: Task,
-        outputs: Sequence[Output],
-        start: dict[str, Array],
-        p: Array | None,
-        plan: Callable[[Model], InputPlan],
-    ) -> None:
-        self.task, self.outputs, self._plan = task, outputs, plan
-        self.count = len(start["q"])
-        self.first = _Batch(task, outputs, np.arange(self.count), start, p, SMALLEST_PIVOT)
-        self._stopped_at = np.full(self.count, -1.0)  # steps that a run had taken
-
-    def advance(self, session: Session) -> None:
-        """Run all to an end, or until Ctrl-C."""
-        waiting = [self.first]
-        while waiting:
-            batch = waiting.pop()
-            try:
-                batch.advance(session)
-            except KeyboardInterrupt:  # what to do with runs that stopped is still open
-                status = batch.buffers["status"]
-                status[status == SINGULAR] = LEFT
-                raise
-            finally:
-                self._deliver(batch)
-            for model, which, least_pivot in self._elsewhere(batch):
-                waiting.append(self._move(batch, model, which, least_pivot))
-
-    def _deliver(self, batch: _Batch) -> None:
-        """Keep what a batch has done."""
-        if batch is not self.first:
-            for name in ("status", "made", "step"):
-                self.first.buffers[name][batch.members] = batch.buffers[name]
-
-    def _elsewhere(self, batch: _Batch) -> Iterator[tuple[Model, Numbers, float]]:
-        """Choose models for runs that stopped: which runs, and how small pivots may become."""
-        b, members = batch.buffers, batch.members
-        steps, status = b["step"][:, 0], b["status"][:, 0]
-        stopped = np.flatnonzero(status == SINGULAR)
-        fresh = steps[stopped] > self._stopped_at[members[stopped]]
-        self._stopped_at[members[stopped]] = steps[stopped]
-        found = np.zeros(stopped.size, dtype=bool)
-        if fresh.any() and not self._names_forces():
-            own = self.task.model
-            conditions = batch.conditions(stopped)
-            described = choose_models(own, b["q"][stopped], conditions, GOOD_PIVOT)
-            stays = np.flatnonzero(~described.elsewhere)
-            for model, (k, *_) in [(own, (stays,)), *described.others()]:
-                k = k[fresh[k]]
-                if model is not batch.model and k.size:
-                    found[k] = True
-                    yield model, stopped[k], SMALLEST_PIVOT
-        left = stopped[~found]
-        if left.size and batch.least_pivot > LEAST_PIVOT:
-            yield batch.model, left, LEAST_PIVOT
-
-    def _names_forces(self) -> bool:
-        """Check whether forces of rows are asked for, which other rows do not have."""
-        signals = self.task.model.signals
-        named = (output.what for output in self.outputs if isinstance(output.what, str))
-        return any(signals.resolve(name).function == "multipliers" for name in named)
-
-    def _move(self, batch: _Batch, model: Model, which: Numbers, least_pivot: float) -> _Batch:
-        """Move some runs to another model, from where they are."""
-        own, members, conditions = batch.buffers, batch.members[which], batch.conditions(which)
-        self.first.buffers["status"][members] = LEFT  # until the other batch has run
-        q = own["q"][which]
-        nu = translate_speeds(batch.model, model.independent, q, own["nu"][which], conditions)
-        task = replace(
-            self.task,
-            model=model,
-            plan=self._plan(model).part(members),
-            speeds=self.task.model.independent,
-        )
-        start = {
-            name: own[name][which]
-            for name in own
-            if name in batch.rollout.program.state and name not in RESET_BUFFERS
+        job, settings = self.job, self.job.settings
+        arrays = {name: self.values[:, k].reshape(job.shape) for k, name in enumerate(job.outputs)}
+        codes, times = np.unique(self.status, return_counts=True)
+        pairs = zip(codes.tolist(), times.tolist(), strict=True)
+        info = {
+            "model": job.model.name,
+            "runs": job.count,
+            "step": settings.step_size,
+            "steps": settings.n_steps,
+            "seconds": seconds,
+            "target": settings.place.target,
+            "precision": settings.place.precision,
         }
-        start |= {"q": q, "nu": nu}
-        return _Batch(task, self.outputs, members, start, conditions.p, least_pivot)
-
-
-def _result(
-    runs: _Runs, wanted: Mapping[str, Output], axes: Axes, batch: tuple[int, ...], seconds: float
-) -> Sweep:
-    from axode.results.sweep_result import Sweep
-
-    buffers = runs.first.buffers
-    status = buffers["status"][:, 0].astype(int)
-    finished = (status == FINISHED).reshape(batch)
-    made = buffers["made"].reshape(*batch, len(wanted))
-    values = {name: np.where(finished, made[..., k], np.nan) for k, name in enumerate(wanted)}
-    codes, times = np.unique(status, return_counts=True)
-    counts = {STATUS_WORDS[code]: n for code, n in zip(codes.tolist(), times.tolist(), strict=True)}
-    s, place = runs.task.settings, runs.task.settings.place
-    info = {
-        "model": runs.task.model.name,
-        "runs": runs.count,
-        "step": s.step_size,
-        "steps": s.n_steps,
-        "seconds": seconds,
-        "target": place.target,
-        "precision": place.precision,
-    }
-    return Sweep(values, dict(axes.values), finished, counts, info)
+        return Sweep(
+            arrays,
+            dict(job.samples.values) if job.samples.combine == "grid" else {},
+            (self.status == FINISHED).reshape(job.shape),
+            {STATUS_WORDS[code]: n for code, n in pairs},
+            info,
+        )
