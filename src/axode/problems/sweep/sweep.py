@@ -26,7 +26,7 @@ from axode.problems.singular.switching import choose_models
 from axode.problems.steps.compiled import Place, compiled
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import FINISHED, LEFT, SINGULAR
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, check_outputs, gather_outputs
 from axode.problems.sweep.axes import Axes
@@ -157,9 +157,7 @@ class _Batch(CompiledRuns):
 
     def advance(self, session: Session) -> None:
         """Run until every run has ended or stopped."""
-        status = self.buffers["status"]
-        budget = self.first_budget(len(self.dynamics.rate.kinds))
-        session.advance(self, budget, lambda: bool((status == RUNNING).any()), watched=("status",))
+        session.advance(self, self.first_budget(len(self.dynamics.rate.kinds)))
 
 
 def _compile_sweep(task: Task, d: Dynamics, outputs: tuple[Output, ...]) -> Any:
