@@ -181,6 +181,54 @@ def five_axes(
     return integrate(rates, start, times, kinks)
 
 
+# Saha and Angeles 1991 ---------------------------------------------------------------------------
+
+
+def rolling_disk(
+    p: Mapping[str, float], lean: float, omega: npt.ArrayLike, times: Array, *, misprint: bool
+) -> Array:
+    """Axis n of the disk, omega and the place of its centre, (9, times): equations (32) to (35).
+
+    With the motion of the contact point that errata B-1 and B-2 add, or as printed.
+    """
+    m, gravity = p["m"], np.array([0.0, 0.0, -p["g"]])
+
+    def rates(t: float, x: Array) -> Array:
+        n, w = x[:3], x[3:6]
+        n_dot = np.cross(w, n)
+        own = p["A"] * np.eye(3) + (p["C"] - p["A"]) * np.outer(n, n)
+        arm, arm_dot = _to_contact(p["R"], n, n_dot)  # q - c
+        I = own + m * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+        drift = -np.cross(arm, w) if misprint else arm_dot
+        convective = -np.cross(w, own @ w) + m * drift * (arm @ w)
+        w_dot = np.linalg.solve(I, convective + m * np.cross(-arm, gravity))
+        return np.array([*n_dot, *w_dot, *np.cross(w, -arm)])
+
+    axis = [0.0, np.cos(lean), np.sin(lean)]
+    start = [*axis, *np.asarray(omega, dtype=float), 0.0, 0.0, p["R"] * np.cos(lean)]
+    return integrate(rates, start, times)
+
+
+def disk_energy(p: Mapping[str, float], states: Array) -> Array:
+    """Kinetic and potential energy of states of `rolling_disk`."""
+    found = []
+    for x in states.T:
+        n, w = x[:3], x[3:6]
+        velocity = np.cross(w, -_to_contact(p["R"], n, np.cross(w, n))[0])
+        spin = p["A"] * w @ w + (p["C"] - p["A"]) * (w @ n) ** 2
+        found.append((spin + p["m"] * velocity @ velocity) / 2 + p["m"] * p["g"] * x[8])
+    return np.array(found)
+
+
+def _to_contact(radius: float, n: Array, n_dot: Array) -> tuple[Array, Array]:
+    """Vector from the centre of the disk to the contact, and its rate."""
+    up = np.array([0.0, 0.0, 1.0])
+    u = up - n[2] * n
+    length = np.sqrt(u @ u)
+    u_dot = -n_dot[2] * n - n[2] * n_dot
+    return -radius * u / length, -radius * (u_dot / length - u * (u @ u_dot) / length**3)
+
+
 # Angeles, section 12.5.1 -------------------------------------------------------------------------
 
 

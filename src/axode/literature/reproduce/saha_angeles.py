@@ -1,4 +1,4 @@
-"""The guided vehicle with a caster on two paths, section 6 of Saha and Angeles (1991)."""
+"""The rolling disk and the guided vehicle with a caster of Saha and Angeles (1991)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
+from axode.literature.reproduce.disk_motions import disk
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
@@ -235,6 +236,7 @@ def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) ->
 
 
 ITEMS = (
+    Item("disk", "saha_angeles", "rolling disk: circle, wobble, energy, section 5", disk),
     Item("agv-circle", "saha_angeles", "guided vehicle on a circle, section 6", on_circle),
     Item(
         "agv-lines",
