@@ -104,7 +104,7 @@ def _panels(
     linear: Array,
 ) -> list[FigurePanel]:
     t, (right, wrong) = free.time, states
-    grey, dashed = ("(35) corrected", "printed"), ("(35) as printed", "misprint")
+    grey, dashed = "(35) corrected", "(35) as printed"
     centre = _centre(round_)
     angle = np.linspace(0, 2 * np.pi, 200)
     circle = centre[:, np.newaxis] + _circle_radius() * np.array([np.cos(angle), np.sin(angle)])
@@ -113,7 +113,10 @@ def _panels(
             "steady circle of the centre",
             "x [m]",
             "y [m]",
-            (FigureCurve(*_place(round_), "Axode"), FigureCurve(*circle, "closed form", "printed")),
+            (
+                FigureCurve(round_["base.x"], round_["base.y"], "Axode"),
+                FigureCurve(circle[0], circle[1], "closed form", "printed"),
+            ),
             equal=True,
         ),
         FigurePanel(
@@ -131,8 +134,8 @@ def _panels(
             "lean [rad]",
             (
                 FigureCurve(t, _lean(free), "Axode"),
-                FigureCurve(t, np.arcsin(right[2]), *grey),
-                FigureCurve(t, np.arcsin(wrong[2]), *dashed),
+                FigureCurve(t, np.arcsin(right[2]), grey, "printed"),
+                FigureCurve(t, np.arcsin(wrong[2]), dashed, "misprint"),
             ),
         ),
         FigurePanel(
@@ -141,8 +144,8 @@ def _panels(
             "energy [J]",
             (
                 FigureCurve(t, _energy(free), "Axode"),
-                FigureCurve(t, energies[0], *grey),
-                FigureCurve(t, energies[1], *dashed),
+                FigureCurve(t, energies[0], grey, "printed"),
+                FigureCurve(t, energies[1], dashed, "misprint"),
             ),
         ),
     ]

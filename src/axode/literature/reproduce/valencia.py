@@ -11,6 +11,7 @@ import numpy as np
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult, Level
+from axode.literature.reproduce.manipulator_coupling import manipulator
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -246,4 +247,5 @@ PLATFORM_CAPTION = (
 ITEMS = (
     Item("arm-pulses", "valencia", "five-axis arm under torque pulses, Figs 5 and 6", arm),
     Item("platform-torques", "valencia", "six-wheel platform under torques, Figs 7 to 9", platform),
+    Item("manipulator", "valencia", "arm on the platform, coupled and taken apart", manipulator),
 )
