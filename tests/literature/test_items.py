@@ -33,7 +33,7 @@ SHORTER = {
     angeles: {"PERIOD": 0.002},
     printed: {"RTOL": 1e-9},
     valencia: {"PERIODS": 3, "SPACING": 0.05},
-    manipulator_coupling: {"CONTROL": 0.01, "FOLLOWS": 0.03},
+    manipulator_coupling: {"CONTROL": 0.005},
     arms_with_load: {"PERIOD": 0.002, "FEW": 100, "STRAYS": 4e-3},
     yesiloglu: {"DURATION": 0.8, "FEW": 20},
 }
