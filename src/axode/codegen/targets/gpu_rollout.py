@@ -23,7 +23,7 @@ def load_kernel(program: Program, precision: str = "float64") -> KernelFile:
     is made again in another process.
     """
     capability = own_capability()  # before anything is compiled: there may be no GPU
-    from axode.codegen.targets.ptx import closest_capability, kernel, keep
+    from axode.codegen.targets.ptx import closest_capability, keep, kernel
 
     made = kernel(program, closest_capability(capability), precision)
     version = assembler_version()
