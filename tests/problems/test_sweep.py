@@ -161,6 +161,36 @@ def test_the_state_of_a_sweep_stays_on_the_gpu_between_slices(monkeypatch):
     assert moves[0] == moves[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("caster_robot", {"theta1_dot": (-1.0, 1.0)}), ("four_bar", {"theta2": (0.9, 1.5)})],
+)
+def test_rows_are_the_same_to_the_last_bit_whatever_the_chunk(name, start):
+    values = {key: np.linspace(*ends, 13) for key, ends in start.items()}
+    options = {"start": values, "step": 1e-2, "combine": "zip"}
+    whole = ax.sweep(model(name), 0.1, **options)
+    for chunk, threads in ((1, 1), (5, 2)):
+        parts = ax.sweep(model(name), 0.1, **options, chunk=chunk, threads=threads)
+        for output in whole:
+            np.testing.assert_array_equal(parts[output], whole[output])
+    with pytest.raises(ax.InvalidArgument, match="chunk: must be >= 1 row, got 0"):
+        ax.sweep(model(name), 0.1, **options, chunk=0)
+
+
+def test_arrays_of_runs_are_taken_chunk_by_chunk():
+    m, rng = model(), np.random.default_rng(0)
+    q, nu = np.repeat(m.home[np.newaxis], 6, axis=0), rng.normal(size=(6, 2))
+    table = ax.Sampled(rng.normal(size=(6, 10, 2)), 0.01)
+    mass = {"mp": np.linspace(10.0, 20.0, 6)}
+    options = {"start": (q, nu), "input": table, "parameters": mass, "step": 1e-2, "combine": "zip"}
+    whole, parts = (ax.sweep(m, 0.1, **options, chunk=chunk) for chunk in (6, 4))
+    for output in whole:
+        np.testing.assert_array_equal(parts[output], whole[output])
+    constants = {"input": table.values[:, 0], "step": 1e-2}
+    whole, parts = (ax.sweep(m, 0.1, **constants, chunk=chunk) for chunk in (6, 4))
+    np.testing.assert_array_equal(parts["phi"], whole["phi"])
+
+
 def test_the_last_state_and_the_error_unless_told_otherwise():
     made = ax.sweep(model("four_bar"), 0.2, start={"theta2": [0.9, 1.2, 1.5]}, step=1e-3)
     run = ax.simulate(

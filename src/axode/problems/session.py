@@ -51,9 +51,15 @@ class Task:
 
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of."""
-        single = self.settings.place.single
+        place = self.settings.place
         return dynamics_of(
-            self.model, self.plan, self.events, self.speeds, single=single, stiffness=stiffness
+            self.model,
+            self.plan,
+            self.events,
+            self.speeds,
+            single=place.single,
+            stiffness=stiffness,
+            max_numbers=place.max_numbers,
         )
 
 
@@ -62,6 +68,7 @@ class CompiledRuns:
 
     Args:
         task: What the steps are made of.
+        dynamics: The tapes of the steps.
         rollout: The compiled steps.
         members: Numbers of these runs among all of the call.
         start: q and nu, (runs, size) each; other buffers of the state to start with, by name.
@@ -76,6 +83,7 @@ class CompiledRuns:
     def __init__(
         self,
         task: Task,
+        dynamics: Dynamics,
         rollout: Any,
         members: Numbers,
         start: Mapping[str, Array],
@@ -83,7 +91,8 @@ class CompiledRuns:
         given: Mapping[str, Array | float],
     ) -> None:
         self.model, self.plan, self.settings = task.model, task.plan, task.settings
-        self.task, self.rollout, self.members, self.p = task, rollout, members, p
+        self.task, self.dynamics, self.rollout = task, dynamics, rollout
+        self.members, self.p = members, p
         self.count = len(members)
         self.buffers = self._make_buffers(start, given)
         self.tables: dict[str, Array] = {}
@@ -101,7 +110,7 @@ class CompiledRuns:
         known: dict[str, Any] = self.settings.numbers() | {"p": self.p, "u": self.plan.constant}
         if self.plan.sampled is not None:
             known |= self.plan.sampled.numbers()
-        known |= given
+        known |= {**self.dynamics.numbers, **given}
         for name in program.given:
             value = known[name]
             array = np.ascontiguousarray(value if np.ndim(value) else [value], dtype=float)
@@ -139,6 +148,7 @@ class Session:
     ) -> None:
         self._settings = settings
         self._count, self._done = max(count, 1), 0.0  # runs, and how many of them are done
+        self._before, self._part = 0.0, 1.0
         self._bar, self._interrupt = Progress(label, progress), Interrupt()
         self._stack = ExitStack()
         self._started = time.perf_counter()
@@ -157,6 +167,25 @@ class Session:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
         self.interrupted |= self._interrupt.pressed
+
+    def begin(self, count: int, before: float, part: float) -> None:
+        """Continue with other runs of the same call.
+
+        Args:
+            count: How many.
+            before: Part of the work that is done already, 0 to 1.
+            part: Part of the work that these runs are.
+        """
+        self._count, self._done = max(count, 1), 0.0
+        self._before, self._part = before, part
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""
+        self._interrupt.check()
+
+    def show(self, share: float, label: str | None = None) -> None:
+        """Show the share of the work that is done, 0 to 1, and what is being done now."""
+        self._bar.update(share, label)
 
     @contextmanager
     def keep_results(self) -> Iterator[None]:
@@ -208,7 +237,7 @@ class Session:
                     left, now = after(), float(runs.buffers["t"].mean())
                 self._interrupt.check()
                 self._done = done + runs.count * (self._share(now) - begun)
-                self._bar.update(self._done / self._count)
+                self._bar.update(self._before + self._part * self._done / self._count)
         finally:
             steps.fetch()  # what is elsewhere
 

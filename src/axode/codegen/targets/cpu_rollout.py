@@ -23,10 +23,16 @@ _TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Rollout:
-    """A program compiled for single runs and for vectors of runs, each when first needed."""
+    """A program compiled for single runs and for vectors of runs, each when first needed.
 
-    def __init__(self, program: Program, *, lanes: int | None = None) -> None:
-        self.program = fuse(program)
+    Args:
+        program: What every run does.
+        lanes: Runs per vector; as the machine has it unless given.
+        alike: Compute a single run as one of a vector too: code for single runs rounds differently.
+    """
+
+    def __init__(self, program: Program, *, lanes: int | None = None, alike: bool = False) -> None:
+        self.program, self.alike = fuse(program), alike
         self.lanes = lanes or jit.host().lanes
         self._native: dict[int, jit.Native] = {}
         self._work_sizes: dict[int, int] = {}
@@ -88,7 +94,7 @@ class Bound:
     ) -> None:
         program = rollout.program
         self.runs = next(iter(buffers[name] for name in program.state)).shape[0]
-        self.lanes = 1 if self.runs == 1 else rollout.lanes
+        self.lanes = 1 if self.runs == 1 and not rollout.alike else rollout.lanes
         items: list[int] = []
         for name, size in program.external.items():
             items += self._place("buffer", name, buffers[name], 1, size)[:2]

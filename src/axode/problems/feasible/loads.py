@@ -23,6 +23,7 @@ from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.arguments import number
+from axode.problems.tracing import compile_tape
 from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
@@ -299,7 +300,7 @@ def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> 
     flat = ca.vec(ca.densify(value).T)
     function = ca.Function(name, list(used.values()), [flat], list(used), [name])
     sizes = {n: s.shape[0] for n, s in used.items()}
-    return CompiledFunction(shaped_tape(function, sizes, name, tuple(shape)))
+    return compile_tape(shaped_tape(function, sizes, name, tuple(shape)))
 
 
 def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,13 +24,7 @@ def starts(
     model: Model, start: GivenState, t0: float, p: Array | None, others: tuple[int, ...]
 ) -> tuple[Array, Array, Array | None, tuple[int, ...]]:
     """Coordinates, speeds and parameters of all runs, and the shape of the batch."""
-    shapes = start.shapes + ([] if p is None else [p.shape[:-1]])
-    try:
-        batch = np.broadcast_shapes(others, *shapes)
-    except ValueError:
-        raise InvalidArgument(
-            f"start, parameters and inputs make batches that do not fit: {[others, *shapes]}"
-        ) from None
+    batch = shared_batch(others, start.shapes + ([] if p is None else [p.shape[:-1]]))
     count = int(np.prod(batch, dtype=int))
     if p is not None and p.ndim > 1:
         p = np.broadcast_to(p, (*batch, p.shape[-1])).reshape(count, -1)
@@ -44,6 +40,16 @@ def starts(
         q, nu = assemble_many(model, flat, count, Conditions(t0, p))
     check_dropped_rows(model, q, Conditions(t0, p))
     return q, nu, p, batch
+
+
+def shared_batch(others: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Shape to which the batches of start, parameters and inputs are broadcast."""
+    try:
+        return np.broadcast_shapes(others, *shapes)
+    except ValueError:
+        raise InvalidArgument(
+            f"start, parameters and inputs make batches that do not fit: {[others, *shapes]}"
+        ) from None
 
 
 def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> None:
