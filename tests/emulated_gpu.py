@@ -117,7 +117,7 @@ class EmulatedGpu:
 
             def complete(self):
                 gpu.assembled += 1
-                return ASSEMBLED + self._text.encode()
+                return ASSEMBLED + self._text
 
         self.cuda = SimpleNamespace(
             runtime=SimpleNamespace(

@@ -87,7 +87,8 @@ def test_numpy_arrays_go_in_pieces_that_overlap(gpu, monkeypatch):
     q, nu = states(40)
     whole = there.forward_dynamics(q, nu)
     gpu.launches.clear()
-    monkeypatch.setattr(staging, "PIECE", 8 * (11 * 10 + 2))  # bytes of ten samples and an input
+    size = 8 * (11 * 10 + 2)  # bytes of ten samples and an input
+    monkeypatch.setattr(staging, "PIECES", (size, size))
     out = np.empty((40, 2))
     assert there.forward_dynamics(q, nu, out=out) is out
     np.testing.assert_array_equal(out, whole)
@@ -151,6 +152,7 @@ def test_results_go_to_arrays_of_other_kinds(gpu):
 class Tensor:
     """An array with the interface of PyTorch's tensors."""
 
+    __module__ = "torch"
     is_cuda, requires_grad = True, False
 
     def __init__(self, array):
@@ -164,6 +166,37 @@ class Tensor:
 
     def data_ptr(self):
         return self.array.ctypes.data
+
+
+def test_calls_on_the_same_places_see_new_numbers(gpu):
+    """Launches that are kept know places, never copies of what was there."""
+    there = equations().compile("cuda", parameters="fixed")
+    q, nu = states(6)
+    q_there, nu_there, out = gpu.asarray(q), gpu.asarray(nu), gpu.empty((6, 2))
+    narrow = gpu.asarray(nu.astype(np.float32))
+    for k in range(3):
+        nu_there[...] = nu + k
+        there.forward_dynamics(q_there, nu_there, [0.1 * k, 0.2], out=out)
+        expected = model().forward_dynamics(q, nu + k, [0.1 * k, 0.2])
+        np.testing.assert_allclose(out, expected, rtol=ROUNDING)
+        narrow[...] = nu + k
+        there.forward_dynamics(q_there, narrow, out=out)
+        expected = model().forward_dynamics(q, nu + k)
+        np.testing.assert_allclose(out, expected, rtol=1e-5)
+
+
+def test_launches_are_prepared_for_repeated_calls(files, gpu):
+    direct = cuda.load(files).function("forward_dynamics")
+    q, nu = (gpu.asarray(a) for a in states(3))
+    out = gpu.empty((3, 2))
+    launch = direct.prepare(q, nu, gpu.asarray(np.zeros(2)), out=out)
+    gpu.launches.clear()
+    launch()
+    launch(31)
+    assert [made.stream for made in gpu.launches] == [0, 31]
+    np.testing.assert_allclose(out, model().forward_dynamics(*states(3)), rtol=ROUNDING)
+    with pytest.raises(ax.InvalidArgument, match="float64 array on the GPU with evenly spaced"):
+        direct.prepare(q, nu, gpu.asarray(np.zeros(2)), out=np.zeros((3, 2)))
 
 
 def test_tensors_are_used_on_the_current_stream_of_pytorch(gpu, monkeypatch):

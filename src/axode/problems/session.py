@@ -147,8 +147,8 @@ class Session:
         self, label: str, settings: Settings, count: int, progress: bool | None = None
     ) -> None:
         self._settings = settings
-        self._before, self._part = 0.0, 1.0
         self._count, self._done = max(count, 1), 0.0  # runs, and how many of them are done
+        self._before, self._part = 0.0, 1.0
         self._bar, self._interrupt = Progress(label, progress), Interrupt()
         self._stack = ExitStack()
         self._started = time.perf_counter()
@@ -176,8 +176,8 @@ class Session:
             before: Part of the work that is done already, 0 to 1.
             part: Part of the work that these runs are.
         """
-        self._before, self._part = before, part
         self._count, self._done = max(count, 1), 0.0
+        self._before, self._part = before, part
 
     def check(self) -> None:
         """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""

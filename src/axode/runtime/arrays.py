@@ -40,8 +40,9 @@ def is_on_device(value: Any) -> bool:
         return False
     if kind.__module__ == "cupy":
         return True
-    known = getattr(value, "is_cuda", None)  # of PyTorch, whose interface takes longer to make
-    return hasattr(value, "__cuda_array_interface__") if known is None else bool(known)
+    if kind.__module__ == "torch":  # whose interface takes longer to make
+        return bool(value.is_cuda)
+    return hasattr(value, "__cuda_array_interface__")
 
 
 def view(cp: Any, name: str, value: Any) -> ArrayView:
@@ -63,7 +64,7 @@ def view(cp: Any, name: str, value: Any) -> ArrayView:
 
 def is_tensor(value: Any) -> bool:
     """Return whether a value is a tensor of PyTorch on a GPU."""
-    return bool(getattr(value, "is_cuda", False)) and hasattr(value, "data_ptr")
+    return type(value).__module__ == "torch" and bool(value.is_cuda)
 
 
 @cache
@@ -85,6 +86,25 @@ def joined_stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:
     if any(outer != n * inner for (_, outer), (n, inner) in pairwise(axes)):
         return None
     return int(axes[-1][1]) if axes else 0
+
+
+def signature(cp: Any, values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """All that a launch on some arrays depends on; None if that cannot be told quickly.
+
+    Arrays of CuPy and PyTorch are told by address and layout, vectors of NumPy by their numbers.
+    """
+    found: list[Any] = []
+    for a in values:
+        kind = type(a)
+        if kind is cp.ndarray:
+            found += (a.data.ptr, a.shape, a.strides, a.dtype)
+        elif kind is np.ndarray and a.ndim == 1:
+            found += (a.dtype, a.tobytes())
+        elif kind.__module__ == "torch" and a.is_cuda and not a.requires_grad:
+            found += (a.data_ptr(), a.shape, a.stride(), a.dtype)
+        else:
+            return None
+    return tuple(found)
 
 
 def current_stream(cp: Any, arrays: Sequence[Any]) -> int:

@@ -92,7 +92,10 @@ def assembled(ptx: str) -> bytes:
     cp = cupy()
     try:
         linker = cp.cuda.function.LinkState()
-        linker.add_ptr_data(ptx, "kernels")
+        try:
+            linker.add_ptr_data(ptx.encode(), "kernels")
+        except TypeError:  # before CuPy 14
+            linker.add_ptr_data(ptx, "kernels")
         return bytes(linker.complete())
     except cp.cuda.driver.CUDADriverError:
         return b""  # loading the text tells why

@@ -10,11 +10,19 @@ import numpy as np
 
 from axode.errors import InvalidArgument
 from axode.runtime import device
-from axode.runtime.arrays import ArrayView, current_stream, is_on_device, joined_stride, view
+from axode.runtime.arrays import (
+    ArrayView,
+    current_stream,
+    is_on_device,
+    joined_stride,
+    signature,
+    view,
+)
 from axode.runtime.cuda import GpuKernel
-from axode.runtime.launch import Launch
+from axode.runtime.launch import Launch, use_device
 from axode.runtime.staging import evaluate_staged
 
+MAX_LAUNCHES = 64  # that are kept ready, by the places of their arrays
 MAX_VECTORS = 64  # that are kept on the GPU because calls share them, such as parameters
 
 
@@ -37,6 +45,7 @@ class GpuFunction:
         self.arguments = tuple(arguments)
         self._sizes: Mapping[str, int] = kernel.header["given"]
         self._vectors: dict[tuple[int, bytes], Any] = {}
+        self._launches: dict[Any, Launch] = {}
 
     def __repr__(self) -> str:
         return f"GpuFunction of {', '.join(self.arguments)}: {self.kernel!r}"
@@ -54,17 +63,39 @@ class GpuFunction:
                 PyTorch for its tensors and of CuPy for other arrays.
         """
         self._check_number(arrays)
-        if not any(map(is_on_device, (*arrays, out))):
+        cp = self.kernel.cupy
+        if not (is_on_device(out) or any(map(is_on_device, arrays))):
             with device.MemoryGuard(self.kernel.header["name"]):
                 return self._staged(arrays, out)
-        if stream is None:
-            address = current_stream(self.kernel.cupy, (*arrays, out))
-        else:
-            address = device.stream_address(stream)
+        address = current_stream(cp, arrays) if stream is None else device.stream_address(stream)
+        known = None if out is None else signature(cp, (*arrays, out))
+        key = known and (use_device(cp), known)
+        launch = self._launches.get(key)
+        if launch is not None:
+            launch(address)
+            return out
         with device.MemoryGuard(self.kernel.header["name"]):
             launch, result = self._prepared(arrays, out, address)
             launch(address)
+            if key is not None and result is out:
+                self._keep(key, launch, arrays)
             return result if out is None else self._deliver(result, out, address)
+
+    def _keep(self, key: Any, launch: Launch, arrays: tuple[Any, ...]) -> None:
+        """Keep a launch for calls on the same places, unless it works on copies.
+
+        The caller's arrays need not live as long: a call with the same key has arrays there.
+        """
+        owners = [v.owner for v in launch.kept]
+        carried = {id(a) for a in self._vectors.values()}
+        if len(owners) != len(arrays) or not all(
+            owner is a or id(owner) in carried for owner, a in zip(owners, arrays, strict=True)
+        ):
+            return
+        if len(self._launches) >= MAX_LAUNCHES:
+            self._launches.clear()
+        launch.kept = [owner for owner in owners if id(owner) in carried]
+        self._launches[key] = launch
 
     def prepare(self, *arrays: Any, out: Any) -> Launch:
         """Prepare calls on the same arrays on the GPU; each costs a launch and nothing else.
@@ -77,8 +108,9 @@ class GpuFunction:
         launch, result = self._prepared(arrays, out, current_stream(self.kernel.cupy, arrays))
         if result is not out:
             raise InvalidArgument(
-                f"out must be a {self.kernel.dtype} array on the GPU whose axes are contiguous"
+                f"out must be a {self.kernel.dtype} array on the GPU with evenly spaced axes"
             )
+        launch.kept = (launch.kept, out)
         return launch
 
     def _check_number(self, arrays: tuple[Any, ...]) -> None:
@@ -110,7 +142,7 @@ class GpuFunction:
                 result = self.kernel.cupy.empty((*batch, *self.shape), dtype=self.kernel.dtype)
             places = self._result_entry(result, batch)
             assert places is not None
-        kept = [*views, result]
+        kept = list(views)
         items = list(places)
         for v in views:
             steps = self._steps(v, batch)
@@ -191,11 +223,9 @@ class GpuFunction:
         given = [np.asarray(a) for a in arrays]
         for name, a in zip(self.arguments, given, strict=True):
             self._check_shape(name, a.shape)
-        batch = np.broadcast_shapes(*(a.shape[:-1] for a in given))
-        flat = [
-            a if a.ndim == 1 else np.broadcast_to(a, (*batch, a.shape[-1])).reshape(-1, a.shape[-1])
-            for a in given
-        ]
+        shapes = {a.shape[:-1] for a in given if a.ndim > 1}
+        batch = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+        flat = [a if a.ndim == 1 else _flatten(a, batch) for a in given]
         shape, size = (*batch, *self.shape), math.prod(self.shape)
         if out is not None and out.shape != shape:
             raise InvalidArgument(f"out has shape {out.shape}, expected {shape}")
@@ -206,3 +236,10 @@ class GpuFunction:
             return result
         out[...] = result
         return out
+
+
+def _flatten(array: Any, batch: tuple[int, ...]) -> Any:
+    """Spread an array over the batch, and make one axis of all batch axes."""
+    if array.shape[:-1] != batch:
+        array = np.broadcast_to(array, (*batch, array.shape[-1]))
+    return array.reshape(-1, array.shape[-1])

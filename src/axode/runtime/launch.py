@@ -42,10 +42,9 @@ class Summary(NamedTuple):
 def use_device(cp: Any) -> int:
     """Number of the current GPU, made ready for this thread."""
     number = int(cp.cuda.runtime.getDevice())
-    ready = _THREAD.__dict__.setdefault("ready", set())
-    if number not in ready:
+    if getattr(_THREAD, "ready", None) != number:
         cp.cuda.runtime.free(0)  # makes the context of this GPU the thread's
-        ready.add(number)
+        _THREAD.ready = number
     return number
 
 
@@ -61,7 +60,7 @@ class Launch:
         kept: Arrays that must live as long.
     """
 
-    __slots__ = ("_cp", "_function", "_geometry", "_items", "_parameters", "kept")
+    __slots__ = ("_driver", "_function", "_geometry", "_items", "_parameters", "_stream", "kept")
 
     def __init__(
         self,
@@ -72,7 +71,8 @@ class Launch:
         runs: int,
         kept: Any,
     ) -> None:
-        self._cp, self._function, self._geometry, self.kept = cp, function, geometry, kept
+        self._driver, self._stream = cp.cuda.driver.launchKernel, cp.cuda.get_current_stream
+        self._function, self._geometry, self.kept = function, geometry, kept
         self._items = array("q", [*items, runs])
         address = self._items.buffer_info()[0]
         self._parameters = array("q", [address, address + 8 * len(items)])
@@ -83,20 +83,9 @@ class Launch:
         if not blocks:
             return
         if stream is None:
-            stream = int(self._cp.cuda.get_current_stream().ptr)
-        self._cp.cuda.driver.launchKernel(
-            self._function,
-            blocks,
-            1,
-            1,
-            threads,
-            1,
-            1,
-            0,
-            stream,
-            self._parameters.buffer_info()[0],
-            0,
-        )
+            stream = self._stream().ptr
+        parameters = self._parameters.buffer_info()[0]
+        self._driver(self._function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, 0)
 
     def set_budget(self, budget: int) -> None:
         """Change how often a counted loop may turn."""

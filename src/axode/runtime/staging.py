@@ -1,7 +1,7 @@
 """Carry NumPy arrays to the GPU and back, through page-locked memory that is kept.
 
-Every lane has a stream and a buffer of its own and takes one piece after the other: while one copies
-into its buffer, the transfers and the kernel of others run.
+Every lane has a stream and a buffer of its own and takes one piece after the other: while one
+copies into its buffer, the transfers and the kernel of others run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from axode.runtime.cuda import GpuKernel
 from axode.runtime.launch import use_device
 
 Array = npt.NDArray[Any]
-PIECE = 2**21  # bytes that go at once
-LANES = 8  # at most, as threads copy faster than one
+PIECES = (2**20, 2**23)  # bytes that go at once: least, most
+LANES = 8  # at most: threads copy faster than one, as far as the memory's bandwidth goes
 TO_DEVICE, TO_HOST = 1, 2  # as the driver numbers directions
 
 
@@ -110,6 +110,12 @@ class Lanes:
             job.result()
 
 
+def _piece(total: int) -> int:
+    """Bytes of a piece: a share for every lane, if that is neither too small nor too large."""
+    least, most = PIECES
+    return min(max(-(-total // (8 * LANES)) * 8, least), most)
+
+
 @lru_cache(maxsize=64)
 def _lanes(cp: Any, number: int) -> Lanes:
     return Lanes(cp, number)
@@ -132,7 +138,7 @@ def evaluate_staged(kernel: GpuKernel, arrays: Sequence[Array], result: Array) -
     count, size = result.shape
     shared = number * sum(a.size for a in arrays if a.ndim == 1)
     row = number * (size + sum(a.shape[1] for a in arrays if a.ndim == 2))
-    rows = max(1, (PIECE - shared) // max(row, 1))
+    rows = min(max(1, (_piece(row * count) - shared) // max(row, 1)), max(count, 1))
 
     def work(lane: Lane, piece: int) -> None:
         part = slice(piece * rows, min((piece + 1) * rows, count))
@@ -167,14 +173,16 @@ def send(cp: Any, array: Array, there: Any) -> None:
     number = there.dtype.itemsize
     cp.cuda.get_current_stream().synchronize()  # its memory may still be in use
 
+    size = _piece(number * flat.size)
+
     def work(lane: Lane, piece: int) -> None:
-        own = flat[piece * PIECE // number : (piece + 1) * PIECE // number]
+        own = flat[piece * size // number : (piece + 1) * size // number]
         bytes_ = number * own.size
         np.copyto(lane.host[:bytes_].view(there.dtype), own)
-        lane.send(address + piece * PIECE, 0, bytes_)
+        lane.send(address + piece * size, 0, bytes_)
         lane.wait()
 
-    lanes(cp).run(-(-number * flat.size // PIECE), PIECE, work)
+    lanes(cp).run(-(-number * flat.size // size), size, work)
 
 
 def receive(cp: Any, there: Any, array: Array) -> None:
@@ -189,10 +197,12 @@ def receive(cp: Any, there: Any, array: Array) -> None:
     number = there.dtype.itemsize
     cp.cuda.get_current_stream().synchronize()
 
+    size = _piece(number * flat.size)
+
     def work(lane: Lane, piece: int) -> None:
-        own = flat[piece * PIECE // number : (piece + 1) * PIECE // number]
+        own = flat[piece * size // number : (piece + 1) * size // number]
         bytes_ = number * own.size
-        lane.receive(address + piece * PIECE, 0, bytes_)
+        lane.receive(address + piece * size, 0, bytes_)
         np.copyto(own, lane.host[:bytes_].view(there.dtype), casting="same_kind")
 
-    lanes(cp).run(-(-number * flat.size // PIECE), PIECE, work)
+    lanes(cp).run(-(-number * flat.size // size), size, work)
