@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -15,6 +14,7 @@ from axode.errors import InvalidArgument, NotApplicable, SweepFailed, shortened
 from axode.problems.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
 from axode.problems.sweep.remote import Failure, Payload, compute_chunk
+from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.worker_processes import WorkerProcesses
 
@@ -28,24 +28,6 @@ EXPECTED = (
     "concurrent.futures.ProcessPoolExecutor or mpi4py.futures.MPIPoolExecutor, a "
     "dask.distributed.Client, or the module ray"
 )
-
-
-@dataclass(frozen=True)
-class Study:
-    """A job, its rows, and how they are divided into chunks."""
-
-    job: SweepJob
-    rows: SweepRows
-    chunk: int
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks there are."""
-        return -(-self.rows.count // self.chunk)
-
-    def span(self, number: int) -> tuple[int, int]:
-        """First row of a chunk, and the first after it."""
-        return number * self.chunk, min((number + 1) * self.chunk, self.rows.count)
 
 
 class Tally:
