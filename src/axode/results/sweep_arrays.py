@@ -26,7 +26,7 @@ SWEPT = "swept value"
 NO_GROUPS: Mapping[str, str] = {}
 
 
-class Rows(Protocol):
+class SweptRows(Protocol):
     """What can compute swept values of any rows: see `problems.sweep.samples`."""
 
     @property
@@ -133,7 +133,7 @@ class DrawnColumns(AbstractColumns):
 
     kind = SWEPT
 
-    def __init__(self, samples: Rows) -> None:
+    def __init__(self, samples: SweptRows) -> None:
         self.samples, self.groups = samples, samples.groups
 
     @property

@@ -19,7 +19,7 @@ from axode.problems.singular.switching import choose_models
 from axode.problems.steps.compiled import compiled
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.step_acceptance import LEFT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import LEFT, SINGULAR
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, gather_outputs
 
@@ -72,9 +72,7 @@ class SweepBatch(CompiledRuns):
 
     def advance(self, session: Session) -> None:
         """Run until every run has ended or stopped."""
-        status = self.buffers["status"]
-        budget = self.first_budget(len(self.dynamics.rate.kinds))
-        session.advance(self, budget, lambda: bool((status == RUNNING).any()), watched=("status",))
+        session.advance(self, self.first_budget(len(self.dynamics.rate.kinds)))
 
 
 class SweepRuns:
