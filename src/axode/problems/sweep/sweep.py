@@ -159,8 +159,7 @@ class _Table:
 
         job, rows, settings = self.study.job, self.study.rows, self.study.job.settings
         arrays = {name: self.values[:, k].reshape(rows.shape) for k, name in enumerate(job.outputs)}
-        codes, times = np.unique(self.status, return_counts=True)
-        pairs = zip(codes.tolist(), times.tolist(), strict=True)
+        counts = enumerate(np.bincount(self.status).tolist())
         info = {
             "model": job.model.name,
             "runs": rows.count,
@@ -174,6 +173,6 @@ class _Table:
             arrays,
             rows.samples.axes,
             (self.status == FINISHED).reshape(rows.shape),
-            {STATUS_WORDS[code]: n for code, n in pairs},
+            {STATUS_WORDS[code]: n for code, n in counts if n},
             info,
         )

@@ -57,6 +57,8 @@ class SweepTask(Task):
 class SweepBatch(CompiledRuns):
     """Runs of one model, the numbers gathered from each, and how small their pivots may become."""
 
+    resident = True
+
     def __init__(
         self,
         task: SweepTask,
@@ -125,8 +127,10 @@ class SweepRuns:
     def _find_models(self, batch: SweepBatch) -> Iterator[tuple[Model, Numbers, float]]:
         """Choose models for runs that stopped: which runs, and how small pivots may become."""
         b, members = batch.buffers, batch.members
-        steps, status = b["step"][:, 0], b["status"][:, 0]
-        stopped = np.flatnonzero(status == SINGULAR)
+        stopped = np.flatnonzero(b["status"][:, 0] == SINGULAR)
+        if not stopped.size:
+            return
+        steps = b["step"][:, 0]
         fresh = steps[stopped] > self._stopped_at[members[stopped]]
         self._stopped_at[members[stopped]] = steps[stopped]
         found = np.zeros(stopped.size, dtype=bool)
