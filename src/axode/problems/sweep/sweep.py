@@ -19,6 +19,7 @@ from axode.problems.steps.compiled import Place
 from axode.problems.steps.step_acceptance import FINISHED, LEFT
 from axode.problems.sweep.accumulate import check_outputs
 from axode.problems.sweep.chunk import ChunkResult, Sources, SweepJob, default_chunk
+from axode.problems.sweep.column_units import column_units
 from axode.problems.sweep.engines import (
     Study,
     Tally,
@@ -43,6 +44,7 @@ def sweep(
     parameters: Mapping[str, npt.ArrayLike] | None = None,
     input: Any = None,
     outputs: Mapping[str, tuple[str, Any]] | None = None,
+    friction: float | Mapping[str, float] | None = None,
     step: float | None = None,
     combine: Literal["grid", "zip"] = "grid",
     samples: Any = None,
@@ -71,7 +73,10 @@ def sweep(
             "rising", "falling") and of what: a column of a trajectory by name, a formula such as
             "pitch**2" or a function of the state's symbols. The last state and the largest error of
             the energy balance unless given. A crossing is the time of the first one, NaN if there
-            is none.
+            is none. Wheels also have the columns of `feasible`: `<wheel>.load`, `<wheel>.share`,
+            `slipping_margin` and `tipping_margin`.
+        friction: Coefficient of friction, one or by wheel; one unless given, so that a share is the
+            coefficient that a wheel needs.
         step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
             every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
@@ -106,7 +111,7 @@ def sweep(
     model = model.on_cpu()
     given: dict[Group, Any] = {"start": start, "parameter": parameters, "input": input}
     rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
-    wanted = check_outputs(model, outputs)
+    wanted = check_outputs(model, outputs, friction)
     job = SweepJob(
         model, settings, wanted.named, wanted.trace(model), traced, Sources(input, wanted)
     )
@@ -168,6 +173,7 @@ class _Table:
             "seconds": seconds,
             "target": settings.place.target,
             "precision": settings.place.precision,
+            "units": column_units(job.model, job.outputs, rows.samples.groups),
         }
         return Sweep(
             arrays,
