@@ -82,4 +82,8 @@ class KernelRollout:
         """Bind the program to arrays, to be called repeatedly; see `BoundKernel`."""
         if isinstance(buffers, ResidentBuffers):
             buffers = buffers.arrays()
+        for name in self.program.constants:
+            varying = buffers[name][..., self.program.varying(name)]
+            varying.setflags(write=False)
+            buffers = {**buffers, name: varying}
         return BoundKernel(self.kernel, buffers, tables, resident=resident, devices=self.devices)
