@@ -113,7 +113,13 @@ def sweep(
     rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
     wanted = check_outputs(model, outputs, friction)
     job = SweepJob(
-        model, settings, wanted.named, wanted.trace(model), traced, Sources(input, wanted)
+        model,
+        settings,
+        wanted.named,
+        wanted.trace(model),
+        traced,
+        rows.untouched(model),
+        Sources(input, wanted),
     )
     study = Study(job, rows, _check_chunk(chunk, job, rows))
     return _Table(study).fill(executor, Session(model.name, settings, 0, progress), on_interrupt)
@@ -164,8 +170,7 @@ class _Table:
 
         job, rows, settings = self.study.job, self.study.rows, self.study.job.settings
         arrays = {name: self.values[:, k].reshape(rows.shape) for k, name in enumerate(job.outputs)}
-        codes, times = np.unique(self.status, return_counts=True)
-        pairs = zip(codes.tolist(), times.tolist(), strict=True)
+        counts = enumerate(np.bincount(self.status).tolist())
         info = {
             "model": job.model.name,
             "runs": rows.count,
@@ -180,6 +185,6 @@ class _Table:
             arrays,
             rows.samples.axes,
             (self.status == FINISHED).reshape(rows.shape),
-            {STATUS_WORDS[code]: n for code, n in pairs},
+            {STATUS_WORDS[code]: n for code, n in counts if n},
             info,
         )
