@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -147,7 +147,8 @@ class Session:
         self, label: str, settings: Settings, count: int, progress: bool | None = None
     ) -> None:
         self._settings = settings
-        self._share, self._before, self._part = np.zeros(count), 0.0, 1.0
+        self._count, self._done = max(count, 1), 0.0  # runs, and how many of them are done
+        self._before, self._part = 0.0, 1.0
         self._bar, self._interrupt = Progress(label, progress), Interrupt()
         self._stack = ExitStack()
         self._started = time.perf_counter()
@@ -175,7 +176,16 @@ class Session:
             before: Part of the work that is done already, 0 to 1.
             part: Part of the work that these runs are.
         """
-        self._share, self._before, self._part = np.zeros(count), before, part
+        self._count, self._done = max(count, 1), 0.0
+        self._before, self._part = before, part
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""
+        self._interrupt.check()
+
+    def show(self, share: float, label: str | None = None) -> None:
+        """Show the share of the work that is done, 0 to 1, and what is being done now."""
+        self._bar.update(share, label)
 
     @contextmanager
     def keep_results(self) -> Iterator[None]:
@@ -198,23 +208,20 @@ class Session:
         self,
         runs: CompiledRuns,
         budget: int,
-        after: Callable[[], bool],
+        after: Callable[[], bool] | None = None,
         before: Callable[[], None] | None = None,
-        watched: Sequence[str] | None = None,
     ) -> None:
         """Advance runs slice by slice until none is left.
 
         Args:
             runs: Their buffers and steps.
             budget: Steps of the first slice; later ones are as long as `SLICE` allows.
-            after: Called after every slice; returns whether any run is left.
+            after: Called after every slice; returns whether any run is left. Without it nobody
+                reads the buffers in between, and a GPU keeps them until the end.
             before: Called before every step, for which slices are one step long.
-            watched: Buffers that `after` reads, if neither it nor `before` changes any: a GPU
-                keeps the others until the end.
         """
-        steps = runs.rollout.bind(
-            runs.buffers, runs.tables, watched if watched is None else (*watched, "t")
-        )
+        steps = runs.rollout.bind(runs.buffers, runs.tables, resident=after is None)
+        done, begun = self._done, self._share(float(runs.buffers["t"].mean()))
         left = True
         try:
             while left:
@@ -223,16 +230,20 @@ class Session:
                 began = time.perf_counter()
                 steps(budget if before is None else 1, self._settings.threads)
                 budget = _next_budget(budget, time.perf_counter() - began)
-                left = after()
-                self._poll(runs)
+                if after is None:
+                    summary = steps.summary()
+                    left, now = summary.running > 0, summary.time
+                else:
+                    left, now = after(), float(runs.buffers["t"].mean())
+                self._interrupt.check()
+                self._done = done + runs.count * (self._share(now) - begun)
+                self._bar.update(self._before + self._part * self._done / self._count)
         finally:
             steps.fetch()  # what is elsewhere
 
-    def _poll(self, runs: CompiledRuns) -> None:
-        self._interrupt.check()
-        done = np.abs(runs.buffers["t"][:, 0] - self._settings.t0)
-        self._share[runs.members] = done / abs(self._settings.duration)
-        self._bar.update(self._before + self._part * float(self._share.mean()))
+    def _share(self, time: float) -> float:
+        """Part of a run that is done at a time."""
+        return abs(time - self._settings.t0) / abs(self._settings.duration)
 
     def deliver(self, result: Any, on_interrupt: str) -> Any:
         """Return the result of the call.

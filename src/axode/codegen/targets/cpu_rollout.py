@@ -16,6 +16,7 @@ from axode.codegen.lowering.program_loop import program_module
 from axode.codegen.tape.fusion import fuse
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import cpu_count, pool
+from axode.runtime.launch import STATUSES, Summary
 
 Array = npt.NDArray[np.float64]
 _TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -79,12 +80,9 @@ class Rollout:
         self.bind(buffers, tables)(budget, threads)
 
     def bind(
-        self,
-        buffers: Mapping[str, Array],
-        tables: Mapping[str, Array],
-        watched: Sequence[str] | None = None,
+        self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
     ) -> Bound:
-        """Bind the program to arrays, to be called repeatedly; all of them can be watched."""
+        """Bind the program to arrays, to be called repeatedly; they stay where they are."""
         return Bound(self, buffers, tables)
 
 
@@ -124,7 +122,13 @@ class Bound:
         for job in jobs:
             job.result()
 
-    def fetch(self) -> None:
+    def summary(self) -> Summary:
+        """Count runs by status, and find their mean time."""
+        buffers = self._kept[1]
+        codes = np.bincount(buffers["status"][:, 0].astype(np.intp), minlength=STATUSES)
+        return Summary(tuple(codes.tolist()), float(buffers["t"].mean()))
+
+    def fetch(self, names: Sequence[str] | None = None) -> None:
         """Nothing is elsewhere: the steps work on the caller's arrays."""
 
     def _run(self, begin: int, end: int) -> None:

@@ -9,10 +9,26 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.lowering.program import Program
-from axode.runtime.cuda import GpuKernel, KernelFile, own_capability
+from axode.runtime.cuda import GpuKernel, KernelFile
+from axode.runtime.device import assembled, assembler_version, own_capability
 from axode.runtime.host_arrays import BoundKernel
 
 Array = npt.NDArray[np.float64]
+
+
+def load_kernel(program: Program, precision: str = "float64") -> KernelFile:
+    """Load the kernel of a program on the current GPU.
+
+    Both its PTX and what the driver assembles of it are kept in the object cache, so that neither
+    is made again in another process.
+    """
+    capability = own_capability()  # before anything is compiled: there may be no GPU
+    from axode.codegen.targets.ptx import closest_capability, keep, kernel
+
+    made = kernel(program, closest_capability(capability), precision)
+    version = assembler_version()
+    image = keep(f"{version} {capability}\n{made.ptx}", lambda: assembled(made.ptx))
+    return KernelFile(made.ptx, made.header, image or None)
 
 
 class KernelRollout:
@@ -21,21 +37,21 @@ class KernelRollout:
     Args:
         program: What every run does.
         precision: "float64" or "float32"; arrays outside are float64 in any case.
+        devices: Numbers of the GPUs that share the runs; the current one unless given.
     """
 
     lanes = 1 << 14  # runs that are about as fast as one
 
-    def __init__(self, program: Program, precision: str = "float64") -> None:
+    def __init__(
+        self, program: Program, precision: str = "float64", devices: Sequence[int] = ()
+    ) -> None:
         own_capability()  # before anything is compiled: there may be no GPU
-        self.program, self.precision = program, precision
+        self.program, self.precision, self.devices = program, precision, tuple(devices)
 
     @cached_property
     def kernel(self) -> GpuKernel:
         """The kernel on the current GPU."""
-        from axode.codegen.targets.ptx import closest_capability, kernel
-
-        made = kernel(self.program, closest_capability(own_capability()), self.precision)
-        return KernelFile(made.ptx, made.header)[self.program.name]
+        return load_kernel(self.program, self.precision)[self.program.name]
 
     def __call__(
         self,
@@ -51,10 +67,7 @@ class KernelRollout:
         bound.fetch()
 
     def bind(
-        self,
-        buffers: Mapping[str, Array],
-        tables: Mapping[str, Array],
-        watched: Sequence[str] | None = None,
+        self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
     ) -> BoundKernel:
         """Bind the program to arrays, to be called repeatedly; see `BoundKernel`."""
-        return BoundKernel(self.kernel, buffers, tables, watched)
+        return BoundKernel(self.kernel, buffers, tables, resident=resident, devices=self.devices)

@@ -104,7 +104,7 @@ def load(
     effort = EFFORT if operations <= MOST_OPTIMISED else 0
     start = time.perf_counter()
     cache = ObjectCache(cache_directory())
-    key = _key(f"{identity} effort {effort}")
+    key = cache_key(f"{identity} effort {effort}")
     with LOCK:
         code = cache.read(key)
         library = None if code is None else _link_cached(name, entry, code)
@@ -152,7 +152,8 @@ def compile_here(name: str, ir: str, effort: int = EFFORT) -> bytes:
     return bytes(_target_machine(effort).emit_object(module))
 
 
-def _key(identity: str) -> str:
+def cache_key(identity: str) -> str:
+    """Key in the object cache of what this generator makes on this computer."""
     this = host()
     parts = [identity, this.triple, this.cpu, this.features, _versions(), _generator_digest()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -17,7 +17,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev
-from scipy.optimize import brentq
 
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
@@ -271,6 +270,8 @@ def find_events(
         batch, run: Where it is.
         speeds: What the events call nu.
     """
+    from scipy.optimize import brentq  # takes half a second to import
+
     free = release_constraints(batch.model)
     tape = event_tape(free, batch.watches, speeds)
     if tape is None:

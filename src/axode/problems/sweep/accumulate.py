@@ -14,6 +14,7 @@ from axode.model.model import Model
 from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
+from axode.problems.sweep.ground_quantities import resolve_quantity
 from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
 from axode.problems.tracing import traced_tape
 
@@ -125,11 +126,18 @@ class Outputs:
         return made
 
 
-def check_outputs(model: Model, given: Any) -> Outputs:
+def check_outputs(
+    model: Model, given: Any, friction: float | Mapping[str, float] | None = None
+) -> Outputs:
     """Outputs of every run, from what the user gave.
 
+    Args:
+        model: What moves.
+        given: Pairs by name; None for the last state and the error of the energy balance.
+        friction: Coefficient of friction of the wheels, one or by wheel; one unless given.
+
     Raises:
-        UnknownName: for an unknown kind of output.
+        UnknownName: for an unknown kind of output, or an unknown name.
         InvalidArgument: for anything that is not a pair.
     """
     if given is None:
@@ -153,7 +161,9 @@ def check_outputs(model: Model, given: Any) -> Outputs:
                 f"the state, got {shortened(what)}"
             )
         what = name_or_function(model, what, f"outputs, '{name}'")
-        if not isinstance(what, str):
+        if isinstance(what, str):
+            what = resolve_quantity(model, what, friction)
+        else:
             functions.append(what)
             what = len(functions) - 1
         made[name] = Output(how, what)

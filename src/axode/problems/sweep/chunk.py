@@ -1,8 +1,11 @@
-"""Compute rows of a sweep: a job, and its prepared form, which computes any rows of it."""
+"""Compute chunks of a sweep: a job that can be sent to other processes, and its prepared form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import socket
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,25 +14,39 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
-from axode.problems.arguments import GivenState
-from axode.problems.parameter_arguments import checked_parameters
+from axode.model.model_file import decode_model, encode_model
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import starts
 from axode.problems.steps.compiled import tape_of
-from axode.problems.steps.step_acceptance import FINISHED
+from axode.problems.steps.step_acceptance import FINISHED, SINGULAR
 from axode.problems.sweep.accumulate import Output, Outputs
-from axode.problems.sweep.axes import Axes
-from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask
+from axode.problems.sweep.sweep_rows import SweepRows
+from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
 
 Array = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int8]
 CHUNK_OPERATIONS = 4e9  # about a second of one core
 STAGES = 4  # evaluations of the rates in a step
-MIN_CHUNK, MAX_CHUNK = 512, 1 << 16  # rows; fewer do not fill a machine of many cores
-CHUNK_NUMBERS = 1 << 23  # numbers that the rows of a chunk take, 64 MB
+MIN_CHUNK = 512  # rows; fewer do not fill a machine of many cores
+MAX_CHUNK = {"cpu": 1 << 16, "cuda": 1 << 21}  # rows
+MAX_NUMBERS = {"cpu": 1 << 23, "cuda": 1 << 28}  # that the rows of a chunk take
+# functions that starts and steps are made of
+FUNCTIONS = {
+    "state_rate",
+    "projection",
+    "pivots",
+    "residual",
+    "residual_jacobian",
+    "dropped_rows",
+    "measures",
+    "measures_jacobian",
+    "joint_speeds",
+    "speed_map",
+    "energy",
+}
 
 
 @dataclass(frozen=True)
@@ -42,158 +59,134 @@ class Sources:
 
 @dataclass(frozen=True)
 class SweepJob:
-    """Everything that the rows of a sweep are computed from.
+    """What every row of a sweep does, without the values that rows differ in.
+
+    A copy in another process has the model as a file would have it: its functions, not its
+    equations. It leaves runs that need other rows and speeds to the process that called `sweep`.
 
     Attributes:
         model: What moves.
         settings: How to integrate.
         outputs: Numbers of every run by name.
         functions: Functions of the state among these, traced.
-        plan: Input, with leading axes where it is an array of runs.
-        inputs: Inputs by name that all rows share, where others are swept; they replace the plan.
-        start: State to start from: values by name that all rows share, or arrays, with leading
-            axes where they are arrays of runs.
-        parameters: Parameters by name that all rows share; None if none are given.
-        samples: Values that are swept, row by row.
-        shape: Shape of the rows.
-        chunk: How many rows are computed, sent and stored together.
+        input: Input that depends on time or the state, traced.
         sources: What the user gave; it stays with the process that called `sweep`.
+        leaves_runs: Whether runs are left to the process that has the equations.
     """
 
     model: Model
     settings: Settings
     outputs: Mapping[str, Output]
     functions: Tape | None
-    plan: InputPlan
-    inputs: Mapping[str, Any] | None
-    start: GivenState
-    parameters: Mapping[str, Any] | None
-    samples: Axes
-    shape: tuple[int, ...]
-    chunk: int
+    input: Tape | None
     sources: Sources | None = None
+    leaves_runs: bool = False
 
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return int(np.prod(self.shape, dtype=int))
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__) | {"sources": None, "leaves_runs": self.model.has_equations}
+        return state | {"model": self._encode()}
 
-    @property
-    def chunks(self) -> int:
-        """How many chunks there are."""
-        return -(-self.count // self.chunk)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = state | {"model": decode_model(state["model"])}
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
 
-    def span(self, number: int) -> tuple[int, int]:
-        """First row of a chunk, and the first after it."""
-        return number * self.chunk, min((number + 1) * self.chunk, self.count)
-
-    def given(self, rows: Numbers) -> Given:
-        """Start, parameters and input of some rows, in ascending order."""
-        drawn = self.samples.rows(int(rows[0]), int(rows[-1]) + 1)
-        drawn = {name: values[rows - rows[0]] for name, values in drawn.items()}
-        groups: dict[str, dict[str, Any]] = {"start": {}, "parameter": {}, "input": {}}
-        for name, values in drawn.items():
-            groups[self.samples.groups[name]][name] = values
-        parameters = None
-        if self.parameters is not None:
-            parameters = {**self.parameters, **groups["parameter"]}
-        if self.inputs is not None:
-            plan = plan_input(self.model, {**self.inputs, **groups["input"]})
-        else:
-            plan = self._plan_of(rows)
-        p = checked_parameters(self.model, parameters)
-        return Given(self._start_of(rows, groups["start"]), p, plan)
-
-    def _start_of(self, rows: Numbers, drawn: Mapping[str, Array]) -> GivenState:
-        s = self.start
-        if s.q is None or s.nu is None:
-            return replace(s, named={**s.named, **drawn})
-        time = None if s.time is None else self._rows_of(np.asarray(s.time), 0, rows)
-        q, nu = (self._rows_of(a, 1, rows) for a in (s.q, s.nu))
-        return replace(s, q=q, nu=nu, time=time)
-
-    def _plan_of(self, rows: Numbers) -> InputPlan:
-        plan = self.plan
-        if plan.constant is not None:
-            return replace(plan, constant=self._rows_of(plan.constant, 1, rows))
-        if plan.sampled is None:
-            return plan
-        table = self._rows_of(plan.sampled.table, 2, rows)
-        return replace(plan, sampled=replace(plan.sampled, table=table))
-
-    def _rows_of(self, array: Array, own_axes: int, rows: Numbers) -> Array:
-        """Some rows of an array that is broadcast to all of them; itself if they share it."""
-        axes = array.ndim - own_axes
-        if not axes:
-            return array
-        whole = np.broadcast_to(array, (*self.shape, *array.shape[axes:]))
-        return np.ascontiguousarray(whole[np.unravel_index(rows, self.shape)])
-
-
-@dataclass(frozen=True)
-class Given:
-    """Start, parameters and input of some rows."""
-
-    start: GivenState
-    p: Array | None
-    plan: InputPlan
+    def _encode(self) -> bytes:
+        signals = self.model.signals
+        named = (output.what for output in self.outputs.values() if isinstance(output.what, str))
+        wanted = FUNCTIONS | {signals.resolve(name).function for name in named}
+        tapes = {name: tape_of(self.model, name) for name in self.model.functions if name in wanted}
+        return encode_model(self.model.facts, self.model.scene, tapes)
 
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """Numbers of some rows.
+    """Numbers of the rows of a chunk.
 
     Attributes:
-        rows: Which rows.
+        first: Number of the first row.
         values: Outputs, (rows, outputs); NaN for runs that did not finish.
         status: How each run ended, a code of `step_acceptance`.
-        reasons: Why runs failed, by place among the rows, where more is known than the status.
+        reasons: Why runs failed, by place in the chunk, where more is known than the status.
+        left: Runs that are left to the process that called `sweep`.
+        worker: Machine and process that computed it.
+        seconds: How long it took.
     """
 
-    rows: Numbers
+    first: int
     values: Array
     status: Codes
-    reasons: dict[int, str] = field(default_factory=dict)
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    left: Flags | None = None
+    worker: str = ""
+    seconds: float = 0.0
+
+    def finished_by(self, other: ChunkResult) -> ChunkResult:
+        """Return these numbers with those of another process for the runs that were left to it."""
+        left = self.left
+        assert left is not None
+        return replace(
+            self,
+            values=np.where(left[:, np.newaxis], other.values, self.values),
+            status=np.where(left, other.status, self.status),
+            reasons={**self.reasons, **{k: v for k, v in other.reasons.items() if left[k]}},
+            left=None,
+        )
 
 
 class PreparedJob:
-    """A job whose steps are compiled once, for any number of its rows."""
+    """A job whose steps are compiled once, for any rows."""
 
     def __init__(self, job: SweepJob) -> None:
         self.job = job
         self._own = SweepTask(
             job.model,
-            job.plan,
+            InputPlan(tape=job.input),
             job.settings,
             outputs=tuple(job.outputs.values()),
             functions=job.functions,
         )
+        self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)
         self._others: dict[Model, SweepTask] = {}
 
-    def compute(self, rows: Numbers, session: Session) -> ChunkResult:
-        """Compute some rows, in ascending order; after Ctrl-C those that had not finished are NaN.
+    def compute(
+        self, rows: SweepRows, first: int, last: int, session: Session, only: Flags | None = None
+    ) -> ChunkResult:
+        """Compute the rows `first` ... `last - 1`; after Ctrl-C those that had not ended are NaN.
 
         Args:
-            rows: Which.
+            rows: What they start from.
+            first: Number of the first row.
+            last: Number after that of the last row.
             session: Shows the progress and answers Ctrl-C.
+            only: Which of them; all unless given. All are started in any case, since the last bit
+                of a start may depend on the others.
         """
-        job = self.job
-        given = job.given(rows)
-        q, nu, p, _ = starts(job.model, given.start, job.settings.t0, given.p, (len(rows),))
-        task = replace(self._own, plan=given.plan)
+        began, job = time.perf_counter(), self.job
+        given = rows.given(job.model, first, last)
+        plan = self._own.plan if job.input is not None else given.plan
+        q, nu, p, _ = starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
+        members = np.arange(last - first) if only is None else np.flatnonzero(only)
+        if only is not None:
+            plan, q, nu = plan.part(members), q[members], nu[members]
+            p = p if p is None or p.ndim == 1 else p[members]
         runs = SweepRuns(
-            task,
+            replace(self._own, plan=plan),
             {"q": q, "nu": nu},
             p,
-            lambda model, members: self._elsewhere(model, given.plan.part(members)),
+            lambda model, some: self._elsewhere(model, plan.part(some)),
+            leave=self._leaves,
         )
         with session.keep_results():
             runs.advance(session)
-        buffers = runs.first.buffers
-        status = buffers["status"][:, 0].astype(np.int8)
-        finished = status == FINISHED
-        values = np.where(finished[:, np.newaxis], buffers["made"], np.nan)
-        return ChunkResult(rows, values, status)
+        made, status = runs.first.buffers["made"], runs.first.buffers["status"][:, 0]
+        values = np.full((last - first, made.shape[1]), np.nan)
+        codes = np.zeros(last - first, dtype=np.int8)
+        codes[members] = status
+        values[members] = np.where((status == FINISHED)[:, np.newaxis], made, np.nan)
+        left = codes == SINGULAR if self._leaves else None
+        seconds = time.perf_counter() - began
+        return ChunkResult(first, values, codes, {}, left, process_name(), seconds)
 
     def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
         """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""
@@ -207,23 +200,24 @@ class PreparedJob:
         task = replace(self._own, model=model, speeds=speeds)
         if job.sources is None or model is job.model:
             return task
-        if job.plan.tape is not None:
+        if job.input is not None:
             task = replace(task, plan=plan_input(model, job.sources.input, speeds))
         return replace(task, functions=job.sources.outputs.trace(model, speeds))
 
 
-def default_chunk(model: Model, settings: Settings, plan: InputPlan) -> int:
+def process_name() -> str:
+    """Name of the machine, and number of this process on it."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def default_chunk(model: Model, settings: Settings, rows: SweepRows) -> int:
     """Number of rows per chunk: it depends on the study alone and not on the machine."""
+    target = settings.place.target
     operations = STAGES * len(tape_of(model, "state_rate").kinds) * settings.n_steps
     numbers = 10 * (len(model.coordinates) + len(model.independent) + len(model.parameters) + 10)
-    if plan.sampled is not None and plan.sampled.table.ndim > 2:
-        numbers += plan.sampled.table.shape[-1] * plan.sampled.table.shape[-2]
-    rows = min(CHUNK_OPERATIONS / operations, CHUNK_NUMBERS / numbers)
-    return 1 << int(np.log2(max(MIN_CHUNK, min(rows, MAX_CHUNK))))
-
-
-def spans(job: SweepJob, rows: int) -> Iterator[Numbers]:
-    """Rows that are computed together: chunks, or groups of chunks with up to so many rows."""
-    step = job.chunk * max(1, rows // job.chunk)
-    for first in range(0, job.count, step):
-        yield np.arange(first, min(first + step, job.count))
+    sampled = rows.plan.sampled
+    if sampled is not None and sampled.table.ndim > 2:
+        numbers += sampled.table.shape[-1] * sampled.table.shape[-2]
+    most = min(MAX_NUMBERS[target] / numbers, MAX_CHUNK[target])
+    wanted = most if target == "cuda" else min(CHUNK_OPERATIONS / operations, most)
+    return 1 << int(np.log2(max(MIN_CHUNK, wanted)))

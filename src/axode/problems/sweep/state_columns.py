@@ -12,10 +12,13 @@ from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Port, Tape
 from axode.model.model import Model
 from axode.model.signals import Signal
+from axode.problems.feasible.ground_tape import GroundTape, ground_tape
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.rates import Dynamics
+from axode.problems.sweep.ground_quantities import GroundQuantity, ground_formula
 
-Quantity = str | int  # a signal by name, or a traced function of the state by number
+# a signal by name, what the ground gives, or a traced function of the state by number
+Quantity = str | GroundQuantity | int
 START_ENERGY = "start_energy"  # buffer: energy at the start, for the balance's error
 BUFFERS = ("q", "nu", "u", "w")  # signals that need no function
 BALANCE, RESIDUAL = "energy_balance", "largest_residual"  # signals made of several numbers
@@ -27,7 +30,7 @@ class Columns:
     Args:
         model: The model whose state it is.
         d: Its steps.
-        wanted: Names of signals, or numbers of functions of the state.
+        wanted: Names of signals, what the ground gives, or numbers of functions of the state.
         functions: Those functions as one tape.
     """
 
@@ -36,6 +39,14 @@ class Columns:
     ) -> None:
         self.model, self.d, self.wanted, self._functions = model, d, tuple(wanted), functions
         self._named = {w: model.signals.resolve(w) for w in self.wanted if isinstance(w, str)}
+
+    @cached_property
+    def _ground(self) -> GroundTape | None:
+        """Forces of the ground, if they are wanted."""
+        quantities = [w for w in self.wanted if isinstance(w, GroundQuantity)]
+        if not quantities:
+            return None
+        return ground_tape(self.model) if self.model.has_equations else quantities[0].ground
 
     @property
     def needs_start_energy(self) -> bool:
@@ -63,6 +74,9 @@ class Columns:
         for function, indices in needed.items():
             elements = sorted(indices)
             made[function] = (keep_elements(tape_of(self.model, function), elements), elements)
+        if self._ground is not None:
+            tape = self._ground.tape
+            made[tape.name] = (tape, list(range(tape.outputs[0].size)))
         return made
 
     def operations(self, output: str) -> list[Operation]:
@@ -101,10 +115,15 @@ class Columns:
         return [self.d.evaluate(tape, {}, "y.energy"), Evaluate(keep, buffers)]
 
     def _gathered(self, v: dict[str, Vector]) -> Vector:
-        return [
-            self._one(self._named[w], v) if isinstance(w, str) else v["functions"][w]
-            for w in self.wanted
-        ]
+        return [self._quantity(w, v) for w in self.wanted]
+
+    def _quantity(self, quantity: Quantity, v: dict[str, Vector]) -> Formula:
+        if isinstance(quantity, str):
+            return self._one(self._named[quantity], v)
+        if isinstance(quantity, int):
+            return v["functions"][quantity]
+        assert self._ground is not None
+        return ground_formula(self.model, self._ground, quantity, v[self._ground.tape.name])
 
     def _one(self, signal: Signal, v: dict[str, Vector]) -> Formula:
         if signal.function == BALANCE:

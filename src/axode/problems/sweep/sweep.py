@@ -9,33 +9,31 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, SweepFailed
 from axode.model.model import Model
-from axode.names import NamedValues
-from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.arguments import require_model
 from axode.problems.session import Session, check_on_interrupt
-from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_input
 from axode.problems.simulate.record import STATUS_WORDS
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import shared_batch
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.step_acceptance import FINISHED, LEFT
 from axode.problems.sweep.accumulate import check_outputs
-from axode.problems.sweep.axes import Axes
-from axode.problems.sweep.chunk import (
-    ChunkResult,
-    PreparedJob,
-    Sources,
-    SweepJob,
-    default_chunk,
-    spans,
+from axode.problems.sweep.chunk import ChunkResult, Sources, SweepJob, default_chunk
+from axode.problems.sweep.column_units import column_units
+from axode.problems.sweep.engines import (
+    Study,
+    Tally,
+    check_executor,
+    compute_elsewhere,
+    compute_here,
 )
+from axode.problems.sweep.samples import Group
+from axode.problems.sweep.sweep_rows import SweepRows, plan_rows
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
 
 Array = npt.NDArray[np.float64]
-ROWS_AT_ONCE = {"cpu": 1, "cuda": 1 << 22}  # chunks are joined up to so many rows
 
 
 def sweep(
@@ -46,8 +44,13 @@ def sweep(
     parameters: Mapping[str, npt.ArrayLike] | None = None,
     input: Any = None,
     outputs: Mapping[str, tuple[str, Any]] | None = None,
+    friction: float | Mapping[str, float] | None = None,
     step: float | None = None,
     combine: Literal["grid", "zip"] = "grid",
+    samples: Any = None,
+    sampler: Literal["random", "latin_hypercube", "sobol"] = "random",
+    seed: int = 0,
+    executor: Any = None,
     chunk: int | None = None,
     t0: float = 0.0,
     threads: int | None = None,
@@ -61,21 +64,34 @@ def sweep(
     Args:
         model: What moves.
         duration: How long [s].
-        start: State to start from, as `simulate` takes it; lists of values by name are swept.
-        parameters: Values by name; lists are swept.
-        input: As `simulate` takes it, but no callback; lists of constants are swept.
+        start: State to start from, as `simulate` takes it; lists of values by name are swept, and
+            so are distributions: `Uniform`, `Normal`, `LogUniform`, or frozen ones of SciPy.
+        parameters: Values by name; lists and distributions are swept.
+        input: As `simulate` takes it, but no callback; lists and distributions of constants are
+            swept.
         outputs: By name, a pair: how ("last", "min", "max", "largest", "integral", "crossing",
             "rising", "falling") and of what: a column of a trajectory by name, a formula such as
             "pitch**2" or a function of the state's symbols. The last state and the largest error of
             the energy balance unless given. A crossing is the time of the first one, NaN if there
-            is none.
+            is none. Wheels also have the columns of `feasible`: `<wheel>.load`, `<wheel>.share`,
+            `slipping_margin` and `tipping_margin`.
+        friction: Coefficient of friction, one or by wheel; one unless given, so that a share is the
+            coefficient that a wheel needs.
         step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
             every step.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
             and input; "zip" pairs lists of equal length, as `simulate` does.
-        chunk: How many rows are computed together; it depends on the study alone unless given.
+        samples: How many rows to draw from distributions; or a table of all rows: columns by name,
+            a DataFrame, or the path of a .csv or .parquet file.
+        sampler: How rows are drawn; each row is the same whatever the engine and the chunks.
+        seed: Which of all possible draws.
+        executor: Where rows are computed: in this process unless given. A number of processes, or
+            "processes" for one per core; an executor with the interface of `concurrent.futures`,
+            such as one of `mpi4py.futures`; a `dask.distributed.Client`; or the module `ray`.
+        chunk: How many rows are computed, sent and stored together; unless given, it depends on the
+            study and not on the machine.
         t0: Time at the start [s].
-        threads: How many threads share the runs.
+        threads: How many threads share the runs; one in each process of an executor unless given.
         progress: Show a bar; unless given, after a second on a terminal.
         target: "cpu" or "cuda"; where the model's functions run unless given.
         precision: "float64" or, on a GPU, "float32"; the model's unless given.
@@ -84,123 +100,86 @@ def sweep(
 
     Raises:
         Interrupted: after Ctrl-C.
+        SweepFailed: if the executor stops computing; it carries the result so far.
     """
     check_arguments(sweep, locals())
     require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
+    check_executor(executor)
     place = Place.of(model, target, precision)
     settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
-    job = _make_job(model.on_cpu(), settings, (start, parameters, input), outputs, combine, chunk)
-    table = _Table(job)
-    with Session(model.name, settings, 0, progress) as session, session.keep_results():
-        prepared = PreparedJob(job)
-        for rows in spans(job, ROWS_AT_ONCE[place.target]):
-            session.begin(len(rows), rows[0] / job.count, len(rows) / job.count)
-            table.add(prepared.compute(rows, session))
-            if session.interrupted:
-                break
-    return session.deliver(table.result(session.seconds), on_interrupt)
-
-
-def _make_job(
-    model: Model,
-    settings: Settings,
-    given: tuple[Any, Any, Any],
-    outputs: Any,
-    combine: str,
-    chunk: int | None,
-) -> SweepJob:
-    """Check what the user gave, and trace their functions."""
-    start, parameters, input = given
-    wanted = check_outputs(model, outputs)
-    input = inputs_of_sample(model, input)
-    samples = Axes(combine)
-    samples.collect("start", start)
-    samples.collect("parameter", parameters)
-    samples.collect("input", input)
-    state = read_state(model, _shared(start, samples), "start")
-    parameters = _shared(parameters, samples)
-    inputs = _shared(input, samples) if "input" in samples.groups.values() else None
-    plan = InputPlan() if inputs is not None else plan_input(model, input)
-    if plan.callback is not None:
-        raise InvalidArgument(
-            "input: a Callback runs in Python, one run after the other; give a sweep formulas, "
-            "functions of the state or Sampled(...), or use simulate"
-        )
-    _refuse_mixture(samples, state, plan)
-    shapes = [*state.shapes, *map(np.shape, samples.values.values())]
-    if combine == "zip":
-        samples.batch = shared_batch(plan.batch, shapes)
-    shape = samples.shape if samples.values else shared_batch(plan.batch, shapes)
-    if chunk is not None and chunk < 1:
-        raise InvalidArgument(f"chunk: must be > 0 rows, got {chunk}")
-    rows = default_chunk(model, settings, plan) if chunk is None else chunk
-    return SweepJob(
-        model,
-        settings,
-        wanted.named,
-        wanted.trace(model),
-        plan,
-        inputs,
-        state,
-        parameters,
-        samples,
-        shape,
-        rows,
-        Sources(input, wanted),
+    model = model.on_cpu()
+    given: dict[Group, Any] = {"start": start, "parameter": parameters, "input": input}
+    rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
+    wanted = check_outputs(model, outputs, friction)
+    job = SweepJob(
+        model, settings, wanted.named, wanted.trace(model), traced, Sources(input, wanted)
     )
+    study = Study(job, rows, _check_chunk(chunk, job, rows))
+    return _Table(study).fill(executor, Session(model.name, settings, 0, progress), on_interrupt)
 
 
-def _shared(given: Any, samples: Axes) -> Any:
-    """What a mapping gives to all rows alike; anything else as it is."""
-    if not isinstance(given, Mapping) or isinstance(given, NamedValues):
-        return given
-    return {name: value for name, value in given.items() if name not in samples.names}
-
-
-def _refuse_mixture(samples: Axes, start: GivenState, plan: InputPlan) -> None:
-    """Refuse a grid of named values beside arrays whose runs have no names."""
-    arrays = start.q is not None and any(start.shapes)
-    if samples.combine == "grid" and samples.values and (arrays or plan.batch):
-        raise InvalidArgument(
-            f"sweep: {', '.join(samples.names)} make a grid, but "
-            f"{'start' if arrays else 'input'} is an array of runs; use combine='zip', or names"
-        )
+def _check_chunk(chunk: int | None, job: SweepJob, rows: SweepRows) -> int:
+    if chunk is None:
+        return default_chunk(job.model, job.settings, rows)
+    if chunk < 1:
+        raise InvalidArgument(f"chunk: must be >= 1 row, got {chunk}")
+    return chunk
 
 
 class _Table:
     """Numbers of all rows, in memory."""
 
-    def __init__(self, job: SweepJob) -> None:
-        self.job = job
-        self.values = np.full((job.count, len(job.outputs)), np.nan)
-        self.status = np.full(job.count, LEFT, dtype=np.int8)
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.values = np.full((study.rows.count, len(study.job.outputs)), np.nan)
+        self.status = np.full(study.rows.count, LEFT, dtype=np.int8)
+
+    def fill(self, executor: Any, session: Session, on_interrupt: str) -> Sweep:
+        """Compute all chunks and name the numbers."""
+        study, numbers = self.study, range(self.study.chunks)
+        with session, session.keep_results():
+            tally = Tally(session, study.job.model.name, study.rows.count, 0)
+            if executor is None:
+                made = compute_here(study, numbers, session, tally)
+            else:
+                made = compute_elsewhere(executor, study, numbers, session, tally)
+            try:
+                for _, part in made:
+                    self.add(part)
+            except SweepFailed as error:
+                error.result = self.result(session.seconds)
+                raise
+        result: Sweep = session.deliver(self.result(session.seconds), on_interrupt)
+        return result
 
     def add(self, part: ChunkResult) -> None:
-        """Keep the numbers of some rows."""
-        self.values[part.rows], self.status[part.rows] = part.values, part.status
+        """Keep the numbers of a chunk."""
+        rows = slice(part.first, part.first + len(part.status))
+        self.values[rows], self.status[rows] = part.values, part.status
 
     def result(self, seconds: float) -> Sweep:
         """Name the numbers and count how runs ended."""
         from axode.results.sweep_result import Sweep
 
-        job, settings = self.job, self.job.settings
-        arrays = {name: self.values[:, k].reshape(job.shape) for k, name in enumerate(job.outputs)}
+        job, rows, settings = self.study.job, self.study.rows, self.study.job.settings
+        arrays = {name: self.values[:, k].reshape(rows.shape) for k, name in enumerate(job.outputs)}
         codes, times = np.unique(self.status, return_counts=True)
         pairs = zip(codes.tolist(), times.tolist(), strict=True)
         info = {
             "model": job.model.name,
-            "runs": job.count,
+            "runs": rows.count,
             "step": settings.step_size,
             "steps": settings.n_steps,
             "seconds": seconds,
             "target": settings.place.target,
             "precision": settings.place.precision,
+            "units": column_units(job.model, job.outputs, rows.samples.groups),
         }
         return Sweep(
             arrays,
-            dict(job.samples.values) if job.samples.combine == "grid" else {},
-            (self.status == FINISHED).reshape(job.shape),
+            rows.samples.axes,
+            (self.status == FINISHED).reshape(rows.shape),
             {STATUS_WORDS[code]: n for code, n in pairs},
             info,
         )

@@ -19,7 +19,7 @@ from axode.problems.singular.switching import choose_models
 from axode.problems.steps.compiled import compiled
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.step_acceptance import LEFT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import LEFT, SINGULAR
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, gather_outputs
 
@@ -72,9 +72,7 @@ class SweepBatch(CompiledRuns):
 
     def advance(self, session: Session) -> None:
         """Run until every run has ended or stopped."""
-        status = self.buffers["status"]
-        budget = self.first_budget(len(self.dynamics.rate.kinds))
-        session.advance(self, budget, lambda: bool((status == RUNNING).any()), watched=("status",))
+        session.advance(self, self.first_budget(len(self.dynamics.rate.kinds)))
 
 
 class SweepRuns:
@@ -85,6 +83,7 @@ class SweepRuns:
         start: q and nu, (runs, size) each.
         p: Free parameters, (size,) or (runs, size).
         elsewhere: Makes the steps of some of the runs for another model.
+        leave: Leave runs that stop where another model may be needed as they are.
     """
 
     def __init__(
@@ -93,8 +92,10 @@ class SweepRuns:
         start: dict[str, Array],
         p: Array | None,
         elsewhere: Callable[[Model, Numbers], SweepTask],
+        *,
+        leave: bool = False,
     ) -> None:
-        self.task, self._task_elsewhere = task, elsewhere
+        self.task, self._task_elsewhere, self._leave = task, elsewhere, leave
         self.count = len(start["q"])
         self.first = SweepBatch(task, np.arange(self.count), start, p, SMALLEST_PIVOT)
         self._stopped_at = np.full(self.count, -1.0)  # steps that a run had taken
@@ -112,7 +113,7 @@ class SweepRuns:
                 raise
             finally:
                 self._deliver(batch)
-            for model, which, least_pivot in self._find_models(batch):
+            for model, which, least_pivot in () if self._leave else self._find_models(batch):
                 waiting.append(self._move(batch, model, which, least_pivot))
 
     def _deliver(self, batch: SweepBatch) -> None:
