@@ -20,9 +20,9 @@ from axode.results.sweep_arrays import (
     AbstractColumns,
     DrawnColumns,
     HeldColumns,
-    Rows,
     StoredColumns,
     StoredTexts,
+    SweptRows,
     as_host,
 )
 from axode.results.sweep_manifest import SweepManifest
@@ -53,7 +53,7 @@ class Sweep(Mapping[str, Any]):
         statuses: Mapping[str, int],
         info: Mapping[str, Any] | None = None,
         *,
-        samples: Rows | Mapping[str, Any] | None = None,
+        samples: SweptRows | Mapping[str, Any] | None = None,
         status: RowTexts | StoredTexts | None = None,
         reasons: Mapping[int, str] | StoredTexts | None = None,
         rows: npt.NDArray[np.intp] | None = None,
