@@ -1,4 +1,4 @@
-"""Engines of sweeps: every row once, with the bits of a single process, whoever is lost meanwhile."""
+"""Engines of sweeps: every row once, with the bits of one process, whoever is lost meanwhile."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Study:
             "start": _describe_start(rows),
             "parameters": _describe(rows.parameters or {}),
             "input": _describe_input(job, rows),
-            "outputs": {n: _describe_output(o, job) for n, o in job.outputs.items()},
+            "gathered": {n: _describe_output(o, job) for n, o in job.outputs.items()},
             "samples": rows.samples.describe(),
         }
         recorded = self.info() | {
