@@ -248,9 +248,10 @@ def _workers(model: ax.Model, sizes: Sizes, repeat: int) -> dict[str, dict[str, 
         found[name] = {}
         for n in (1, 2):
             with workers(n) as executor:
-                alone = {"threads": n} if executor is n else {"threads": 1, "executor": executor}
+                shared = {"threads": 1, "executor": executor}
+                options = {"threads": n} if name == THREADS else shared
 
-                def call(runs: int, options: dict[str, Any] = alone) -> object:
+                def call(runs: int, options: dict[str, Any] = options) -> object:
                     return study(model, runs, **options)
 
                 found[name][str(n)] = _repeated(call, sizes.workers, repeat)
