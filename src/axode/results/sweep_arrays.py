@@ -31,7 +31,7 @@ class SweptRows(Protocol):
 
     @property
     def groups(self) -> Mapping[str, Any]:
-        """Whether each value is of the start, the parameters or the inputs."""
+        """Whether each is a value of the start, a parameter or an input, by name."""
 
     @property
     def shape(self) -> tuple[int, ...]:
