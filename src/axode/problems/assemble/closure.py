@@ -289,6 +289,7 @@ class ClosureSystem:
             key,
             place,
             lambda: closure_program(self._tapes(), fixed.tolist(), rows.tolist(), follow=follow),
+            alike=True,
         )
 
     def _tapes(self) -> ClosureTapes:
