@@ -70,6 +70,7 @@ def find_starts(
     others: tuple[int, ...],
     *,
     alike: bool = False,
+    target: str = "cpu",
 ) -> Starts:
     """Find the starts of all runs, and mark those that have none.
 
@@ -80,6 +81,7 @@ def find_starts(
         p: Free parameters, (*batch, size).
         others: Shape of the batch that inputs make.
         alike: Whether a run must have the same bits whatever others start with it.
+        target: Where many runs are assembled, "cpu" or "cuda".
 
     Raises:
         InvalidArgument, LoopNotClosed: for arrays that are no closed configurations.
@@ -98,7 +100,7 @@ def find_starts(
         made = Starts(_closed(model, q, conditions, start, batch), nu, p, batch)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
-        found = assemble_runs(model, flat, count, conditions, alike=alike)
+        found = assemble_runs(model, flat, count, conditions, alike=alike, target=target)
         made = Starts(found.q, found.nu, p, batch, found.failed, found.first_error)
     check_dropped_rows(model, made.q, conditions)
     return made
