@@ -79,11 +79,12 @@ class Runs:
         self.calls: list[tuple[int, float, Array]] = []
         self.switches, self.stiff = 0, StiffRuns(self.count)
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
-        start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
-        self.outcomes = Outcomes(*start.shape)
+        self._start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
+        size = self._start.shape[1]
+        self.outcomes = Outcomes(self.count, size)
         self.lengths = np.ones(self.count, dtype=np.intp)
-        self.out = np.zeros((self.count, len(settings.times), start.shape[1]))
-        self.out[:, 0] = start
+        # untouched until the threads of the steps write to it, each to its own part
+        self.out = np.zeros((self.count, len(settings.times), size))
         self.models, self.plans = [model], [task.plan]
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
         self.passages: list[Passage] = []
@@ -265,7 +266,9 @@ class Runs:
         number = self.models.index(batch.model)
         self.outcomes.keep(batch.members, batch.outcomes, number)
         self.lengths[batch.members] = batch.rows_saved
-        if batch.out is not self.out:
+        if batch is self._first:
+            self.out[:, 0] = self._start
+        else:
             run, row = batch.written()
             self.out[batch.members[run], row] = batch.out[run, row]
             self.made_by[batch.members[run], row] = number

@@ -52,7 +52,8 @@ def find_flattest_wheels(
         "a mechanism without this contact"
         for wheel in model.facts.leaning
     ]
-    return flat.min(axis=-1), np.array(causes, dtype=object)[flat.argmin(axis=-1)]
+    worst = np.asarray(flat.argmin(axis=-1))
+    return np.asarray(flat.min(axis=-1)), np.asarray(np.take(causes, worst), dtype=object)
 
 
 def measure_lean_between(pairs: Array) -> Array:
