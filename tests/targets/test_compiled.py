@@ -388,8 +388,8 @@ def test_rows_of_a_wider_array(function):
     wide = np.arange(2.0 * 7 * 8).reshape(2, 7, 8)
     x, p = wide[..., 1:4], np.array(2.0)
     expected = function(x.copy(), p)
-    for given in (x, np.broadcast_to(x[0, 0], (2, 7, 3)), x[:, ::-1]):
-        np.testing.assert_array_equal(function(given, p)[0], function(given.copy(), p)[0])
+    for rows in (x, np.broadcast_to(x[0, 0], (2, 7, 3)), x[:, ::-1]):
+        np.testing.assert_array_equal(function(rows, p)[0], function(rows.copy(), p)[0])
     results = np.zeros((2, 7, 12))
     out = (results[..., 2:11].reshape(2, 7, 3, 3), np.zeros((2, 14))[:, ::2])
     assert np.shares_memory(out[0], results) and function(x, p, out=out) is out

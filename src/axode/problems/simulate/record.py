@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
-from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import RunsFailed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -37,9 +36,10 @@ from axode.problems.steps.step_acceptance import (
     NOT_FINITE,
     RUNNING,
     SINGULAR,
+    UNASSEMBLED,
     UNDERFLOW,
 )
-from axode.problems.tracing import call_traced
+from axode.problems.tracing import TracedFunction, call_traced
 from axode.results.columns import Later
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ STATUS_WORDS = {
     NOT_FINITE: "failed: not finite",
     UNDERFLOW: "failed: steps too short",
     SINGULAR: "failed: singular configuration",
+    UNASSEMBLED: "failed: not assembled",
 }
-FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR)
+FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED)
 SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
@@ -158,7 +159,7 @@ def _other_values(runs: Runs, number: int, places: Places, saved: SavedStates) -
     tape = runs.plans[number].tape
     if tape is not None:
         u = np.zeros((count, len(model.inputs)))
-        u[...] = call_traced(CompiledFunction(tape), q, nu, there)
+        u[...] = call_traced(TracedFunction(tape), q, nu, there)
     else:  # the same whatever the speeds
         u = saved.u[places]
     return values_elsewhere(model, runs.model, q, nu, w, u, there)
@@ -180,7 +181,7 @@ def _passed_values(runs: Runs, saved: SavedStates) -> tuple[Places, Array]:
     if plan.tape is None:
         u = saved.u[run, row]
     else:
-        made = call_traced(CompiledFunction(plan.tape), q, v, there)
+        made = call_traced(TracedFunction(plan.tape), q, v, there)
         u = np.broadcast_to(made, (len(q), len(free.inputs)))
     return (run, row), values_elsewhere(free, runs.model, q, v, w, u, there)
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
-from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import (
@@ -20,7 +19,7 @@ from axode.model.signal_values import (
     update_balance,
 )
 from axode.model.signals import KINDS
-from axode.problems.tracing import call_traced
+from axode.problems.tracing import TracedFunction, call_traced
 from axode.results.columns import Columns, Rows, pick
 
 Array = npt.NDArray[np.float64]
@@ -68,7 +67,7 @@ class SavedStates:
         if isinstance(self.inputs, np.ndarray):
             return self.inputs
         q, nu = self.arrays["q"], self.arrays["nu"]
-        made = call_traced(CompiledFunction(self.inputs), q, nu, self.conditions)
+        made = call_traced(TracedFunction(self.inputs), q, nu, self.conditions)
         return np.broadcast_to(made, (*q.shape[:-1], len(self.model.inputs)))
 
     def evaluate(self, function: str) -> Array:
