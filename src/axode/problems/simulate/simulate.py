@@ -132,7 +132,7 @@ def simulate(
     if settings.method == EXPLICIT:
         advise(model.name, runs.stiff)
     if not batch:
-        if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
+        if runs.outcomes.status[0] in FAILED and runs.outcomes.time[0] == settings.t0:
             check_start_speeds(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
     there = Conditions(settings.t_end, p)
@@ -143,27 +143,27 @@ def simulate(
 
 
 def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
-    outcome, name = runs.outcomes[0], runs.model.name
-    t = outcome.time
+    name, ended = runs.model.name, runs.outcomes
+    status, t, cause = int(ended.status[0]), float(ended.time[0]), str(ended.cause[0])
     step = ""
     if runs.settings.method == "rk4":
         step = f"\n  Or the step of {runs.settings.step_size:g} s is too long for it."
-    if outcome.status == SINGULAR:
-        step += _advise_passing(runs, outcome.cause)
+    if status == SINGULAR:
+        step += _advise_passing(runs, cause)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
-            f"longer determined: {outcome.cause}.{step}",
+            f"longer determined: {cause}.{step}",
             trajectory,
             t,
         )
-    if outcome.status in FAILED:
+    if status in FAILED:
         remedy = (
             "Check the inputs and the state at that time."
-            if outcome.status == NOT_FINITE
+            if status == NOT_FINITE
             else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
         )
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {outcome.cause}.\n  {remedy}{step}", trajectory, t
+            f"'{name}' failed at t = {t:.6g} s: {cause}.\n  {remedy}{step}", trajectory, t
         )
 
 
