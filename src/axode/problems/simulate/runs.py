@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.model.model import Model
+from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.session import Numbers, Session, Task
 from axode.problems.simulate.batch import Batch, Outcomes
 from axode.problems.simulate.crossings import Crossings, locate
@@ -26,7 +27,15 @@ from axode.problems.singular.switching import (
     near_singular,
 )
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
-from axode.problems.steps.step_acceptance import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
+from axode.problems.steps.step_acceptance import (
+    EVENT,
+    FINISHED,
+    LEFT,
+    RUNNING,
+    SINGULAR,
+    STIFF,
+    UNASSEMBLED,
+)
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -95,6 +104,11 @@ class Runs:
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
         everyone = np.arange(self.count)
         self._first = Batch(task, everyone, {"q": q, "nu": nu}, p, self.out)
+
+    def end_unassembled(self, failed: FailedStarts) -> None:
+        """End runs that have no start, with no sample."""
+        self._first.buffers["index"][failed.runs] = 0.0
+        self._first.resolve(failed.runs, UNASSEMBLED, failed.texts())
 
     @property
     def n_q(self) -> int:

@@ -22,7 +22,7 @@ from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import check_start_speeds, starts
+from axode.problems.simulate.starts import check_start_speeds, find_starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
@@ -98,6 +98,8 @@ def simulate(
             carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
+        LoopNotClosed: if no run has a start that closes the loops; of a batch in which some have,
+            the others are marked as failed, with a `RunsFailed` warning.
     """
     check_arguments(simulate, locals())
     require_model("simulate", model)
@@ -118,12 +120,17 @@ def simulate(
     watches = check_events(model, events)
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
-    q, nu, p, batch = starts(model, read_state(model, start, "start"), settings.t0, p, plan.batch)
+    given, target = read_state(model, start, "start"), settings.place.target
+    begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
+    begun.require_some()
+    q, p, batch = begun.q, begun.p, begun.batch
     with Session(model.name, settings, len(q), progress) as session:
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
         task = Task(model, plan.spread(batch), settings, watches)
-        runs = Runs(task, input, q, nu, p)
+        runs = Runs(task, input, q, begun.nu, p)
+        if len(begun.failed):
+            runs.end_unassembled(begun.failed)
         with session.keep_results():
             runs.advance(session)
     trajectory = record(runs, batch, session.seconds)

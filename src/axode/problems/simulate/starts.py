@@ -48,20 +48,6 @@ class Starts:
             raise self.first_error
 
 
-def starts(
-    model: Model, start: GivenState, t0: float, p: Array | None, others: tuple[int, ...]
-) -> tuple[Array, Array, Array | None, tuple[int, ...]]:
-    """Coordinates, speeds and parameters of all runs, and the shape of the batch.
-
-    Raises:
-        LoopNotClosed, InvalidArgument: for the first run that has no start.
-    """
-    made = find_starts(model, start, t0, p, others)
-    if made.first_error is not None:
-        raise made.first_error
-    return made.q, made.nu, made.p, made.batch
-
-
 def find_starts(
     model: Model,
     start: GivenState,
