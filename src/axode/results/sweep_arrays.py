@@ -31,7 +31,7 @@ class SweptRows(Protocol):
 
     @property
     def groups(self) -> Mapping[str, Any]:
-        """Whether each is a value of the start, a parameter or an input, by name."""
+        """Whether each value is of the start, the parameters or the inputs."""
 
     @property
     def shape(self) -> tuple[int, ...]:

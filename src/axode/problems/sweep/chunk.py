@@ -70,6 +70,7 @@ class SweepJob:
         outputs: Numbers of every run by name.
         functions: Functions of the state among these, traced.
         input: Input that depends on time or the state, traced.
+        defaults: Parameters that keep their defaults in all rows.
         sources: What the user gave; it stays with the process that called `sweep`.
         leaves_runs: Whether runs are left to the process that has the equations.
     """
@@ -79,6 +80,7 @@ class SweepJob:
     outputs: Mapping[str, Output]
     functions: Tape | None
     input: Tape | None
+    defaults: tuple[str, ...] = ()
     sources: Sources | None = None
     leaves_runs: bool = False
 
@@ -145,6 +147,7 @@ class PreparedJob:
             job.settings,
             outputs=tuple(job.outputs.values()),
             functions=job.functions,
+            defaults=job.defaults,
         )
         self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)
         self._others: dict[Model, SweepTask] = {}

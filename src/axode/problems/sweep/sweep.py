@@ -107,7 +107,13 @@ def sweep(
     rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
     wanted = check_outputs(model, outputs, friction)
     job = SweepJob(
-        model, settings, wanted.named, wanted.trace(model), traced, Sources(input, wanted)
+        model,
+        settings,
+        wanted.named,
+        wanted.trace(model),
+        traced,
+        rows.untouched(model),
+        Sources(input, wanted),
     )
     study = Study(job, rows, _check_chunk(chunk, job, rows))
     collector = MemoryCollector(study) if store is None else StoreCollector(study, store)

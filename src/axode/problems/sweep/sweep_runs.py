@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.lowering.program import Program
+from axode.codegen.tape.lifting import Lifted, lift_numbers
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.problems.session import CompiledRuns, Session, Task
@@ -37,25 +38,51 @@ class SweepTask(Task):
     Attributes:
         outputs: What is gathered.
         functions: Functions of the state to which the outputs refer.
+        defaults: Parameters that keep their defaults in all runs; kernels of a GPU hold them.
     """
 
     outputs: tuple[Output, ...] = ()
     functions: Tape | None = None
+    defaults: tuple[str, ...] = ()
+
+    @property
+    def _lifted(self) -> Lifted | None:
+        """Those functions, with their numbers as an argument."""
+        if self.functions is None:
+            return None
+        return lift_numbers(self.functions, self.settings.place.max_numbers)
+
+    def dynamics(self, *, stiffness: bool = False) -> Dynamics:
+        """Collect the tapes that the steps are made of, and the numbers of all functions."""
+        d, lifted = super().dynamics(stiffness=stiffness), self._lifted
+        return d if lifted is None else replace(d, numbers=d.numbers | lifted.numbers)
 
     def compile(self, d: Dynamics) -> Any:
         """Compile steps that gather the outputs, once for all sweeps that ask for the same."""
+        functions = None if self._lifted is None else self._lifted.tape
 
         def program() -> Program:
-            gathering = gather_outputs(self.model, d, self.outputs, self.functions)
-            return fixed_step_program(RK4, d, gathering)
+            gathering = gather_outputs(self.model, d, self.outputs, functions)
+            made = fixed_step_program(RK4, d, gathering)
+            return replace(made, constants={"p": constants}) if constants else made
 
-        traced = (None if tape is None else tape.digest for tape in (d.input, self.functions))
-        key = ("sweep", self.outputs, d.samples, *traced)
+        constants = self._constants() if "p" in d.given else {}
+        traced = (None if tape is None else tape.digest for tape in (d.input, functions))
+        key = ("sweep", self.outputs, d.samples, tuple(constants), *traced)
         return compiled(self.model, key, self.settings.place, program, alike=True)
+
+    def _constants(self) -> dict[int, float]:
+        """Parameters that a kernel holds, by place: it is faster by half with all of them."""
+        if self.settings.place.target != "cuda":
+            return {}
+        known = enumerate(self.model.parameters.items())
+        return {k: value for k, (name, value) in known if name in self.defaults}
 
 
 class SweepBatch(CompiledRuns):
     """Runs of one model, the numbers gathered from each, and how small their pivots may become."""
+
+    resident = True
 
     def __init__(
         self,
@@ -125,8 +152,10 @@ class SweepRuns:
     def _find_models(self, batch: SweepBatch) -> Iterator[tuple[Model, Numbers, float]]:
         """Choose models for runs that stopped: which runs, and how small pivots may become."""
         b, members = batch.buffers, batch.members
-        steps, status = b["step"][:, 0], b["status"][:, 0]
-        stopped = np.flatnonzero(status == SINGULAR)
+        stopped = np.flatnonzero(b["status"][:, 0] == SINGULAR)
+        if not stopped.size:
+            return
+        steps = b["step"][:, 0]
         fresh = steps[stopped] > self._stopped_at[members[stopped]]
         self._stopped_at[members[stopped]] = steps[stopped]
         found = np.zeros(stopped.size, dtype=bool)
