@@ -136,6 +136,26 @@ class ChunkResult:
         )
 
 
+@dataclass(frozen=True)
+class Begun:
+    """Starts of the rows of a chunk.
+
+    Attributes:
+        first: Number of the first row.
+        q, nu: Coordinates and speeds, (rows, size) each.
+        p: Free parameters, (size,) or (rows, size).
+        plan: Input.
+        seconds: How long it took to find them.
+    """
+
+    first: int
+    q: Array
+    nu: Array
+    p: Array | None
+    plan: InputPlan
+    seconds: float
+
+
 class PreparedJob:
     """A job whose steps are compiled once, for any rows."""
 
@@ -152,25 +172,27 @@ class PreparedJob:
         self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)
         self._others: dict[Model, SweepTask] = {}
 
-    def compute(
-        self, rows: SweepRows, first: int, last: int, session: Session, only: Flags | None = None
-    ) -> ChunkResult:
-        """Compute the rows `first` ... `last - 1`; after Ctrl-C those that had not ended are NaN.
-
-        Args:
-            rows: What they start from.
-            first: Number of the first row.
-            last: Number after that of the last row.
-            session: Shows the progress and answers Ctrl-C.
-            only: Which of them; all unless given. All are started in any case, since the last bit
-                of a start may depend on the others.
-        """
+    def begin(self, rows: SweepRows, first: int, last: int) -> Begun:
+        """Find the starts of the rows `first` ... `last - 1`, which may be done ahead of time."""
         began, job = time.perf_counter(), self.job
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
         q, nu, p, _ = starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
-        members = np.arange(last - first) if only is None else np.flatnonzero(only)
+        return Begun(first, q, nu, p, plan, time.perf_counter() - began)
+
+    def compute(self, begun: Begun, session: Session, only: Flags | None = None) -> ChunkResult:
+        """Compute rows that were begun; after Ctrl-C those that had not ended are NaN.
+
+        Args:
+            begun: Their starts.
+            session: Shows the progress and answers Ctrl-C.
+            only: Which of them; all unless given. All are started in any case, since the last bit
+                of a start may depend on the others.
+        """
+        began = time.perf_counter()
+        count, plan, q, nu, p = len(begun.q), begun.plan, begun.q, begun.nu, begun.p
         if only is not None:
+            members = np.flatnonzero(only)
             plan, q, nu = plan.part(members), q[members], nu[members]
             p = p if p is None or p.ndim == 1 else p[members]
         runs = SweepRuns(
@@ -182,14 +204,18 @@ class PreparedJob:
         )
         with session.keep_results():
             runs.advance(session)
-        made, status = runs.first.buffers["made"], runs.first.buffers["status"][:, 0]
-        values = np.full((last - first, made.shape[1]), np.nan)
-        codes = np.zeros(last - first, dtype=np.int8)
-        codes[members] = status
-        values[members] = np.where((status == FINISHED)[:, np.newaxis], made, np.nan)
+        values = runs.first.buffers["made"]
+        codes = runs.first.buffers["status"][:, 0].astype(np.int8)
+        unfinished = np.flatnonzero(codes != FINISHED)
+        if unfinished.size:
+            values[unfinished] = np.nan
+        if only is not None:
+            some, codes_of_some = values, codes
+            values, codes = np.full((count, some.shape[1]), np.nan), np.zeros(count, dtype=np.int8)
+            values[members], codes[members] = some, codes_of_some
         left = codes == SINGULAR if self._leaves else None
-        seconds = time.perf_counter() - began
-        return ChunkResult(first, values, codes, {}, left, process_name(), seconds)
+        seconds = begun.seconds + time.perf_counter() - began
+        return ChunkResult(begun.first, values, codes, {}, left, process_name(), seconds)
 
     def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
         """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""
