@@ -35,9 +35,8 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
         raise InvalidArgument(
             f"parameters: expected values by name, of {', '.join(names)}, got shape {values.shape}"
         )
-    with np.errstate(all="ignore"):
-        total = values.sum()  # takes less than looking at every number
-    if not np.isfinite(total) and not np.isfinite(values).all():
+    changed = list(given.values()) if isinstance(given, Mapping) else [values]
+    if not all(np.isfinite(np.asarray(value, dtype=float)).all() for value in changed):
         worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
         raise InvalidArgument(f"parameter '{names[worst]}': must be finite")
     if isinstance(given, Mapping) and given and model.has_equations:

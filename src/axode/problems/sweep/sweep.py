@@ -138,7 +138,7 @@ class _Table:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self.values = np.full((study.rows.count, len(study.job.outputs)), np.nan)
+        self.values = np.empty((study.rows.count, len(study.job.outputs)))
         self.status = np.full(study.rows.count, LEFT, dtype=np.int8)
 
     def fill(self, executor: Any, session: Session, on_interrupt: str) -> Sweep:
@@ -170,7 +170,8 @@ class _Table:
 
         job, rows, settings = self.study.job, self.study.rows, self.study.job.settings
         arrays = {name: self.values[:, k].reshape(rows.shape) for k, name in enumerate(job.outputs)}
-        counts = enumerate(np.bincount(self.status).tolist())
+        self.values[np.flatnonzero(self.status == LEFT)] = np.nan  # those not computed as well
+        counts = {code: np.count_nonzero(self.status == code) for code in STATUS_WORDS}
         info = {
             "model": job.model.name,
             "runs": rows.count,
@@ -185,6 +186,6 @@ class _Table:
             arrays,
             rows.samples.axes,
             (self.status == FINISHED).reshape(rows.shape),
-            {STATUS_WORDS[code]: n for code, n in counts if n},
+            {STATUS_WORDS[code]: n for code, n in counts.items() if n},
             info,
         )
