@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.stats
 from scipy.stats import qmc
@@ -105,10 +106,10 @@ def test_permutations_of_a_few_rows_are_all_met():
     given = {"parameter": {"a": ax.Uniform(0.0, 1.0)}}
     orders = [
         tuple(np.argsort(drawn("latin_hypercube", 3, seed, given).rows(0, 3)["a"]))
-        for seed in range(300)
+        for seed in range(120)
     ]
     counts = [orders.count(order) for order in set(orders)]
-    assert len(counts) == 6 and min(counts) > 20  # 50 each, if all are equally likely
+    assert len(counts) == 6 and min(counts) > 8  # 20 each, if all are equally likely
 
 
 def test_intervals_stay_exact_in_the_largest_hypercube():
@@ -141,7 +142,7 @@ def test_draws_do_not_change_from_version_to_version():
         drawn(name, 64, 0, given).describe()["first_points"]
         for name in ("random", "latin_hypercube")
     ]
-    assert digests == ["a2c0aa2537c74045", "6eb79f8405a7b646"]
+    assert digests == ["a2c0aa2537c74045", "c8d350e9cdd97ddc"]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -196,7 +197,8 @@ def test_tables_of_all_kinds_give_the_same_rows(tmp_path):
     frame = pd.DataFrame(TABLE)
     frame.to_parquet(tmp_path / "table.parquet")
     (tmp_path / "table.csv").write_text("# rows\nmass;pitch\n1;0.1\n2.5;-0.25\n")
-    tables = [TABLE, frame, pl.DataFrame(TABLE), tmp_path / "table.parquet"]
+    tables = [TABLE, frame, pl.DataFrame(TABLE), pl.LazyFrame(TABLE), pa.table(TABLE)]
+    tables.append(tmp_path / "table.parquet")
     tables.append(str(tmp_path / "table.csv"))
     made = [plan_samples({}, samples=table, locate=located) for table in tables]
     assert made[0].groups == {"mass": "parameter", "pitch": "start"} and made[0].shape == (2,)

@@ -72,7 +72,7 @@ def plan_samples(
 
 
 def _is_count(samples: Any) -> bool:
-    if isinstance(samples, str | PathLike | Mapping) or hasattr(samples, "columns"):
+    if isinstance(samples, str | PathLike | Mapping) or hasattr(type(samples), "columns"):
         return False
     try:
         operator.index(samples)
