@@ -123,7 +123,7 @@ def test_intervals_stay_exact_in_the_largest_hypercube():
 def test_sobol_points_are_those_of_scipy(dimensions):
     given = {"parameter": {str(k): ax.Uniform(0.0, 1.0) for k in range(dimensions)}}
     rows = drawn("sobol", 512, seed=9, given=given).rows(0, 512)
-    expected = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, seed=9).random(512)
+    expected = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, rng=9).random(512)
     np.testing.assert_allclose(np.array(list(rows.values())).T, expected, rtol=0, atol=2.0**-32)
 
 
@@ -131,7 +131,7 @@ def test_late_sobol_points_are_those_of_scipy():
     first = 10_000_019
     given = {"parameter": {"a": ax.Uniform(0.0, 1.0), "b": ax.Uniform(0.0, 1.0)}}
     rows = drawn("sobol", 1 << 24, seed=1, given=given).rows(first, first + 3)
-    engine = qmc.Sobol(2, scramble=True, bits=SOBOL_BITS, seed=1).fast_forward(first)
+    engine = qmc.Sobol(2, scramble=True, bits=SOBOL_BITS, rng=1).fast_forward(first)
     np.testing.assert_allclose(np.array(list(rows.values())).T, engine.random(3), atol=2.0**-32)
 
 

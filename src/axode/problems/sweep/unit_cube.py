@@ -146,7 +146,7 @@ def _sobol_vectors(dimensions: int, seed: int, bits: int) -> tuple[Words, Words]
     from scipy.stats import qmc
 
     named = inspect.signature(qmc.Sobol).parameters
-    source = {"rng" if "rng" in named else "seed": seed}  # as SciPy names it from 1.15 on
+    source = {"rng" if "rng" in named else "seed": np.random.default_rng(seed)}  # until 1.14
     engine = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, **source)
     start = point = _as_words(engine.random(1))
     vectors = np.empty((bits, dimensions), dtype=np.uint64)
