@@ -1,7 +1,7 @@
 """Fuzzers for long runs: every reader, re-signed model files, command lines, arguments.
 
-`make soak` runs each for ten minutes; whatever is not an error of Axode's own fails, and the input
-that did it is kept.
+`make soak` runs each for ten minutes; whatever is not an error of Axode's own fails, endless trials
+and those that take all memory too, and the input that did it is kept.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import argparse
 import contextlib
 import io
 import random
+import reprlib
+import resource
+import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -27,6 +31,8 @@ from axode.cli.time_tables import load_columns
 from tests.targets import hostile
 from tests.users import hostile_arguments, test_any_file
 
+MEMORY = 8 << 30  # [bytes] of address space for the whole process
+PATIENCE = 60.0  # [s] of processor time for one trial
 WORDS = [
     "check",
     "simulate",
@@ -98,10 +104,13 @@ def arguments(dice: random.Random, folder: Path) -> None:
     call = dice.choice(sorted(sound.calls))
     names = sound.names(call)
     chosen = dice.sample(names, min(len(names), dice.choice([1, 1, 2])))
+    given = {name: dice.choice(hostile_arguments.JUNK) for name in chosen}
     with contextlib.chdir(folder):
-        hostile_arguments.attempt(
-            sound, call, {name: dice.choice(hostile_arguments.JUNK) for name in chosen}
-        )
+        try:
+            hostile_arguments.attempt(sound, call, given)
+        except Exception as error:
+            error.add_note(f"{call} with {reprlib.repr(given)}")
+            raise
 
 
 @cache
@@ -128,12 +137,18 @@ FUZZERS: dict[str, Callable[[random.Random, Path], None]] = {
 }
 
 
+def give_up(number: int, frame: object) -> None:
+    """Raise in a trial that has taken its processor time."""
+    raise TimeoutError(f"not done after {PATIENCE:g} s")
+
+
 def soak(name: str, seconds: float, seed: int) -> bool:
     """Run one fuzzer; print its counts, and keep what broke it."""
     folder = Path(tempfile.mkdtemp(prefix=f"soak-{name}-"))
     dice, outcomes, faults = random.Random(seed), Counter[str](), 0
     end = time.monotonic() + seconds
     while time.monotonic() < end:
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             FUZZERS[name](dice, folder)
             outcomes["accepted"] += 1
@@ -142,7 +157,9 @@ def soak(name: str, seconds: float, seed: int) -> bool:
         except Exception as error:
             faults += 1
             print(f"{name}: {type(error).__name__}: {error}; its input is in {folder}")
+            (folder / "fault.txt").write_text("".join(traceback.format_exception(error)))
             folder = Path(tempfile.mkdtemp(prefix=f"soak-{name}-"))
+    signal.setitimer(signal.ITIMER_PROF, 0)
     counts = ", ".join(f"{count} {word}" for word, count in outcomes.most_common())
     print(f"{name}: {outcomes.total() + faults} trials, {counts}, {faults} faults", flush=True)
     return not faults
@@ -156,6 +173,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGPROF, give_up)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     sound = [soak(name, 60 * given.minutes, given.seed) for name in given.names or FUZZERS]
     sys.exit(0 if all(sound) else 1)
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import SimulationFailed as SimulationFailed
     from axode.errors import SingularConfiguration as SingularConfiguration
     from axode.errors import StiffSystem as StiffSystem
+    from axode.errors import SweepFailed as SweepFailed
     from axode.errors import UnderactuatedMotion as UnderactuatedMotion
     from axode.errors import UnknownName as UnknownName
     from axode.literature.acceptance import verify as verify

@@ -127,6 +127,18 @@ class Interrupted(KeyboardInterrupt):
         super().__init__("interrupted; what was computed is in the error's .result")
 
 
+class SweepFailed(AxodeError):
+    """A sweep whose executor stopped computing; it carries what was computed until then.
+
+    Attributes:
+        result: The sweep until then; runs that had not finished are NaN.
+    """
+
+    def __init__(self, message: str, result: object = None) -> None:
+        self.result = result
+        super().__init__(message)
+
+
 class SingularConfiguration(SimulationFailed):
     """A configuration at which the equations lose rank."""
 

@@ -126,7 +126,7 @@ def test_runs_that_do_not_fit_go_in_pieces(gpu):
     options = {"start": starts("caster_robot", 20), "method": "rk4", "save_every": 0.02}
     whole = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
     gpu.launches.clear()
-    gpu.free = 20_000
+    gpu.free = 10_000
     pieces = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
     assert max(launch.runs for launch in gpu.launches) < 20
     np.testing.assert_array_equal(pieces.values, whole.values)

@@ -440,6 +440,15 @@ def test_a_chain_in_the_air_is_told_once_a_body():
     assert told(m)[1] == [f"[body.a] {message}", f"[body.b] {message}"]
 
 
+def test_a_ring_through_an_unknown_body_is_told():
+    m = ax.Mechanism("m")
+    m.add_body("a", mass=1, inertia=(1, 1, 1))
+    m.add_joint("j", ax.Revolute(), parent="b", child="a")
+    m.add_joint("k", ax.Revolute(), parent="a", child="b")
+    unknown = "unknown body 'b'. Bodies: ground, a."
+    assert told(m)[1] == [f"[joint.j] parent: {unknown}", f"[joint.k] child: {unknown}"]
+
+
 def test_a_joint_needs_two_bodies():
     m = arm()
     m.add_loop("self", ax.Revolute(), parent="rod", child="rod")

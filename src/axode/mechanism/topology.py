@@ -20,11 +20,12 @@ def tree_order(mechanism: Mechanism, roots: Sequence[str] = (GROUND.name,)) -> l
     for connection in mechanism.connections:
         children.setdefault(connection.parent, []).append(connection)
     ordered: list[Connection] = []
-    waiting = [c for root in reversed(roots) for c in reversed(children.get(root, []))]
+    waiting = [c for root in reversed(roots) for c in reversed(children.pop(root, []))]
     while waiting:
         connection = waiting.pop()
         ordered.append(connection)
-        waiting.extend(reversed(children.get(connection.child, [])))
+        # once per body: joints that form a ring through an unknown body would never end
+        waiting.extend(reversed(children.pop(connection.child, [])))
     return ordered
 
 

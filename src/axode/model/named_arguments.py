@@ -13,6 +13,7 @@ from axode.model.conditions import Conditions
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues, Names
+from axode.runtime.arrays import is_on_device
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -66,7 +67,7 @@ class NamedArguments:
             return self._by_name(argument, value)
         if isinstance(value, State):
             raise NotDirect
-        if hasattr(value, "__cuda_array_interface__"):
+        if is_on_device(value):
             return value  # it stays where it is
         try:
             return np.asarray(value, dtype=float)

@@ -101,7 +101,7 @@ def _header(trajectory: Trajectory) -> str:
     header["events"] = [
         {name: getattr(event, name) for name in _EVENT} for event in trajectory.events
     ]
-    header["shape"] = trajectory.values.shape
+    header["shape"] = (*trajectory.batch, len(trajectory), len(trajectory.names))
     header["lengths"] = trajectory.lengths.tolist()
     return json.dumps({"format": FORMAT, **header})
 
@@ -196,7 +196,7 @@ def _numbers(array: npt.NDArray[Any]) -> Array:
 def _to_parquet(trajectory: Trajectory) -> bytes:
     pa, pq = require_pyarrow("to write .parquet", NPZ)
     *batch, samples, width = trajectory.values.shape
-    values = trajectory.values.reshape(len(trajectory.statuses) * samples, width)
+    values = trajectory.values.reshape(trajectory.count * samples, width)
     indices = np.indices((*batch, samples)).reshape(-1, len(values))
     axes = [_free(name, trajectory.names) for name in (*_levels(trajectory), "time")]
     columns = [*indices[:-1], trajectory.time[indices[-1]], *values.T]

@@ -29,8 +29,13 @@ NO_GROUPS: Mapping[str, str] = {}
 class SweptRows(Protocol):
     """What can compute swept values of any rows: see `problems.sweep.samples`."""
 
-    groups: Mapping[str, Any]
-    shape: tuple[int, ...]
+    @property
+    def groups(self) -> Mapping[str, Any]:
+        """Whether each value is of the start, the parameters or the inputs."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the rows."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from axode.problems.steps.compiled import rollout_of
 from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.step_acceptance import FINISHED, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
-from axode.problems.tracing import call_traced
+from axode.problems.tracing import TracedFunction, call_traced, compile_tape
 
 Array = npt.NDArray[np.float64]
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
@@ -56,10 +56,11 @@ class Batch(CompiledRuns):
         self, task: Task, members: Numbers, start: dict[str, Array], p: Array | None, out: Array
     ) -> None:
         settings = task.settings
-        self.dynamics = task.dynamics(stiffness=settings.stepper == EXPLICIT)
-        rollout = rollout_of(task.model, settings.stepper, self.dynamics, settings.place)
+        d = task.dynamics(stiffness=settings.stepper == EXPLICIT)
+        rollout = rollout_of(task.model, settings.stepper, d, settings.place)
         first = {"index": np.ones((len(members), 1))} | start
-        super().__init__(task, rollout, members, first, p, self._given(task, len(members), first))
+        given = self._given(task, len(members), first)
+        super().__init__(task, d, rollout, members, first, p, given)
         self.watches, self.out = task.events, out
         self.outcomes = [Outcome() for _ in range(self.count)]
         self._open = np.ones(self.count, dtype=bool)  # runs without an outcome
@@ -211,7 +212,7 @@ class Batch(CompiledRuns):
     @cached_property
     def event_functions(self) -> CompiledFunction | None:
         """Functions of events, to be called from Python."""
-        return None if self.dynamics.events is None else CompiledFunction(self.dynamics.events)
+        return None if self.dynamics.events is None else compile_tape(self.dynamics.events)
 
     def values(self, run: int) -> NamedValues:
         """Coordinates, speeds and measures of a run by name."""
@@ -226,4 +227,4 @@ class Batch(CompiledRuns):
         if self.plan.tape is None:
             held = self.buffers["u"]
             return held if held.ndim == 1 else np.asarray(held[run])
-        return call_traced(CompiledFunction(self.plan.tape), q, nu, self.conditions(run, t))
+        return call_traced(TracedFunction(self.plan.tape), q, nu, self.conditions(run, t))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
@@ -92,6 +91,8 @@ class Probe:
 
     def crossing(self, k: int) -> float:
         """Time from the start of the step to the crossing of a function."""
+
+        from scipy.optimize import brentq  # takes half a second to import
 
         def value(offset: float) -> float:
             self.go_to(self.t + offset)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from axode.codegen.lowering.program import Program
+from axode.codegen.tape.lifting import lift_numbers
+from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
@@ -17,6 +20,7 @@ from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.methods import IMPLICIT, METHODS
 from axode.problems.steps.rates import Dynamics
+from axode.problems.tracing import MAX_NUMBERS
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -27,8 +31,11 @@ MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thre
 EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
+MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were used last
+MAX_NUMBERS_ON_GPU = 32  # of a traced function that are arguments: they are kept in registers
+
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
-_ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
+_ROLLOUTS: WeakKeyDictionary[Model, OrderedDict[Any, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,11 @@ class Place:
     def single(self) -> bool:
         """True if numbers have single precision."""
         return self.precision == "float32"
+
+    @property
+    def max_numbers(self) -> int:
+        """Most numbers of a traced function that are arguments of its code."""
+        return MAX_NUMBERS_ON_GPU if self.target == "cuda" else MAX_NUMBERS
 
     def check(self, method: str, steps: int) -> None:
         """Check that single precision suffices for the method and the number of steps."""
@@ -92,13 +104,34 @@ def dynamics_of(
     *,
     single: bool = False,
     stiffness: bool = False,
+    max_numbers: int = 0,
 ) -> Dynamics:
-    """Collect the tapes of a model's steps; `speeds` names what events call nu."""
+    """Collect the tapes of a model's steps.
+
+    Args:
+        model: What moves.
+        plan: Its input.
+        watches: Events to locate.
+        speeds: What events call nu, where the model has other independent speeds.
+        single: Whether it is for single precision.
+        stiffness: Whether explicit steps at the limit of stability are counted.
+        max_numbers: Most numbers of the input and of the events that become arguments; the code
+            holds all of them unless given.
+    """
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
     more = {"inside": INSIDE_IN_SINGLE} if single else {}
+    numbers: dict[str, Array] = {}
+
+    def lifted(tape: Tape | None) -> Tape | None:
+        if tape is None:
+            return None
+        made = lift_numbers(tape, max_numbers)
+        numbers.update(made.numbers)
+        return made.tape
+
     return Dynamics(
         len(facts.coordinates),
         len(facts.independent),
@@ -106,10 +139,11 @@ def dynamics_of(
         rate,
         projection=tape_of(model, "projection") if can_open else None,
         pivots=pivots if pivots.outputs[0].size else None,
-        input=plan.tape,
-        events=event_tape(model, watches, speeds),
+        input=lifted(plan.tape),
+        events=lifted(event_tape(model, watches, speeds)),
         directions=tuple(w.direction for w in watches),
         given={"p": len(facts.parameters)} if free else {},
+        numbers=numbers,
         samples=None if plan.sampled is None else plan.sampled.between,
         leaning=len(facts.leaning),
         stiffness=stiffness,
@@ -130,9 +164,21 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
     return compiled(model, key, place, lambda: METHODS[method](d))
 
 
-def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program]) -> Any:
-    """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key."""
-    known = _ROLLOUTS.setdefault(model, {})
+def compiled(
+    model: Model, key: Any, place: Place, program: Callable[[], Program], *, alike: bool = False
+) -> Any:
+    """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key.
+
+    The last `MAX_PROGRAMS` are kept; machine code of others is unloaded.
+
+    Args:
+        model: What moves.
+        key: What the program depends on besides the model.
+        place: Where it runs.
+        program: Makes it.
+        alike: Whether a run must have the same bits whatever others it is computed with.
+    """
+    known = _ROLLOUTS.setdefault(model, OrderedDict())
     key = (place, key)
     if key not in known:
         if place.target == "cuda":
@@ -140,7 +186,10 @@ def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program
 
             known[key] = KernelRollout(program(), place.precision)
         else:
-            known[key] = Rollout(program())
+            known[key] = Rollout(program(), alike=alike)
+        while len(known) > MAX_PROGRAMS:
+            known.popitem(last=False)
+    known.move_to_end(key)
     return known[key]
 
 
