@@ -342,6 +342,7 @@ def rows_table(
     for given, names in zip((swept, outputs), manifest.columns, strict=True):
         made += [pa.array(np.ascontiguousarray(given[name], dtype=float)) for name in names]
     for texts in (status, RowTexts.from_rows(len(rows), reasons)):
-        codes = pa.array(texts.codes.astype(np.int32), mask=texts.codes < 0)
-        made.append(pa.DictionaryArray.from_arrays(codes, pa.array(texts.texts, pa.string())))
+        few = texts.compact()
+        codes = pa.array(few.codes, mask=few.codes < 0)
+        made.append(pa.DictionaryArray.from_arrays(codes, pa.array(few.texts, pa.string())))
     return pa.table(made, names=schema_names(manifest))
