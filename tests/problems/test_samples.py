@@ -30,7 +30,7 @@ GIVEN = {
 def drawn(sampler, count=COUNT, seed=5, given=GIVEN):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ax.Doubtful)
-        return plan_samples(given, samples=count, sampler=sampler, seed=seed)
+        return plan_samples(given, samples=count, sampler=sampler, seed=np.int64(seed))
 
 
 def zipped(**lists):
@@ -273,11 +273,12 @@ def test_all_faults_at_once():
         "start": {"a": ax.Uniform(2.0, 1.0), "b": ax.Normal(np.nan, 1.0)},
         "parameter": {"c": ax.LogUniform(-1.0, 1.0), "d": ax.Normal(0.0, 0.0)},
         "input": {"e": ax.Uniform("1", 2.0), "f": scipy.stats.norm(0.0, -1.0)},
+        "other": {"g": ax.Uniform(0, 10**400)},
     }
     with pytest.raises(ax.InvalidArgument) as caught:
         plan_samples(given)
     text = str(caught.value)
-    assert text.startswith("sweep has 7 problems.")
+    assert text.startswith("sweep has 8 problems.")
     for part in (
         "start 'a': Uniform(low=2.0, high=1.0): low must be less than high",
         "start 'b': Normal(mean=nan, deviation=1.0): mean must be finite",
@@ -286,7 +287,8 @@ def test_all_faults_at_once():
         "input 'e': Uniform(low='1', high=2.0): low must be a number, got '1'",
         "input 'f': ppf of ",
         "is not finite at",
-        "a, b, c, d, e, f: a distribution needs samples=N, how many rows to draw",
+        "high must be finite",
+        "a, b, c, d, e, f, g: a distribution needs samples=N, how many rows to draw",
     ):
         assert part in text
 
