@@ -90,7 +90,8 @@ def simulate(
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
-            carries the trajectory so far, or "return" that trajectory.
+            carries the trajectory so far, or "return" that trajectory. If Ctrl-C is pressed twice
+            before the starts are known, the error carries None.
 
     Raises:
         Interrupted: after Ctrl-C.
@@ -118,8 +119,10 @@ def simulate(
     watches = check_events(model, events)
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
-    q, nu, p, batch = starts(model, read_state(model, start, "start"), settings.t0, p, plan.batch)
-    with Session(model.name, settings, len(q), progress) as session:
+    given = read_state(model, start, "start")
+    with Session(model.name, settings, 0, progress) as session:
+        q, nu, p, batch = starts(model, given, settings.t0, p, plan.batch)
+        session.begin(len(q), 0.0, 1.0)
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
         task = Task(model, plan.spread(batch), settings, watches)
