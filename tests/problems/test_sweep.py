@@ -124,7 +124,7 @@ def test_every_kind_is_tested_above():
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision):
-    gpu = install(monkeypatch, free=2000)  # in pieces
+    gpu = install(monkeypatch, free=1000)  # in pieces
     options = {
         "start": STARTS,
         "parameters": PARAMETERS,

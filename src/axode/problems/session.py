@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -78,7 +78,10 @@ class CompiledRuns:
     Attributes:
         buffers: State (runs, size), and what the steps read, (runs, size) or (size,) if shared.
         tables: Rows of numbers, such as samples of the input.
+        begun: Mean time at the start of the runs [s].
     """
+
+    resident = False  # whether Python leaves the state alone between steps
 
     def __init__(
         self,
@@ -101,12 +104,11 @@ class CompiledRuns:
 
     def _make_buffers(
         self, start: Mapping[str, Array], given: Mapping[str, Array | float]
-    ) -> dict[str, Array]:
+    ) -> MutableMapping[str, Array]:
         program = self.rollout.program
-        buffers = {name: np.zeros((self.count, size)) for name, size in program.state.items()}
-        buffers["t"][...] = self.settings.t0
-        for name, value in start.items():
-            buffers[name][...] = value
+        state: dict[str, Any] = {"t": self.settings.t0, **start}
+        self.begun = float(np.mean(state["t"]))
+        buffers = self.rollout.new_state(self.count, state, resident=self.resident)
         known: dict[str, Any] = self.settings.numbers() | {"p": self.p, "u": self.plan.constant}
         if self.plan.sampled is not None:
             known |= self.plan.sampled.numbers()
@@ -224,7 +226,7 @@ class Session:
             before: Called before every step, for which slices are one step long.
         """
         steps = runs.rollout.bind(runs.buffers, runs.tables, resident=after is None)
-        done, begun = self._done, self._share(float(runs.buffers["t"].mean()))
+        done, begun = self._done, self._share(runs.begun)
         left = True
         self._interrupt.check()  # starts and compilations may have taken long
         try:

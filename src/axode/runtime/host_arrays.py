@@ -204,5 +204,5 @@ class _Piece:
         there = self._there.get(name)
         if there is None:
             there = self.kernel.cupy.empty(own.shape, dtype=self.kernel.dtype)
-        staging.send(self.kernel.cupy, np.ascontiguousarray(own), there)
+        staging.send(self.kernel.cupy, own, there)
         return there

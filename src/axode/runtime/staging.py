@@ -162,47 +162,51 @@ def evaluate_staged(kernel: GpuKernel, arrays: Sequence[Array], result: Array) -
 
 
 def send(cp: Any, array: Array, there: Any) -> None:
-    """Copy a NumPy array into an array on the GPU of its size, both contiguous; waits.
+    """Copy a NumPy array of any layout into a contiguous array on the GPU of its shape; waits.
 
     Args:
         cp: The module cupy.
         array: What is copied, converted to the other's type.
         there: Array of CuPy.
     """
-    flat, address = array.reshape(-1), int(there.data.ptr)
-    number = there.dtype.itemsize
-    cp.cuda.get_current_stream().synchronize()  # its memory may still be in use
 
-    size = _piece(number * flat.size)
-
-    def work(lane: Lane, piece: int) -> None:
-        own = flat[piece * size // number : (piece + 1) * size // number]
-        bytes_ = number * own.size
-        np.copyto(lane.host[:bytes_].view(there.dtype), own)
-        lane.send(address + piece * size, 0, bytes_)
+    def fill(lane: Lane, rows: Array, address: int) -> None:
+        bytes_ = there.dtype.itemsize * rows.size
+        np.copyto(lane.host[:bytes_].view(there.dtype).reshape(rows.shape), rows)
+        lane.send(address, 0, bytes_)
         lane.wait()
 
-    lanes(cp).run(-(-number * flat.size // size), size, work)
+    _by_rows(cp, array, there, fill)
 
 
 def receive(cp: Any, there: Any, array: Array) -> None:
-    """Copy an array on the GPU into a NumPy array of its size, both contiguous; waits.
+    """Copy a contiguous array on the GPU into a NumPy array of its shape; waits.
 
     Args:
         cp: The module cupy.
         there: Array of CuPy.
         array: Written, converted to its type.
     """
-    flat, address = array.reshape(-1), int(there.data.ptr)
-    number = there.dtype.itemsize
-    cp.cuda.get_current_stream().synchronize()
 
-    size = _piece(number * flat.size)
+    def take(lane: Lane, rows: Array, address: int) -> None:
+        bytes_ = there.dtype.itemsize * rows.size
+        lane.receive(address, 0, bytes_)
+        np.copyto(rows, lane.host[:bytes_].view(there.dtype).reshape(rows.shape))
+
+    _by_rows(cp, array, there, take)
+
+
+def _by_rows(cp: Any, array: Array, there: Any, move: Callable[[Lane, Array, int], None]) -> None:
+    """Move some rows of an array at a time, given with their address on the GPU."""
+    cp.cuda.get_current_stream().synchronize()  # what is there may still be in use
+    if not array.size:
+        return
+    count, address = array.shape[0], int(there.data.ptr)
+    row = there.dtype.itemsize * (array.size // count)
+    step = min(max(1, _piece(row * count) // row), count)
 
     def work(lane: Lane, piece: int) -> None:
-        own = flat[piece * size // number : (piece + 1) * size // number]
-        bytes_ = number * own.size
-        lane.receive(address + piece * size, 0, bytes_)
-        np.copyto(own, lane.host[:bytes_].view(there.dtype), casting="same_kind")
+        first = piece * step
+        move(lane, array[first : first + step], address + first * row)
 
-    lanes(cp).run(-(-number * flat.size // size), size, work)
+    lanes(cp).run(-(-count // step), row * step, work)

@@ -13,7 +13,7 @@ The same kernel can be written for the CPU, where a test can run it without a GP
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from axode.codegen.lowering.derivative_columns import column_functions
 from axode.codegen.lowering.instructions import UNCUT, ChunkLowering, Plan, plan
@@ -199,27 +199,37 @@ class ThreadWriter(ProgramWriter):
         return self.emit(f"load {kind}, ptr {place}")
 
     def _enter_group(self) -> None:
-        for name, size in self.program.external.items():
+        for name in self.program.external:
             address, runs, elements = self._strides[name]
-            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=True)
+            row, places = self._offset(address, "%i", runs), self.program.varying(name)
+            self._unroll(row, elements, name, places, fetch=True)
+            for place, value in self.program.constants.get(name, {}).items():
+                near = self._element(name, place)
+                self.line(f"store {self.number} {self.format.literal(value)}, ptr {near}")
         self._store_bases()
         self.line(f"store i64 0, ptr {self.spent}")
 
     def _leave_group(self) -> None:
         for name, size in self.program.state.items():
             address, runs, elements = self._strides[name]
-            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=False)
+            row = self._offset(address, "%i", runs)
+            self._unroll(row, elements, name, range(size), fetch=False)
 
     def _offset(self, address: str, count: str, stride: str) -> str:
         bytes_ = self.emit(f"mul i64 {count}, {stride}")
         return self.emit(f"getelementptr i8, ptr{self.space} {address}, i64 {bytes_}")
 
-    def _unroll(self, row: str, stride: str, buffer: str, size: int, *, fetch: bool) -> None:
+    def _element(self, buffer: str, place: int) -> str:
+        return self.emit(f"getelementptr {self.number}, ptr {self.places[buffer]}, i64 {place}")
+
+    def _unroll(
+        self, row: str, stride: str, buffer: str, places: Sequence[int], *, fetch: bool
+    ) -> None:
         """Copy element by element: only constant places can become registers."""
         kind, align = self.number, f"align {self.format.bytes}"
-        for e in range(size):
+        for e, place in enumerate(places):
             far = self._offset(row, str(e), stride)
-            near = self.emit(f"getelementptr {kind}, ptr {self.places[buffer]}, i64 {e}")
+            near = self._element(buffer, place)
             if fetch:
                 x = self.emit(f"load {kind}, ptr{self.space} {far}, {align}")
                 self.line(f"store {kind} {x}, ptr {near}, {align}")
@@ -231,7 +241,7 @@ class ThreadWriter(ProgramWriter):
         if isinstance(operation, ReadRow):
             row, stride = self._row_of(operation.table, operation.index)
             width = self.program.tables[operation.table]
-            self._unroll(row, stride, operation.buffer, width, fetch=True)
+            self._unroll(row, stride, operation.buffer, range(width), fetch=True)
         else:
             super()._operation(operation)
 
@@ -243,4 +253,4 @@ class ThreadWriter(ProgramWriter):
     def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
         row, stride = self._row_of(operation.table, operation.index)
         width = self.program.tables[operation.table]
-        self._unroll(row, stride, operation.buffer, width, fetch=False)
+        self._unroll(row, stride, operation.buffer, range(width), fetch=False)

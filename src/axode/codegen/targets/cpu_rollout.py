@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import wait
 from itertools import pairwise
 
@@ -79,11 +79,31 @@ class Rollout:
         """
         self.bind(buffers, tables)(budget, threads)
 
+    def new_state(
+        self, runs: int, start: Mapping[str, npt.ArrayLike], *, resident: bool = False
+    ) -> MutableMapping[str, Array]:
+        """Make buffers of the state.
+
+        Args:
+            runs: How many there are.
+            start: State to start with, (runs, size) or one number for all; zero unless given.
+            resident: Whether nobody reads or changes them between calls of a bound program.
+        """
+        return new_state(self.program, runs, start)
+
     def bind(
         self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
     ) -> Bound:
         """Bind the program to arrays, to be called repeatedly; they stay where they are."""
         return Bound(self, buffers, tables)
+
+
+def new_state(program: Program, runs: int, start: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    """Make buffers of a program's state, of NumPy; see `Rollout.new_state`."""
+    buffers = {name: np.zeros((runs, size)) for name, size in program.state.items()}
+    for name, value in start.items():
+        buffers[name][...] = value
+    return buffers
 
 
 class Bound:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.lowering.program import Program
+from axode.codegen.targets.cpu_rollout import new_state
 from axode.runtime.cuda import GpuKernel, KernelFile
 from axode.runtime.device import assembled, assembler_version, own_capability
 from axode.runtime.host_arrays import BoundKernel
+from axode.runtime.resident_buffers import ResidentBuffers
 
 Array = npt.NDArray[np.float64]
 
@@ -66,8 +68,22 @@ class KernelRollout:
         bound(budget, threads)
         bound.fetch()
 
+    def new_state(
+        self, runs: int, start: Mapping[str, npt.ArrayLike], *, resident: bool = False
+    ) -> MutableMapping[str, Array]:
+        """Make buffers of the state; see `Rollout`. Resident ones are on the GPU."""
+        if resident and not self.devices and ResidentBuffers.fit(self.kernel, runs):
+            return ResidentBuffers(self.kernel, runs, start)
+        return new_state(self.program, runs, start)
+
     def bind(
         self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
     ) -> BoundKernel:
         """Bind the program to arrays, to be called repeatedly; see `BoundKernel`."""
+        if isinstance(buffers, ResidentBuffers):
+            buffers = buffers.arrays()
+        for name in self.program.constants:
+            varying = buffers[name][..., self.program.varying(name)]
+            varying.setflags(write=False)
+            buffers = {**buffers, name: varying}
         return BoundKernel(self.kernel, buffers, tables, resident=resident, devices=self.devices)

@@ -164,7 +164,7 @@ def _describe(program: Program, entry: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "entry": entry,
         "state": program.state,
-        "given": program.given,
+        "given": {name: len(program.varying(name)) for name in program.given},
         "tables": program.tables,
         "operations": sum(tape.n_operations for tape in program.tapes),
         "sums_up": sums_up(program),

@@ -18,9 +18,9 @@ from axode.model.model_file import decode_model, encode_model
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import starts
+from axode.problems.simulate.starts import find_starts
 from axode.problems.steps.compiled import tape_of
-from axode.problems.steps.step_acceptance import FINISHED, SINGULAR
+from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, UNASSEMBLED
 from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
@@ -70,6 +70,7 @@ class SweepJob:
         outputs: Numbers of every run by name.
         functions: Functions of the state among these, traced.
         input: Input that depends on time or the state, traced.
+        defaults: Parameters that keep their defaults in all rows.
         sources: What the user gave; it stays with the process that called `sweep`.
         leaves_runs: Whether runs are left to the process that has the equations.
     """
@@ -79,6 +80,7 @@ class SweepJob:
     outputs: Mapping[str, Output]
     functions: Tape | None
     input: Tape | None
+    defaults: tuple[str, ...] = ()
     sources: Sources | None = None
     leaves_runs: bool = False
 
@@ -145,6 +147,7 @@ class PreparedJob:
             job.settings,
             outputs=tuple(job.outputs.values()),
             functions=job.functions,
+            defaults=job.defaults,
         )
         self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)
         self._others: dict[Model, SweepTask] = {}
@@ -165,14 +168,19 @@ class PreparedJob:
         began, job = time.perf_counter(), self.job
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
-        q, nu, p, _ = starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
+        begun = find_starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
+        if last - first == rows.count:
+            begun.require_some()
+        q, nu, p = begun.q, begun.nu, begun.p
+        state = np.full((last - first, 1), float(RUNNING))
+        state[begun.failed.runs] = UNASSEMBLED
         members = np.arange(last - first) if only is None else np.flatnonzero(only)
         if only is not None:
-            plan, q, nu = plan.part(members), q[members], nu[members]
+            plan, q, nu, state = plan.part(members), q[members], nu[members], state[members]
             p = p if p is None or p.ndim == 1 else p[members]
         runs = SweepRuns(
             replace(self._own, plan=plan),
-            {"q": q, "nu": nu},
+            {"q": q, "nu": nu, "status": state},
             p,
             lambda model, some: self._elsewhere(model, plan.part(some)),
             leave=self._leaves,
@@ -186,7 +194,8 @@ class PreparedJob:
         values[members] = np.where((status == FINISHED)[:, np.newaxis], made, np.nan)
         left = codes == SINGULAR if self._leaves else None
         seconds = time.perf_counter() - began
-        return ChunkResult(first, values, codes, {}, left, process_name(), seconds)
+        reasons = begun.failed.reasons(last - first) if len(begun.failed) else {}
+        return ChunkResult(first, values, codes, reasons, left, process_name(), seconds)
 
     def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
         """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""

@@ -62,6 +62,12 @@ class SweepRows:
         """How many rows there are."""
         return int(np.prod(self.shape, dtype=int))
 
+    def untouched(self, model: Model) -> tuple[str, ...]:
+        """Names of parameters that keep their defaults in all rows."""
+        groups = self.samples.groups
+        changed = {*(self.parameters or ()), *(n for n in groups if groups[n] == "parameter")}
+        return tuple(name for name in model.parameters if name not in changed)
+
     def part(self, first: int, last: int) -> SweepRows:
         """Return what is needed for the rows `first` ... `last - 1`, which keep their numbers."""
         rows = np.arange(first, last)

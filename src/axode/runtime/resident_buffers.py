@@ -1,0 +1,70 @@
+"""Arrays of runs that live on the GPU: made there, advanced there, read here when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.runtime import device, staging
+from axode.runtime.cuda import GpuKernel
+
+Array = npt.NDArray[np.float64]
+
+
+class ResidentBuffers(MutableMapping[str, Array]):
+    """Buffers by name: state on the GPU, and what the kernel is given, on the CPU.
+
+    State that is read comes as a copy, which is kept until the kernel runs again; numbers written
+    to that copy stay on the CPU.
+
+    Args:
+        kernel: What advances the runs.
+        runs: How many there are.
+        start: State to start with, (runs, size) or one number for all; zero unless given.
+    """
+
+    def __init__(self, kernel: GpuKernel, runs: int, start: Mapping[str, npt.ArrayLike]) -> None:
+        self._cupy = kernel.cupy
+        self._there: dict[str, Any] = {}
+        self._here: dict[str, Array] = {}
+        with device.MemoryGuard(f"{runs} runs"):
+            for name, size in kernel.header["state"].items():
+                there = self._cupy.zeros((runs, size), dtype=kernel.dtype)
+                value = np.asarray(start.get(name, 0.0))
+                if value.ndim or value:
+                    staging.send(self._cupy, np.broadcast_to(value, there.shape), there)
+                self._there[name] = there
+
+    @staticmethod
+    def fit(kernel: GpuKernel, runs: int) -> bool:
+        """Return whether the GPU has the memory for all runs, with as much again for the rest."""
+        numbers = 2 * sum(kernel.header["state"].values())
+        return device.piece_of(runs, kernel.dtype.itemsize * numbers) >= runs
+
+    def arrays(self) -> dict[str, Any]:
+        """State on the GPU, and the rest; what was read before is forgotten."""
+        given = {name: a for name, a in self._here.items() if name not in self._there}
+        self._here = given
+        return self._there | given
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._here:
+            there = self._there[name]
+            self._here[name] = np.empty(there.shape)
+            staging.receive(self._cupy, there, self._here[name])
+        return self._here[name]
+
+    def __setitem__(self, name: str, value: Array) -> None:
+        self._here[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._here[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._there | self._here)
+
+    def __len__(self) -> int:
+        return len(self._there | self._here)
