@@ -189,7 +189,7 @@ def test_a_press_that_does_not_wait_for_the_starts(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("presses", [1, 2])
 def test_a_press_while_starts_of_a_sweep_are_assembled(monkeypatch: pytest.MonkeyPatch, presses):
-    press_while(monkeypatch, chunk, "starts", presses)
+    press_while(monkeypatch, chunk, "find_starts", presses)
     with pytest.raises(ax.Interrupted) as caught:
         ax.sweep(machines.slider(), 1.0, start={"rail": [1.0, 2.0, 3.0]})
     made = caught.value.result
