@@ -117,7 +117,7 @@ class Runs:
     @cached_property
     def _first(self) -> Batch:
         """All runs, from their start; steps are compiled now."""
-        q, nu, _ = np.split(self.out[:, 0], [self.n_q, self.out.shape[2] - 2], axis=1)
+        q, nu, _ = np.split(self._start, [self.n_q, self._start.shape[1] - 2], axis=1)
         return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
 
     def advance(self, session: Session) -> None:
