@@ -118,7 +118,7 @@ class SweepColumns:
 
     @property
     def grid(self) -> bool:
-        """Whether the swept values are axes of a grid."""
+        """Return whether the swept values are axes of a grid."""
         return bool(self._sweep.axes)
 
     def resolve(self, names: Sequence[str]) -> list[str]:
