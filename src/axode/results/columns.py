@@ -1,4 +1,4 @@
-"""Columns of a trajectory, each computed when it is first asked for, and other deferred fields."""
+"""TrajectoryColumns of a trajectory, each computed when it is first asked for, and other deferred fields."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Array = npt.NDArray[np.float64]
 Rows = slice | npt.NDArray[np.intp]  # samples of all runs alike, or (runs, samples) of each
 
 
-class Columns:
-    """Columns by name, computed when they are first asked for and then kept.
+class TrajectoryColumns:
+    """TrajectoryColumns by name, computed when they are first asked for and then kept.
 
     Args:
         shape: Shape of a column, (*batch, T).
@@ -41,8 +41,8 @@ class Columns:
             values[..., k] = self._compute(name) if kept is None else kept
         return values
 
-    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> Columns:
-        """Columns of some samples.
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
+        """TrajectoryColumns of some samples.
 
         Args:
             runs: Runs, counted through all axes of the batch.
@@ -54,11 +54,11 @@ class Columns:
             column = self.get(name)
             return pick(column.reshape(-1, column.shape[-1]), runs, rows).reshape(shape)
 
-        return Columns(shape, compute)
+        return TrajectoryColumns(shape, compute)
 
 
-class StoredColumns(Columns):
-    """Columns of one array, (*batch, T, columns)."""
+class ArrayColumns(TrajectoryColumns):
+    """TrajectoryColumns of one array, (*batch, T, columns)."""
 
     def __init__(self, values: Array, names: Sequence[str]) -> None:
         places = {name: k for k, name in enumerate(names)}
@@ -70,10 +70,10 @@ class StoredColumns(Columns):
             return self._values
         return self._values[..., [self._places[name] for name in names]]
 
-    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> Columns:
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
         samples, width = self._values.shape[-2:]
         flat = self._values.reshape(math.prod(self.shape[:-1]), samples, width)
-        return StoredColumns(pick(flat, runs, rows).reshape(*shape, width), tuple(self._places))
+        return ArrayColumns(pick(flat, runs, rows).reshape(*shape, width), tuple(self._places))
 
 
 def pick(values: Array, runs: slice, rows: Rows) -> Array:
