@@ -1,4 +1,4 @@
-"""TrajectoryColumns of a trajectory, each computed when it is first asked for, and other deferred fields."""
+"""Columns of a trajectory, each computed when it is first asked for, and other deferred fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = slice | npt.NDArray[np.intp]  # samples of all runs alike, or (runs, samp
 
 
 class TrajectoryColumns:
-    """TrajectoryColumns by name, computed when they are first asked for and then kept.
+    """Columns by name, computed when they are first asked for and then kept.
 
     Args:
         shape: Shape of a column, (*batch, T).
@@ -42,7 +42,7 @@ class TrajectoryColumns:
         return values
 
     def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
-        """TrajectoryColumns of some samples.
+        """Columns of some samples.
 
         Args:
             runs: Runs, counted through all axes of the batch.
@@ -58,7 +58,7 @@ class TrajectoryColumns:
 
 
 class ArrayColumns(TrajectoryColumns):
-    """TrajectoryColumns of one array, (*batch, T, columns)."""
+    """Columns of one array, (*batch, T, columns)."""
 
     def __init__(self, values: Array, names: Sequence[str]) -> None:
         places = {name: k for k, name in enumerate(names)}

@@ -46,7 +46,7 @@ def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Traje
 
 
 class _ResampledColumns(TrajectoryColumns):
-    """TrajectoryColumns at other times, ascending or, for a run backwards, with the opposite sign."""
+    """Columns at other times, ascending or, for a run backwards, with the opposite sign."""
 
     def __init__(self, run: Trajectory, at: Array, method: str | None) -> None:
         super().__init__((*run.batch, len(at)), self._one)
@@ -99,9 +99,9 @@ def interpolate(
         values: Samples, shape (runs, T, columns).
         lengths: How many samples each run has, shape (runs,).
         at: Times asked for [s], within those of the samples.
-        smooth: TrajectoryColumns to join by a cubic spline (not-a-knot ends). The others, and those with NaN
+        smooth: Columns to join by a cubic spline (not-a-knot ends). The others, and those with NaN
             or infinities in them, are joined by straight lines.
-        quaternions: TrajectoryColumns that form unit quaternions, four a group.
+        quaternions: Columns that form unit quaternions, four a group.
     """
     result = np.full((len(values), len(at), values.shape[-1]), np.nan)
     for length in np.unique(lengths[lengths > 0]):

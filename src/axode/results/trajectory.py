@@ -48,7 +48,7 @@ class Trajectory:
     """Named columns with units over one time, for one run or a batch of runs.
 
     Arrays are kept as given, without a copy, and handed out read-only. A run of a batch that ended
-    before the others is NaN beyond its end. TrajectoryColumns of a simulation are computed from its states
+    before the others is NaN beyond its end. Columns of a simulation are computed from its states
     when they are first asked for; `values` computes all of them.
 
     Attributes:
@@ -293,7 +293,7 @@ class Trajectory:
         )
 
     def window(self, first: int, last: int) -> TrajectoryColumns:
-        """TrajectoryColumns of the samples from one number up to another."""
+        """Columns of the samples from one number up to another."""
         return self._columns.part(slice(None), slice(first, last), (*self.batch, last - first))
 
     @property

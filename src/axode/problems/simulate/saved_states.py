@@ -1,4 +1,4 @@
-"""TrajectoryColumns of a simulation: signals of saved states, computed when they are asked for."""
+"""Columns of a simulation: signals of saved states, computed when they are asked for."""
 
 from __future__ import annotations
 
