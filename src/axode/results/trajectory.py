@@ -296,11 +296,6 @@ class Trajectory:
         """Columns of the samples from one number up to another."""
         return self._columns.part(slice(None), slice(first, last), (*self.batch, last - first))
 
-    @property
-    def by_run(self) -> Array:
-        """Values with one axis for all runs, shape (runs, T, columns)."""
-        return self.values.reshape(self.count, len(self.time), len(self.names))
-
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
         check_arguments(Trajectory.between, locals())
