@@ -181,7 +181,8 @@ class PreparedJob:
         began, job = time.perf_counter(), self.job
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
-        begun = find_starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
+        target, batch = job.settings.place.target, (last - first,)
+        begun = find_starts(job.model, given.start, job.settings.t0, given.p, batch, target=target)
         if last - first == rows.count:
             begun.require_some()
         status = np.full((last - first, 1), float(RUNNING))
