@@ -205,7 +205,9 @@ class StoredColumns(AbstractColumns):
     def extremes(self, name: str) -> tuple[float, float] | None:
         """Smallest and largest number, from what the files declare."""
         found = self._store.extremes(self._columns[name])
-        return found if found is None or np.isfinite(found).all() else super().extremes(name)
+        if found is None or not np.isfinite(found).all():
+            return None if found is None else super().extremes(name)
+        return found[0] + 0.0, found[1] + 0.0  # files declare -0.0 for a smallest 0.0
 
 
 class StoredTexts:

@@ -234,10 +234,8 @@ class Sweep(Mapping[str, Any]):
 
     def _table(self, rows: Any) -> Any:
         wanted = np.asarray(rows, dtype=np.intp)
-        groups = {name: self.samples.groups.get(name, "start") for name in self.samples}
-        names = SweepManifest({}, (len(wanted),), 1, groups, tuple(self.arrays))
         return rows_table(
-            names,
+            self._naming(),
             wanted if self.rows is None else self.rows[wanted],
             {name: self.samples.take(name, wanted) for name in self.samples},
             {name: self.arrays.take(name, wanted) for name in self.arrays},
@@ -278,6 +276,20 @@ class Sweep(Mapping[str, Any]):
 
         return plot_sweep(self, *what, kind=kind, size=size, save=save, figure=figure)
 
+    def _naming(self) -> SweepManifest:
+        """Description that names the columns of tables."""
+        groups = {name: self.samples.groups.get(name, "start") for name in self.samples}
+        return SweepManifest({}, self.batch, 1, groups, tuple(self.arrays))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table of the sweep after the row: swept values, then outputs.
+
+        A swept value that has the name of an output is called "start.pitch" there.
+        """
+        swept, outputs = self._naming().columns
+        return *swept.values(), *outputs.values()
+
     # text ----------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
@@ -302,7 +314,7 @@ class Sweep(Mapping[str, Any]):
     def _lines(self) -> Iterator[str]:
         """Chosen rows, each with its swept values and its numbers."""
         assert self.rows is not None
-        heads = ["row", *self.samples, *self.arrays]
+        heads = ["row", *self.columns]
         columns = [*self.samples.values(), *self.arrays.values()]
         cells = [heads] + [
             [str(row), *(f"{column[k]:.6g}" for column in columns)]
