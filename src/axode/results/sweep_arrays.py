@@ -31,7 +31,7 @@ class SweptRows(Protocol):
 
     @property
     def groups(self) -> Mapping[str, Any]:
-        """Whether each value is of the start, the parameters or the inputs."""
+        """What each value belongs to: "start", "parameter" or "input"."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ class DrawnColumns(AbstractColumns):
         return found
 
 
-class StoredColumns(AbstractColumns):
+class DatasetColumns(AbstractColumns):
     """Columns of a store; every access reads the files again, one column at a time.
 
     Args:
@@ -210,7 +210,7 @@ class StoredColumns(AbstractColumns):
         return found[0] + 0.0, found[1] + 0.0  # files declare -0.0 for a smallest 0.0
 
 
-class StoredTexts:
+class DatasetTexts:
     """A column of texts of a store.
 
     Args:
