@@ -115,7 +115,9 @@ class CompiledRuns:
         known |= {**self.dynamics.numbers, **given}
         for name in program.given:
             value = known[name]
-            array = np.ascontiguousarray(value if np.ndim(value) else [value], dtype=float)
+            array = np.asarray(value if np.ndim(value) else [value], dtype=float)
+            if self.settings.place.target == "cpu":
+                array = np.ascontiguousarray(array)
             if name not in given:
                 array = array.view()
                 array.setflags(write=False)  # carried to a GPU once

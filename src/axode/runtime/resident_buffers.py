@@ -33,9 +33,12 @@ class ResidentBuffers(MutableMapping[str, Array]):
         with device.MemoryGuard(f"{runs} runs"):
             for name, size in kernel.header["state"].items():
                 there = self._cupy.zeros((runs, size), dtype=kernel.dtype)
-                value = np.asarray(start.get(name, 0.0))
-                if value.ndim or value:
-                    staging.send(self._cupy, np.broadcast_to(value, there.shape), there)
+                value = np.broadcast_to(start.get(name, 0.0), there.shape)
+                if runs > 1 and value.strides[0] == 0:  # the same for all: spread there
+                    if value[0].any():
+                        there[...] = self._cupy.asarray(value[0], dtype=kernel.dtype)
+                else:
+                    staging.send(self._cupy, value, there)
                 self._there[name] = there
 
     @staticmethod

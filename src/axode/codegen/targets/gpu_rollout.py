@@ -83,7 +83,9 @@ class KernelRollout:
         if isinstance(buffers, ResidentBuffers):
             buffers = buffers.arrays()
         for name in self.program.constants:
-            varying = buffers[name][..., self.program.varying(name)]
+            places = self.program.varying(name)
+            one = len(places) == 1  # the most usual case needs no copy
+            varying = buffers[name][..., slice(places[0], places[0] + 1) if one else places]
             varying.setflags(write=False)
             buffers = {**buffers, name: varying}
         return BoundKernel(self.kernel, buffers, tables, resident=resident, devices=self.devices)
