@@ -48,7 +48,7 @@ test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (
 	$(LOWEST)/bin/python -m pip --disable-pip-version-check -qq install \
 	  $$($(PYTHON) -c '$(LOWEST_PINS)') pytest hypothesis mpmath packaging
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check list
-	PYTHONPATH=src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
+	PYTHONPATH=$(CURDIR)/src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
 
 test-emulated: $(STAMP)  ## exported C on a Cortex-M4F and on aarch64, both emulated by QEMU
 	$(BIN)/python -m tests.targets.emulated $(ARGS)

@@ -10,11 +10,13 @@ import argparse
 import contextlib
 import io
 import random
+import reprlib
 import resource
 import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -102,10 +104,13 @@ def arguments(dice: random.Random, folder: Path) -> None:
     call = dice.choice(sorted(sound.calls))
     names = sound.names(call)
     chosen = dice.sample(names, min(len(names), dice.choice([1, 1, 2])))
+    given = {name: dice.choice(hostile_arguments.JUNK) for name in chosen}
     with contextlib.chdir(folder):
-        hostile_arguments.attempt(
-            sound, call, {name: dice.choice(hostile_arguments.JUNK) for name in chosen}
-        )
+        try:
+            hostile_arguments.attempt(sound, call, given)
+        except Exception as error:
+            error.add_note(f"{call} with {reprlib.repr(given)}")
+            raise
 
 
 @cache
@@ -152,6 +157,7 @@ def soak(name: str, seconds: float, seed: int) -> bool:
         except Exception as error:
             faults += 1
             print(f"{name}: {type(error).__name__}: {error}; its input is in {folder}")
+            (folder / "fault.txt").write_text("".join(traceback.format_exception(error)))
             folder = Path(tempfile.mkdtemp(prefix=f"soak-{name}-"))
     signal.setitimer(signal.ITIMER_PROF, 0)
     counts = ", ".join(f"{count} {word}" for word, count in outcomes.most_common())

@@ -91,6 +91,11 @@ def _collection(given: Any) -> bool:
     return isinstance(given, Collection) and not isinstance(given, bytes) and names
 
 
+def _iterable(given: Any) -> bool:
+    iter(given)  # arrays without axes have the method, and it raises
+    return isinstance(given, Iterable)
+
+
 def _instance(*kinds: type) -> Callable[[Any], bool]:
     return lambda given: isinstance(given, kinds)
 
@@ -108,6 +113,6 @@ _RULES: dict[str, Rule] = {
     "Mapping": ("values by name", _mapping),
     "Options": ("values by name", _mapping),
     "Sequence": ("a list", _collection),
-    "Iterable": ("a list", _instance(Iterable)),
+    "Iterable": ("a list", _iterable),
     "Trajectory": ("a trajectory", lambda given: type(given).__name__ == "Trajectory"),
 }

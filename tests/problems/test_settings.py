@@ -89,7 +89,7 @@ def test_every_kind_of_number(kind: Any):
     assert run.time.tolist() == [0.5, 1.0]
     assert ax.simulate(model, half, rtol=half, atol=half, progress=np.array(0)).time[-1] == 0.5
     assert ax.sweep(model, half, t0=half, step=half).finished.all()
-    assert ax.linearize(model, t=half).A.shape == (2, 2)
+    assert ax.linearize(model, t=half).discretized(half).dt == 0.5
     assert ax.assemble(model, t=half, fix=iter(["rail"])).conditions.t == 0.5
 
 

@@ -287,3 +287,16 @@ def test_parameters_that_do_not_move_loops_do_not_count(monkeypatch):
     )
     q, _ = assemble_many(model, {}, 1000, Conditions(0.0, p))
     assert solved == [1] and q.shape == (1000, 4)
+
+
+def test_a_sweep_goes_on_without_the_rows_that_have_no_start():
+    heights = [0.25, 0.5, 0.26, 0.4]
+    result = ax.sweep(
+        crank_rocker(), 0.01, start={"tip.y": heights}, outputs={"x": ("last", "tip.x")}
+    )
+    assert result.finished.tolist() == [True, False, True, False]
+    assert result.statuses == {"finished": 2, "failed: not assembled": 2}
+    assert np.isnan(result["x"][[1, 3]]).all() and np.isfinite(result["x"][[0, 2]]).all()
+    assert dict(result.reasons) == {1: "'tip.y' is open", 3: "'tip.y' is open"}
+    with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
+        ax.sweep(crank_rocker(), 0.01, start={"tip.y": [0.5, 0.6]}, progress=False)

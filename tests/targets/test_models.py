@@ -324,6 +324,11 @@ def test_files_are_held_to_the_shapes_that_functions_have(name, tmp_path):
         ({"quaternions": lambda x: [[0, 1, 2, 99]]}, "quaternions of coordinates"),
         ({"unknown_forces": lambda x: [[0, 0]]}, "unknown forces"),
         ({"bodies": None}, "bodies"),
+        ({"leaning": lambda x: ["disk"]}, "wheels that may lean and are not there"),
+        (
+            {"leaning": lambda x: ["disk"], "contacts": lambda x: ["disk"]},
+            r"pivots gives \(0,\), for 1 wheels that may lean",
+        ),
     ],
 )
 def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path):
@@ -339,7 +344,7 @@ def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path
     save_model(
         SimpleNamespace(to_json=lambda: facts),
         m.scene,
-        {"forward_dynamics": m.tape("forward_dynamics")},
+        {name: m.tape(name) for name in ("forward_dynamics", "pivots")},
         path,
     )
     with pytest.raises(ax.FileError, match=words):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 import axode as ax
@@ -39,6 +40,11 @@ def test_paths_that_cannot_be_drawn_are_refused():
         ax.paths.along(None, 0.0, 1.0)
     with pytest.raises(ax.InvalidArgument, match=r"parallel_lines: a distance of 1e\+300 m over 1"):
         ax.paths.parallel_lines(1e300, 1.0, 1.0)
+
+
+def test_an_array_without_axes_is_no_list(sound):
+    with pytest.raises(ax.InvalidArgument, match=r"functions: expected a list, got array\("):
+        sound.model.save("m.axm", np.array("mass_matrix"))
 
 
 IMPOSSIBLE = [

@@ -67,6 +67,8 @@ def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
         if len(found) != 1 or (expected is not None and found[0] != expected):
             given = ", ".join(map(str, found))
             yield f"function {name} gives {given}, the names ask for {expected}"
+        elif name == "pivots" and (len(found[0]) != 1 or found[0][0] < 2 * len(facts.leaning)):
+            yield f"function pivots gives {found[0]}, for {len(facts.leaning)} wheels that may lean"
 
 
 def _sizes(facts: Facts) -> dict[str, int]:
@@ -143,6 +145,8 @@ def _references(facts: Facts) -> Iterator[str]:
             yield "a base of coordinates that are not there"
     if not {speed for _, speed in facts.speed_aliases} <= set(facts.speeds):
         yield "other names of speeds that are not there"
+    if not set(facts.leaning) <= set(facts.contacts):
+        yield "wheels that may lean and are not there"
     if not set(facts.row_parameters) <= {name for name, _ in facts.parameters}:
         yield "rows that depend on parameters that are not there"
 

@@ -26,11 +26,16 @@ SWEPT = "swept value"
 NO_GROUPS: Mapping[str, str] = {}
 
 
-class Rows(Protocol):
+class SweptRows(Protocol):
     """What can compute swept values of any rows: see `problems.sweep.samples`."""
 
-    groups: Mapping[str, Any]
-    shape: tuple[int, ...]
+    @property
+    def groups(self) -> Mapping[str, Any]:
+        """Whether each value is of the start, the parameters or the inputs."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the rows."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,7 +133,7 @@ class DrawnColumns(AbstractColumns):
 
     kind = SWEPT
 
-    def __init__(self, samples: Rows) -> None:
+    def __init__(self, samples: SweptRows) -> None:
         self.samples, self.groups = samples, samples.groups
 
     @property

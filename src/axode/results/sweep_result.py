@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,9 @@ from axode.results.sweep_arrays import (
     AbstractColumns,
     DrawnColumns,
     HeldColumns,
-    Rows,
     StoredColumns,
     StoredTexts,
+    SweptRows,
     as_host,
 )
 from axode.results.sweep_manifest import SweepManifest
@@ -53,7 +53,7 @@ class Sweep(Mapping[str, Any]):
         statuses: Mapping[str, int],
         info: Mapping[str, Any] | None = None,
         *,
-        samples: Rows | Mapping[str, Any] | None = None,
+        samples: SweptRows | Mapping[str, Any] | None = None,
         status: RowTexts | StoredTexts | None = None,
         reasons: Mapping[int, str] | StoredTexts | None = None,
         rows: npt.NDArray[np.intp] | None = None,
@@ -244,6 +244,39 @@ class Sweep(Mapping[str, Any]):
             self._own_status().take(wanted),
             self._own_reasons().take(wanted),
         )
+
+    def plot(
+        self,
+        *what: str,
+        kind: Literal["histogram", "scatter", "heatmap", "bands"] | None = None,
+        size: str = "screen",
+        save: str | PathLike[str] | None = None,
+        figure: Any = None,
+    ) -> Any:
+        """Figure of outputs and swept values: histogram, scatter matrix, heat map or bands.
+
+        Args:
+            what: Names of outputs and of swept values; all outputs unless given.
+            kind: "histogram" of each output; "scatter", a matrix of all pairs; "heatmap" of outputs
+                over two swept values; "bands", percentiles of outputs over a swept value. Unless
+                given, a grid of one axis has bands and one of two axes heat maps; otherwise one
+                output has a histogram, several have a scatter matrix.
+            size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
+            save: A file to write as well, .png, .svg or .pdf.
+            figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
+
+        Returns:
+            The `matplotlib.figure.Figure`, which a notebook shows.
+
+        Raises:
+            UnknownName: for a name that is neither an output nor swept, or an unknown kind.
+            InvalidArgument: where a kind needs other names, with what it needs.
+            FileError: if the file cannot be written.
+            NotApplicable: if matplotlib, from the extra `plot`, is not installed.
+        """
+        from axode.show.plot.sweep_plots import plot_sweep
+
+        return plot_sweep(self, *what, kind=kind, size=size, save=save, figure=figure)
 
     # text ----------------------------------------------------------------------------------------
 

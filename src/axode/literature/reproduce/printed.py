@@ -242,7 +242,7 @@ def caster(
     Args:
         p: Data of the robot.
         psi: Angle of the caster [rad].
-        rates: Of the driven wheels [rad/s].
+        rates: Rates of the driven wheels [rad/s].
         misprints: Errata that are left as they are, of `CASTER_ERRATA`: the platform's term that
             the book leaves out (A-7), the bars that its bracket lacks (A-8), and the index of the
             multiplied vector (A-9).

@@ -152,6 +152,18 @@ def _outcome(
         Check("loads less the weight", apart(ground.normal.sum(axis=-1), weight), 0.0, 1e-8, "N"),
         *checks,
     ]
+    table = _table(run, ground, theirs)
+    caption = (
+        f"{words}, caster ahead of the driven wheels, beginning with the caster straight. The "
+        "source describes both paths and prints no data and no results; robot and paths are chosen "
+        "here. Grey: the source's steps (36) to (38), from the path alone, with a C free of errata "
+        "(A-7 to A-9). Side forces of the two driven wheels, which statics cannot tell apart, are "
+        "shared evenly."
+    )
+    return ItemResult(table, _panels(run, theirs, ground, until), caption, checks)
+
+
+def _table(run: Trajectory, ground: Any, theirs: Array) -> dict[str, Array]:
     names = (
         "x",
         "y",
@@ -174,14 +186,7 @@ def _outcome(
     ):
         table |= {f"{wheel} {kind} [N]": forces[:, k] for k, wheel in enumerate(ground.wheels)}
     table |= {f"tau{k} closed form [N m]": row for k, row in enumerate(theirs, start=1)}
-    caption = (
-        f"{words}, caster ahead of the driven wheels, beginning with the caster straight. The "
-        "source describes both paths and prints no data and no results; robot and paths are chosen "
-        "here. Grey: the source's steps (36) to (38), from the path alone, with a C free of errata "
-        "(A-7 to A-9). Side forces of the two driven wheels, which statics cannot tell apart, are "
-        "shared evenly."
-    )
-    return ItemResult(table, _panels(run, theirs, ground, until), caption, checks)
+    return table
 
 
 def _driven_back(model: Model, run: Trajectory) -> Trajectory:

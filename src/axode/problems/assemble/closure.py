@@ -208,7 +208,7 @@ class ClosureSystem:
         """Rows that do not follow from others."""
         rows, kept = self.model.residual_rows, set(self.model.rows)
         more = len(self.names) - len(rows)
-        return np.array([row in kept for row in rows] + [True] * more)
+        return np.array([row in kept for row in rows] + [True] * more, dtype=bool)
 
     @property
     def limit(self) -> float:

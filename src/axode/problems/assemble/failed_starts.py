@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from axode.results.row_texts import NO_TEXT, RowTexts
+
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
@@ -42,6 +44,13 @@ class FailedStarts:
         kind = int(self.cause[place])
         unit = f" {self.units[kind]}" if self.units[kind] else ""
         return f"{self.causes[kind]} by {self.size[place]:.3g}{unit}"
+
+    def reasons(self, count: int) -> RowTexts:
+        """Causes by run, without sizes: a few texts for a number of runs."""
+        used, code = np.unique(self.cause, return_inverse=True)
+        codes = np.full(count, NO_TEXT, dtype=np.int32)
+        codes[self.runs] = code
+        return RowTexts(codes, tuple(self.causes[k] for k in used))
 
     def joined(self, other: FailedStarts) -> FailedStarts:
         """Failures of both, of different runs."""

@@ -182,13 +182,14 @@ class Linearization:
 
         if self.dt:
             raise InvalidArgument(f"discretized: this model is already in steps of {self.dt} s")
+        dt = float(dt)
         if not (np.isfinite(dt) and dt > 0):
             raise InvalidArgument(f"discretized: dt must be > 0 s, got {dt}")
         n, m = self.B.shape
         extended = np.zeros((n + m + 1,) * 2)
         extended[:n] = np.column_stack([self.A, self.B, self.drift])
         made = expm(dt * extended)[:n]
-        return replace(self, A=made[:, :n], B=made[:, n : n + m], drift=made[:, -1], dt=float(dt))
+        return replace(self, A=made[:, :n], B=made[:, n : n + m], drift=made[:, -1], dt=dt)
 
     def to_control(self) -> Any:
         """A `control.StateSpace` of python-control, with names; dots in them become underscores.

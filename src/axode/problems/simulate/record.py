@@ -37,6 +37,7 @@ from axode.problems.steps.step_acceptance import (
     NOT_FINITE,
     RUNNING,
     SINGULAR,
+    UNASSEMBLED,
     UNDERFLOW,
 )
 from axode.problems.tracing import TracedFunction, call_traced
@@ -54,6 +55,7 @@ STATUS_WORDS = {
     NOT_FINITE: "failed: not finite",
     UNDERFLOW: "failed: steps too short",
     SINGULAR: "failed: singular configuration",
+    UNASSEMBLED: "failed: not assembled",
 }
 SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one

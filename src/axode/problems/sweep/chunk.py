@@ -18,9 +18,9 @@ from axode.model.model_file import decode_model, encode_model
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import starts
+from axode.problems.simulate.starts import Starts, find_starts
 from axode.problems.steps.compiled import tape_of
-from axode.problems.steps.step_acceptance import FINISHED, SINGULAR
+from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, UNASSEMBLED
 from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
@@ -142,18 +142,20 @@ class Begun:
 
     Attributes:
         first: Number of the first row.
-        q, nu: Coordinates and speeds, (rows, size) each.
-        p: Free parameters, (size,) or (rows, size).
+        starts: Coordinates, speeds and parameters, and rows without a start.
         plan: Input.
         seconds: How long it took to find them.
     """
 
     first: int
-    q: Array
-    nu: Array
-    p: Array | None
+    starts: Starts
     plan: InputPlan
     seconds: float
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self.starts.q)
 
 
 class PreparedJob:
@@ -177,8 +179,10 @@ class PreparedJob:
         began, job = time.perf_counter(), self.job
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
-        q, nu, p, _ = starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
-        return Begun(first, q, nu, p, plan, time.perf_counter() - began)
+        made = find_starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
+        if last - first == rows.count:
+            made.require_some()
+        return Begun(first, made, plan, time.perf_counter() - began)
 
     def compute(self, begun: Begun, session: Session, only: Flags | None = None) -> ChunkResult:
         """Compute rows that were begun; after Ctrl-C those that had not ended are NaN.
@@ -190,14 +194,19 @@ class PreparedJob:
                 of a start may depend on the others.
         """
         began = time.perf_counter()
-        count, plan, q, nu, p = len(begun.q), begun.plan, begun.q, begun.nu, begun.p
+        count, plan, failed = begun.count, begun.plan, begun.starts.failed
+        q, nu, p = begun.starts.q, begun.starts.nu, begun.starts.p
+        state: Array = np.broadcast_to(float(RUNNING), (count, 1))
+        if len(failed):
+            state = state.copy()
+            state[failed.runs] = UNASSEMBLED
         if only is not None:
             members = np.flatnonzero(only)
-            plan, q, nu = plan.part(members), q[members], nu[members]
+            plan, q, nu, state = plan.part(members), q[members], nu[members], state[members]
             p = p if p is None or p.ndim == 1 else p[members]
         runs = SweepRuns(
             replace(self._own, plan=plan),
-            {"q": q, "nu": nu},
+            {"q": q, "nu": nu, "status": state},
             p,
             lambda model, some: self._elsewhere(model, plan.part(some)),
             leave=self._leaves,
@@ -215,7 +224,8 @@ class PreparedJob:
             values[members], codes[members] = some, codes_of_some
         left = codes == SINGULAR if self._leaves else None
         seconds = begun.seconds + time.perf_counter() - began
-        return ChunkResult(begun.first, values, codes, {}, left, process_name(), seconds)
+        reasons = failed.reasons(count) if len(failed) else {}
+        return ChunkResult(begun.first, values, codes, reasons, left, process_name(), seconds)
 
     def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
         """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""

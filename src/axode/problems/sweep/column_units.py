@@ -16,6 +16,8 @@ def column_units(
 ) -> dict[str, str]:
     """SI units by name, where they are known: not those of functions and of parameters.
 
+    A swept value that is called as an output is has its group before its name: `start.pitch`.
+
     Args:
         model: Owner of the signals.
         outputs: What is kept of every run.
@@ -23,8 +25,9 @@ def column_units(
     """
     made = {name: _unit(model, output) for name, output in outputs.items()}
     for name, group in groups.items():
-        if group != "parameter" and name not in made and model.signals.names().accepts(name):
-            made[name] = model.signals.resolve(name).unit
+        if group != "parameter" and model.signals.names().accepts(name):
+            own = f"{group}.{name}" if name in outputs else name
+            made[own] = model.signals.resolve(name).unit
     return {name: unit for name, unit in made.items() if unit}
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -15,6 +14,7 @@ from axode.errors import InvalidArgument, NotApplicable, SweepFailed, shortened
 from axode.problems.session import Session
 from axode.problems.sweep.chunk import Begun, ChunkResult, PreparedJob, SweepJob
 from axode.problems.sweep.remote import Failure, Payload, compute_chunk
+from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.worker_processes import WorkerProcesses
 
@@ -28,24 +28,6 @@ EXPECTED = (
     "concurrent.futures.ProcessPoolExecutor or mpi4py.futures.MPIPoolExecutor, a "
     "dask.distributed.Client, or the module ray"
 )
-
-
-@dataclass(frozen=True)
-class Study:
-    """A job, its rows, and how they are divided into chunks."""
-
-    job: SweepJob
-    rows: SweepRows
-    chunk: int
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks there are."""
-        return -(-self.rows.count // self.chunk)
-
-    def span(self, number: int) -> tuple[int, int]:
-        """First row of a chunk, and the first after it."""
-        return number * self.chunk, min((number + 1) * self.chunk, self.rows.count)
 
 
 class Tally:
@@ -91,7 +73,7 @@ def compute_here(
     """Compute chunks in this process, one after the other; after Ctrl-C the last is incomplete."""
     prepared = PreparedJob(study.job)
     for number, begun in _begin(prepared, study, numbers):
-        tally.begin(len(begun.q))
+        tally.begin(begun.count)
         made = prepared.compute(begun, session)
         tally.add(made)
         yield number, made
@@ -127,7 +109,7 @@ def compute_elsewhere(
     Raises:
         SweepFailed: if the executor stops computing.
     """
-    finisher = _Finisher(study, session)
+    finisher = _Finisher(study, session, tally)
     numbers = iter(numbers)
     waiting: dict[Future[Any], int] = {}
     with _submitter(executor, study.job) as (submit, workers):
@@ -140,7 +122,7 @@ def compute_elsewhere(
                     return
                 done, _ = wait(waiting, POLL, FIRST_COMPLETED)
                 session.check()
-                for future in done:
+                for future in sorted(done, key=_has_failed):  # what was computed is kept
                     number = waiting.pop(future)
                     made = finisher.finish(number, _result(future))
                     tally.add(made)
@@ -153,8 +135,8 @@ def compute_elsewhere(
 class _Finisher:
     """Computes what other processes leave to this one."""
 
-    def __init__(self, study: Study, session: Session) -> None:
-        self._study, self._session = study, session
+    def __init__(self, study: Study, session: Session, tally: Tally) -> None:
+        self._study, self._session, self._tally = study, session, tally
         self._prepared: PreparedJob | None = None
 
     def finish(self, number: int, made: ChunkResult | Failure) -> ChunkResult:
@@ -166,8 +148,13 @@ class _Finisher:
         first, last = self._study.span(number)
         only = None if isinstance(made, Failure) else made.left
         rows = self._study.rows
+        self._tally.begin(last - first)
         here = self._prepared.compute(self._prepared.begin(rows, first, last), self._session, only)
         return here if isinstance(made, Failure) else made.finished_by(here)
+
+
+def _has_failed(future: Future[Any]) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 def _result(future: Future[Any]) -> Any:
@@ -187,7 +174,7 @@ def _submitter(executor: Any, job: SweepJob) -> Iterator[tuple[Submit, int]]:
     payload = Payload.of(job)
     if executor == PROCESSES or (isinstance(executor, int) and not isinstance(executor, bool)):
         with _own_processes(executor, job) as own:
-            yield _submit_to(own, payload), own.workers
+            yield _submit_to(own, payload), own.num_workers
     elif _is_dask(executor):
         # a task, not scattered data: it is made again where its worker is lost
         shared = executor.submit(Payload, payload.version, payload.digest, payload.content)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
@@ -13,27 +13,18 @@ from axode.errors import InvalidArgument, SweepFailed
 from axode.model.model import Model
 from axode.problems.arguments import require_model
 from axode.problems.session import Session, check_on_interrupt
-from axode.problems.simulate.record import STATUS_WORDS
 from axode.problems.simulate.settings import Settings
 from axode.problems.steps.compiled import Place
-from axode.problems.steps.step_acceptance import FINISHED, LEFT
 from axode.problems.sweep.accumulate import check_outputs
-from axode.problems.sweep.chunk import ChunkResult, Sources, SweepJob, default_chunk
-from axode.problems.sweep.column_units import column_units
-from axode.problems.sweep.engines import (
-    Study,
-    Tally,
-    check_executor,
-    compute_elsewhere,
-    compute_here,
-)
+from axode.problems.sweep.chunk import Sources, SweepJob, default_chunk
+from axode.problems.sweep.collecting import AbstractCollector, MemoryCollector, StoreCollector
+from axode.problems.sweep.engines import Tally, check_executor, compute_elsewhere, compute_here
 from axode.problems.sweep.samples import Group
+from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows, plan_rows
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
-
-Array = npt.NDArray[np.float64]
 
 
 def sweep(
@@ -50,6 +41,7 @@ def sweep(
     samples: Any = None,
     sampler: Literal["random", "latin_hypercube", "sobol"] = "random",
     seed: int = 0,
+    store: str | PathLike[str] | None = None,
     executor: Any = None,
     chunk: int | None = None,
     t0: float = 0.0,
@@ -85,6 +77,8 @@ def sweep(
             a DataFrame, or the path of a .csv or .parquet file.
         sampler: How rows are drawn; each row is the same whatever the engine and the chunks.
         seed: Which of all possible draws.
+        store: Folder of a Parquet dataset, one file per finished chunk; the same call resumes
+            there and computes only what is missing.
         executor: Where rows are computed: in this process unless given. A number of processes, or
             "processes" for one per core; an executor with the interface of `concurrent.futures`,
             such as one of `mpi4py.futures`; a `dask.distributed.Client`; or the module `ray`.
@@ -122,7 +116,37 @@ def sweep(
         Sources(input, wanted),
     )
     study = Study(job, rows, _check_chunk(chunk, job, rows))
-    return _Table(study).fill(executor, Session(model.name, settings, 0, progress), on_interrupt)
+    collector = MemoryCollector(study) if store is None else StoreCollector(study, store)
+    session = Session(model.name, settings, 0, progress)
+    try:
+        _compute(collector, executor, session)
+        result: Sweep = session.deliver(collector.result(session.seconds), on_interrupt)
+    finally:
+        collector.close()
+    return result
+
+
+def _compute(collector: AbstractCollector, executor: Any, session: Session) -> None:
+    """Compute all chunks that are missing.
+
+    Raises:
+        SweepFailed: if the executor stops computing.
+    """
+    study, done = collector.study, collector.finished()
+    rows = sum(last - first for first, last in map(study.span, done))
+    missing = (number for number in range(study.chunks) if number not in done)
+    with session, session.keep_results():
+        tally = Tally(session, study.job.model.name, study.rows.count, rows)
+        if executor is None:
+            made = compute_here(study, missing, session, tally)
+        else:
+            made = compute_elsewhere(executor, study, missing, session, tally)
+        try:
+            for number, part in made:
+                collector.add(number, part)
+        except SweepFailed as error:
+            error.result = collector.result(session.seconds)
+            raise
 
 
 def _check_chunk(chunk: int | None, job: SweepJob, rows: SweepRows) -> int:
@@ -131,61 +155,3 @@ def _check_chunk(chunk: int | None, job: SweepJob, rows: SweepRows) -> int:
     if chunk < 1:
         raise InvalidArgument(f"chunk: must be >= 1 row, got {chunk}")
     return chunk
-
-
-class _Table:
-    """Numbers of all rows, in memory."""
-
-    def __init__(self, study: Study) -> None:
-        self.study = study
-        self.values = np.empty((study.rows.count, len(study.job.outputs)))
-        self.status = np.full(study.rows.count, LEFT, dtype=np.int8)
-
-    def fill(self, executor: Any, session: Session, on_interrupt: str) -> Sweep:
-        """Compute all chunks and name the numbers."""
-        study, numbers = self.study, range(self.study.chunks)
-        with session, session.keep_results():
-            tally = Tally(session, study.job.model.name, study.rows.count, 0)
-            if executor is None:
-                made = compute_here(study, numbers, session, tally)
-            else:
-                made = compute_elsewhere(executor, study, numbers, session, tally)
-            try:
-                for _, part in made:
-                    self.add(part)
-            except SweepFailed as error:
-                error.result = self.result(session.seconds)
-                raise
-        result: Sweep = session.deliver(self.result(session.seconds), on_interrupt)
-        return result
-
-    def add(self, part: ChunkResult) -> None:
-        """Keep the numbers of a chunk."""
-        rows = slice(part.first, part.first + len(part.status))
-        self.values[rows], self.status[rows] = part.values, part.status
-
-    def result(self, seconds: float) -> Sweep:
-        """Name the numbers and count how runs ended."""
-        from axode.results.sweep_result import Sweep
-
-        job, rows, settings = self.study.job, self.study.rows, self.study.job.settings
-        arrays = {name: self.values[:, k].reshape(rows.shape) for k, name in enumerate(job.outputs)}
-        self.values[np.flatnonzero(self.status == LEFT)] = np.nan  # those not computed as well
-        counts = {code: np.count_nonzero(self.status == code) for code in STATUS_WORDS}
-        info = {
-            "model": job.model.name,
-            "runs": rows.count,
-            "step": settings.step_size,
-            "steps": settings.n_steps,
-            "seconds": seconds,
-            "target": settings.place.target,
-            "precision": settings.place.precision,
-            "units": column_units(job.model, job.outputs, rows.samples.groups),
-        }
-        return Sweep(
-            arrays,
-            rows.samples.axes,
-            (self.status == FINISHED).reshape(rows.shape),
-            {STATUS_WORDS[code]: n for code, n in counts.items() if n},
-            info,
-        )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.lowering.program import Program
+from axode.codegen.tape.lifting import Lifted, lift_numbers
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.problems.session import CompiledRuns, Session, Task
@@ -44,16 +45,29 @@ class SweepTask(Task):
     functions: Tape | None = None
     defaults: tuple[str, ...] = ()
 
+    @property
+    def _lifted(self) -> Lifted | None:
+        """Those functions, with their numbers as an argument."""
+        if self.functions is None:
+            return None
+        return lift_numbers(self.functions, self.settings.place.max_numbers)
+
+    def dynamics(self, *, stiffness: bool = False) -> Dynamics:
+        """Collect the tapes that the steps are made of, and the numbers of all functions."""
+        d, lifted = super().dynamics(stiffness=stiffness), self._lifted
+        return d if lifted is None else replace(d, numbers=d.numbers | lifted.numbers)
+
     def compile(self, d: Dynamics) -> Any:
         """Compile steps that gather the outputs, once for all sweeps that ask for the same."""
+        functions = None if self._lifted is None else self._lifted.tape
 
         def program() -> Program:
-            gathering = gather_outputs(self.model, d, self.outputs, self.functions)
+            gathering = gather_outputs(self.model, d, self.outputs, functions)
             made = fixed_step_program(RK4, d, gathering)
             return replace(made, constants={"p": constants}) if constants else made
 
         constants = self._constants() if "p" in d.given else {}
-        traced = (None if tape is None else tape.digest for tape in (d.input, self.functions))
+        traced = (None if tape is None else tape.digest for tape in (d.input, functions))
         key = ("sweep", self.outputs, d.samples, tuple(constants), *traced)
         return compiled(self.model, key, self.settings.place, program, alike=True)
 

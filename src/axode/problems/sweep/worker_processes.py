@@ -31,7 +31,7 @@ class WorkerProcesses(Executor):
     """
 
     def __init__(self, workers: int, *, spread_gpus: bool = False) -> None:
-        self.workers = workers
+        self.num_workers = workers
         self._queue: queue.SimpleQueue[tuple[Future[Any], bytes] | None] = queue.SimpleQueue()
         self._closed = False
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * workers
