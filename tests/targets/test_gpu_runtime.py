@@ -235,6 +235,9 @@ def test_kernels_are_assembled_once_and_kept(gpu, monkeypatch, tmp_path):
         there = equations().compile("cuda", parameters="fixed")
         there.forward_dynamics(*states(1))
     assert gpu.assembled == 1
+    gpu.registers = 240  # of runs: they are assembled again, with fewer registers
+    ax.simulate(model(), 0.01, method="rk4", step=1e-2, target="cuda")
+    assert gpu.assembled == 3
     monkeypatch.setattr(ptx, "_emit", None)  # the text is kept as well
     equations().compile("cuda", parameters="fixed").forward_dynamics(*states(1))
 

@@ -201,6 +201,8 @@ def _by_rows(cp: Any, array: Array, there: Any, move: Callable[[Lane, Array, int
     cp.cuda.get_current_stream().synchronize()  # what is there may still be in use
     if not array.size:
         return
+    if array.flags.c_contiguous:
+        array = array.reshape(-1)
     count, address = array.shape[0], int(there.data.ptr)
     row = there.dtype.itemsize * (array.size // count)
     step = min(max(1, _piece(row * count) // row), count)
