@@ -54,6 +54,8 @@ def signal_values(
         else:
             found = evaluate_signals(model, function, arrays, conditions)
             values[..., columns] = found[..., places]
+        if function == "contact_forces":
+            values[..., np.arange(len(layout.names))[columns][unknown_forces(model)]] = np.nan
     if "energy_balance" in layout.parts:
         update_balance(model, values, kinds)
     return values
@@ -68,6 +70,8 @@ def evaluate_signals(
 ) -> Array:
     """Evaluate a function of signals at states, (..., size).
 
+    Forces of contacts that statics cannot tell, `unknown_forces`, may have any value.
+
     Args:
         model: What moves.
         function: Function of a signal, see `Signal`.
@@ -76,26 +80,38 @@ def evaluate_signals(
         out: Where to write the result, rows of a wider array perhaps; a new array unless given.
     """
     options = conditions.options
-    if model.target == "cuda":
+    batch = arrays["q"].shape[:-1]
+    on_gpu = model.target == "cuda"
+    if on_gpu:
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    elif function != "largest_residual":
-        batch, size = arrays["q"].shape[:-1], _size(model, function)
+    if function == "largest_residual":
+        made = _largest(model.evaluate("residual", arrays, options))
+    elif on_gpu:
+        made = model.evaluate(function, arrays, options)
+    else:
+        size = _size(model, function)
         out = np.empty((*batch, size)) if out is None else out
         shape = (*batch, size // 3, 3) if function == "contact_forces" else out.shape
-        options = {**options, "out": out.reshape(shape)}
-    if function == "largest_residual":
-        made = np.abs(model.evaluate("residual", arrays, options)).max(axis=-1, keepdims=True)
-    elif function == "contact_forces":
-        made = model.contact_forces(arrays["q"], arrays["nu"], arrays["u"], **options)
-    else:
-        made = model.evaluate(function, arrays, options)
-    if "out" in options and out is not None:
+        model.evaluate(function, arrays, {**options, "out": out.reshape(shape)})
         return out
-    flat = made.reshape(*arrays["q"].shape[:-1], -1)
+    flat = made.reshape(*batch, -1)
     if out is None:
         return flat
     out[...] = flat
     return out
+
+
+def unknown_forces(model: Model) -> list[int]:
+    """Elements of all contact forces that statics cannot tell."""
+    return [3 * contact + part for contact, part in model.facts.unknown_forces]
+
+
+def _largest(values: Array) -> Array:
+    """Largest absolute value along the last axis; one by one, which is faster for few of them."""
+    largest = np.array(np.abs(values[..., 0]))
+    for k in range(1, values.shape[-1]):
+        np.maximum(largest, np.abs(values[..., k]), out=largest)
+    return largest
 
 
 def _size(model: Model, function: str) -> int:

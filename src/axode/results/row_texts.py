@@ -67,6 +67,10 @@ class RowTexts(Mapping[int, str]):
         ]
         return cls(np.concatenate(codes) if codes else np.empty(0, np.int32), tuple(texts))
 
+    def replaced(self, rows: npt.NDArray[np.bool_], text: str) -> RowTexts:
+        """Texts with another one for some rows."""
+        return RowTexts(np.where(rows, len(self.texts), self.codes), (*self.texts, text))
+
     def take(self, rows: npt.NDArray[np.intp]) -> RowTexts:
         """Texts of some rows, renumbered."""
         return RowTexts(self.codes[rows], self.texts)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import RunsFailed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.problems.simulate.batch import Outcomes
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.runs import LAST, Runs
 from axode.problems.simulate.saved_states import STATE, Places, RecordedColumns, SavedStates
@@ -41,8 +40,10 @@ from axode.problems.steps.step_acceptance import (
     UNDERFLOW,
 )
 from axode.problems.tracing import TracedFunction, call_traced
+from axode.results.columns import Later
 
 if TYPE_CHECKING:
+    from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
@@ -57,6 +58,7 @@ STATUS_WORDS = {
     SINGULAR: "failed: singular configuration",
     UNASSEMBLED: "failed: not assembled",
 }
+FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED)
 SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
@@ -69,19 +71,18 @@ def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     times, out, made_by = _samples(runs)
     saved = _saved_states(runs, times, out, made_by)
     signals = tuple(runs.model.signals)
-    lengths = (~np.isnan(out[..., 0])).sum(axis=1)
+    lengths = runs.lengths if runs.count > 1 else np.array([len(times)])
     if batch:
-        _warn_of_failures(runs)
-    events = [e if batch else replace(e, index_of_run=None) for e in runs.events]
+        _warn_of_failures(runs.outcomes.status)
     return Trajectory(
         time=times,
         values=RecordedColumns(saved, (*batch, len(times))),  # type: ignore[arg-type]
         names=tuple(signal.name for signal in signals),
         units=tuple(signal.unit for signal in signals),
         kinds={signal.name: signal.kind for signal in signals},
-        statuses=tuple(_statuses(runs)),
+        statuses=_statuses(runs.outcomes),  # type: ignore[arg-type]
         lengths=lengths.reshape(batch),
-        events=tuple(sorted(events, key=lambda e: e.time * runs.settings.direction)),
+        events=_events(runs, batch),  # type: ignore[arg-type]
         info=_info(runs, seconds),
         origin=Origin(runs.model, runs.p),
     )
@@ -90,19 +91,19 @@ def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
 def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
     """Times, saved states and which model made each; a single run ends where it stopped."""
     times, out, made_by = runs.settings.times, runs.out, runs.made_by
-    reached = int((~np.isnan(out[..., 0])).sum(axis=1).max())
+    reached = int(runs.lengths.max())
+    if runs.lengths.min() < len(times):
+        out[np.arange(len(times)) >= runs.lengths[:, np.newaxis]] = np.nan
     times, made_by = times[:reached], made_by[:, :reached]
     out = np.ascontiguousarray(out[:, :reached])
-    last = runs.outcomes[0]
-    if runs.count > 1 or last.last is None or not np.isfinite(last.last).all():
-        return times, out, made_by
-    ahead = runs.settings.direction * (last.time - times[-1])
-    if ahead <= SAME_TIME * max(1.0, abs(last.time)):
+    t, last = float(runs.outcomes.time[0]), runs.outcomes.last[:1]
+    ahead = runs.settings.direction * (t - times[-1])
+    if runs.count > 1 or not np.isfinite(last).all() or ahead <= SAME_TIME * max(1.0, abs(t)):
         return times, out, made_by
     return (
-        np.append(times, last.time),
-        np.concatenate([out, last.last[np.newaxis, np.newaxis]], 1),
-        np.concatenate([made_by, [[last.model]]], 1),
+        np.append(times, t),
+        np.concatenate([out, last[:, np.newaxis]], axis=1),
+        np.concatenate([made_by, runs.outcomes.model[:1, np.newaxis]], axis=1),
     )
 
 
@@ -229,24 +230,45 @@ def _callback_inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
     return values
 
 
-def _statuses(runs: Runs) -> Iterator[str]:
-    for outcome in runs.outcomes:
-        words = STATUS_WORDS[outcome.status]
-        if outcome.status == EVENT:
-            words += f" '{outcome.cause}'"
-        elif outcome.status not in (FINISHED, RUNNING, LEFT):
-            words += f" at t = {outcome.time:.6g} s, {outcome.cause}"
-        yield words
+def _statuses(ended: Outcomes) -> Later:
+    """Words for how each run ended, made when they are first read."""
+    status, cause, time = ended.status, ended.cause, ended.time
+
+    def make(_: Trajectory) -> tuple[str, ...]:
+        words = np.array([STATUS_WORDS.get(code, "") for code in range(max(STATUS_WORDS) + 1)])
+        texts = words.astype(object)[status]
+        event = status == EVENT
+        texts[event] += " '" + cause[event] + "'"
+        failed = np.isin(status, FAILED)
+        texts[failed] += np.char.mod(" at t = %.6g s, ", time[failed]) + cause[failed]
+        return tuple(texts.tolist())
+
+    return Later(make)
 
 
-def _warn_of_failures(runs: Runs) -> None:
+def _events(runs: Runs, batch: tuple[int, ...]) -> Later:
+    """Events of all runs in the order of time, made when they are first read."""
+    crossings, others, watches = runs.crossings, runs.events, runs.task.events
+    direction = runs.settings.direction
+
+    def make(_: Trajectory) -> tuple[Event, ...]:
+        found = [*(e for located in crossings for e in located.events(watches)), *others]
+        if not batch:
+            found = [replace(event, index_of_run=None) for event in found]
+        return tuple(sorted(found, key=lambda event: event.time * direction))
+
+    return Later(make)
+
+
+def _warn_of_failures(status: Numbers) -> None:
     """Warn of runs of a batch that failed; a single one raises."""
-    words = [STATUS_WORDS[outcome.status] for outcome in runs.outcomes]
-    failed = Counter(word for word in words if word.startswith("failed"))
-    if failed:
-        kinds = ", ".join(f"{count} {word}" for word, count in failed.items())
+    failed = status[np.isin(status, FAILED)]
+    if failed.size:
+        codes, counts = np.unique(failed, return_counts=True)
+        pairs = zip(codes.tolist(), counts.tolist(), strict=True)
+        kinds = ", ".join(f"{count} {STATUS_WORDS[code]}" for code, count in pairs)
         warnings.warn(
-            f"{failed.total()} of {runs.count} runs failed ({kinds}); they are NaN beyond their "
+            f"{failed.size} of {status.size} runs failed ({kinds}); they are NaN beyond their "
             "ends. The trajectory's `statuses` tells why, its `lengths` how many samples each has.",
             RunsFailed,
             stacklevel=4,
@@ -255,7 +277,8 @@ def _warn_of_failures(runs: Runs) -> None:
 
 def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     s = runs.settings
-    took_over = s.method == AUTOMATIC and runs.stiff
+    stiff = runs.stiff.times
+    took_over = s.method == AUTOMATIC and stiff.size > 0
     method = f"{s.stepper}, {IMPLICIT}" if took_over else s.stepper
     info: dict[str, Any] = {
         "model": runs.model.name,
@@ -275,15 +298,14 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     if runs.model.facts.bases:
         info["bases"] = runs.model.facts.bases
     if took_over:
-        times = [item.time for item in runs.stiff.values()]
         info["took_over"] = {
             "method": IMPLICIT,
-            "runs": len(times),
-            "first": min(times),
-            "last": max(times),
+            "runs": stiff.size,
+            "first": stiff.min(),
+            "last": stiff.max(),
         }
-    if runs.switched:
-        info["switches"] = sum(map(len, runs.switched.values()))
+    if runs.switches:
+        info["switches"] = runs.switches
     if runs.passages:
         info["passed"] = [
             {

@@ -12,7 +12,12 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.signal_values import evaluate_signals, signal_values, update_balance
+from axode.model.signal_values import (
+    evaluate_signals,
+    signal_values,
+    unknown_forces,
+    update_balance,
+)
 from axode.model.signals import KINDS
 from axode.problems.tracing import TracedFunction, call_traced
 from axode.results.columns import Columns, Rows, pick
@@ -79,6 +84,8 @@ class SavedStates:
     def _corrected(self, function: str, made: Array) -> Array:
         if not made.flags.writeable and (self.corrections or self.beyond is not None):
             made = made.copy()
+        if function == "contact_forces" and self.corrections:
+            made[..., unknown_forces(self.model)] = np.nan
         for places, values in self.corrections:
             for k, signal in enumerate(self.model.signals):
                 if signal.function == function:
@@ -137,6 +144,9 @@ class RecordedColumns(Columns):
         signal = self._saved.model.signals.resolve(name)
         if signal.function == "energy_balance":
             return self._balance().reshape(self.shape)
+        saved, contact = self._saved, signal.function == "contact_forces"
+        if contact and not saved.corrections and signal.index in unknown_forces(saved.model):
+            return np.broadcast_to(np.nan, self.shape)
         return self._evaluate(signal.function)[..., signal.index].reshape(self.shape)
 
     def _evaluate(self, function: str) -> Array:

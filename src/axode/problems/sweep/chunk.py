@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ from axode.model.model_file import decode_model, encode_model
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import Starts, find_starts
+from axode.problems.simulate.starts import find_starts
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, UNASSEMBLED
 from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
+from axode.results.row_texts import RowTexts
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -118,7 +119,7 @@ class ChunkResult:
     first: int
     values: Array
     status: Codes
-    reasons: Mapping[int, str] = field(default_factory=dict)
+    reasons: RowTexts
     left: Flags | None = None
     worker: str = ""
     seconds: float = 0.0
@@ -131,7 +132,6 @@ class ChunkResult:
             self,
             values=np.where(left[:, np.newaxis], other.values, self.values),
             status=np.where(left, other.status, self.status),
-            reasons={**self.reasons, **{k: v for k, v in other.reasons.items() if left[k]}},
             left=None,
         )
 
@@ -142,20 +142,22 @@ class Begun:
 
     Attributes:
         first: Number of the first row.
-        starts: Coordinates, speeds and parameters, and rows without a start.
+        q, nu: Coordinates and speeds, (rows, size) each.
+        p: Free parameters, (size,) or (rows, size).
         plan: Input.
+        status: `UNASSEMBLED` for rows without a start, (rows, 1).
+        reasons: Why they have none.
         seconds: How long it took to find them.
     """
 
     first: int
-    starts: Starts
+    q: Array
+    nu: Array
+    p: Array | None
     plan: InputPlan
+    status: Array
+    reasons: RowTexts
     seconds: float
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return len(self.starts.q)
 
 
 class PreparedJob:
@@ -179,10 +181,21 @@ class PreparedJob:
         began, job = time.perf_counter(), self.job
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
-        made = find_starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
+        target, batch = job.settings.place.target, (last - first,)
+        begun = find_starts(job.model, given.start, job.settings.t0, given.p, batch, target=target)
         if last - first == rows.count:
-            made.require_some()
-        return Begun(first, made, plan, time.perf_counter() - began)
+            begun.require_some()
+        status: Array = np.broadcast_to(float(RUNNING), (last - first, 1))
+        reasons = begun.failed.reasons(last - first)
+        if len(begun.failed):
+            status = status.copy()
+            status[begun.failed.runs] = UNASSEMBLED
+        if given.impossible is not None and given.impossible.any():
+            status = status.copy()
+            status[given.impossible] = UNASSEMBLED
+            reasons = reasons.replaced(given.impossible, given.fault)
+        seconds = time.perf_counter() - began
+        return Begun(first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds)
 
     def compute(self, begun: Begun, session: Session, only: Flags | None = None) -> ChunkResult:
         """Compute rows that were begun; after Ctrl-C those that had not ended are NaN.
@@ -194,19 +207,15 @@ class PreparedJob:
                 of a start may depend on the others.
         """
         began = time.perf_counter()
-        count, plan, failed = begun.count, begun.plan, begun.starts.failed
-        q, nu, p = begun.starts.q, begun.starts.nu, begun.starts.p
-        state: Array = np.broadcast_to(float(RUNNING), (count, 1))
-        if len(failed):
-            state = state.copy()
-            state[failed.runs] = UNASSEMBLED
+        count, plan, q, nu, p = len(begun.q), begun.plan, begun.q, begun.nu, begun.p
+        status = begun.status
         if only is not None:
             members = np.flatnonzero(only)
-            plan, q, nu, state = plan.part(members), q[members], nu[members], state[members]
+            plan, q, nu, status = plan.part(members), q[members], nu[members], status[members]
             p = p if p is None or p.ndim == 1 else p[members]
         runs = SweepRuns(
             replace(self._own, plan=plan),
-            {"q": q, "nu": nu, "status": state},
+            {"q": q, "nu": nu, "status": status},
             p,
             lambda model, some: self._elsewhere(model, plan.part(some)),
             leave=self._leaves,
@@ -224,8 +233,7 @@ class PreparedJob:
             values[members], codes[members] = some, codes_of_some
         left = codes == SINGULAR if self._leaves else None
         seconds = begun.seconds + time.perf_counter() - began
-        reasons = failed.reasons(count) if len(failed) else {}
-        return ChunkResult(begun.first, values, codes, reasons, left, process_name(), seconds)
+        return ChunkResult(begun.first, values, codes, begun.reasons, left, process_name(), seconds)
 
     def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
         """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""

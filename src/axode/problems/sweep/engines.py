@@ -22,6 +22,7 @@ Submit = Callable[[SweepRows, int, int], Future[Any]]
 POLL = 0.1  # [s] between checks for Ctrl-C
 SPARE = 2  # chunks per worker that are under way, so that none waits for this process
 RETRIES = 3  # times that a cluster starts a chunk again whose worker was lost
+CONNECT_TIMEOUT = 10.0  # [s]
 PROCESSES = "processes"
 EXPECTED = (
     "a number of processes, 'processes', an executor such as "
@@ -73,7 +74,7 @@ def compute_here(
     """Compute chunks in this process, one after the other; after Ctrl-C the last is incomplete."""
     prepared = PreparedJob(study.job)
     for number, begun in _begin(prepared, study, numbers):
-        tally.begin(begun.count)
+        tally.begin(len(begun.q))
         made = prepared.compute(begun, session)
         tally.add(made)
         yield number, made
@@ -117,7 +118,9 @@ def compute_elsewhere(
             while True:
                 for number in islice(numbers, SPARE * workers - len(waiting)):
                     first, last = study.span(number)
-                    waiting[submit(study.rows.part(first, last), first, last)] = number
+                    waiting[submit(study.rows.part(study.job.model, first, last), first, last)] = (
+                        number
+                    )
                 if not waiting:
                     return
                 done, _ = wait(waiting, POLL, FIRST_COMPLETED)
@@ -201,6 +204,28 @@ def check_executor(executor: Any) -> None:
     named = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
     if not named and not callable(getattr(executor, "submit", None)):
         raise InvalidArgument(f"executor: expected {EXPECTED}; got {shortened(executor)}")
+
+
+def connect_to_dask(address: str) -> Any:
+    """Connect to the scheduler of a Dask cluster.
+
+    Raises:
+        NotApplicable: if `distributed` is not installed.
+        InvalidArgument: if nothing answers at the address.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise NotApplicable(
+            "a cluster needs Dask: pip install 'axode[cluster]', on its workers too"
+        ) from None
+    try:
+        return Client(address, timeout=CONNECT_TIMEOUT)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(
+            f"cluster: no scheduler of Dask answers at '{address}' ({shortened(str(error))}); give "
+            "the address that `dask scheduler` prints, as in tcp://host:8786"
+        ) from None
 
 
 def _is_dask(executor: Any) -> bool:
