@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.runtime.cuda import GpuKernel
+from axode.runtime.arrays import as_array
+from axode.runtime.cuda import GpuKernel, cupy
 from axode.runtime.launch import use_device
 
 Array = npt.NDArray[Any]
@@ -212,3 +213,11 @@ def _by_rows(cp: Any, array: Array, there: Any, move: Callable[[Lane, Array, int
         move(lane, array[first : first + step], address + first * row)
 
     lanes(cp).run(-(-count // step), row * step, work)
+
+
+def from_numpy(array: Any, library: str) -> Any:
+    """Carry a NumPy array to the GPU, as an array of a library."""
+    cp = cupy()
+    there = cp.empty(array.shape, dtype=array.dtype)
+    send(cp, array, there)
+    return as_array(there, library)
