@@ -256,3 +256,5 @@ def test_texts_of_rows():
         joined[8]
     assert not joined.equal("c").any() and joined.equal("a").sum() == 2
     assert RowTexts.join([]).counts() == {}
+    few = RowTexts(np.array([2, -1, 3, 0], dtype=np.int8), ("a", "", "b", "a")).compact()
+    assert few.texts == ("a", "b") and few.codes.tolist() == [1, -1, 0, 0]

@@ -141,6 +141,9 @@ class NamedArguments:
             raise InvalidArgument("t: give one time where measures describe the state")
         named = {name: as_numbers(name, value) for name, value in (places | speeds).items()}
         given = None if isinstance(q, Mapping) else self.vector("q", q)
+        if given is not None and given.shape[-1:] != (len(model.coordinates),):
+            expected = f"(..., {len(model.coordinates)})"
+            raise InvalidArgument(f"'q' has shape {given.shape}, expected {expected}.")
         conditions = Conditions.of(model, options.get("t", 0.0), options.get("parameters"))
         shapes = {name: array.shape for name, array in named.items()}
         shapes |= {"parameters": conditions.shape}

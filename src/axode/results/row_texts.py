@@ -71,6 +71,13 @@ class RowTexts(Mapping[int, str]):
         """Texts with another one for some rows."""
         return RowTexts(np.where(rows, len(self.texts), self.codes), (*self.texts, text))
 
+    def compact(self) -> RowTexts:
+        """Return the same without texts that no row has, each text once."""
+        used = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts)) > 0
+        texts = {t: k for k, t in enumerate(dict.fromkeys(np.array(self.texts, object)[used]))}
+        places = [texts.get(text, NO_TEXT) for text in self.texts]
+        return RowTexts(np.array([*places, NO_TEXT], dtype=np.int32)[self.codes], tuple(texts))
+
     def take(self, rows: npt.NDArray[np.intp]) -> RowTexts:
         """Texts of some rows, renumbered."""
         return RowTexts(self.codes[rows], self.texts)

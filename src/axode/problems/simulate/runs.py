@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,8 +103,6 @@ class Runs:
         self._waiting: list[Batch] = []
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
-        everyone = np.arange(self.count)
-        self._first = Batch(task, everyone, {"q": q, "nu": nu}, p, self.out)
 
     def end_unassembled(self, failed: FailedStarts) -> None:
         """End runs that have no start, with no sample."""
@@ -114,6 +113,12 @@ class Runs:
     def n_q(self) -> int:
         """Number of coordinates of a saved state."""
         return len(self.model.coordinates)
+
+    @cached_property
+    def _first(self) -> Batch:
+        """All runs, from their start; steps are compiled now."""
+        q, nu, _ = np.split(self._start, [self.n_q, self._start.shape[1] - 2], axis=1)
+        return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""

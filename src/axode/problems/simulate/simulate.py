@@ -90,7 +90,8 @@ def simulate(
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
-            carries the trajectory so far, or "return" that trajectory.
+            carries the trajectory so far, or "return" that trajectory. If Ctrl-C is pressed twice
+            before the starts are known, the error carries None.
 
     Raises:
         Interrupted: after Ctrl-C.
@@ -121,10 +122,11 @@ def simulate(
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
     given, target = read_state(model, start, "start"), settings.place.target
-    begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
-    begun.require_some()
-    q, p, batch = begun.q, begun.p, begun.batch
-    with Session(model.name, settings, len(q), progress) as session:
+    with Session(model.name, settings, 0, progress) as session:
+        begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
+        begun.require_some()
+        q, p, batch = begun.q, begun.p, begun.batch
+        session.begin(len(q), 0.0, 1.0)
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
         task = Task(model, plan.spread(batch), settings, watches)
