@@ -159,6 +159,9 @@ def test_runs_that_do_not_fit_go_in_pieces(gpu):
     pieces = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
     assert max(launch.runs for launch in gpu.launches) < 20
     np.testing.assert_array_equal(pieces.values, whole.values)
+    gpu.free = 100
+    with pytest.raises(ax.NotApplicable, match=r"the GPU has 0 MiB free.*free some memory"):
+        ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
 
 
 def test_matrices_that_are_too_large_are_refused(gpu, monkeypatch):

@@ -195,7 +195,7 @@ def test_launches_are_prepared_for_repeated_calls(files, gpu):
     launch(31)
     assert [made.stream for made in gpu.launches] == [0, 31]
     np.testing.assert_allclose(out, model().forward_dynamics(*states(3)), rtol=ROUNDING)
-    with pytest.raises(ax.InvalidArgument, match="float64 array on the GPU with evenly spaced"):
+    with pytest.raises(ax.InvalidArgument, match="out must be a float64 array on the GPU"):
         direct.prepare(q, nu, gpu.asarray(np.zeros(2)), out=np.zeros((3, 2)))
 
 
@@ -225,7 +225,7 @@ def test_arrays_are_handed_to_other_libraries(gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(ax.NotApplicable, match="asarray='jax' needs the package jax"):
         as_array(array, "jax")
-    with pytest.raises(ax.UnknownName, match="cupy, torch, jax"):
+    with pytest.raises(ax.UnknownName, match="asarray has no library 'numpy'"):
         as_array(array, "numpy")
 
 

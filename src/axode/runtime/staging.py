@@ -31,7 +31,7 @@ class Lane:
 
     Args:
         cp: The module cupy.
-        number: Of the GPU.
+        number: Number of the GPU.
     """
 
     def __init__(self, cp: Any, number: int) -> None:
