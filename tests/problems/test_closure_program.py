@@ -119,5 +119,9 @@ def test_on_a_gpu(monkeypatch, name):
     q, is_open = close_on_gpu(system, there, [0] if name == "four_bar" else [])
     assert len(gpu.launches) == 1 and (there == guess).all()
     assert type(q) is type(there) and not is_open.any()
+    by_host = ClosureSystem(m, {}, [], system.conditions, alike=True, target="cuda")
+    expected, _ = by_host.find(guess, [0] if name == "four_bar" else [])
+    assert np.abs(gpu.asnumpy(q) - expected).max() < 1e-14
+    assert len(gpu.launches) == 2
     expected, _ = system.find(guess, [0] if name == "four_bar" else [])
     assert np.abs(gpu.asnumpy(q) - expected).max() < 1e-11

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.stats
 from scipy.stats import qmc
@@ -29,7 +30,7 @@ GIVEN = {
 def drawn(sampler, count=COUNT, seed=5, given=GIVEN):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ax.Doubtful)
-        return plan_samples(given, samples=count, sampler=sampler, seed=seed)
+        return plan_samples(given, samples=count, sampler=sampler, seed=np.int64(seed))
 
 
 def zipped(**lists):
@@ -105,10 +106,10 @@ def test_permutations_of_a_few_rows_are_all_met():
     given = {"parameter": {"a": ax.Uniform(0.0, 1.0)}}
     orders = [
         tuple(np.argsort(drawn("latin_hypercube", 3, seed, given).rows(0, 3)["a"]))
-        for seed in range(300)
+        for seed in range(120)
     ]
     counts = [orders.count(order) for order in set(orders)]
-    assert len(counts) == 6 and min(counts) > 20  # 50 each, if all are equally likely
+    assert len(counts) == 6 and min(counts) > 8  # 20 each, if all are equally likely
 
 
 def test_intervals_stay_exact_in_the_largest_hypercube():
@@ -122,7 +123,7 @@ def test_intervals_stay_exact_in_the_largest_hypercube():
 def test_sobol_points_are_those_of_scipy(dimensions):
     given = {"parameter": {str(k): ax.Uniform(0.0, 1.0) for k in range(dimensions)}}
     rows = drawn("sobol", 512, seed=9, given=given).rows(0, 512)
-    expected = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, seed=9).random(512)
+    expected = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, rng=9).random(512)
     np.testing.assert_allclose(np.array(list(rows.values())).T, expected, rtol=0, atol=2.0**-32)
 
 
@@ -130,7 +131,7 @@ def test_late_sobol_points_are_those_of_scipy():
     first = 10_000_019
     given = {"parameter": {"a": ax.Uniform(0.0, 1.0), "b": ax.Uniform(0.0, 1.0)}}
     rows = drawn("sobol", 1 << 24, seed=1, given=given).rows(first, first + 3)
-    engine = qmc.Sobol(2, scramble=True, bits=SOBOL_BITS, seed=1).fast_forward(first)
+    engine = qmc.Sobol(2, scramble=True, bits=SOBOL_BITS, rng=1).fast_forward(first)
     np.testing.assert_allclose(np.array(list(rows.values())).T, engine.random(3), atol=2.0**-32)
 
 
@@ -141,7 +142,7 @@ def test_draws_do_not_change_from_version_to_version():
         drawn(name, 64, 0, given).describe()["first_points"]
         for name in ("random", "latin_hypercube")
     ]
-    assert digests == ["a2c0aa2537c74045", "6eb79f8405a7b646"]
+    assert digests == ["a2c0aa2537c74045", "c8d350e9cdd97ddc"]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -196,7 +197,8 @@ def test_tables_of_all_kinds_give_the_same_rows(tmp_path):
     frame = pd.DataFrame(TABLE)
     frame.to_parquet(tmp_path / "table.parquet")
     (tmp_path / "table.csv").write_text("# rows\nmass;pitch\n1;0.1\n2.5;-0.25\n")
-    tables = [TABLE, frame, pl.DataFrame(TABLE), tmp_path / "table.parquet"]
+    tables = [TABLE, frame, pl.DataFrame(TABLE), pl.LazyFrame(TABLE), pa.table(TABLE)]
+    tables.append(tmp_path / "table.parquet")
     tables.append(str(tmp_path / "table.csv"))
     made = [plan_samples({}, samples=table, locate=located) for table in tables]
     assert made[0].groups == {"mass": "parameter", "pitch": "start"} and made[0].shape == (2,)
@@ -271,11 +273,12 @@ def test_all_faults_at_once():
         "start": {"a": ax.Uniform(2.0, 1.0), "b": ax.Normal(np.nan, 1.0)},
         "parameter": {"c": ax.LogUniform(-1.0, 1.0), "d": ax.Normal(0.0, 0.0)},
         "input": {"e": ax.Uniform("1", 2.0), "f": scipy.stats.norm(0.0, -1.0)},
+        "other": {"g": ax.Uniform(0, 10**400)},
     }
     with pytest.raises(ax.InvalidArgument) as caught:
         plan_samples(given)
     text = str(caught.value)
-    assert text.startswith("sweep has 7 problems.")
+    assert text.startswith("sweep has 8 problems.")
     for part in (
         "start 'a': Uniform(low=2.0, high=1.0): low must be less than high",
         "start 'b': Normal(mean=nan, deviation=1.0): mean must be finite",
@@ -284,7 +287,8 @@ def test_all_faults_at_once():
         "input 'e': Uniform(low='1', high=2.0): low must be a number, got '1'",
         "input 'f': ppf of ",
         "is not finite at",
-        "a, b, c, d, e, f: a distribution needs samples=N, how many rows to draw",
+        "high must be finite",
+        "a, b, c, d, e, f, g: a distribution needs samples=N, how many rows to draw",
     ):
         assert part in text
 

@@ -289,6 +289,24 @@ def test_parameters_that_do_not_move_loops_do_not_count(monkeypatch):
     assert solved == [1] and q.shape == (1000, 4)
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_a_batch_goes_on_without_the_runs_that_have_no_start(method):
+    heights = [0.25, 0.5, 0.26]
+    with pytest.warns(ax.errors.RunsFailed, match="1 of 3 runs failed .1 failed: not assembled"):
+        run = ax.simulate(
+            crank_rocker(), 0.02, start={"tip.y": heights}, method=method, save_every=0.01
+        )
+    assert run.statuses[0] == run.statuses[2] == "finished"
+    assert run.statuses[1] == "failed: not assembled at t = 0 s, 'tip.y' is open by 0.202 m"
+    assert run.lengths.tolist() == [3, 0, 3]
+    assert np.isnan(run["crank"][1]).all() and np.isnan(run["crank.torque"][1]).all()
+    assert np.isfinite(run["crank"][[0, 2]]).all()
+    with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
+        ax.simulate(crank_rocker(), 0.01, start={"tip.y": [0.5, 0.6]}, progress=False)
+    with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
+        ax.simulate(crank_rocker(), 0.01, start={"tip.y": 0.5}, progress=False)
+
+
 def test_a_sweep_goes_on_without_the_rows_that_have_no_start():
     heights = [0.25, 0.5, 0.26, 0.4]
     result = ax.sweep(
@@ -300,3 +318,12 @@ def test_a_sweep_goes_on_without_the_rows_that_have_no_start():
     assert dict(result.reasons) == {1: "'tip.y' is open", 3: "'tip.y' is open"}
     with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
         ax.sweep(crank_rocker(), 0.01, start={"tip.y": [0.5, 0.6]}, progress=False)
+
+
+def test_a_model_from_a_file_starts_as_the_compiled_one(tmp_path):
+    """Among motions that would do, both leave the same speeds at zero."""
+    model = ax.gallery.build("caster_robot").derive().compile()
+    model.save(tmp_path / "robot.axm")
+    start = {"v_j": 0.3}
+    here, there = (ax.assemble(m, start) for m in (model, ax.load_model(tmp_path / "robot.axm")))
+    np.testing.assert_array_equal(there.nu, here.nu)

@@ -177,6 +177,12 @@ def test_rows_are_the_same_to_the_last_bit_whatever_the_chunk(name, start):
         ax.sweep(model(name), 0.1, **options, chunk=0)
 
 
+def test_many_starts_of_a_model_whose_closure_rows_all_follow_from_others():
+    start = {"theta3": np.linspace(-0.1, 0.1, 300)}
+    made = ax.sweep(model("wheeled_pendulum"), 0.01, start=start, step=5e-3)
+    assert made.finished.all()
+
+
 def test_arrays_of_runs_are_taken_chunk_by_chunk():
     m, rng = model(), np.random.default_rng(0)
     q, nu = np.repeat(m.home[np.newaxis], 6, axis=0), rng.normal(size=(6, 2))

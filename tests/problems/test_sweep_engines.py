@@ -12,7 +12,9 @@ import pytest
 
 import axode as ax
 from axode.problems.sweep import engines, remote
+from axode.problems.sweep.chunk import ChunkResult
 from axode.problems.sweep.worker_processes import WorkerProcesses
+from axode.results.row_texts import RowTexts
 from tests.problems import machines
 
 ROWS, CHUNK = 600, 25
@@ -90,9 +92,9 @@ def test_runs_that_change_rows_are_finished_here(monkeypatch):
     model = machines.parallelogram()
     expected = ax.sweep(model, 0.02, **options)
     left = []
-    real = engines.ChunkResult.finished_by
+    real = ChunkResult.finished_by
     monkeypatch.setattr(
-        engines.ChunkResult,
+        ChunkResult,
         "finished_by",
         lambda self, other: left.append(self.left.tolist()) or real(self, other),
     )
@@ -109,6 +111,27 @@ def test_runs_of_tables_and_arrays_travel_with_their_chunks():
     expected = ax.sweep(model, 0.05, **options)
     with ThreadPoolExecutor(2) as pool:
         assert_same(ax.sweep(model, 0.05, **options, executor=pool), expected)
+
+
+def test_rows_with_impossible_parameters_fail_and_others_do_not():
+    """Drawn values are rows that fail; listed ones are mistakes."""
+    model = machines.slider()
+    options = {"input": {model.inputs[0]: 1.0}, "step": 1e-2, "outputs": {"x": ("last", "rail")}}
+    drawn = options | {"parameters": {"mass": ax.Normal(0.0, 1.0)}, "samples": 40, "chunk": 16}
+    here = ax.sweep(model, 0.1, **drawn)
+    assert 10 < here.statuses["failed: not assembled"] < 30
+    assert here.finished.tolist() == (here.samples["mass"] > 0).tolist()
+    assert set(here.reasons.values()) != set() and all(
+        "mass: must be > 0 kg" in t for t in here.reasons.values()
+    )
+    with ThreadPoolExecutor(2) as pool:
+        there = ax.sweep(model, 0.1, **drawn, executor=pool)
+    np.testing.assert_array_equal(there["x"], here["x"])
+    assert dict(there.reasons) == dict(here.reasons)
+    with pytest.raises(ax.InvalidArgument, match=r"cannot have mass = -1 \(run 1 of 2\)"):
+        ax.sweep(model, 0.1, **options, parameters={"mass": [1.0, -1.0]})
+    with pytest.raises(ax.InvalidArgument, match=r"cannot have mass = -1"):
+        ax.sweep(model, 0.1, **options, samples={"mass": [1.0, -1.0]})
 
 
 class Stopping(Executor):
@@ -229,7 +252,7 @@ def test_the_rate_of_every_worker():
     bar = Bar()
     tally = engines.Tally(bar, "robot", 100, 20)
     for worker in ("a:1", "b:2"):
-        made = np.zeros(30, np.int8)
-        tally.add(engines.ChunkResult(0, np.zeros((30, 1)), made, worker=worker, seconds=0.5))
+        codes, none = np.zeros(30, np.int8), RowTexts.from_rows(30, {})
+        tally.add(ChunkResult(0, np.zeros((30, 1)), codes, none, None, worker, 0.5))
     assert bar.share == 0.8
     assert bar.label.startswith("robot: ") and bar.label.endswith("2 workers, 60 to 60 each")

@@ -30,7 +30,10 @@ ROWS, CHUNK = 10, 4
 
 def manifest(**changes):
     made = SweepManifest(
-        study={"model": {"name": "cart", "sha256": "ab"}, "settings": {"step": 0.001, "t0": 0.0}},
+        study={
+            "model": {"name": "cart", "sha256": "ab", "limit": float("nan")},
+            "settings": {"step": 0.001, "t0": 0.0},
+        },
         shape=(ROWS,),
         chunk=CHUNK,
         swept={"pitch": "start", "C.mass": "parameter"},
@@ -110,7 +113,10 @@ def test_the_same_study_resumes_and_recomputes_nothing_finished(folder):
 
 
 def test_another_study_is_refused_with_every_difference(folder):
-    study = {"model": {"name": "cart", "sha256": "cd"}, "settings": {"step": 0.002, "t1": 0.0}}
+    study = {
+        "model": {"name": "cart", "sha256": "cd", "limit": float("nan")},
+        "settings": {"step": 0.002, "t1": 0.0},
+    }
     with pytest.raises(ax.FileError) as caught:
         SweepStore.create_or_resume(folder, manifest(study=study, chunk=5, outputs=("far",)))
     text = str(caught.value)
@@ -127,7 +133,7 @@ def test_another_study_is_refused_with_every_difference(folder):
         assert part in text
     assert "axode" not in text.replace(str(folder), "") and "model.name" not in text
     many = manifest(study={f"k{n}": n for n in range(40)})
-    with pytest.raises(ax.FileError, match="and 24 more"):
+    with pytest.raises(ax.FileError, match="and 25 more"):
         SweepStore.create_or_resume(folder, many)
     SweepStore.create_or_resume(folder, manifest()).close()  # the lock is free again
 

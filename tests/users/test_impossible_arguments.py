@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -45,6 +46,18 @@ def test_paths_that_cannot_be_drawn_are_refused():
 def test_an_array_without_axes_is_no_list(sound):
     with pytest.raises(ax.InvalidArgument, match=r"functions: expected a list, got array\("):
         sound.model.save("m.axm", np.array("mass_matrix"))
+
+
+@pytest.mark.parametrize("q", [-1.0, [1.0, 2.0, 3.0]])
+def test_coordinates_beside_speeds_by_name_have_their_shape(q, sound):
+    with pytest.raises(ax.InvalidArgument, match=r"'q' has shape \(3?,?\), expected \(\.\.\., 6\)"):
+        sound.model.contact_forces(q, {"theta1": 1.0})
+
+
+def test_fractions_of_seconds_are_printed(sound):
+    run = ax.simulate(sound.model, 0.01, method="rk4", step=1e-3)
+    with pytest.raises(ax.InvalidArgument, match=r"no sample from 0\.333333 s to 1 s"):
+        run.between(Fraction(1, 3), 1)
 
 
 IMPOSSIBLE = [

@@ -32,7 +32,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         path = folder / "_lock"
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise FileError(f"cannot write '{path}': {error.strerror or error}") from error
         try:

@@ -96,11 +96,19 @@ class NamedArguments:
         if not arrays:
             return vector
         batch = _broadcast(argument, {name: array.shape for name, array in arrays.items()})
-        full = np.empty((*batch, vector.size))
-        full[...] = vector
+        full = self._spread(argument, vector, batch)
         for name, array in arrays.items():
             full[..., places[name]] = array
         return full
+
+    @staticmethod
+    def _spread(argument: str, vector: Array, batch: tuple[int, ...]) -> Array:
+        """Repeat a vector; parameters column by column, since most columns are read alone."""
+        if argument != "p":
+            return np.array(np.broadcast_to(vector, (*batch, vector.size)))
+        full = np.empty((vector.size, *batch))
+        full[...] = vector.reshape(-1, *(1 for _ in batch))
+        return np.moveaxis(full, 0, -1)
 
     def solve_state(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Coordinates and independent speeds of a state that other names describe too.
@@ -133,6 +141,9 @@ class NamedArguments:
             raise InvalidArgument("t: give one time where measures describe the state")
         named = {name: as_numbers(name, value) for name, value in (places | speeds).items()}
         given = None if isinstance(q, Mapping) else self.vector("q", q)
+        if given is not None and given.shape[-1:] != (len(model.coordinates),):
+            expected = f"(..., {len(model.coordinates)})"
+            raise InvalidArgument(f"'q' has shape {given.shape}, expected {expected}.")
         conditions = Conditions.of(model, options.get("t", 0.0), options.get("parameters"))
         shapes = {name: array.shape for name, array in named.items()}
         shapes |= {"parameters": conditions.shape}

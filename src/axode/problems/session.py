@@ -115,7 +115,9 @@ class CompiledRuns:
         known |= {**self.dynamics.numbers, **given}
         for name in program.given:
             value = known[name]
-            array = np.ascontiguousarray(value if np.ndim(value) else [value], dtype=float)
+            array = np.asarray(value if np.ndim(value) else [value], dtype=float)
+            if self.settings.place.target == "cpu":
+                array = np.ascontiguousarray(array)
             if name not in given:
                 array = array.view()
                 array.setflags(write=False)  # carried to a GPU once
@@ -136,7 +138,8 @@ class CompiledRuns:
 class Session:
     """Progress, Ctrl-C and the clock of one call; it advances compiled steps in slices.
 
-    Inside a `with`, Ctrl-C ends `advance` after a slice, when all numbers are consistent.
+    Inside a `with`, Ctrl-C ends `advance` after a slice, when all numbers are consistent. Where
+    nothing keeps results yet, it becomes `Interrupted` without one.
 
     Args:
         label: What is being done, for the progress bar.
@@ -169,6 +172,8 @@ class Session:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
         self.interrupted |= self._interrupt.pressed
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(None) from error
 
     def begin(self, count: int, before: float, part: float) -> None:
         """Continue with other runs of the same call.
@@ -225,6 +230,7 @@ class Session:
         steps = runs.rollout.bind(runs.buffers, runs.tables, resident=after is None)
         done, begun = self._done, self._share(runs.begun)
         left = True
+        self._interrupt.check()  # starts and compilations may have taken long
         try:
             while left:
                 if before is not None:

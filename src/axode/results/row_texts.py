@@ -36,7 +36,10 @@ class RowTexts(Mapping[int, str]):
         places = np.full(max(words, default=0) + 1, NO_TEXT, dtype=np.int32)
         for code, word in words.items():
             places[code] = texts.index(word)
-        return cls(places[np.asarray(codes).astype(np.intp).reshape(-1)], texts)
+        flat = np.asarray(codes).reshape(-1)
+        if flat.size and (flat == flat[0]).all():  # the usual case
+            return cls(np.full(flat.size, places[int(flat[0])]), texts)
+        return cls(places[flat.astype(np.intp)], texts)
 
     @classmethod
     def from_rows(cls, count: int, found: Mapping[int, str]) -> RowTexts:
@@ -64,6 +67,17 @@ class RowTexts(Mapping[int, str]):
         ]
         return cls(np.concatenate(codes) if codes else np.empty(0, np.int32), tuple(texts))
 
+    def replaced(self, rows: npt.NDArray[np.bool_], text: str) -> RowTexts:
+        """Texts with another one for some rows."""
+        return RowTexts(np.where(rows, len(self.texts), self.codes), (*self.texts, text))
+
+    def compact(self) -> RowTexts:
+        """Return the same without texts that no row has, each text once."""
+        used = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts)) > 0
+        texts = {t: k for k, t in enumerate(dict.fromkeys(np.array(self.texts, object)[used]))}
+        places = [texts.get(text, NO_TEXT) for text in self.texts]
+        return RowTexts(np.array([*places, NO_TEXT], dtype=np.int32)[self.codes], tuple(texts))
+
     def take(self, rows: npt.NDArray[np.intp]) -> RowTexts:
         """Texts of some rows, renumbered."""
         return RowTexts(self.codes[rows], self.texts)
@@ -76,8 +90,12 @@ class RowTexts(Mapping[int, str]):
 
     def counts(self) -> dict[str, int]:
         """How often each text occurs, without those that do not."""
-        times = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
-        return {text: int(n) for text, n in zip(self.texts, times, strict=True) if n}
+        found, left = {}, len(self.codes)
+        for place, text in enumerate(self.texts):
+            if left and (times := int(np.count_nonzero(self.codes == place))):
+                found[text] = times
+                left -= times
+        return found
 
     def __getitem__(self, row: int) -> str:
         code = self.codes[row] if -len(self.codes) <= row < len(self.codes) else NO_TEXT

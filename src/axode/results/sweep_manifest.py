@@ -116,7 +116,7 @@ class SweepManifest:
         lines = [
             f"{key}: {_shown(mine, key)} in the store, {_shown(theirs, key)} now"
             for key in dict.fromkeys((*mine, *theirs))
-            if mine.get(key, _ABSENT) != theirs.get(key, _ABSENT)
+            if json.dumps(mine.get(key, _ABSENT)) != json.dumps(theirs.get(key, _ABSENT))  # NaN too
         ]
         more = len(lines) - MOST_DIFFERENCES
         return lines if more <= 0 else [*lines[:MOST_DIFFERENCES], f"and {more} more"]
@@ -128,7 +128,7 @@ class SweepManifest:
         return json.loads(json.dumps({**study, **fields}))  # tuples are lists there
 
 
-_ABSENT = object()
+_ABSENT = {"": "an entry that is not there"}  # unlike any leaf
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -50,6 +50,7 @@ class SweepStore:
         self.folder, self.manifest, self._lock = folder, manifest, lock
         self._arrow, self._parquet = require_pyarrow("a store of a sweep")
         self._finished: set[int] | None = None
+        self._extremes: dict[str, tuple[float, float]] | None = None
 
     @classmethod
     def create_or_resume(cls, folder: str | PathLike[str], manifest: SweepManifest) -> SweepStore:
@@ -161,6 +162,7 @@ class SweepStore:
         )
         self._write_table(self._path(chunk), table, {STUDY: self.manifest.digest})
         self._found().add(chunk)
+        self._extremes = None
 
     def read(
         self, columns: Sequence[str], chunks: Sequence[int] | None = None
@@ -179,14 +181,24 @@ class SweepStore:
 
     def extremes(self, column: str) -> tuple[float, float] | None:
         """Smallest and largest number of a column, from what the files declare."""
-        found = []
-        for chunk in self.finished():
+        if self._extremes is None:
+            self._extremes = self._declared_extremes()
+        return self._extremes.get(column)
+
+    def _declared_extremes(self) -> dict[str, tuple[float, float]]:
+        """Extremes of all columns, in one pass through the files."""
+        found: dict[str, tuple[float, float]] = {}
+        for chunk in self._found():
             with self._opened(chunk) as part:
-                place = part.schema_arrow.get_field_index(column)
-                for group in range(part.metadata.num_row_groups):
-                    found.append(part.metadata.row_group(group).column(place).statistics)
-        known = [one for one in found if one is not None and one.has_min_max]
-        return (min(k.min for k in known), max(k.max for k in known)) if known else None
+                names, metadata = part.schema_arrow.names, part.metadata
+            for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                for place, name in enumerate(names):
+                    declared = group.column(place).statistics
+                    if declared is not None and declared.has_min_max:
+                        ends = (declared.min, declared.max)
+                        low, high = found.get(name, ends)
+                        found[name] = min(low, ends[0]), max(high, ends[1])
+        return found
 
     # files ---------------------------------------------------------------------------------------
 
@@ -342,6 +354,7 @@ def rows_table(
     for given, names in zip((swept, outputs), manifest.columns, strict=True):
         made += [pa.array(np.ascontiguousarray(given[name], dtype=float)) for name in names]
     for texts in (status, RowTexts.from_rows(len(rows), reasons)):
-        codes = pa.array(texts.codes.astype(np.int32), mask=texts.codes < 0)
-        made.append(pa.DictionaryArray.from_arrays(codes, pa.array(texts.texts, pa.string())))
+        few = texts.compact()
+        codes = pa.array(few.codes, mask=few.codes < 0)
+        made.append(pa.DictionaryArray.from_arrays(codes, pa.array(few.texts, pa.string())))
     return pa.table(made, names=schema_names(manifest))

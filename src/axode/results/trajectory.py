@@ -299,6 +299,7 @@ class Trajectory:
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
         check_arguments(Trajectory.between, locals())
+        t0, t1 = float(t0), float(t1)
         rounding = time_rounding(self.time)
         low, high = min(t0, t1) - rounding, max(t0, t1) + rounding
         kept = np.flatnonzero((self.time >= low) & (self.time <= high))

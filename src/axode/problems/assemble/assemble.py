@@ -120,6 +120,7 @@ def assemble_runs(
     conditions: Conditions,
     *,
     alike: bool = False,
+    target: str = "cpu",
 ) -> AssembledRuns:
     """Assemble many states and mark those that there are not.
 
@@ -130,6 +131,7 @@ def assemble_runs(
         conditions: Time, and parameters of all states or one row per state.
         alike: Whether a state must have the same bits whatever others are assembled with it: few
             are then closed by compiled code too.
+        target: Where many are closed, "cpu" or "cuda".
     """
     signals = model.signals
     named = signals.names(*STATE_KINDS).by_full_name(near)
@@ -139,7 +141,8 @@ def assemble_runs(
     failed, error = FailedStarts(), None
     if q is None:
         asked = _named_coordinates(model, near)
-        q, failed, error = _close_many(model, places, asked, count, conditions, alike)
+        how = {"alike": alike, "target": target}
+        q, failed, error = _close_many(model, places, asked, count, conditions, how)
     if not len(failed):
         nu, excluded, other = find_speeds(model, q, speeds, conditions)
         return AssembledRuns(q, nu, excluded, other)
@@ -174,7 +177,7 @@ def _close_many(
     asked: Mapping[int, str],
     count: int,
     conditions: Conditions,
-    alike: bool,
+    how: Mapping[str, Any],
 ) -> tuple[Array, FailedStarts, LoopNotClosed | None]:
     """Find closed configurations, all together, those that many runs share once."""
     columns, p = list(places.values()), conditions.p
@@ -188,7 +191,7 @@ def _close_many(
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
     there = conditions if every else conditions.at(first)
-    closure = ClosureSystem(model, named, [], there, alike=alike)
+    closure = ClosureSystem(model, named, [], there, **how)
     q, error = closure.find(guess, _untied(model, asked))
     failed, reason = closure.failures(q, error)
     q[failed.runs] = np.nan

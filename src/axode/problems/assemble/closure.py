@@ -76,6 +76,7 @@ class ClosureSystem:
         fixed: Coordinates that keep their values.
         conditions: Time and parameters, one for all runs or one per run.
         alike: Whether a run must have the same bits whatever others it is closed with.
+        place: Where many runs are closed.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class ClosureSystem:
         conditions: Conditions,
         *,
         alike: bool = False,
+        target: str = "cpu",
     ) -> None:
-        self.alike = alike
+        self.alike, self.place = alike, Place(target)
         self.model, self.wanted, self.conditions = model, dict(wanted), conditions
         facts = model.facts
         names = [name for name, _, _ in facts.measures]
@@ -261,8 +263,8 @@ class ClosureSystem:
     def _newton_compiled(
         self, q: Array, runs: Indices, fixed: Mask, rows: Mask, follow: bool
     ) -> tuple[Array, Array, Array, Array]:
-        """Solve some rows by compiled code, on all threads."""
-        rollout = self.rollout(fixed, rows, Place(), follow=follow)
+        """Solve some rows by compiled code, on all threads or on the GPU."""
+        rollout = self.rollout(fixed, rows, self.place, follow=follow)
         buffers = {name: np.zeros((len(q), size)) for name, size in rollout.program.state.items()}
         buffers["q"][...] = q
         given = self.given(runs)
@@ -289,6 +291,7 @@ class ClosureSystem:
             key,
             place,
             lambda: closure_program(self._tapes(), fixed.tolist(), rows.tolist(), follow=follow),
+            alike=True,
         )
 
     def _tapes(self) -> ClosureTapes:

@@ -162,14 +162,15 @@ def closure_program(
 
     loop = {"r": m, "error": 1, "damping": 1, "count": 1}
     made = ("q", *loop, "active")
+    newton_loop: list[Operation] = []
+    if solved:  # else all rows follow from others, or there are none
+        step = formula_tape("close_step", sizes | loop, newton)
+        newton_loop.append(While("active", (Evaluate(step, (*sizes, *loop, *made)),)))
     operations: list[Operation] = [
         Evaluate(
             formula_tape("close_begin", sizes, begin), (*sizes, "q", "begun", *loop, "active")
         ),
-        While(
-            "active",
-            (Evaluate(formula_tape("close_step", sizes | loop, newton), (*sizes, *loop, *made)),),
-        ),
+        *newton_loop,
         Evaluate(
             formula_tape("close_end", sizes | {"begun": n}, end), (*sizes, "begun", "rest", "moved")
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +41,15 @@ class FailedStarts:
 
     def describe(self, place: int) -> str:
         """Describe why a run failed, by its place among those that did."""
-        kind = int(self.cause[place])
-        unit = f" {self.units[kind]}" if self.units[kind] else ""
-        return f"{self.causes[kind]} by {self.size[place]:.3g}{unit}"
+        one = slice(place, place + 1)
+        return str(replace(self, cause=self.cause[one], size=self.size[one]).texts()[0])
+
+    def texts(self) -> npt.NDArray[np.object_]:
+        """Descriptions of all, as objects."""
+        causes = np.array([f"{cause} by " for cause in self.causes], dtype=object)
+        units = np.array([f" {unit}" if unit else "" for unit in self.units], dtype=object)
+        sizes = np.char.mod("%.3g", self.size).astype(object)
+        return np.asarray(causes[self.cause] + sizes + units[self.cause])
 
     def reasons(self, count: int) -> RowTexts:
         """Causes by run, without sizes: a few texts for a number of runs."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.model.model import Model
+from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.session import Numbers, Session, Task
 from axode.problems.simulate.batch import Batch, Outcomes
 from axode.problems.simulate.crossings import Crossings, locate
@@ -28,7 +30,15 @@ from axode.problems.singular.switching import (
     near_singular,
 )
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
-from axode.problems.steps.step_acceptance import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
+from axode.problems.steps.step_acceptance import (
+    EVENT,
+    FINISHED,
+    LEFT,
+    RUNNING,
+    SINGULAR,
+    STIFF,
+    UNASSEMBLED,
+)
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -95,13 +105,26 @@ class Runs:
         self._waiting: list[Batch] = []
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
-        everyone = np.arange(self.count)
-        self._first = Batch(task, everyone, {"q": q, "nu": nu}, p, self.out)
+
+    def end_unassembled(self, failed: FailedStarts) -> None:
+        """End runs that have no start, with no sample."""
+        self._first.buffers["index"][failed.runs] = 0.0
+        self._first.resolve(failed.runs, UNASSEMBLED, failed.texts())
 
     @property
     def n_q(self) -> int:
         """Number of coordinates of a saved state."""
         return len(self.model.coordinates)
+
+    @cached_property
+    def _first(self) -> Batch:
+        """All runs, from their start; steps are compiled now."""
+        q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
+        try:
+            return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
+        except KeyboardInterrupt:
+            self.out[:, 0] = self._start
+            raise
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""

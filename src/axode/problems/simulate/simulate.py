@@ -22,7 +22,7 @@ from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import check_start_speeds, starts
+from axode.problems.simulate.starts import check_start_speeds, find_starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
@@ -90,7 +90,8 @@ def simulate(
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
-            carries the trajectory so far, or "return" that trajectory.
+            carries the trajectory so far, or "return" that trajectory. If Ctrl-C is pressed twice
+            before the starts are known, the error carries None.
 
     Raises:
         Interrupted: after Ctrl-C.
@@ -98,6 +99,8 @@ def simulate(
             carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
+        LoopNotClosed: if no run has a start that closes the loops; of a batch in which some have,
+            the others are marked as failed, with a `RunsFailed` warning.
     """
     check_arguments(simulate, locals())
     require_model("simulate", model)
@@ -118,13 +121,19 @@ def simulate(
     watches = check_events(model, events)
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
-    q, nu, p, batch = starts(model, read_state(model, start, "start"), settings.t0, p, plan.batch)
-    with Session(model.name, settings, len(q), progress) as session:
+    given, target = read_state(model, start, "start"), settings.place.target
+    with Session(model.name, settings, 0, progress) as session:
+        begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
+        begun.require_some()
+        q, p, batch = begun.q, begun.p, begun.batch
+        session.begin(len(q), 0.0, 1.0)
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
         task = Task(model, plan.spread(batch), settings, watches)
-        runs = Runs(task, input, q, nu, p)
+        runs = Runs(task, input, q, begun.nu, p)
         with session.keep_results():
+            if len(begun.failed):
+                runs.end_unassembled(begun.failed)
             runs.advance(session)
     trajectory = record(runs, batch, session.seconds)
     if session.interrupted:

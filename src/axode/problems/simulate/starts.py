@@ -48,20 +48,6 @@ class Starts:
             raise self.first_error
 
 
-def starts(
-    model: Model, start: GivenState, t0: float, p: Array | None, others: tuple[int, ...]
-) -> tuple[Array, Array, Array | None, tuple[int, ...]]:
-    """Coordinates, speeds and parameters of all runs, and the shape of the batch.
-
-    Raises:
-        LoopNotClosed, InvalidArgument: for the first run that has no start.
-    """
-    made = find_starts(model, start, t0, p, others)
-    if made.first_error is not None:
-        raise made.first_error
-    return made.q, made.nu, made.p, made.batch
-
-
 def find_starts(
     model: Model,
     start: GivenState,
@@ -70,6 +56,7 @@ def find_starts(
     others: tuple[int, ...],
     *,
     alike: bool = False,
+    target: str = "cpu",
 ) -> Starts:
     """Find the starts of all runs, and mark those that have none.
 
@@ -80,6 +67,7 @@ def find_starts(
         p: Free parameters, (*batch, size).
         others: Shape of the batch that inputs make.
         alike: Whether a run must have the same bits whatever others start with it.
+        target: Where many runs are assembled, "cpu" or "cuda".
 
     Raises:
         InvalidArgument, LoopNotClosed: for arrays that are no closed configurations.
@@ -98,7 +86,7 @@ def find_starts(
         made = Starts(_closed(model, q, conditions, start, batch), nu, p, batch)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
-        found = assemble_runs(model, flat, count, conditions, alike=alike)
+        found = assemble_runs(model, flat, count, conditions, alike=alike, target=target)
         made = Starts(found.q, found.nu, p, batch, found.failed, found.first_error)
     check_dropped_rows(model, made.q, conditions)
     return made

@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, UN
 from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
+from axode.results.row_texts import RowTexts
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -118,7 +119,7 @@ class ChunkResult:
     first: int
     values: Array
     status: Codes
-    reasons: Mapping[int, str] = field(default_factory=dict)
+    reasons: RowTexts
     left: Flags | None = None
     worker: str = ""
     seconds: float = 0.0
@@ -131,9 +132,32 @@ class ChunkResult:
             self,
             values=np.where(left[:, np.newaxis], other.values, self.values),
             status=np.where(left, other.status, self.status),
-            reasons={**self.reasons, **{k: v for k, v in other.reasons.items() if left[k]}},
             left=None,
         )
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Starts of the rows of a chunk.
+
+    Attributes:
+        first: Number of the first row.
+        q, nu: Coordinates and speeds, (rows, size) each.
+        p: Free parameters, (size,) or (rows, size).
+        plan: Input.
+        status: `UNASSEMBLED` for rows without a start, (rows, 1).
+        reasons: Why they have none.
+        seconds: How long it took to find them.
+    """
+
+    first: int
+    q: Array
+    nu: Array
+    p: Array | None
+    plan: InputPlan
+    status: Array
+    reasons: RowTexts
+    seconds: float
 
 
 class PreparedJob:
@@ -152,50 +176,64 @@ class PreparedJob:
         self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)
         self._others: dict[Model, SweepTask] = {}
 
-    def compute(
-        self, rows: SweepRows, first: int, last: int, session: Session, only: Flags | None = None
-    ) -> ChunkResult:
-        """Compute the rows `first` ... `last - 1`; after Ctrl-C those that had not ended are NaN.
+    def begin(self, rows: SweepRows, first: int, last: int) -> Begun:
+        """Find the starts of the rows `first` ... `last - 1`, which may be done ahead of time."""
+        began, job = time.perf_counter(), self.job
+        given = rows.given(job.model, first, last)
+        plan = self._own.plan if job.input is not None else given.plan
+        target, batch = job.settings.place.target, (last - first,)
+        begun = find_starts(job.model, given.start, job.settings.t0, given.p, batch, target=target)
+        if last - first == rows.count:
+            begun.require_some()
+        status: Array = np.broadcast_to(float(RUNNING), (last - first, 1))
+        reasons = begun.failed.reasons(last - first)
+        if len(begun.failed):
+            status = status.copy()
+            status[begun.failed.runs] = UNASSEMBLED
+        if given.impossible is not None and given.impossible.any():
+            status = status.copy()
+            status[given.impossible] = UNASSEMBLED
+            reasons = reasons.replaced(given.impossible, given.fault)
+        seconds = time.perf_counter() - began
+        return Begun(first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds)
+
+    def compute(self, begun: Begun, session: Session, only: Flags | None = None) -> ChunkResult:
+        """Compute rows that were begun; after Ctrl-C those that had not ended are NaN.
 
         Args:
-            rows: What they start from.
-            first: Number of the first row.
-            last: Number after that of the last row.
+            begun: Their starts.
             session: Shows the progress and answers Ctrl-C.
             only: Which of them; all unless given. All are started in any case, since the last bit
                 of a start may depend on the others.
         """
-        began, job = time.perf_counter(), self.job
-        given = rows.given(job.model, first, last)
-        plan = self._own.plan if job.input is not None else given.plan
-        begun = find_starts(job.model, given.start, job.settings.t0, given.p, (last - first,))
-        if last - first == rows.count:
-            begun.require_some()
-        q, nu, p = begun.q, begun.nu, begun.p
-        state = np.full((last - first, 1), float(RUNNING))
-        state[begun.failed.runs] = UNASSEMBLED
-        members = np.arange(last - first) if only is None else np.flatnonzero(only)
+        began = time.perf_counter()
+        count, plan, q, nu, p = len(begun.q), begun.plan, begun.q, begun.nu, begun.p
+        status = begun.status
         if only is not None:
-            plan, q, nu, state = plan.part(members), q[members], nu[members], state[members]
+            members = np.flatnonzero(only)
+            plan, q, nu, status = plan.part(members), q[members], nu[members], status[members]
             p = p if p is None or p.ndim == 1 else p[members]
         runs = SweepRuns(
             replace(self._own, plan=plan),
-            {"q": q, "nu": nu, "status": state},
+            {"q": q, "nu": nu, "status": status},
             p,
             lambda model, some: self._elsewhere(model, plan.part(some)),
             leave=self._leaves,
         )
         with session.keep_results():
             runs.advance(session)
-        made, status = runs.first.buffers["made"], runs.first.buffers["status"][:, 0]
-        values = np.full((last - first, made.shape[1]), np.nan)
-        codes = np.zeros(last - first, dtype=np.int8)
-        codes[members] = status
-        values[members] = np.where((status == FINISHED)[:, np.newaxis], made, np.nan)
+        values = runs.first.buffers["made"]
+        codes = runs.first.buffers["status"][:, 0].astype(np.int8)
+        unfinished = np.flatnonzero(codes != FINISHED)
+        if unfinished.size:
+            values[unfinished] = np.nan
+        if only is not None:
+            some, codes_of_some = values, codes
+            values, codes = np.full((count, some.shape[1]), np.nan), np.zeros(count, dtype=np.int8)
+            values[members], codes[members] = some, codes_of_some
         left = codes == SINGULAR if self._leaves else None
-        seconds = time.perf_counter() - began
-        reasons = begun.failed.reasons(last - first) if len(begun.failed) else {}
-        return ChunkResult(first, values, codes, reasons, left, process_name(), seconds)
+        seconds = begun.seconds + time.perf_counter() - began
+        return ChunkResult(begun.first, values, codes, begun.reasons, left, process_name(), seconds)
 
     def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
         """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""

@@ -48,7 +48,9 @@ class MemoryCollector(AbstractCollector):
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
-        self._values = np.full((len(study.job.outputs), study.rows.count), np.nan)
+        shape = study.rows.count, len(study.job.outputs)
+        by_column = study.job.settings.place.target == "cuda"  # as a GPU returns them
+        self._values = np.empty(shape, order="F" if by_column else "C")
         self._status = np.full(study.rows.count, LEFT, dtype=np.int8)
         self._reasons: dict[str, int] = {}
         self._reason_codes = np.empty(0, dtype=np.int32)
@@ -60,9 +62,9 @@ class MemoryCollector(AbstractCollector):
     def add(self, number: int, part: ChunkResult) -> None:
         """Keep the numbers of a chunk."""
         rows = slice(part.first, part.first + len(part.status))
-        self._values[:, rows], self._status[rows] = part.values.T, part.status
+        self._values[rows], self._status[rows] = part.values, part.status
         if part.reasons:
-            self._add_reasons(rows, RowTexts.from_rows(len(part.status), part.reasons))
+            self._add_reasons(rows, part.reasons)
 
     def _add_reasons(self, rows: slice, texts: RowTexts) -> None:
         if not self._reason_codes.size:
@@ -74,17 +76,22 @@ class MemoryCollector(AbstractCollector):
     def result(self, seconds: float) -> Sweep:
         """Name the numbers."""
         study, shape = self.study, self.study.rows.shape
-        status = RowTexts.from_codes(self._status, STATUS_WORDS)
+        self._status[self._status == RUNNING] = LEFT
+        self._values[np.flatnonzero(self._status == LEFT)] = np.nan  # those not computed as well
+        words = {code: text for code, text in STATUS_WORDS.items() if code != RUNNING}
+        counts = {text: int((self._status == code).sum()) for code, text in words.items()}
+        texts = tuple(words.get(code, "") for code in range(max(words) + 1))  # a word per code
         reasons = RowTexts(self._reason_codes, tuple(self._reasons)) if self._reasons else None
-        arrays = {name: self._values[k].reshape(shape) for k, name in enumerate(study.job.outputs)}
+        names = enumerate(study.job.outputs)
+        arrays = {name: self._values[:, k].reshape(shape) for k, name in names}
         return Sweep(
             arrays,
             study.rows.samples.axes,
             (self._status == FINISHED).reshape(shape),
-            status.counts(),
+            {text: n for text, n in counts.items() if n},
             study.info() | {"seconds": seconds},
             samples=study.rows.samples if study.rows.samples.names else None,
-            status=status,
+            status=RowTexts(self._status, texts),
             reasons=reasons,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -129,7 +130,7 @@ def _unbounded(given: Any) -> str:
         number = isinstance(value, int | float | np.integer | np.floating)
         if isinstance(value, bool) or not number:
             return f"{name} must be a number, got {shortened(value)}"
-        if not math.isfinite(value):
+        if not abs(value) <= sys.float_info.max:  # NaN and very large integers too
             return f"{name} must be finite"
     return ""
 

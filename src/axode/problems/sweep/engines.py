@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from axode.errors import InvalidArgument, NotApplicable, SweepFailed, shortened
 from axode.problems.session import Session
-from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
+from axode.problems.sweep.chunk import Begun, ChunkResult, PreparedJob, SweepJob
 from axode.problems.sweep.remote import Failure, Payload, compute_chunk
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows
@@ -22,6 +22,7 @@ Submit = Callable[[SweepRows, int, int], Future[Any]]
 POLL = 0.1  # [s] between checks for Ctrl-C
 SPARE = 2  # chunks per worker that are under way, so that none waits for this process
 RETRIES = 3  # times that a cluster starts a chunk again whose worker was lost
+CONNECT_TIMEOUT = 10.0  # [s]
 PROCESSES = "processes"
 EXPECTED = (
     "a number of processes, 'processes', an executor such as "
@@ -72,14 +73,33 @@ def compute_here(
 ) -> Iterator[tuple[int, ChunkResult]]:
     """Compute chunks in this process, one after the other; after Ctrl-C the last is incomplete."""
     prepared = PreparedJob(study.job)
-    for number in numbers:
-        first, last = study.span(number)
-        tally.begin(last - first)
-        made = prepared.compute(study.rows, first, last, session)
+    for number, begun in _begin(prepared, study, numbers):
+        tally.begin(len(begun.q))
+        made = prepared.compute(begun, session)
         tally.add(made)
         yield number, made
         if session.interrupted:
             return
+
+
+def _begin(
+    prepared: PreparedJob, study: Study, numbers: Iterable[int]
+) -> Iterator[tuple[int, Begun]]:
+    """Find the starts of chunks; while a GPU computes, those of the next are found meanwhile."""
+    if study.job.settings.place.target != "cuda":
+        for number in numbers:
+            yield number, prepared.begin(study.rows, *study.span(number))
+        return
+    with ThreadPoolExecutor(1, "axode-starts") as pool:
+        waiting: list[tuple[int, Future[Begun]]] = []
+        for number in numbers:
+            job = pool.submit(prepared.begin, study.rows, *study.span(number))
+            waiting.append((number, job))
+            if len(waiting) > 1:
+                before, job = waiting.pop(0)
+                yield before, job.result()
+        for number, job in waiting:
+            yield number, job.result()
 
 
 def compute_elsewhere(
@@ -98,7 +118,9 @@ def compute_elsewhere(
             while True:
                 for number in islice(numbers, SPARE * workers - len(waiting)):
                     first, last = study.span(number)
-                    waiting[submit(study.rows.part(first, last), first, last)] = number
+                    waiting[submit(study.rows.part(study.job.model, first, last), first, last)] = (
+                        number
+                    )
                 if not waiting:
                     return
                 done, _ = wait(waiting, POLL, FIRST_COMPLETED)
@@ -130,7 +152,7 @@ class _Finisher:
         only = None if isinstance(made, Failure) else made.left
         rows = self._study.rows
         self._tally.begin(last - first)
-        here = self._prepared.compute(rows, first, last, self._session, only)
+        here = self._prepared.compute(self._prepared.begin(rows, first, last), self._session, only)
         return here if isinstance(made, Failure) else made.finished_by(here)
 
 
@@ -182,6 +204,28 @@ def check_executor(executor: Any) -> None:
     named = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
     if not named and not callable(getattr(executor, "submit", None)):
         raise InvalidArgument(f"executor: expected {EXPECTED}; got {shortened(executor)}")
+
+
+def connect_to_dask(address: str) -> Any:
+    """Connect to the scheduler of a Dask cluster.
+
+    Raises:
+        NotApplicable: if `distributed` is not installed.
+        InvalidArgument: if nothing answers at the address.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise NotApplicable(
+            "a cluster needs Dask: pip install 'axode[cluster]', on its workers too"
+        ) from None
+    try:
+        return Client(address, timeout=CONNECT_TIMEOUT)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(
+            f"cluster: no scheduler of Dask answers at '{address}' ({shortened(str(error))}); give "
+            "the address that `dask scheduler` prints, as in tcp://host:8786"
+        ) from None
 
 
 def _is_dask(executor: Any) -> bool:

@@ -74,7 +74,7 @@ def compute_chunk(
     try:
         job = payload.prepare()
         with Session(job.job.model.name, job.job.settings, last - first, False) as session:
-            made = job.compute(rows, first, last, session)
+            made = job.compute(job.begin(rows, first, last), session)
         session.check()
         return made
     except Exception as error:

@@ -61,7 +61,9 @@ def plan_samples(
         raise UnknownName("sweep", "sampler", sampler, SAMPLERS)
     plan = _Plan(given, combine, batch)
     if samples is None or _is_count(samples):
-        made = plan.rows(None if samples is None else operator.index(samples), sampler, seed)
+        made = plan.rows(
+            None if samples is None else operator.index(samples), sampler, operator.index(seed)
+        )
     else:
         made = plan.table(read_table(samples), locate)
     if plan.faults or made is None:
@@ -72,7 +74,7 @@ def plan_samples(
 
 
 def _is_count(samples: Any) -> bool:
-    if isinstance(samples, str | PathLike | Mapping) or hasattr(samples, "columns"):
+    if isinstance(samples, str | PathLike | Mapping) or hasattr(type(samples), "columns"):
         return False
     try:
         operator.index(samples)
@@ -97,7 +99,7 @@ def _warn_of_balance(count: int) -> None:
             f"samples={count}: Sobol points are balanced if their number is a power of two.\n"
             f"  Remedy: samples={below} or samples={2 * below}",
             Doubtful,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

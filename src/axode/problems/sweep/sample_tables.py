@@ -23,7 +23,8 @@ def read_table(samples: Any) -> dict[str, Array]:
     """Columns of a table by name, all of one length.
 
     Args:
-        samples: Arrays by name, a DataFrame of pandas or Polars, or the path of a file.
+        samples: Arrays by name, a DataFrame of pandas or Polars, a table of Arrow, or the path of a
+            file.
 
     Raises:
         InvalidArgument: listing everything that is wrong with the columns.
@@ -33,7 +34,9 @@ def read_table(samples: Any) -> dict[str, Array]:
         return _check(_read_file(as_path(samples)).items())
     if isinstance(samples, Mapping):
         return _check(samples.items())
-    names = list(samples.columns)  # of a DataFrame
+    if hasattr(samples, "collect"):
+        samples = samples.collect()  # a query of Polars
+    names = list(getattr(samples, "column_names", samples.columns))  # Arrow, or a DataFrame
     return _check((name, samples[name]) for name in names)
 
 

@@ -101,11 +101,14 @@ class GridSamples(AbstractSamples):
 
     def rows(self, first: int, last: int, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Values of the rows `first` ... `last - 1` by name."""
-        row, stride, found = np.arange(first, last), self.count, {}
+        stride, found = self.count, {}
         for name, values in self.values.items():
             stride //= len(values)
             if names is None or name in names:
-                found[name] = values[row // stride % len(values)]
+                begin, end = first // stride, -(-last // stride)  # each value stands stride times
+                each = np.resize(np.roll(values, -(begin % len(values))), end - begin)
+                start = first - begin * stride
+                found[name] = np.repeat(each, stride)[start : start + last - first]
         return found
 
     def details(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.names import NamedValues
 from axode.problems.arguments import GivenState, read_state
-from axode.problems.parameter_arguments import checked_parameters
+from axode.problems.parameter_arguments import checked_parameters, find_impossible_runs
 from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_input
 from axode.problems.simulate.starts import shared_batch
 from axode.problems.sweep.sample_arguments import plan_samples
@@ -23,15 +23,26 @@ from axode.problems.sweep.samples import AbstractSamples, Group
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class GivenRows:
-    """Start, parameters and input of some rows."""
+    """Start, parameters and input of some rows.
+
+    Attributes:
+        start: State to start from.
+        p: Free parameters, (size,) or (rows, size); defaults where they are impossible.
+        plan: Input.
+        impossible: Rows whose parameters no mechanism can have; None if there are none.
+        fault: Why the first of them cannot.
+    """
 
     start: GivenState
     p: Array | None
     plan: InputPlan
+    impossible: Flags | None = None
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,7 @@ class SweepRows:
         inputs: Inputs by name that all rows share, where others are swept; they replace the plan.
         shape: Shape of the rows.
         first: Number of the first row of the arrays of runs, where only some rows are here.
+        impossible: Rows whose parameters no mechanism can have, and why, where only some are here.
     """
 
     samples: AbstractSamples
@@ -56,6 +68,7 @@ class SweepRows:
     inputs: Mapping[str, Any] | None
     shape: tuple[int, ...]
     first: int | None = None
+    impossible: tuple[Flags, str] | None = None
 
     @property
     def count(self) -> int:
@@ -68,11 +81,21 @@ class SweepRows:
         changed = {*(self.parameters or ()), *(n for n in groups if groups[n] == "parameter")}
         return tuple(name for name in model.parameters if name not in changed)
 
-    def part(self, first: int, last: int) -> SweepRows:
-        """Return what is needed for the rows `first` ... `last - 1`, which keep their numbers."""
-        rows = np.arange(first, last)
+    def part(self, model: Model, first: int, last: int) -> SweepRows:
+        """Return what is needed for the rows `first` ... `last - 1`, which keep their numbers.
+
+        Args:
+            model: What moves; other processes cannot check parameters without its equations.
+            first: Number of the first row.
+            last: Number after that of the last row.
+        """
+        rows, impossible = np.arange(first, last), None
+        if "parameter" in self.samples.groups.values():
+            given = self.given(model, first, last)
+            impossible = None if given.impossible is None else (given.impossible, given.fault)
         return replace(
             self,
+            impossible=impossible,
             samples=self.samples.part(first, last),
             start=self._start_of(rows, {}),
             plan=self._plan_of(rows),
@@ -85,12 +108,39 @@ class SweepRows:
         groups: dict[Group, dict[str, Array]] = {"start": {}, "parameter": {}, "input": {}}
         for name, values in self.samples.rows(first, last).items():
             groups[self.samples.groups[name]][name] = values
-        parameters = {**(self.parameters or {}), **groups["parameter"]}
-        p = checked_parameters(model, parameters or self.parameters)
+        p = impossible = None
+        fault = ""
+        if model.parameters and not model.facts.fixed:
+            p = model.parameter_vector({**(self.parameters or {}), **groups["parameter"]})
+        if p is not None and p.ndim > 1:
+            impossible, fault = self._impossible_in(model, p, list(groups["parameter"]))
+            p[impossible] = model.parameter_vector()
         plan = self._plan_of(rows)
         if self.inputs is not None:
             plan = plan_input(model, {**self.inputs, **groups["input"]})
-        return GivenRows(self._start_of(rows, groups["start"]), p, plan)
+        return GivenRows(self._start_of(rows, groups["start"]), p, plan, impossible, fault)
+
+    def _impossible_in(self, model: Model, p: Array, names: list[str]) -> tuple[Flags, str]:
+        if self.impossible is not None:
+            return self.impossible
+        return find_impossible_runs(model, p, names)
+
+    def check_parameters(self, model: Model) -> None:
+        """Check parameters that are listed, not drawn; those of all rows at once.
+
+        Raises:
+            InvalidArgument: as `checked_parameters` does.
+        """
+        names = [name for name, group in self.samples.groups.items() if group == "parameter"]
+        axes = self.samples.axes
+        listed: dict[str, Any] = {}
+        if axes:  # only parameters matter: a small part of a large grid
+            along = np.meshgrid(*(axes[name] for name in names), indexing="ij", sparse=True)
+            listed = dict(zip(names, along, strict=True))
+        elif names and self.samples.kind == "table":
+            listed = self.samples.rows(0, self.samples.count, names)
+        given = {**(self.parameters or {}), **listed}
+        checked_parameters(model, given or self.parameters)
 
     def _start_of(self, rows: Numbers, drawn: Mapping[str, Array]) -> GivenState:
         s = self.start
@@ -157,6 +207,7 @@ def plan_rows(
     shape = swept.shape if swept.names else shape
     parameters = _shared("parameter", given["parameter"], swept)
     rows = SweepRows(swept, state, parameters, replace(plan, tape=None), inputs, shape)
+    rows.check_parameters(model)
     return rows, plan.tape
 
 

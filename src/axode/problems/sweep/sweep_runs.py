@@ -125,7 +125,7 @@ class SweepRuns:
         self.task, self._task_elsewhere, self._leave = task, elsewhere, leave
         self.count = len(start["q"])
         self.first = SweepBatch(task, np.arange(self.count), start, p, SMALLEST_PIVOT)
-        self._stopped_at = np.full(self.count, -1.0)  # steps that a run had taken
+        self._stopped_at: Array | None = None  # steps that a run had taken, once one stopped
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""
@@ -156,6 +156,8 @@ class SweepRuns:
         if not stopped.size:
             return
         steps = b["step"][:, 0]
+        if self._stopped_at is None:
+            self._stopped_at = np.full(self.count, -1.0)
         fresh = steps[stopped] > self._stopped_at[members[stopped]]
         self._stopped_at[members[stopped]] = steps[stopped]
         found = np.zeros(stopped.size, dtype=bool)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,7 +20,10 @@ MAX_ROWS = 1 << 48  # of any sweep: row numbers and strata are exact in float64 
 SOBOL_BITS = 32  # of each number; SciPy's engine skips points only up to this many
 SOBOL_DIMENSIONS = 21201  # for which SciPy has direction numbers
 _BITS = 52  # of a random number, so that the middle of its interval is exact too
-_ROUNDS = 8  # of the Feistel network
+_ROUNDS = 8  # of the Feistel network, an even number
+_LEAST_BITS = 6  # that it permutes: with fewer, some permutations are much rarer than others
+_HALF = 24  # bits of half a number below MAX_ROWS
+_BLOCK = 1 << 14  # numbers that are permuted at a time, in the cache
 _RANDOM, _PERMUTATION, _JITTER = range(3)  # independent streams of one seed
 # Multipliers with well-spread bits for the rounds: the fractions of square roots.
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0x6A09E667F3BCC909))
@@ -42,7 +46,7 @@ def latin_points(
     bits = max(1, 50 - count.bit_length())  # of the place inside an interval: the sum is exact
     points = []
     for j in which:
-        stratum = _permuted(np.arange(first, last, dtype=np.uint64), count, _keys(seed, j))
+        stratum = _permuted(first, last, count, _state(seed, _PERMUTATION, j, _ROUNDS))
         place = _random_words(seed, _JITTER, j, first, last) >> np.uint64(64 - bits)
         points.append((stratum + (place + 0.5) * 0.5**bits) / count)
     return points
@@ -52,19 +56,20 @@ def sobol_points(
     seed: int, dimensions: int, count: int, first: int, last: int, which: Sequence[int]
 ) -> list[Array]:
     """Scrambled Sobol points of SciPy, by the Gray code of their numbers."""
-    start, vectors = _sobol_vectors(dimensions, seed, max(0, (count - 1).bit_length()))
-    n = np.arange(first, last, dtype=np.int64)
-    turns = np.empty((len(n), len(which)), dtype=np.uint64)
-    if len(n):
-        gray = first ^ (first >> 1)
-        turns[0] = start[which]
+    start, vectors = _sobol_vectors(dimensions, seed, (count - 1).bit_length())
+    n, gray = np.arange(first + 1, last, dtype=np.int64), first ^ (first >> 1)
+    lowest = np.frexp((n & -n).astype(float))[1] - 1  # bit that changes before each point
+    points = []
+    for j in which:
+        changes = np.empty(max(0, last - first), dtype=np.uint64)
+        changes[:1] = start[j]
         for k in range(gray.bit_length()):
             if gray >> k & 1:
-                turns[0] ^= vectors[k, which]
-        lowest = np.frexp((n[1:] & -n[1:]).astype(float))[1] - 1  # bit that is set last
-        turns[1:] = vectors[lowest][:, which]
-    words = np.bitwise_xor.accumulate(turns, axis=0)
-    return [(column + 0.5) * 0.5**SOBOL_BITS for column in np.ascontiguousarray(words.T)]
+                changes[:1] ^= vectors[j, k]
+        changes[1:] = vectors[j][lowest]
+        words = np.bitwise_xor.accumulate(changes)
+        points.append((words + 0.5) * 0.5**SOBOL_BITS)
+    return points
 
 
 SAMPLERS: dict[str, UnitPoints] = {
@@ -97,45 +102,52 @@ def _random_words(seed: int, stream: int, dimension: int, first: int, last: int)
     return np.asarray(words[first % 4 :], dtype=np.uint64)
 
 
-def _keys(seed: int, dimension: int) -> Words:
-    return _state(seed, _PERMUTATION, dimension, _ROUNDS)
+def _permuted(first: int, last: int, count: int, keys: Words) -> Words:
+    """Permutation of 0 ... count - 1 that a key selects, at the numbers `first` ... `last - 1`.
 
-
-def _permuted(numbers: Words, count: int, keys: Words) -> Array:
-    """Permutation of 0 ... count - 1 that a key selects, at these numbers.
-
-    A Feistel network permutes the numbers of an even number of bits, fewer than four times as many
-    as needed; what falls outside is permuted again until it falls inside.
+    A Feistel network permutes the numbers of as many bits as are needed; what falls outside is
+    permuted again until it falls inside.
     """
-    half = max(1, ((count - 1).bit_length() + 1) // 2)
-    found = _feistel(numbers, half, keys)
-    outside = np.flatnonzero(found >= count)
-    while outside.size:
-        found[outside] = _feistel(found[outside], half, keys)
-        outside = outside[found[outside] >= count]
-    return found.astype(float)
+    bits = max(_LEAST_BITS, (count - 1).bit_length())
+    found = np.arange(first, last, dtype=np.uint64)
+    for k in range(0, len(found), _BLOCK):
+        block = found[k : k + _BLOCK]
+        block[:] = _feistel(block, bits, keys)
+        outside = np.flatnonzero(block >= count)
+        while outside.size:
+            block[outside] = _feistel(block[outside], bits, keys)
+            outside = outside[block[outside] >= count]
+    return found
 
 
-def _feistel(numbers: Words, half: int, keys: Words) -> Words:
-    shift, mask = np.uint64(half), np.uint64((1 << half) - 1)
-    left, right = numbers >> shift, numbers & mask
-    for key in keys:
-        mixed = (right ^ key) * _MIX[0]
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * _MIX[1]
-        left, right = right, left ^ (mixed >> np.uint64(64 - half))
-    return (left << shift) | right
+def _feistel(numbers: Words, bits: int, keys: Words) -> Words:
+    """Permutation of the numbers of so many bits; the halves change their sizes in every round."""
+    sizes = (bits // 2, bits - bits // 2)  # of the left and the right half
+    left, right = numbers >> np.uint64(sizes[1]), numbers & np.uint64((1 << sizes[1]) - 1)
+    for k, key in enumerate(keys):
+        mixed = right ^ key
+        mixed *= _MIX[0]
+        mixed ^= mixed >> np.uint64(32)
+        mixed *= _MIX[1]
+        mixed >>= np.uint64(64 - _HALF)
+        mixed &= np.uint64((1 << sizes[k % 2]) - 1)
+        mixed ^= left
+        left, right = right, mixed
+    return (left << np.uint64(sizes[1])) | right
 
 
 @functools.lru_cache(maxsize=16)
 def _sobol_vectors(dimensions: int, seed: int, bits: int) -> tuple[Words, Words]:
-    """First point and generating vectors of the points 0 ... 2^bits - 1, as integers.
+    """First point and, by dimension, generating vectors of 2^bits points, as integers.
 
     Neighbours in Gray code differ by one vector: point 2^k by vector k from the one before. SciPy
     reaches point 2^bits in some nanoseconds per point, once per process.
     """
     from scipy.stats import qmc
 
-    engine = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, seed=seed)
+    named = inspect.signature(qmc.Sobol).parameters
+    source = {"rng" if "rng" in named else "seed": np.random.default_rng(seed)}  # until 1.14
+    engine = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, **source)
     start = point = _as_words(engine.random(1))
     vectors = np.empty((bits, dimensions), dtype=np.uint64)
     for k in range(bits):
@@ -145,7 +157,7 @@ def _sobol_vectors(dimensions: int, seed: int, bits: int) -> tuple[Words, Words]
         before = point if skipped < 0 else _as_words(engine.random(1))
         point = _as_words(engine.random(1))
         vectors[k] = before ^ point
-    return start, vectors
+    return start, np.ascontiguousarray(vectors.T)
 
 
 def _as_words(points: Array) -> Words:
