@@ -24,6 +24,8 @@ from axode.problems.singular.passing import Candidates, Landing, find_events, la
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
 from axode.problems.singular.switching import (
     UNDETERMINED_PIVOT,
+    choose_known_models,
+    count_models,
     find_start_elsewhere,
     near_singular,
 )
@@ -146,11 +148,7 @@ class Runs:
             self.crossings.append(locate(batch, runs[crossing]))
         runs = self._begin_elsewhere(batch, runs[~crossing])
         status = batch.buffers["status"][runs, 0]
-        across = self._pass if self.settings.singular == "pass" else None
-        for run in runs[status == SINGULAR].tolist():
-            model = near_singular(batch, run, self.model, across)
-            if model is not None:
-                self._leave(batch, [run], model, batch.settings)
+        self._leave_singular(batch, runs[status == SINGULAR])
         self._answer_stiffness(batch, runs[status == STIFF])
         failed = runs[(status != SINGULAR) & (status != STIFF)]
         if failed.size:
@@ -163,6 +161,22 @@ class Runs:
                 causes[upright] = find_causes(batch, failed[upright])
             status = batch.buffers["status"][failed, 0].astype(np.intp)
             batch.resolve(failed, np.where(lies, SINGULAR, status), causes)
+
+    def _leave_singular(self, batch: Batch, runs: Numbers) -> None:
+        """Let runs near a singular configuration change their model, go on or end."""
+        across = self._pass if self.settings.singular == "pass" else None
+        tried = 0
+        while runs.size:
+            if across is None and tried < count_models(self.model):
+                tried = count_models(self.model)
+                for model, which in choose_known_models(batch, runs, self.model):
+                    self._leave(batch, which.tolist(), model, batch.settings)
+                    runs = np.setdiff1d(runs, which)
+            else:
+                run, runs = int(runs[0]), runs[1:]
+                other = near_singular(batch, run, self.model, across)
+                if other is not None:
+                    self._leave(batch, [run], other, batch.settings)
 
     def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
