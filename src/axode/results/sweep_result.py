@@ -43,6 +43,8 @@ class Sweep(Mapping[str, Any]):
             asked for.
         info: Model, steps and time it took, in JSON's own types.
         rows: Numbers of the rows, where some were chosen from a sweep; else None.
+        library: Library of the arrays on a GPU that are handed out by name ("cupy", "torch",
+            "jax"); None for NumPy.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class Sweep(Mapping[str, Any]):
         self.arrays = arrays if isinstance(arrays, AbstractColumns) else HeldColumns(arrays)
         self.axes, self.info, self.rows = axes, dict(info or {}), rows
         self.samples = _as_columns(samples, axes)
+        self.library: str | None = None
+        self._handed: dict[tuple[str, str], Any] = {}
         self._finished, self._statuses = finished, statuses
         self._status, self._reasons, self._store = status, reasons, store
 
@@ -97,7 +101,15 @@ class Sweep(Mapping[str, Any]):
     # numbers by name -----------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Any:
-        return self.arrays[name]
+        array = self.arrays[name]
+        if self.library is None:
+            return array
+        from axode.runtime.staging import from_numpy
+
+        key = self.library, name
+        if key not in self._handed:
+            self._handed[key] = from_numpy(np.asarray(array), self.library)
+        return self._handed[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.arrays)
