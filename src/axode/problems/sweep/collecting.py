@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.errors import InvalidArgument
 from axode.problems.simulate.record import STATUS_WORDS
 from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING
 from axode.problems.sweep.chunk import ChunkResult
@@ -50,7 +51,13 @@ class MemoryCollector(AbstractCollector):
         super().__init__(study)
         shape = study.rows.count, len(study.job.outputs)
         by_column = study.job.settings.place.target == "cuda"  # as a GPU returns them
-        self._values = np.empty(shape, order="F" if by_column else "C")
+        try:
+            self._values = np.empty(shape, order="F" if by_column else "C")
+        except MemoryError:
+            raise InvalidArgument(
+                f"sweep: {shape[0]} runs with {shape[1]} outputs do not fit into the memory; "
+                "store='folder' keeps them on disk"
+            ) from None
         self._status = np.full(study.rows.count, LEFT, dtype=np.int8)
         self._reasons: dict[str, int] = {}
         self._reason_codes = np.empty(0, dtype=np.int32)
