@@ -245,6 +245,17 @@ def test_a_cluster_of_ray(here):
         ray.shutdown()
 
 
+def test_processes_of_mpi(here):
+    try:
+        from mpi4py import MPI  # noqa: F401
+    except (ImportError, RuntimeError):
+        pytest.skip("mpi4py finds no MPI library")
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor(1) as pool:
+        assert_same(sweep(executor=pool), here)
+
+
 def test_the_rate_of_every_worker():
     class Bar:
         def show(self, share, label):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -36,8 +37,8 @@ class AbstractCollector(ABC):
         """Keep the numbers of a chunk."""
 
     @abstractmethod
-    def result(self, seconds: float) -> Sweep:
-        """Return the numbers of all rows; `seconds` is how long it took."""
+    def result(self, took: Mapping[str, Any]) -> Sweep:
+        """Return the numbers of all rows; `took` describes the computation."""
 
     @abstractmethod
     def close(self) -> None:
@@ -80,7 +81,7 @@ class MemoryCollector(AbstractCollector):
         places = [known.setdefault(text, len(known)) for text in texts.texts]
         self._reason_codes[rows] = np.array([*places, NO_TEXT], dtype=np.int32)[texts.codes]
 
-    def result(self, seconds: float) -> Sweep:
+    def result(self, took: Mapping[str, Any]) -> Sweep:
         """Name the numbers."""
         study, shape = self.study, self.study.rows.shape
         self._status[self._status == RUNNING] = LEFT
@@ -96,7 +97,7 @@ class MemoryCollector(AbstractCollector):
             study.rows.samples.axes,
             (self._status == FINISHED).reshape(shape),
             {text: n for text, n in counts.items() if n},
-            study.info() | {"seconds": seconds},
+            study.info() | took,
             samples=study.rows.samples if study.rows.samples.names else None,
             status=RowTexts(self._status, texts),
             reasons=reasons,
@@ -126,10 +127,10 @@ class StoreCollector(AbstractCollector):
         status = RowTexts.from_codes(part.status, STATUS_WORDS)
         self._store.write(number, swept, outputs, status, part.reasons)
 
-    def result(self, seconds: float) -> Sweep:
+    def result(self, took: Mapping[str, Any]) -> Sweep:
         """Open the store; columns are read when they are asked for."""
         made = Sweep.load(self._store.folder)
-        made.info["seconds"] = seconds
+        made.info.update(took)
         return made
 
     def close(self) -> None:

@@ -60,10 +60,15 @@ class Tally:
         self._workers[made.worker] = (known + rows, seconds + made.seconds)
         self._session.show(self._done / self._count, self.label())
 
+    @property
+    def computed(self) -> int:
+        """How many rows were computed."""
+        return self._done - self._before
+
     def label(self) -> str:
         """Describe the rate of all workers, and of each."""
         seconds = max(time.perf_counter() - self._began, 1e-9)
-        label = f"{self._name}: {(self._done - self._before) / seconds:,.0f} runs/s"
+        label = f"{self._name}: {self.computed / seconds:,.0f} runs/s"
         rates = [rows / max(busy, 1e-9) for rows, busy in self._workers.values()]
         if len(rates) > 1:
             label += f", {len(rates)} workers, {min(rates):,.0f} to {max(rates):,.0f} each"
