@@ -97,7 +97,7 @@ class MemoryCollector(AbstractCollector):
             study.rows.samples.axes,
             (self._status == FINISHED).reshape(shape),
             {text: n for text, n in counts.items() if n},
-            study.info() | took,
+            {**study.info(), **took},
             samples=study.rows.samples if study.rows.samples.names else None,
             status=RowTexts(self._status, texts),
             reasons=reasons,
