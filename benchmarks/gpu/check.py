@@ -109,6 +109,36 @@ def check_others(folder: Path) -> None:
     told("arrays of JAX", error(made, data["expected"]), 1e-9)
 
 
+def check_handing(folder: Path) -> None:
+    """Calls captured in a graph, and results in the hands of other libraries."""
+    model = ax.load_model(folder / "arm.axm", target="cuda")
+    data = np.load(folder / "arm.npz")
+    there = [cp.asarray(data[name]) for name in ("q", "nu", "u")]
+    out = cp.zeros_like(cp.asarray(data["expected"]))
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        model.forward_dynamics(*there, out=out)
+        stream.begin_capture()
+        model.forward_dynamics(*there, out=out)
+        graph = stream.end_capture()
+        stream.synchronize()
+        out[...] = 0.0
+        graph.launch(stream)
+        stream.synchronize()
+    told("a captured call", error(out, data["expected"]), 1e-9)
+    robot = ax.load_model(folder / "whole_caster_robot.axm")
+    for library in ("torch", "jax"):
+        try:
+            handed = cuda.as_array(out, library)
+        except ax.NotApplicable:
+            print(f"  no {library} here")
+            continue
+        assert type(handed).__module__.startswith(library)
+        start = {"theta1_dot": [0.5, 1.0]}
+        made = ax.sweep(robot, 0.1, start=start, target="cuda", asarray=library)
+        known = ax.sweep(robot, 0.1, start=start)["phi"]
+        told(f"a sweep handed to {library}", error(cp.from_dlpack(made["phi"]), known), 1e-6)
+
+
 def check_runs(folder: Path, name: str) -> None:
     """Simulations and sweeps of models from files, against those of the CPU."""
     data = np.load(folder / f"whole_{name}.npz")
@@ -190,7 +220,7 @@ def main() -> None:
     """All checks, one after the other."""
     folder = Path(sys.argv[1])
     print(f"CuPy {cp.__version__}, compute capability {cuda.own_capability()}, {device.chip()}")
-    for check in (check_models, check_others, check_errors):
+    for check in (check_models, check_others, check_handing, check_errors):
         print((check.__doc__ or "").splitlines()[0])
         check(folder)
     print("Whole runs")

@@ -36,7 +36,10 @@ class RowTexts(Mapping[int, str]):
         places = np.full(max(words, default=0) + 1, NO_TEXT, dtype=np.int32)
         for code, word in words.items():
             places[code] = texts.index(word)
-        return cls(places[np.asarray(codes).astype(np.intp).reshape(-1)], texts)
+        flat = np.asarray(codes).reshape(-1)
+        if flat.size and (flat == flat[0]).all():  # the usual case
+            return cls(np.full(flat.size, places[int(flat[0])]), texts)
+        return cls(places[flat.astype(np.intp)], texts)
 
     @classmethod
     def from_rows(cls, count: int, found: Mapping[int, str]) -> RowTexts:
@@ -87,8 +90,12 @@ class RowTexts(Mapping[int, str]):
 
     def counts(self) -> dict[str, int]:
         """How often each text occurs, without those that do not."""
-        times = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
-        return {text: int(n) for text, n in zip(self.texts, times, strict=True) if n}
+        found, left = {}, len(self.codes)
+        for place, text in enumerate(self.texts):
+            if left and (times := int(np.count_nonzero(self.codes == place))):
+                found[text] = times
+                left -= times
+        return found
 
     def __getitem__(self, row: int) -> str:
         code = self.codes[row] if -len(self.codes) <= row < len(self.codes) else NO_TEXT

@@ -19,10 +19,10 @@ class ArrayView(NamedTuple):
     """What a kernel must know of an array.
 
     Attributes:
-        address: Of its first element.
-        shape: Of the array.
+        address: Place of its first element.
+        shape: Length of every axis.
         strides: Bytes between elements along every axis.
-        dtype: Of its elements, as NumPy names it.
+        dtype: Type of its elements, as NumPy names it.
         owner: What keeps the memory alive.
     """
 
@@ -50,7 +50,7 @@ def view(cp: Any, name: str, value: Any) -> ArrayView:
 
     Args:
         cp: The module cupy.
-        name: Of the array, for errors.
+        name: Name of the array, for errors.
         value: Array of CuPy, PyTorch or JAX.
     """
     if is_tensor(value) and not value.requires_grad:
@@ -89,9 +89,9 @@ def joined_stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:
 
 
 def signature(cp: Any, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """All that a launch on some arrays depends on; None if that cannot be told quickly.
+    """Collect all that a launch on some arrays depends on; None if that takes too long.
 
-    Arrays of CuPy and PyTorch are told by address and layout, vectors of NumPy by their numbers.
+    For arrays of CuPy and PyTorch it is address and layout, for vectors of NumPy their numbers.
     """
     found: list[Any] = []
     for a in values:

@@ -171,7 +171,7 @@ class GpuKernel:
 
     @property
     def sums_up(self) -> bool:
-        """Whether it counts runs by status."""
+        """True if it counts runs by status."""
         return bool(self.header.get("sums_up"))
 
     def geometry(self, runs: int) -> tuple[int, int]:

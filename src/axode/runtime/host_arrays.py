@@ -77,7 +77,7 @@ class BoundKernel:
             self._each(lambda piece: piece.advance(budget))
 
     def summary(self) -> Summary:
-        """Count runs by status; all that a GPU tells of resident runs."""
+        """Count runs by status, which is all that comes back of resident runs after a launch."""
         found = [piece.summary for piece in self._pieces]
         counts = tuple(sum(s.counts[k] for s in found) for k in range(STATUSES))
         time = sum(s.time * sum(s.counts) for s in found) / max(self.runs, 1)
@@ -111,7 +111,7 @@ class _Piece:
 
     Args:
         whole: Arrays of all runs.
-        number: Of the GPU.
+        number: Number of the GPU.
         part: Which runs.
         stays: Whether arrays that nobody changes, and the table that is written, stay there.
         resident: Whether all of the state stays there.

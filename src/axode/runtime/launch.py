@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-STATUSES = 8  # that a kernel counts
+STATUSES = 16  # that a kernel counts
 SUMMARY_BYTES = 8 * (STATUSES + 1)
 WARP = 32  # of so many runs, the time of the first is added up
 _THREAD = threading.local()

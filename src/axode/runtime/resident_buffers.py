@@ -18,7 +18,7 @@ class ResidentBuffers(MutableMapping[str, Array]):
     """Buffers by name: state on the GPU, and what the kernel is given, on the CPU.
 
     State that is read comes as a copy, which is kept until the kernel runs again; numbers written
-    to that copy stay on the CPU.
+    to that copy stay on the CPU. The same number of all runs is contiguous.
 
     Args:
         kernel: What advances the runs.
@@ -32,14 +32,14 @@ class ResidentBuffers(MutableMapping[str, Array]):
         self._here: dict[str, Array] = {}
         with device.MemoryGuard(f"{runs} runs"):
             for name, size in kernel.header["state"].items():
-                there = self._cupy.zeros((runs, size), dtype=kernel.dtype)
-                value = np.broadcast_to(start.get(name, 0.0), there.shape)
+                columns = self._cupy.zeros((size, runs), dtype=kernel.dtype)
+                value = np.broadcast_to(start.get(name, 0.0), (runs, size))
                 if runs > 1 and value.strides[0] == 0:  # the same for all: spread there
                     if value[0].any():
-                        there[...] = self._cupy.asarray(value[0], dtype=kernel.dtype)
+                        columns.T[...] = self._cupy.asarray(value[0], dtype=kernel.dtype)
                 else:
-                    staging.send(self._cupy, value, there)
-                self._there[name] = there
+                    staging.send(self._cupy, value.T, columns)
+                self._there[name] = columns.T
 
     @staticmethod
     def fit(kernel: GpuKernel, runs: int) -> bool:
@@ -55,9 +55,10 @@ class ResidentBuffers(MutableMapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._here:
-            there = self._there[name]
-            self._here[name] = np.empty(there.shape)
-            staging.receive(self._cupy, there, self._here[name])
+            there = self._there[name].T
+            columns = np.empty(there.shape)
+            staging.receive(self._cupy, there, columns)
+            self._here[name] = columns.T
         return self._here[name]
 
     def __setitem__(self, name: str, value: Array) -> None:

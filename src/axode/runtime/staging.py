@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.runtime.cuda import GpuKernel
+from axode.runtime.arrays import as_array
+from axode.runtime.cuda import GpuKernel, cupy
 from axode.runtime.launch import use_device
 
 Array = npt.NDArray[Any]
@@ -30,7 +31,7 @@ class Lane:
 
     Args:
         cp: The module cupy.
-        number: Of the GPU.
+        number: Number of the GPU.
     """
 
     def __init__(self, cp: Any, number: int) -> None:
@@ -201,6 +202,8 @@ def _by_rows(cp: Any, array: Array, there: Any, move: Callable[[Lane, Array, int
     cp.cuda.get_current_stream().synchronize()  # what is there may still be in use
     if not array.size:
         return
+    if array.flags.c_contiguous:
+        array = array.reshape(-1)
     count, address = array.shape[0], int(there.data.ptr)
     row = there.dtype.itemsize * (array.size // count)
     step = min(max(1, _piece(row * count) // row), count)
@@ -210,3 +213,11 @@ def _by_rows(cp: Any, array: Array, there: Any, move: Callable[[Lane, Array, int
         move(lane, array[first : first + step], address + first * row)
 
     lanes(cp).run(-(-count // step), row * step, work)
+
+
+def from_numpy(array: Any, library: str) -> Any:
+    """Carry a NumPy array to the GPU, as an array of a library."""
+    cp = cupy()
+    there = cp.empty(array.shape, dtype=array.dtype)
+    send(cp, array, there)
+    return as_array(there, library)

@@ -23,7 +23,7 @@ from axode.codegen.lowering.program_loop import ProgramWriter
 
 GLOBAL = " addrspace(1)"
 STATUS, TIME = "status", "t"  # buffers of runs that are summed up
-STATUSES = 8  # counted, from zero on
+STATUSES = 16  # counted, from zero on
 WARP = 32  # threads that vote together
 _THREAD = """declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()

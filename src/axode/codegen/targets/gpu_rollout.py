@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from axode.runtime.host_arrays import BoundKernel
 from axode.runtime.resident_buffers import ResidentBuffers
 
 Array = npt.NDArray[np.float64]
+FEWER_REGISTERS = 168  # of a thread: half as many threads again as with 255
+FEW_SPILLS = 32  # bytes of a thread
 
 
 def load_kernel(program: Program, precision: str = "float64") -> KernelFile:
@@ -28,9 +31,26 @@ def load_kernel(program: Program, precision: str = "float64") -> KernelFile:
     from axode.codegen.targets.ptx import closest_capability, keep, kernel
 
     made = kernel(program, closest_capability(capability), precision)
-    version = assembler_version()
-    image = keep(f"{version} {capability}\n{made.ptx}", lambda: assembled(made.ptx))
+    identity = f"{assembler_version()} {capability} {FEWER_REGISTERS}\n{made.ptx}"
+    image = keep(identity, lambda: _assemble(made.ptx, made.header))
     return KernelFile(made.ptx, made.header, image or None)
+
+
+def _assemble(ptx: str, header: Mapping[str, Any]) -> bytes:
+    """Assemble a kernel, of runs with fewer registers if it nearly fits into what there are.
+
+    More threads then hide more of the waiting, at the price of spills that stay in the cache:
+    measured 4 to 9 % faster. Kernels that spill anyway become slower by it.
+    """
+    image = assembled(ptx)
+    (name,) = header["kernels"]
+    if not image or not header["kernels"][name]["sums_up"]:
+        return image
+    whole = KernelFile(ptx, header, image)[name]
+    if whole.registers <= FEWER_REGISTERS or whole.spilled_bytes > FEW_SPILLS:
+        return image
+    limit = f")\n.maxnreg {FEWER_REGISTERS}\n{{"
+    return assembled(ptx.replace(")\n{", limit)) or image
 
 
 class KernelRollout:

@@ -39,22 +39,31 @@ _ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Place:
-    """Where steps are computed, and in which numbers."""
+    """Where steps are computed, and in which numbers.
+
+    Attributes:
+        target: "cpu" or "cuda".
+        precision: "float64" or "float32".
+        devices: Numbers of the GPUs that share the runs; the current one if there are none.
+    """
 
     target: str = "cpu"
     precision: str = "float64"
+    devices: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, model: Model, target: str | None, precision: str | None) -> Place:
         """Choose what was asked for, or where the model's own functions run."""
         own = "cuda" if model.target == "cuda" else "cpu"
         target = own if target is None else target
-        if not isinstance(target, str) or target not in TARGETS:
+        name, colon, numbers = str(target).partition(":")
+        if not isinstance(target, str) or name not in TARGETS or (colon and name != "cuda"):
             raise UnknownName("axode", "target", target, TARGETS)
+        target, devices = name, _devices(numbers) if colon else ()
         if precision is None:
             precision = model.library.precision if target == "cuda" else "float64"
         check_precision(precision, target)
-        return cls(target, precision)
+        return cls(target, precision, devices)
 
     @property
     def single(self) -> bool:
@@ -80,6 +89,22 @@ class Place:
                 f"precision: float32 counts {MAX_STEPS_IN_SINGLE} steps at most, these are "
                 f"{steps}; use longer steps, or precision='float64'"
             )
+
+
+def _devices(numbers: str) -> tuple[int, ...]:
+    """Read numbers of GPUs, such as "0,1" or "all"."""
+    from axode.runtime.device import cupy
+
+    count = int(cupy().cuda.runtime.getDeviceCount())
+    if numbers == "all":
+        return tuple(range(count))
+    parts = numbers.split(",")
+    if not all(part.isdecimal() and int(part) < count for part in parts):
+        raise InvalidArgument(
+            f"target 'cuda:{numbers}': expected 'cuda:all' or numbers of GPUs such as 'cuda:0,1'; "
+            f"this machine has {count}, counted from 0"
+        )
+    return tuple(dict.fromkeys(map(int, parts)))
 
 
 def is_available(place: Place, method: str, d: Dynamics) -> bool:
@@ -183,7 +208,7 @@ def compiled(
     if made is None and place.target == "cuda":
         from axode.codegen.targets.gpu_rollout import KernelRollout
 
-        made = KernelRollout(program(), place.precision)
+        made = KernelRollout(program(), place.precision, place.devices)
     elif made is None:
         made = Rollout(program(), alike=alike)
     known[key] = made  # the last one; other threads may do the same meanwhile

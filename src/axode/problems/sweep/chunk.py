@@ -185,10 +185,13 @@ class PreparedJob:
         begun = find_starts(job.model, given.start, job.settings.t0, given.p, batch, target=target)
         if last - first == rows.count:
             begun.require_some()
-        status = np.full((last - first, 1), float(RUNNING))
-        status[begun.failed.runs] = UNASSEMBLED
+        status: Array = np.broadcast_to(float(RUNNING), (last - first, 1))
         reasons = begun.failed.reasons(last - first)
+        if len(begun.failed):
+            status = status.copy()
+            status[begun.failed.runs] = UNASSEMBLED
         if given.impossible is not None and given.impossible.any():
+            status = status.copy()
             status[given.impossible] = UNASSEMBLED
             reasons = reasons.replaced(given.impossible, given.fault)
         seconds = time.perf_counter() - began

@@ -48,7 +48,9 @@ class MemoryCollector(AbstractCollector):
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
-        self._values = np.empty((study.rows.count, len(study.job.outputs)))
+        shape = study.rows.count, len(study.job.outputs)
+        by_column = study.job.settings.place.target == "cuda"  # as a GPU returns them
+        self._values = np.empty(shape, order="F" if by_column else "C")
         self._status = np.full(study.rows.count, LEFT, dtype=np.int8)
         self._reasons: dict[str, int] = {}
         self._reason_codes = np.empty(0, dtype=np.int32)

@@ -22,6 +22,7 @@ from axode.problems.sweep.engines import Tally, check_executor, compute_elsewher
 from axode.problems.sweep.samples import Group
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows, plan_rows
+from axode.runtime.arrays import check_library
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
@@ -49,6 +50,7 @@ def sweep(
     progress: bool | None = None,
     target: str | None = None,
     precision: str | None = None,
+    asarray: str | None = None,
     on_interrupt: str = "raise",
 ) -> Sweep:
     """Simulate many runs and keep only a few numbers of each.
@@ -89,6 +91,7 @@ def sweep(
         progress: Show a bar; unless given, after a second on a terminal.
         target: "cpu" or "cuda"; where the model's functions run unless given.
         precision: "float64" or, on a GPU, "float32"; the model's unless given.
+        asarray: Hand out results as arrays on the GPU, of "cupy", "torch" or "jax".
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the result so far, or "return" that result; runs that had not finished are NaN.
 
@@ -100,6 +103,8 @@ def sweep(
     require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     check_executor(executor)
+    if asarray is not None:
+        check_library(asarray)
     place = Place.of(model, target, precision)
     settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
@@ -120,7 +125,9 @@ def sweep(
     session = Session(model.name, settings, 0, progress)
     try:
         _compute(collector, executor, session)
-        result: Sweep = session.deliver(collector.result(session.seconds), on_interrupt)
+        made = collector.result(session.seconds)
+        made.library = asarray
+        result: Sweep = session.deliver(made, on_interrupt)
     finally:
         collector.close()
     return result
