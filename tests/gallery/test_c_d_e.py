@@ -101,8 +101,7 @@ KNOWN = {
 }
 
 
-@each_check
-@pytest.mark.parametrize("label", KNOWN)
+@each_check(KNOWN, long_runs={"cooperating_arms", "cart_of_two_arms"})
 def test_known(label: str, check: Callable[[str, Known], None]):
     check(label, KNOWN[label])
 
