@@ -340,6 +340,57 @@ def _large_row(name: str, old: tuple[Any, Any], new: tuple[Any, Any]) -> tuple[s
     return name, *seconds, *operations
 
 
+def sweeps(found: dict[str, Any]) -> str:
+    """Whole calls, memory, others on the same study, and workers."""
+    steps, sizes, cores = found["steps"], found["sizes"], found["cores"]
+    rows = []
+    for name, seconds in found["whole"].items():
+        whole, kernel = (Times(tuple(seconds[part])) for part in ("whole", "kernel"))
+        runs = sizes[name]
+        ratios = [a / b for a, b in zip(seconds["whole"], seconds["kernel"], strict=True)]
+        rows.append(
+            (
+                f"`{name}`, {spaced(runs)} runs of {steps} steps",
+                f"{whole.median:.3g}",
+                f"{kernel.median:.3g}",
+                f"{Times(tuple(ratios)).median:.2f}",
+                f"{runs * steps / whole.median / cores / 1e6:.1f}",
+            )
+        )
+    columns = ("whole call", "s", "compiled steps s", "ratio", "million steps per second and core")
+    parts = [table(columns, rows)]
+    rows = [
+        (spaced(int(runs)), f"{m['seconds']:.3g}", f"{m['before_mb']:.0f}", f"{m['peak_mb']:.0f}")
+        for runs, m in found["memory"].items()
+    ]
+    parts.append(table(("runs into a store", "s", "MB before", "MB at most"), rows))
+    times = {name: Times(tuple(s)) for name, s in found["contest"].items()}
+    first = next(iter(times.values()))
+    rows = [
+        (
+            name,
+            spaced(round(1 / t.median)),
+            f"{1e6 * t.median:.1f}",
+            f"{t.median / first.median:,.0f}".replace(",", " "),
+            f"{found['checks'][name]:.0e}" if name in found["checks"] else "-",
+        )
+        for name, t in times.items()
+    ]
+    parts.append(table(("who", "runs per second", "median µs per run", "ratio", "apart"), rows))
+    rows = []
+    for name, seconds in found["workers"].items():
+        one, two = (min(seconds[n]) for n in ("1", "2"))
+        rows.append((name, f"{one:.2f}", f"{two:.2f}", f"{one / two:.2f}"))
+    title = f"{spaced(sizes['workers'])} runs on"
+    parts.append(table((title, "one s", "two s", "gain"), rows))
+    return "\n\n".join(parts)
+
+
+def spaced(number: int) -> str:
+    """Thousands apart."""
+    return f"{number:,}".replace(",", " ")
+
+
 PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "machine conditions": ("machine", conditions),
     "machine targets": ("machine", targets),
@@ -354,6 +405,9 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "simulation conditions": ("simulate", conditions),
     "simulation targets": ("simulate", targets),
     "simulation": ("simulate", simulation),
+    "sweeps conditions": ("sweeps", conditions),
+    "sweeps targets": ("sweeps", targets),
+    "sweeps": ("sweeps", sweeps),
     "stiff conditions": ("stiff", conditions),
     "stiff": ("stiff", stiff),
     "derivation conditions": ("derive", conditions),

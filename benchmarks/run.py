@@ -1,6 +1,6 @@
 """`make bench`: is it right, and then how large and how fast.
 
-    python -m benchmarks.run [derive] [machine] [growth] [large] [simulate] [stiff]
+    python -m benchmarks.run [derive] [machine] [growth] [large] [simulate] [stiff] [sweeps]
                              [--repeat 7] [--native] [--save]
 
 All sections unless some are named. Every mechanism is first compared with a peer at random states;
@@ -23,7 +23,7 @@ from benchmarks.timing import QUIET
 
 RESULTS = Path(__file__).parent / "results"
 WIDTH = 160  # of the tables, where the output is not a terminal
-SECTIONS = ("derive", "machine", "growth", "large", "simulate", "stiff")
+SECTIONS = ("derive", "machine", "growth", "large", "simulate", "stiff", "sweeps")
 
 
 def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[str, object]]:
@@ -48,6 +48,10 @@ def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[
         from benchmarks.stiff import stiff
 
         return lambda console: stiff(console, options.repeat)
+    if name == "sweeps":
+        from benchmarks.sweeps import sweeps
+
+        return lambda console: sweeps(console, max(1, options.repeat // 2))
     from benchmarks.simulation import simulation
 
     return lambda console: simulation(console, options.repeat)

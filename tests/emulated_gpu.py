@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import sys
-from contextlib import nullcontext
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +18,7 @@ from axode.codegen.lowering.gpu_kernel import thread_module
 from axode.codegen.targets import jit, ptx
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+ASSEMBLED = b"assembled "
 
 
 class DeviceArray(np.ndarray):
@@ -33,27 +34,17 @@ class DeviceArray(np.ndarray):
 
 
 class Function:
-    """An entry of a module; launches are recorded and done thread by thread."""
+    """An entry of a module."""
 
     def __init__(self, text, entry):
         identity = f"emulated {entry} {hashlib.sha256(text).hexdigest()}"
-        ir = text.rstrip(b"\0").decode()
+        ir = text.removeprefix(ASSEMBLED).rstrip(b"\0").decode()
         self._native = jit.load("emulated", identity, entry, lambda: ir)
-        self._run, self.ptr = KERNEL(self._native.address), entry
-
-    def __call__(self, grid, block, arguments):
-        table, count = arguments
-        gpu = sys.modules["cupy"]  # the present one: compiled steps are kept from test to test
-        gpu.launches.append(
-            SimpleNamespace(grid=grid[0], block=block[0], runs=int(count), stream=gpu.stream)
-        )
-        assert grid[0] * block[0] >= count
-        for thread in range(min(grid[0] * block[0], int(count) + 3)):
-            self._run(table.ctypes.data, int(count), thread)
+        self.ptr = self._native.address
 
 
 class Stream:
-    """A stream that remembers being the current one."""
+    """A stream that remembers being the current one; what goes to it is done at once."""
 
     def __init__(self, gpu, ptr):
         self._gpu, self.ptr = gpu, ptr
@@ -64,20 +55,49 @@ class Stream:
     def __exit__(self, *_):
         self._gpu.stream = self._before
 
+    def synchronize(self):
+        self._gpu.waits += 1
+
+
+class Device:
+    """One of the GPUs; the current one, unless numbered."""
+
+    def __init__(self, gpu, number=None):
+        self._gpu = gpu
+        self.id = gpu.device if number is None else number
+        self.compute_capability, self.attributes = gpu.capability, {"MultiProcessorCount": 4}
+
+    def use(self):
+        self._gpu.device = self.id
+
+    def __enter__(self):
+        self._before = self._gpu.device
+        self.use()
+
+    def __exit__(self, *_):
+        self._gpu.device = self._before
+
 
 class EmulatedGpu:
     """Stands for the module `cupy`.
 
     Attributes:
-        launches: What was launched: grid, block, runs, stream.
+        launches: What was launched: grid, block, runs, stream, device.
+        copies: Bytes of every copy between the CPU and the GPU.
+        allocated: Numbers of every array that was made.
+        waits: How often the CPU waited.
+        assembled: How often a text was assembled.
         free: Bytes of memory that are left.
         registers: That every kernel claims to use a thread.
     """
 
-    float64, float32 = np.float64, np.float32
+    float64, float32, ndarray = np.float64, np.float32, DeviceArray
 
-    def __init__(self, capability="90", driver=13000, free=2**34, registers=64):
-        self.launches, self.stream, self.free, self.registers = [], 0, free, registers
+    def __init__(self, capability="90", driver=13000, free=2**34, registers=64, devices=1):
+        self.launches, self.copies, self.allocated = [], [], []
+        self.stream, self.free, self.registers = 0, free, registers
+        self.capability, self.waits, self.assembled, self.refuses = capability, 0, 0, False
+        self._thread = threading.local()
         gpu = self
 
         class Module:
@@ -89,25 +109,73 @@ class EmulatedGpu:
             def get_function(self, entry):
                 return Function(self.text, entry)
 
-        self.refuses = False
-        attributes = {"MultiProcessorCount": 4}
+        class LinkState:
+            def add_ptr_data(self, text, name):
+                if gpu.refuses:
+                    raise gpu.cuda.driver.CUDADriverError("CUDA_ERROR_INVALID_PTX")
+                self._text = text
+
+            def complete(self):
+                gpu.assembled += 1
+                return ASSEMBLED + self._text
+
         self.cuda = SimpleNamespace(
             runtime=SimpleNamespace(
-                getDeviceCount=lambda: 1,
+                getDeviceCount=lambda: devices,
+                getDevice=lambda: gpu.device,
                 CUDARuntimeError=type("RuntimeError", (Exception,), {}),
                 driverGetVersion=lambda: driver,
+                runtimeGetVersion=lambda: driver,
                 memGetInfo=lambda: (gpu.free, 2**36),
+                memcpyAsync=self._copy,
+                memsetAsync=lambda address, value, size, stream: ctypes.memset(
+                    address, value, size
+                ),
+                free=lambda address: None,
             ),
-            Device=lambda: SimpleNamespace(compute_capability=capability, attributes=attributes),
-            function=SimpleNamespace(Module=Module),
+            Device=lambda number=None: Device(gpu, number),
+            function=SimpleNamespace(Module=Module, LinkState=LinkState),
             driver=SimpleNamespace(
                 CUDADriverError=type("CUDADriverError", (Exception,), {}),
                 funcGetAttribute=lambda number, _: gpu.registers if number == 4 else 0,
+                launchKernel=self._launch,
             ),
             memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (Exception,), {})),
             ExternalStream=lambda address: Stream(gpu, address),
-            get_current_stream=nullcontext,
+            Stream=lambda non_blocking=False: Stream(gpu, 7),
+            get_current_stream=lambda: Stream(gpu, gpu.stream),
+            alloc_pinned_memory=bytearray,
+            alloc=lambda size: SimpleNamespace(
+                ptr=(a := gpu.zeros(size, np.uint8)).data.ptr, own=a
+            ),
         )
+
+    @property
+    def device(self):
+        """Number of this thread's GPU."""
+        return getattr(self._thread, "device", 0)
+
+    @device.setter
+    def device(self, number):
+        self._thread.device = number
+
+    def _copy(self, to, source, size, direction, stream):
+        self.copies.append(size)
+        ctypes.memmove(to, source, size)
+
+    def _launch(self, function, blocks, _, __, threads, *others):
+        stream, parameters = others[3], others[4]
+        table, count = (ctypes.c_void_p * 2).from_address(parameters)
+        runs = ctypes.c_int64.from_address(count).value
+        self.launches.append(
+            SimpleNamespace(
+                grid=blocks, block=threads, runs=runs, stream=stream, device=self.device
+            )
+        )
+        assert blocks * threads >= runs
+        run = KERNEL(function)
+        for thread in range(min(blocks * threads, runs + 3)):
+            run(table, runs, thread)
 
     def get_default_memory_pool(self):
         return SimpleNamespace(free_bytes=lambda: 0)
@@ -121,8 +189,8 @@ class EmulatedGpu:
     def ascontiguousarray(a):
         return np.ascontiguousarray(a).view(DeviceArray)
 
-    @staticmethod
-    def asnumpy(a):
+    def asnumpy(self, a):
+        self.copies.append(a.nbytes)
         return np.array(a.view(np.ndarray))
 
     @staticmethod
@@ -134,23 +202,30 @@ class EmulatedGpu:
         return np.broadcast_to(a, shape).view(DeviceArray)
 
     def empty(self, shape, dtype=np.float64):
-        return self.full(shape, np.nan, dtype)
+        return self.full(shape, 0 if np.dtype(dtype).kind in "iu" else np.nan, dtype)
 
     def zeros(self, shape, dtype=np.float64):
-        return self.full(shape, 0.0, dtype)
+        return self.full(shape, 0, dtype)
 
-    @staticmethod
-    def full(shape, value, dtype=np.float64):
-        return np.full(shape, value, dtype=dtype).view(DeviceArray)
+    def full(self, shape, value, dtype=np.float64):
+        made = np.full(shape, value, dtype=dtype).view(DeviceArray)
+        self.allocated.append(made.size)
+        return made
+
+
+GPU = EmulatedGpu()  # always the same: compiled steps, which know it, are kept from test to test
 
 
 def install(patch, **options) -> EmulatedGpu:
     """Put an emulated GPU in the place of CuPy, and kernels for the CPU in the place of PTX."""
-    gpu = EmulatedGpu(**options)
+    gpu = GPU
+    gpu.__dict__.clear()
+    gpu.__init__(**options)
     patch.setitem(sys.modules, "cupy", gpu)
     patch.setattr(
         ptx, "thread_module", lambda p, number, *, host: thread_module(p, number, host=True)
     )
+    patch.setattr(ptx, "KIND", "emulated ptx")
     patch.setattr(ptx, "_resources", lambda text, capability: {})
     patch.setattr(ptx, "_emit", lambda ir, capability: f"; .version 7.8\n{ir}")
     return gpu

@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 import axode as ax
-from axode.runtime import cuda, device
+from axode.runtime import cuda, device, staging
 
 AGREEMENT = {"float64": 1e-9, "float32": 1e-3}  # relative to the largest result
 RUNS_AGREE = {"float64": 1e-6, "float32": 2e-2}  # steps pile differences up
@@ -66,9 +66,9 @@ def check_models(folder: Path) -> None:
             assert error(there, got) == 0.0
             one = model.forward_dynamics(*(a[0] for a in given))
             assert error(one, data["expected"][0]) < allowed
-    share, device.SHARE_OF_MEMORY = device.SHARE_OF_MEMORY, 1e-6
+    sizes, staging.PIECES = staging.PIECES, (2**14, 2**14)
     pieces = model.forward_dynamics(*given)
-    device.SHARE_OF_MEMORY = share
+    staging.PIECES = sizes
     assert error(pieces, got) == 0.0
 
 
@@ -107,6 +107,36 @@ def check_others(folder: Path) -> None:
     function = direct.function("forward_dynamics")
     made = function(*(jax.device_put(a).block_until_ready() for a in given.values()))
     told("arrays of JAX", error(made, data["expected"]), 1e-9)
+
+
+def check_handing(folder: Path) -> None:
+    """Calls captured in a graph, and results in the hands of other libraries."""
+    model = ax.load_model(folder / "arm.axm", target="cuda")
+    data = np.load(folder / "arm.npz")
+    there = [cp.asarray(data[name]) for name in ("q", "nu", "u")]
+    out = cp.zeros_like(cp.asarray(data["expected"]))
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        model.forward_dynamics(*there, out=out)
+        stream.begin_capture()
+        model.forward_dynamics(*there, out=out)
+        graph = stream.end_capture()
+        stream.synchronize()
+        out[...] = 0.0
+        graph.launch(stream)
+        stream.synchronize()
+    told("a captured call", error(out, data["expected"]), 1e-9)
+    robot = ax.load_model(folder / "whole_caster_robot.axm")
+    for library in ("torch", "jax"):
+        try:
+            handed = cuda.as_array(out, library)
+        except ax.NotApplicable:
+            print(f"  no {library} here")
+            continue
+        assert type(handed).__module__.startswith(library)
+        start = {"theta1_dot": [0.5, 1.0]}
+        made = ax.sweep(robot, 0.1, start=start, target="cuda", asarray=library)
+        known = ax.sweep(robot, 0.1, start=start)["phi"]
+        told(f"a sweep handed to {library}", error(cp.from_dlpack(made["phi"]), known), 1e-6)
 
 
 def check_runs(folder: Path, name: str) -> None:
@@ -172,11 +202,12 @@ def check_errors(folder: Path) -> None:
     model = ax.load_model(folder / "arm.axm", target="cuda")
     data = np.load(folder / "arm.npz")
     model.forward_dynamics(*(data[name][:1] for name in ("q", "nu", "u")))
+    there = [cp.asarray(data[name]) for name in ("q", "nu", "u")]
     pool = cp.get_default_memory_pool()
     pool.free_all_blocks()
     pool.set_limit(size=2**16)
     try:
-        model.forward_dynamics(*(data[name] for name in ("q", "nu", "u")))
+        model.forward_dynamics(*there)
     except ax.NotApplicable as message:
         print(f"  {message}")
     else:
@@ -189,7 +220,7 @@ def main() -> None:
     """All checks, one after the other."""
     folder = Path(sys.argv[1])
     print(f"CuPy {cp.__version__}, compute capability {cuda.own_capability()}, {device.chip()}")
-    for check in (check_models, check_others, check_errors):
+    for check in (check_models, check_others, check_handing, check_errors):
         print((check.__doc__ or "").splitlines()[0])
         check(folder)
     print("Whole runs")

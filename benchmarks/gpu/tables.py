@@ -94,3 +94,31 @@ def peers(found: dict[str, Any], peers: dict[str, Any], table: Table) -> str:
             (f"{peer}, {what}", precision, f"{row['rate']:.3g}", batch, f"{mine / row['rate']:.3g}")
         )
     return table(("peer", "precision", "per second", "batch", "Axode, float64, times faster"), rows)
+
+
+def calls(found: dict[str, Any], table: Table) -> str:
+    """Whole calls: functions, sweeps, and the first call of a process."""
+    functions, sweeps, cold = [], [], []
+    for row in found["rows"]:
+        if "evaluations/s" in row:
+            took = f"{row['us a call']:.3g} us"
+            batch = f"2^{row['batch'].bit_length() - 1}"
+            rate = f"{row['evaluations/s']:.3g}"
+            functions.append((row["what"].partition(",")[0], row["arrays"], batch, took, rate))
+        elif "runs" in row:
+            runs, took = f"2^{row['runs'].bit_length() - 1}", f"{row['s a call']:.3g} s"
+            kept = row["what"].rpartition("sweep, ")[2]
+            sweeps.append((kept, runs, str(row["steps"]), took, f"{row['steps/s']:.3g}"))
+        else:
+            kind = row["what"].rpartition(", ")[2]
+            parts = ("s to import axode", "s to import cupy", "s to the result")
+            cold.append((kind, *(f"{row[part]:.2f}" for part in parts)))
+    about = f"{found['date']}, commit `{found['commit']}`, {found['gpu']}, CuPy {found['cupy']}."
+    return "\n\n".join(
+        [
+            about,
+            table(("forward_dynamics of", "arrays", "batch", "a call", "per second"), functions),
+            table(("sweep of the caster robot", "runs", "steps", "a call", "steps/s"), sweeps),
+            table(("caches", "import axode [s]", "import cupy [s]", "first sweep [s]"), cold),
+        ]
+    )

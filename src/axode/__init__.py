@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import SimulationFailed as SimulationFailed
     from axode.errors import SingularConfiguration as SingularConfiguration
     from axode.errors import StiffSystem as StiffSystem
+    from axode.errors import SweepFailed as SweepFailed
     from axode.errors import UnderactuatedMotion as UnderactuatedMotion
     from axode.errors import UnknownName as UnknownName
     from axode.literature.acceptance import verify as verify
@@ -73,6 +74,9 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.simulate.inputs import Callback as Callback
     from axode.problems.simulate.inputs import Sampled as Sampled
     from axode.problems.simulate.simulate import simulate as simulate
+    from axode.problems.sweep.distributions import LogUniform as LogUniform
+    from axode.problems.sweep.distributions import Normal as Normal
+    from axode.problems.sweep.distributions import Uniform as Uniform
     from axode.problems.sweep.sweep import sweep as sweep
     from axode.results.event import Event as Event
     from axode.results.sweep_result import Sweep as Sweep
@@ -99,6 +103,9 @@ _LAZY = {
     "feasible": "axode.problems.feasible.feasible",
     "inverse": "axode.problems.inverse.inverse",
     "linearize": "axode.problems.linearize.linearize",
+    "LogUniform": "axode.problems.sweep.distributions",
+    "Normal": "axode.problems.sweep.distributions",
+    "Uniform": "axode.problems.sweep.distributions",
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
     "verify": "axode.literature.acceptance",
@@ -123,10 +130,12 @@ __all__ = [
     "Floating",
     "Inertia",
     "Linearization",
+    "LogUniform",
     "Mecanum",
     "Mechanism",
     "Model",
     "Motor",
+    "Normal",
     "Omni",
     "Parameter",
     "Path",
@@ -143,6 +152,7 @@ __all__ = [
     "State",
     "Sweep",
     "Trajectory",
+    "Uniform",
     "Universal",
     "assemble",
     "chain_from_dh",

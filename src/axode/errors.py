@@ -119,12 +119,29 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C while runs were computed; it carries what was computed until then.
 
     Attributes:
-        result: The trajectory or sweep until then; runs that had not finished are NaN beyond.
+        result: The trajectory or sweep until then; runs that had not finished are NaN beyond. None
+            if even the starts were not known yet.
     """
 
     def __init__(self, result: object) -> None:
         self.result = result
-        super().__init__("interrupted; what was computed is in the error's .result")
+        super().__init__(
+            "interrupted before the first step: there is no result"
+            if result is None
+            else "interrupted; what was computed is in the error's .result"
+        )
+
+
+class SweepFailed(AxodeError):
+    """A sweep whose executor stopped computing; it carries what was computed until then.
+
+    Attributes:
+        result: The sweep until then; runs that had not finished are NaN.
+    """
+
+    def __init__(self, message: str, result: object = None) -> None:
+        self.result = result
+        super().__init__(message)
 
 
 class SingularConfiguration(SimulationFailed):

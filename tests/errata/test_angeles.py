@@ -1,5 +1,6 @@
-"""Angeles, *Fundamentals of Robotic Mechanical Systems*, chapter 12: rows A-1 to A-16."""
+"""Angeles, *Fundamentals of Robotic Mechanical Systems*, chapter 12: rows A-1 to A-18."""
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import axode as ax
 from tests.errata.systems import (
+    FAILS,
     LEGS,
     PLATFORM_CENTRE,
     PLATFORM_INERTIA,
@@ -429,3 +431,37 @@ def test_A16_the_complement_is_tall(caster: Caster):
         printed=T @ angles,
         correct=T @ caster.rates,
     )
+
+
+def test_A17_freedom_and_mobility_are_two_numbers(caster: Caster):
+    """Two speeds move it; the directions that they and their brackets reach are six of seven."""
+    model = caster.model
+    assert np.abs(model.residual(caster.q + 0.1)).max() < 1e-12  # all seven are free
+    fields = [lambda q, unit=unit: model.rates(q, unit) for unit in np.eye(2)]
+    reached = np.array([field(caster.q) for field in fields])
+    assert np.linalg.matrix_rank(reached) == len(model.independent) == 2
+    own, newest = list(fields), [bracket(*fields)]
+    for _ in range(3):
+        fields += newest
+        newest = [bracket(f, g) for f in own for g in newest]
+    reached = np.array([field(caster.q) for field in fields])
+    assert np.linalg.matrix_rank(reached, tol=1e-4) == 6 < len(model.coordinates) == 7
+
+
+def bracket(f: Callable, g: Callable, step: float = 1e-2) -> Callable:
+    """Lie bracket of two fields of directions, by central differences."""
+
+    def along(field: Callable, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        h = step / np.linalg.norm(direction)
+        return (field(q + h * direction) - field(q - h * direction)) / (2 * h)
+
+    return lambda q: along(g, q, f(q)) - along(f, q, g(q))
+
+
+def test_A18_the_inertia_depends_on_psi_alone(caster: Caster):
+    model, here = caster.model, caster.model.mass_matrix(caster.q)
+    for name in model.coordinates:
+        moved = caster.q.copy()
+        moved[model.coordinates.index(name)] += 0.3
+        change = error(model.mass_matrix(moved), here)
+        assert change > FAILS if name == "caster_bracket" else change < 1e-12

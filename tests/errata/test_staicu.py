@@ -1,4 +1,4 @@
-"""Staicu, *Rev. Roum. Sci. Techn. - Méc. Appl.* 56, 2011: rows C-1 to C-8."""
+"""Staicu, *Rev. Roum. Sci. Techn. - Méc. Appl.* 56, 2011: rows C-1 to C-11."""
 
 from typing import Any
 
@@ -183,3 +183,27 @@ def test_C8_theta_3_enters_no_constraint():
     k = Pendulum(*STATES[0])
     still = k.model.rates(k.q, k.S @ [0.0, 0.0, 1.0])
     assert np.abs(still[4:7]).max() < 1e-12 < np.abs(still[:4]).max()
+
+
+def test_C9_the_vertical_axis_of_a_wheel_is_x():
+    """Rows of a_21 of 4 and 5 are the wheel's axes; the axle, z, is the model's."""
+    a_1 = np.array([[0.0, 0, -1], [-1, 0, 0], [0, 1, 0]])
+    x, y, axle = a_1  # at theta_2 = 0, which circular motion keeps
+    k = Pendulum(0.0, 0.0, (0.0, 3.0, 0.0))
+    spin = twist_of(k, "right")[:3] - twist_of(k, "body")[:3]
+    judge(spin / 3.0, printed=x, correct=axle)
+    vertical = np.array([0.0, 0.0, 1.0])
+    judge(1.0, printed=abs(y @ vertical), correct=abs(x @ vertical))
+
+
+def test_C10_equation_13_is_in_axes_that_turn(robot: Pendulum):
+    k = robot
+    nu_dot = k.model.forward_dynamics(k.q, k.nu, TORQUE)
+    fixed = slope(lambda q, nu: k.model.rates(q, nu)[4:6], k.model, k.q, k.nu, nu_dot)
+    w1, w2, _ = k.rates
+    a1, a2, _ = k.accelerations(TORQUE)
+    omega, epsilon = k.rho * (w2 - w1), k.rho * (a2 - a1)
+    turning = np.array([[-(omega**2), -epsilon], [epsilon, -(omega**2)]])
+    right = np.array([k.r * a1, omega * k.r * w1]) - turning @ [0.0, k.l / 2]
+    c, s = np.cos(k.psi), np.sin(k.psi)
+    judge(right, printed=fixed, correct=np.array([[c, s], [-s, c]]) @ fixed, within=SLOPE)

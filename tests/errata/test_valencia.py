@@ -1,4 +1,4 @@
-"""Valencia, Aviles and Mauledoux, *J. Eng. Applied Sci.* 12, 2017: rows E-1 to E-19."""
+"""Valencia, Aviles and Mauledoux, *J. Eng. Applied Sci.* 12, 2017: rows E-1 to E-21."""
 
 from functools import cache
 
@@ -101,6 +101,20 @@ def test_E2_a_solid_disk_has_half_of_m_r_squared(posture: Posture):
     )
 
 
+def test_E2_equation_33_has_the_same_error(posture: Posture):
+    """Torque of the base's axis without gravity and friction, at an acceleration of its own."""
+    acceleration = np.array([1.5, 0.0, 0.0, 0.0])
+    weight = posture.model.potential_force(posture.q)
+    needed = posture.model.inverse_dynamics(posture.q, posture.nu, acceleration) + weight
+    second = LINKS[1] * posture.c[1] + 2 * LINKS[0] * posture.c[0]
+    rest = convective(posture, False, "correct")
+    judge(
+        needed[0],
+        printed=1.5 * yaw_inertia(posture, BASE_MASS * BASE_RADIUS**2, second) + rest,
+        correct=1.5 * yaw_inertia(posture, posture.base, second) + rest,
+    )
+
+
 def test_E3_the_second_link_has_its_own_height(posture: Posture):
     mixed = posture.y_dot.copy()
     mixed[1] = posture.y_dot[0]
@@ -200,6 +214,44 @@ def test_E8_equation_36_has_accelerations(posture: Posture):
     wanted = np.array([1.0, -2.0, 0.5, 3.0])
     rest, M = model.bias(q, nu) - model.potential_force(q), model.mass_matrix(q)
     judge(model.inverse_dynamics(q, nu, wanted), printed=M @ nu + rest, correct=M @ wanted + rest)
+
+
+def test_E19_a_torque_has_the_unit_N_m():
+    """A unit of length that is ten times shorter makes torques a hundred times larger."""
+    q, nu, nu_dot = np.full(2, 0.4), np.array([0.5, -1.0]), np.array([2.0, 1.0])
+    metres, decimetres = (two_links(length).inverse_dynamics(q, nu, nu_dot) for length in (1, 10))
+    judge(decimetres, printed=metres, correct=100 * metres)
+
+
+def two_links(length: float) -> ax.Model:
+    """Two links, with every length in a unit of its own; gravity is one too."""
+    mechanism = ax.Mechanism("links", gravity=(0, -G * length, 0))
+    parent, at = mechanism.ground, (0.0, 0.0, 0.0)
+    for k in range(2):
+        middle = (0.15 * length, 0, 0)
+        link = mechanism.add_body(f"link{k}", mass=1.0, com=middle, inertia=ax.Inertia.point())
+        mechanism.add_joint(f"joint{k}", ax.Revolute("z"), parent=parent, child=link, at=at)
+        mechanism.add_motor(f"joint{k}", f"joint{k}")
+        parent, at = link, (0.3 * length, 0.0, 0.0)
+    return mechanism.derive().compile("interpreter")
+
+
+def test_E20_the_first_link_has_weight(posture: Posture):
+    reference = posture.model.energy(np.zeros(4), np.zeros(4))[1]
+    heights = G * MASSES * posture.y
+    judge(
+        posture.model.energy(posture.q, posture.nu)[1] - reference,
+        printed=heights[1:].sum(),
+        correct=heights.sum(),
+    )
+
+
+def test_E21_the_distance_from_the_axis_not_the_length(posture: Posture):
+    truth = posture.model.energy(posture.q, posture.nu)[0]
+    around = np.full(4, posture.nu[0])
+    lengths = np.append(LINKS, LINKS[2])
+    wrong = (MASSES * (lengths**2 - posture.x**2)).sum() * posture.nu[0] ** 2 / 2
+    judge(truth, printed=posture.energy(around) + wrong, correct=posture.energy(around))
 
 
 # the platform -------------------------------------------------------------------------------------
@@ -313,6 +365,13 @@ def test_E10_one_is_the_letter_l(drive: Drive):
     size = np.abs(drive.rates).max()
     assert np.abs(constraints(drive, HALF) @ drive.rates).max() < 1e-12 * size
     assert np.abs(constraints(drive, 1.0) @ drive.rates).max() > 1e-2 * size
+
+
+def test_E10_the_mass_matrix_of_65_ends_in_I():
+    """Without spin inertia, as 65 leaves it out; the multiplier keeps it from sliding."""
+    light = Drive(0.3, (5.0, -1.0), (10.0, 8.0), spin=0.0)
+    turn = np.array([HALF, -HALF]) / RADIUS @ light.torque
+    judge(turn, printed=light.accelerations[2], correct=YAW * light.accelerations[2], within=SLOPE)
 
 
 def test_E11_the_yaw_equation_of_55(drive: Drive):

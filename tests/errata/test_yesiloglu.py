@@ -1,4 +1,4 @@
-"""Yesiloglu, Temeltas and Kaynak, two-wheeled cart with pseudo joints: rows D-1 to D-11."""
+"""Yesiloglu, Temeltas and Kaynak, two-wheeled cart with pseudo joints: rows D-1 to D-12."""
 
 from functools import cache
 
@@ -6,6 +6,7 @@ import numpy as np
 
 import axode as ax
 from tests.errata.systems import (
+    FAILS,
     SLOPE,
     G,
     Pendulum,
@@ -238,6 +239,26 @@ def test_D4_the_reduced_closure():
     columns = np.eye(7)[[1, 2, 4, 5]]
     closure = np.array([problem.A @ problem.tips.twists(unit) for unit in columns]).T
     holds(closure, A_r @ J_r)
+
+
+def test_D11_equation_10_gives_accelerations():
+    """D, made without them, takes torques to the accelerations of arms at rest."""
+    problem = Problem(REST)
+    inverse, AJ = np.linalg.inv(problem.M), problem.A @ problem.J
+    B = np.eye(6) - AJ.T @ np.linalg.solve(AJ @ inverse @ AJ.T, AJ @ inverse)
+    given = problem.torque - problem.C
+    holds(problem.truth[1:], inverse @ B @ given)
+    assert error(inverse @ B @ problem.truth[1:], given) > FAILS  # and not the other way round
+
+
+def test_D12_the_reduced_closure_takes_the_place_of_the_full_one():
+    problem = Problem(REST)
+    J = problem.J[:, [0, 1, 3, 4]]
+    left, sizes, _ = np.linalg.svd(J)
+    R = left[:, : int((sizes > 1e-10).sum())].T
+    J_r = R @ J
+    assert not conforms(problem.A.shape, J_r.shape)
+    assert conforms((problem.A @ R.T).shape, J_r.shape)
 
 
 # the cart -----------------------------------------------------------------------------------------

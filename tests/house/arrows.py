@@ -32,6 +32,7 @@ STEPS_WHEN_CALLED = {
     ("axode.model.export", "problems"),  # Model.export writes whole runs too
     ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
     ("axode.results.trajectory", "show"),  # Trajectory.plot, report and view
+    ("axode.results.sweep_result", "show"),  # Sweep.plot
 }
 
 # Packages that a folder knows nothing of, not even inside a function.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from emulated_gpu import install
+from emulated_gpu import DeviceArray, install
 
 ROUNDING = 1e-9  # relative: the optimizer may regroup sums, and steps pile the difference up
 SINGLE = 2e-4
@@ -122,14 +122,46 @@ def test_events_stop_runs_there_too(gpu):
     assert [e.time for e in there.events] == pytest.approx([e.time for e in here.events])
 
 
+def test_several_gpus_share_the_runs(monkeypatch):
+    gpu = install(monkeypatch, devices=2)
+    options = {"start": starts("caster_robot", 7), "method": "rk4", "save_every": 0.02}
+    shared = ax.simulate(model("caster_robot"), 0.1, target="cuda:all", **options)
+    assert {launch.device for launch in gpu.launches} == {0, 1}
+    assert {launch.runs for launch in gpu.launches} == {3, 4}
+    assert_same(shared, ax.simulate(model("caster_robot"), 0.1, **options))
+    sweeps = [
+        ax.sweep(model("caster_robot"), 0.1, start=options["start"], target=target)
+        for target in ("cuda:1,0", "cpu")
+    ]
+    for name in sweeps[0]:
+        np.testing.assert_allclose(*(made[name] for made in sweeps), rtol=1e-9, atol=1e-9)
+    with pytest.raises(ax.InvalidArgument, match=r"cuda:2.*this machine has 2, counted from 0"):
+        ax.simulate(model("caster_robot"), 0.1, target="cuda:2")
+    with pytest.raises(ax.UnknownName, match="cpu, cuda"):
+        ax.simulate(model("caster_robot"), 0.1, target="cpu:0")
+
+
+def test_results_of_a_sweep_are_handed_out_on_the_gpu(gpu):
+    options = {"start": starts("caster_robot", 4), "outputs": {"turn": ("max", "phi")}}
+    there = ax.sweep(model("caster_robot"), 0.1, target="cuda", asarray="cupy", **options)
+    assert isinstance(there["turn"], DeviceArray) and there["turn"] is there["turn"]
+    here = ax.sweep(model("caster_robot"), 0.1, **options)
+    np.testing.assert_allclose(there["turn"], here["turn"], rtol=1e-9)
+    with pytest.raises(ax.UnknownName, match="Libraries: cupy, torch, jax"):
+        ax.sweep(model("caster_robot"), 0.1, asarray="numpy", **options)
+
+
 def test_runs_that_do_not_fit_go_in_pieces(gpu):
     options = {"start": starts("caster_robot", 20), "method": "rk4", "save_every": 0.02}
     whole = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
     gpu.launches.clear()
-    gpu.free = 20_000
+    gpu.free = 10_000
     pieces = ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
     assert max(launch.runs for launch in gpu.launches) < 20
     np.testing.assert_array_equal(pieces.values, whole.values)
+    gpu.free = 100
+    with pytest.raises(ax.NotApplicable, match=r"the GPU has 0 MiB free.*free some memory"):
+        ax.simulate(model("caster_robot"), 0.1, target="cuda", **options)
 
 
 def test_matrices_that_are_too_large_are_refused(gpu, monkeypatch):

@@ -13,10 +13,11 @@ import pytest
 
 import axode as ax
 from axode.problems import interrupt, progress, session
-from axode.problems.simulate import simulate
+from axode.problems.simulate import batch, simulate
+from axode.problems.sweep import chunk
 from tests.problems import machines
 
-LONG = {"method": "rk4", "step": 1e-6, "save_every": 5e-4}  # [s]
+LONG = {"method": "rk4", "step": 1e-6, "save_every": 5e-3}  # [s]
 RETURN = {"on_interrupt": "return"}
 SOON = 1.0  # [s] after Ctrl-C; slices take a tenth of it, other programs the rest
 
@@ -41,7 +42,7 @@ def test_a_real_signal(runs: int, threads: int):
     """Consistent samples up to where it was, within a moment, also while threads compute."""
     model = machines.wheeled_pendulum()
     start = {"pitch": np.linspace(0.1, 1.0, runs) if runs > 1 else 0.5}
-    ax.simulate(model, 1e-3, start=start, **LONG, threads=threads)  # compiled before the clock runs
+    ax.simulate(model, 5e-3, start=start, **LONG, threads=threads)  # compiled before the clock runs
     press_after(0.5)
     started = time.perf_counter()
     with pytest.raises(ax.Interrupted) as caught:
@@ -100,7 +101,7 @@ def test_while_it_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch):
     assert run["rail"] == pytest.approx(run.time, rel=1e-9)
 
 
-def _interrupting(self: progress.Progress, share: float) -> None:
+def _interrupting(self: progress.Progress, share: float, label: str | None = None) -> None:
     assert 0 < share < 1
     raise KeyboardInterrupt
 
@@ -147,17 +148,61 @@ def test_a_press_during_the_last_slice_is_not_lost(monkeypatch: pytest.MonkeyPat
     assert ax.simulate(machines.slider(), 0.1).status == "finished"
 
 
-def _pressing(self: progress.Progress, share: float) -> None:
+def _pressing(self: progress.Progress, share: float, label: str | None = None) -> None:
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def press_while(monkeypatch: pytest.MonkeyPatch, module, name: str, presses: int = 1) -> None:
+    """Press Ctrl-C before a function of a module begins."""
+    function = getattr(module, name)
+
+    def pressed(*arguments, **options):
+        for _ in range(presses):
+            os.kill(os.getpid(), signal.SIGINT)
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(module, name, pressed)
+
+
+@pytest.mark.parametrize("phase", [(simulate, "find_starts"), (batch, "rollout_of")])
+@pytest.mark.parametrize("angle", [0.3, np.array([0.1, 0.2])])
+def test_a_press_before_the_first_step(monkeypatch: pytest.MonkeyPatch, phase, angle):
+    """Starts that are being assembled are the result; the steps are not compiled."""
+    model, options = machines.four_bar(), {"start": {"crank": angle}, "method": "rk4", "step": 0.1}
+    whole = ax.simulate(model, 0.1, **options)
+    press_while(monkeypatch, *phase)
+    with pytest.raises(ax.Interrupted) as caught:
+        ax.simulate(model, 0.1, **options)
+    for run in (caught.value.result, ax.simulate(model, 0.1, **options, **RETURN)):
+        assert set(run.statuses) == {"interrupted"} and run.time.tolist() == [0.0]
+        assert np.array_equal(run["rocker"][..., 0], whole["rocker"][..., 0])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("answer", [{}, RETURN])
+def test_a_press_that_does_not_wait_for_the_starts(monkeypatch: pytest.MonkeyPatch, answer):
+    press_while(monkeypatch, simulate, "find_starts", presses=2)
+    with pytest.raises(ax.Interrupted, match="before the first step: there is no result") as caught:
+        ax.simulate(machines.slider(), 1.0, **answer)
+    assert caught.value.result is None
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_a_press_while_starts_of_a_sweep_are_assembled(monkeypatch: pytest.MonkeyPatch, presses):
+    press_while(monkeypatch, chunk, "find_starts", presses)
+    with pytest.raises(ax.Interrupted) as caught:
+        ax.sweep(machines.slider(), 1.0, start={"rail": [1.0, 2.0, 3.0]})
+    made = caught.value.result
+    assert made.statuses == {"interrupted": 3} and np.isnan(made["rail"]).all()
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, slices: int) -> None:
     """Press Ctrl-C after so many slices of steps, each of a few steps."""
     seen: list[float] = []
 
-    def update(self: progress.Progress, share: float) -> None:
+    def update(self: progress.Progress, share: float, label: str | None = None) -> None:
         seen.append(share)
-        if len(seen) >= slices:
+        if len(seen) >= slices and label is None:  # not at the end of a chunk
             raise KeyboardInterrupt
 
     monkeypatch.setattr(progress.Progress, "update", update)

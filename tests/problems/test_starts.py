@@ -1,7 +1,10 @@
 """What a start names is kept, what it does not name rests, and what cannot be is refused."""
 
 import math
+import re
+import sys
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +14,8 @@ import coupled_mechanisms
 import random_mechanisms
 from axode.errors import InvalidArgument, NotAsAsked
 from axode.model.conditions import Conditions
-from axode.problems.assemble.assemble import assemble_many
+from axode.problems.assemble.assemble import assemble_many, assemble_runs
+from axode.problems.assemble.closure import ClosureSystem
 from tests.problems import machines
 
 SAME = 1e-9
@@ -175,20 +179,151 @@ def test_formulas_are_checked_at_the_values_given(given, word):
     ax.simulate(model, 1e-3, parameters={name: [usual, 1.01 * usual], "tilt": 1.0}, progress=False)
 
 
-def test_many_starts_are_assembled_together(monkeypatch):
-    """Loops of a thousand different starts are closed by a few calls, each as alone."""
-    model, calls = machines.four_bar(), []
-    residual = ax.Model.residual
+# many starts --------------------------------------------------------------------------------------
 
-    def count(self, q, **options):
-        calls.append(len(q))
-        return residual(self, q, **options)
 
-    monkeypatch.setattr(ax.Model, "residual", count)
-    cranks = model.home[model.coordinates.index("crank")] + np.linspace(-0.5, 0.5, 1000)
+def count_calls(function, *arguments) -> int:
+    """How many functions Python enters."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@cache
+def crank_rocker() -> ax.Model:
+    bot = machines.four_bar_of(0.1, 0.35, 0.3, 0.4, "four-bar")
+    bot.set_home(machines.four_bar_angles(1.2))
+    bot.measure("tip", "position", body="rocker", at=(0.3, 0, 0))
+    return bot.derive().compile()
+
+
+@pytest.mark.parametrize("named", [("crank",), ("crank", "rocker.rate"), ("tip.x",)])
+def test_many_starts_are_assembled_together(named):
+    """As many calls for 20 000 different starts as for 5000, and each as alone."""
+    model, few, many = crank_rocker(), 5000, 20_000
+
+    def start(count):
+        turn = np.linspace(-0.3, 0.3, count)
+        values = {"crank": 1.2 + turn, "rocker.rate": 2 + turn, "tip.x": 0.3 + 0.05 * turn}
+        return {name: values[name] for name in named}
+
+    def assemble(count):
+        return assemble_many(model, start(count), count, Conditions())
+
+    q, nu = assemble(few)
+    assert count_calls(assemble, few) == count_calls(assemble, many)
+    for k in (0, 417, 4999):
+        alone = ax.assemble(model, {name: values[k] for name, values in start(few).items()})
+        assert q[k] == pytest.approx(alone.q, abs=1e-11)
+        assert nu[k] == pytest.approx(alone.nu, abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [5, 700])
+def test_runs_without_a_start_are_marked(count):
+    """A tip above the reach of the rocker, among others; a speed that it cannot have."""
+    model = crank_rocker()
+    height = np.full(count, 0.25) + 1e-4 * np.arange(count) / count
+    height[[1, 3]] = 0.5, 0.4
+    rates = np.ones(count)
+    made = assemble_runs(model, {"tip.y": height, "crank.rate": rates}, count, Conditions())
+    assert made.failed.runs.tolist() == [1, 3]
+    assert np.isnan(made.q[[1, 3]]).all() and np.isnan(made.nu[[1, 3]]).all()
+    assert made.failed.describe(0) == "'tip.y' is open by 0.202 m"
+    good = np.delete(np.arange(count), [1, 3])
+    alone = assemble_runs(
+        model, {"tip.y": height[good], "crank.rate": rates[good]}, count - 2, Conditions()
+    )
+    assert not len(alone.failed) and alone.first_error is None
+    assert made.q[good] == pytest.approx(alone.q, abs=1e-12)
+    with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open by 0\.20\d* m"):
+        assemble_many(model, {"tip.y": height}, count, Conditions())
+
+
+def test_speeds_that_exclude_each_other_are_marked():
+    model = crank_rocker()
+    rates = {"crank.rate": np.array([1.0, 1.0, 0.0]), "rocker.rate": np.array([0.0, 50.0, 0.0])}
+    rates["rocker.rate"][0] = ax.assemble(model, {"crank.rate": 1.0})["rocker.rate"]
+    made = assemble_runs(model, rates, 3, Conditions())
+    assert made.failed.runs.tolist() == [1] and np.isnan(made.nu[1]).all()
+    assert re.match("the constraints do not allow .*'rocker.rate' misses", made.failed.describe(0))
+    assert made.nu[[0, 2], 0] == pytest.approx([1.0, 0.0], abs=1e-12)
+
+
+def test_what_runs_have_in_common_is_solved_once(monkeypatch):
+    """Masses do not move loops, and values that repeat are found in any order."""
+    model, solved = crank_rocker(), []
+    find = ClosureSystem.find
+    monkeypatch.setattr(
+        ClosureSystem, "find", lambda self, q, *a: (solved.append(len(q)), find(self, q, *a))[1]
+    )
+    rng = np.random.default_rng(0)
+    values = rng.normal(1.2, 0.1, size=50)
+    cranks = rng.choice(values, size=20_000)
     q, _ = assemble_many(model, {"crank": cranks}, cranks.size, Conditions())
-    assert len(calls) < 60 and max(calls) == 1000
     assert (q[:, model.coordinates.index("crank")] == cranks).all()
-    for k in (0, 417, 999):
-        alone = ax.assemble(model, {"crank": cranks[k]})
-        assert q[k] == pytest.approx(alone.q, abs=1e-12)
+    assemble_many(model, {}, 20_000, Conditions())
+    different = rng.normal(1.2, 0.1, size=20_000)
+    assemble_many(model, {"crank": different}, 20_000, Conditions())
+    assert solved == [50, 1, 20_000]
+
+
+def test_parameters_that_do_not_move_loops_do_not_count(monkeypatch):
+    model = ax.gallery.build("five_bar").derive().compile()
+    p = np.tile(model.parameter_vector(), (1000, 1))
+    p[:, list(model.parameters).index("m1")] = np.linspace(1.0, 2.0, 1000)
+    solved = []
+    find = ClosureSystem.find
+    monkeypatch.setattr(
+        ClosureSystem, "find", lambda self, q, *a: (solved.append(len(q)), find(self, q, *a))[1]
+    )
+    q, _ = assemble_many(model, {}, 1000, Conditions(0.0, p))
+    assert solved == [1] and q.shape == (1000, 4)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_a_batch_goes_on_without_the_runs_that_have_no_start(method):
+    heights = [0.25, 0.5, 0.26]
+    with pytest.warns(ax.errors.RunsFailed, match="1 of 3 runs failed .1 failed: not assembled"):
+        run = ax.simulate(
+            crank_rocker(), 0.02, start={"tip.y": heights}, method=method, save_every=0.01
+        )
+    assert run.statuses[0] == run.statuses[2] == "finished"
+    assert run.statuses[1] == "failed: not assembled at t = 0 s, 'tip.y' is open by 0.202 m"
+    assert run.lengths.tolist() == [3, 0, 3]
+    assert np.isnan(run["crank"][1]).all() and np.isnan(run["crank.torque"][1]).all()
+    assert np.isfinite(run["crank"][[0, 2]]).all()
+    with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
+        ax.simulate(crank_rocker(), 0.01, start={"tip.y": [0.5, 0.6]}, progress=False)
+    with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
+        ax.simulate(crank_rocker(), 0.01, start={"tip.y": 0.5}, progress=False)
+
+
+def test_a_sweep_goes_on_without_the_rows_that_have_no_start():
+    heights = [0.25, 0.5, 0.26, 0.4]
+    result = ax.sweep(
+        crank_rocker(), 0.01, start={"tip.y": heights}, outputs={"x": ("last", "tip.x")}
+    )
+    assert result.finished.tolist() == [True, False, True, False]
+    assert result.statuses == {"finished": 2, "failed: not assembled": 2}
+    assert np.isnan(result["x"][[1, 3]]).all() and np.isfinite(result["x"][[0, 2]]).all()
+    assert dict(result.reasons) == {1: "'tip.y' is open", 3: "'tip.y' is open"}
+    with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
+        ax.sweep(crank_rocker(), 0.01, start={"tip.y": [0.5, 0.6]}, progress=False)
+
+
+def test_a_model_from_a_file_starts_as_the_compiled_one(tmp_path):
+    """Among motions that would do, both leave the same speeds at zero."""
+    model = ax.gallery.build("caster_robot").derive().compile()
+    model.save(tmp_path / "robot.axm")
+    start = {"v_j": 0.3}
+    here, there = (ax.assemble(m, start) for m in (model, ax.load_model(tmp_path / "robot.axm")))
+    np.testing.assert_array_equal(there.nu, here.nu)

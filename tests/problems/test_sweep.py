@@ -9,7 +9,7 @@ import pytest
 
 import axode as ax
 from axode.problems.sweep.accumulate import KINDS
-from axode.runtime import device
+from axode.runtime.launch import SUMMARY_BYTES
 from emulated_gpu import install
 
 ROUNDING = 1e-12
@@ -124,7 +124,7 @@ def test_every_kind_is_tested_above():
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision):
-    gpu = install(monkeypatch, free=4000)  # in pieces
+    gpu = install(monkeypatch, free=1000)  # in pieces
     options = {
         "start": STARTS,
         "parameters": PARAMETERS,
@@ -145,25 +145,56 @@ def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision):
 
 def test_the_state_of_a_sweep_stays_on_the_gpu_between_slices(monkeypatch):
     gpu = install(monkeypatch)
-    moved: list[int] = []
-    real = device.side_by_side
-    monkeypatch.setattr(
-        device, "side_by_side", lambda array, dtype: moved.append(1) or real(array, dtype)
-    )
     monkeypatch.setattr("axode.problems.session._next_budget", lambda budget, seconds: 5)
     options = {"start": {"theta1_dot": [0.5, 1.0, 1.5]}, "step": 1e-2, "outputs": OUTPUTS}
     moves = []
     for duration, slices in ((0.1, 2), (0.4, 8)):
         here = ax.sweep(model(), duration, **options)
-        moved.clear()
+        gpu.copies.clear()
         gpu.launches.clear()
         monkeypatch.setattr("axode.problems.session.FIRST_SLICE", 1.0)  # one step
         there = ax.sweep(model(), duration, target="cuda", **options)
         assert len(gpu.launches) >= slices
-        moves.append(len(moved))
+        moves.append(sum(size != SUMMARY_BYTES for size in gpu.copies))
         for name in OUTPUTS:
             np.testing.assert_allclose(there[name], here[name], rtol=1e-9, atol=1e-9, err_msg=name)
     assert moves[0] == moves[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("caster_robot", {"theta1_dot": (-1.0, 1.0)}), ("four_bar", {"theta2": (0.9, 1.5)})],
+)
+def test_rows_are_the_same_to_the_last_bit_whatever_the_chunk(name, start):
+    values = {key: np.linspace(*ends, 13) for key, ends in start.items()}
+    options = {"start": values, "step": 1e-2, "combine": "zip"}
+    whole = ax.sweep(model(name), 0.1, **options)
+    for chunk, threads in ((1, 1), (5, 2)):
+        parts = ax.sweep(model(name), 0.1, **options, chunk=chunk, threads=threads)
+        for output in whole:
+            np.testing.assert_array_equal(parts[output], whole[output])
+    with pytest.raises(ax.InvalidArgument, match="chunk: must be >= 1 row, got 0"):
+        ax.sweep(model(name), 0.1, **options, chunk=0)
+
+
+def test_many_starts_of_a_model_whose_closure_rows_all_follow_from_others():
+    start = {"theta3": np.linspace(-0.1, 0.1, 300)}
+    made = ax.sweep(model("wheeled_pendulum"), 0.01, start=start, step=5e-3)
+    assert made.finished.all()
+
+
+def test_arrays_of_runs_are_taken_chunk_by_chunk():
+    m, rng = model(), np.random.default_rng(0)
+    q, nu = np.repeat(m.home[np.newaxis], 6, axis=0), rng.normal(size=(6, 2))
+    table = ax.Sampled(rng.normal(size=(6, 10, 2)), 0.01)
+    mass = {"mp": np.linspace(10.0, 20.0, 6)}
+    options = {"start": (q, nu), "input": table, "parameters": mass, "step": 1e-2, "combine": "zip"}
+    whole, parts = (ax.sweep(m, 0.1, **options, chunk=chunk) for chunk in (6, 4))
+    for output in whole:
+        np.testing.assert_array_equal(parts[output], whole[output])
+    constants = {"input": table.values[:, 0], "step": 1e-2}
+    whole, parts = (ax.sweep(m, 0.1, **constants, chunk=chunk) for chunk in (6, 4))
+    np.testing.assert_array_equal(parts["phi"], whole["phi"])
 
 
 def test_the_last_state_and_the_error_unless_told_otherwise():

@@ -33,7 +33,7 @@ class HostKernel:
             a = tables[name]
             strides = a.strides if a.ndim == 3 else (0, *a.strides)
             items += [a.ctypes.data, *strides, a.shape[-2]]
-        table = np.array([*items, budget], dtype=np.int64)
+        table = np.array([*items, budget, 0], dtype=np.int64)
         runs = len(buffers[next(iter(self.program.state))])
         for thread in range(runs + BEYOND):
             self.run(table.ctypes.data, runs, thread)

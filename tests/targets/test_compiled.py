@@ -384,3 +384,25 @@ def test_report_and_repr(function):
 def test_small_batches_do_not_start_threads(monkeypatch):
     monkeypatch.setattr(llvm, "pool", lambda: pytest.fail("a thread for ten samples"))
     CompiledFunction(doubled())(np.ones((10, 3)), 1.0)
+
+
+def test_rows_of_a_wider_array(function):
+    """Evenly spaced samples are read and written where they are; others are copied or refused."""
+    wide = np.arange(2.0 * 7 * 8).reshape(2, 7, 8)
+    x, p = wide[..., 1:4], np.array(2.0)
+    expected = function(x.copy(), p)
+    for rows in (x, np.broadcast_to(x[0, 0], (2, 7, 3)), x[:, ::-1]):
+        np.testing.assert_array_equal(function(rows, p)[0], function(rows.copy(), p)[0])
+    results = np.zeros((2, 7, 12))
+    out = (results[..., 2:11].reshape(2, 7, 3, 3), np.zeros((2, 14))[:, ::2])
+    assert np.shares_memory(out[0], results) and function(x, p, out=out) is out
+    np.testing.assert_array_equal(out[0], expected[0])
+    assert (results[..., :2] == 0).all() and (results[..., 11] == 0).all()
+    np.testing.assert_array_equal(out[1], expected[1])
+    for bad in (np.zeros((2, 9, 3, 3))[:, 1:8], np.zeros((2, 7, 3, 4))[..., :3]):
+        with pytest.raises(InvalidArgument, match="evenly spaced rows"):
+            function(x, p, out=(bad, np.empty((2, 7))))
+    square = ca.SX.sym("x", 3)
+    squared = CompiledFunction(Tape.from_casadi(ca.Function("square", [square], [square**2])))
+    squared(x, out=x)
+    np.testing.assert_array_equal(wide[..., 1:4], np.arange(112.0).reshape(2, 7, 8)[..., 1:4] ** 2)

@@ -14,7 +14,8 @@ import pytest
 
 import axode as ax
 from axode.codegen.targets import ptx
-from axode.runtime import cuda, device
+from axode.runtime import cuda, device, staging
+from axode.runtime.arrays import as_array
 from axode.runtime.launch_geometry import Chip, launch_geometry, resident
 from emulated_gpu import DeviceArray, install
 
@@ -81,17 +82,164 @@ def test_single_precision_is_for_gpus():
         equations().compile("cuda", precision="half")
 
 
-def test_a_batch_larger_than_the_memory_goes_in_pieces(gpu):
+def test_numpy_arrays_go_in_pieces_that_overlap(gpu, monkeypatch):
     there = equations().compile("cuda", parameters="fixed")
     q, nu = states(40)
     whole = there.forward_dynamics(q, nu)
     gpu.launches.clear()
-    gpu.free = 8 * 13 * 2 * 10 / device.SHARE_OF_MEMORY + 1  # of ten samples
-    np.testing.assert_array_equal(there.forward_dynamics(q, nu), whole)
+    size = 8 * (11 * 10 + 2)  # bytes of ten samples and an input
+    monkeypatch.setattr(staging, "PIECES", (size, size))
+    out = np.empty((40, 2))
+    assert there.forward_dynamics(q, nu, out=out) is out
+    np.testing.assert_array_equal(out, whole)
     assert [launch.runs for launch in gpu.launches] == [10, 10, 10, 10]
-    gpu.free = 100
-    with pytest.raises(ax.NotApplicable, match="free some memory"):
-        there.forward_dynamics(q, nu)
+    scattered = np.empty((2, 40)).T
+    there.forward_dynamics(q, nu, out=scattered)
+    np.testing.assert_array_equal(scattered, whole)
+    with pytest.raises(ax.InvalidArgument, match=r"out has shape \(3, 2\), expected \(40, 2\)"):
+        there.forward_dynamics(q, nu, out=out[:3])
+
+
+def test_a_call_on_the_gpu_is_one_launch_and_nothing_else(gpu):
+    """No waiting, no copies and, after the first call with `out`, no allocation."""
+    there = equations().compile("cuda", parameters="fixed")
+    q, nu = (gpu.asarray(a) for a in states(6))
+    out = gpu.empty((6, 2))
+    there.forward_dynamics(q, nu, out=out)
+    gpu.launches.clear()
+    before = gpu.waits, len(gpu.copies), len(gpu.allocated)
+    assert there.forward_dynamics(q, nu, out=out) is out
+    assert (gpu.waits, len(gpu.copies), len(gpu.allocated)) == before
+    assert len(gpu.launches) == 1
+    np.testing.assert_allclose(out, model().forward_dynamics(*states(6)), rtol=ROUNDING)
+
+
+def test_any_layout_is_read_and_written_without_copies(gpu):
+    there = equations().compile("cuda", parameters="fixed")
+    q, nu = states(6)
+    expected = model().forward_dynamics(q, nu)
+    turned = gpu.asarray(q.T.copy()).T, gpu.asarray(np.repeat(nu, 2, axis=0))[::2]
+    out = gpu.empty((2, 6)).T
+    allocated = len(gpu.allocated)
+    there.forward_dynamics(*turned, out=out)
+    np.testing.assert_allclose(out, expected, rtol=ROUNDING)
+    grid = gpu.asarray(q).reshape(2, 3, 7), gpu.asarray(nu).reshape(2, 3, 2)
+    out = gpu.empty((2, 3, 2))
+    there.forward_dynamics(*grid, out=out)
+    np.testing.assert_allclose(out.reshape(6, 2), expected, rtol=ROUNDING)
+    assert len(gpu.allocated) <= allocated + 1  # the second result of this test
+    spread = there.forward_dynamics(gpu.asarray(q)[:2, np.newaxis], gpu.asarray(nu)[:3])
+    expected = model().forward_dynamics(q[:2, np.newaxis], nu[:3])
+    np.testing.assert_allclose(spread, expected, rtol=ROUNDING)
+
+
+def test_results_go_to_arrays_of_other_kinds(gpu):
+    there = equations().compile("cuda", parameters="fixed", precision="float32")
+    q, nu = states(4)
+    expected = model().forward_dynamics(q, nu)
+    near = 1e-5 * np.abs(expected).max()
+    wide = gpu.empty((4, 2))
+    np.testing.assert_allclose(there.forward_dynamics(q, nu, out=wide), expected, atol=near)
+    here = np.empty((4, 2))
+    there.forward_dynamics(gpu.asarray(q), nu, out=here)
+    np.testing.assert_allclose(here, expected, atol=near)
+    mixed = there.forward_dynamics(gpu.asarray(q), nu)
+    np.testing.assert_allclose(mixed, expected, atol=near)
+    with pytest.raises(ax.InvalidArgument, match=r"out has shape \(3, 2\), expected \(4, 2\)"):
+        there.forward_dynamics(gpu.asarray(q), nu, out=wide[:3])
+
+
+class Tensor:
+    """An array with the interface of PyTorch's tensors."""
+
+    __module__ = "torch"
+    is_cuda, requires_grad = True, False
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, f"torch.{array.dtype}"
+
+    def element_size(self):
+        return self.array.itemsize
+
+    def stride(self):
+        return tuple(step // self.array.itemsize for step in self.array.strides)
+
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+
+def test_calls_on_the_same_places_see_new_numbers(gpu):
+    """Launches that are kept know places, never copies of what was there."""
+    there = equations().compile("cuda", parameters="fixed")
+    q, nu = states(6)
+    q_there, nu_there, out = gpu.asarray(q), gpu.asarray(nu), gpu.empty((6, 2))
+    narrow = gpu.asarray(nu.astype(np.float32))
+    for k in range(3):
+        nu_there[...] = nu + k
+        there.forward_dynamics(q_there, nu_there, [0.1 * k, 0.2], out=out)
+        expected = model().forward_dynamics(q, nu + k, [0.1 * k, 0.2])
+        np.testing.assert_allclose(out, expected, rtol=ROUNDING)
+        narrow[...] = nu + k
+        there.forward_dynamics(q_there, narrow, out=out)
+        expected = model().forward_dynamics(q, nu + k)
+        np.testing.assert_allclose(out, expected, rtol=1e-5)
+
+
+def test_launches_are_prepared_for_repeated_calls(files, gpu):
+    direct = cuda.load(files).function("forward_dynamics")
+    q, nu = (gpu.asarray(a) for a in states(3))
+    out = gpu.empty((3, 2))
+    launch = direct.prepare(q, nu, gpu.asarray(np.zeros(2)), out=out)
+    gpu.launches.clear()
+    launch()
+    launch(31)
+    assert [made.stream for made in gpu.launches] == [0, 31]
+    np.testing.assert_allclose(out, model().forward_dynamics(*states(3)), rtol=ROUNDING)
+    with pytest.raises(ax.InvalidArgument, match="out must be a float64 array on the GPU"):
+        direct.prepare(q, nu, gpu.asarray(np.zeros(2)), out=np.zeros((3, 2)))
+
+
+def test_tensors_are_used_on_the_current_stream_of_pytorch(gpu, monkeypatch):
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(current_stream=lambda: SimpleNamespace(cuda_stream=55))
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    there = equations().compile("cuda", parameters="fixed")
+    q, nu = states(5)
+    out = np.zeros((5, 2))
+    gpu.launches.clear()
+    there.forward_dynamics(Tensor(q), Tensor(nu), out=Tensor(out))
+    np.testing.assert_allclose(out, model().forward_dynamics(q, nu), rtol=ROUNDING)
+    assert [launch.stream for launch in gpu.launches] == [55]
+
+
+def test_arrays_are_handed_to_other_libraries(gpu, monkeypatch):
+    array = gpu.zeros(3)
+    assert isinstance(as_array(array, "cupy"), DeviceArray)
+    taken = SimpleNamespace(from_dlpack=lambda a: ("torch", a))
+    monkeypatch.setitem(sys.modules, "torch.utils", SimpleNamespace(dlpack=taken))
+    monkeypatch.setitem(sys.modules, "torch.utils.dlpack", taken)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
+    assert as_array(array, "torch")[0] == "torch"
+    monkeypatch.setitem(sys.modules, "jax.dlpack", None)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(ax.NotApplicable, match="asarray='jax' needs the package jax"):
+        as_array(array, "jax")
+    with pytest.raises(ax.UnknownName, match="asarray has no library 'numpy'"):
+        as_array(array, "numpy")
+
+
+def test_kernels_are_assembled_once_and_kept(gpu, monkeypatch, tmp_path):
+    monkeypatch.setenv("AXODE_CACHE", str(tmp_path / "cache"))
+    for _ in range(2):
+        there = equations().compile("cuda", parameters="fixed")
+        there.forward_dynamics(*states(1))
+    assert gpu.assembled == 1
+    gpu.registers = 240  # of runs: they are assembled again, with fewer registers
+    ax.simulate(model(), 0.01, method="rk4", step=1e-2, target="cuda")
+    assert gpu.assembled == 3
+    monkeypatch.setattr(ptx, "_emit", None)  # the text is kept as well
+    equations().compile("cuda", parameters="fixed").forward_dynamics(*states(1))
 
 
 # files --------------------------------------------------------------------------------------------
@@ -186,7 +334,8 @@ def test_arrays_of_others_are_written_where_they_are(gpu, files):
 @pytest.mark.parametrize("stream", [77, SimpleNamespace(cuda_stream=77)])
 def test_kernels_run_on_the_callers_stream(gpu, files, stream):
     direct = cuda.load(files).function("forward_dynamics")
-    q, nu = states(2)
+    q, nu = (gpu.asarray(a) for a in states(2))
+    gpu.launches.clear()
     direct(q, nu, np.zeros(2))
     direct(q, nu, np.zeros(2), stream=stream)
     assert [launch.stream for launch in gpu.launches] == [0, 77]
@@ -288,7 +437,7 @@ def test_full_memory_is_told_with_the_remedy(gpu):
 
     gpu.empty = full
     with pytest.raises(ax.NotApplicable, match=r"memory is full.*free_all_blocks"):
-        there.forward_dynamics(*states(3))
+        there.forward_dynamics(*(gpu.asarray(a) for a in states(3)))
 
 
 def test_a_missing_gpu_is_told(monkeypatch, gpu):
@@ -298,6 +447,6 @@ def test_a_missing_gpu_is_told(monkeypatch, gpu):
 
 
 def test_old_kernel_files_are_refused(gpu):
-    with pytest.raises(ax.errors.FileError, match=r"format 1, expected 2; export them again"):
-        cuda.KernelFile("", {"format": 1})
+    with pytest.raises(ax.errors.FileError, match=r"format 2, expected 3; export them again"):
+        cuda.KernelFile("", {"format": 2})
     assert ptx.FORMAT == cuda.FORMAT

@@ -591,3 +591,30 @@ def test_writing_goes_through_a_link_and_keeps_the_mode(file, tmp_path):
     assert os.path.islink("link.toml")
     assert os.stat("rover.toml").st_mode & 0o777 == 0o640
     assert ax.load("rover.toml") == rover
+
+
+def test_a_file_that_describes_too_much_is_refused_before_it_is_checked(tmp_path, monkeypatch):
+    """Nothing else of the file is looked at; bodies that are fixed or close loops do not count."""
+    from axode.mechanism import size
+    from axode.mechanism.files import loading, urdf
+
+    monkeypatch.setattr(size, "MAX_SPEEDS", 3)
+    monkeypatch.setattr(loading, "key_lines", None)
+    monkeypatch.setattr(urdf, "Reader", None)
+    tables = ["gravity = 'none'"]
+    elements = ["<robot name='chain'><link/>"]
+    for k in range(4):
+        tables.append(f"[joint.j{k}]\ntype = 'revolute'\nchild = 'b{k}'")
+        elements.append(f"<joint type='continuous'><child link='b{k}'/></joint>")
+    files = {"chain.toml": "\n".join(tables), "chain.urdf": "".join(elements) + "</robot>"}
+    for name, text in files.items():
+        path = tmp_path / name
+        path.write_text(text)
+        with pytest.raises(
+            ax.NotApplicable,
+            match=rf"{name} has 4 bodies that move, and equations are written out for at most 3",
+        ):
+            ax.load(path)
+        path.write_text(text.replace("'b2'", "'b1'").replace("'continuous'", "'fixed'", 1))
+        with pytest.raises(TypeError, match="NoneType"):  # read on
+            ax.load(path)

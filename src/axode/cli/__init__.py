@@ -24,6 +24,7 @@ from axode.cli.report import report
 from axode.cli.reproduce import reproduce
 from axode.cli.shared import INTERRUPTED, WRONG_DATA
 from axode.cli.simulate import simulate
+from axode.cli.sweep import sweep
 from axode.cli.verify import verify
 from axode.cli.view import view
 from axode.errors import AxodeError
@@ -36,6 +37,7 @@ VERBS = (
     derive,
     compare,
     simulate,
+    sweep,
     view,
     report,
     inverse,

@@ -14,7 +14,7 @@ _JSON = re.compile(rb"\s*[\[{]")
 # How a file of each ending begins that Axode wrote, or that holds the same kind of thing.
 _KINDS = {
     ".json": _JSON,
-    ".csv": re.compile(rb"(\xef\xbb\xbf)?\"?time\b"),
+    ".csv": re.compile(rb"(\xef\xbb\xbf)?\"?(time|row)\b"),
     ".npz": re.compile(rb"PK\x03\x04"),
     ".parquet": re.compile(rb"PAR1"),
     ".axm": re.compile(rb"axode-model\n"),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.disk.bounded import open_plain, read_bounded
+from axode.disk.bounded import open_plain
+from axode.disk.csv_table import read_csv
 from axode.disk.npz import UNREADABLE, NpzFile
 from axode.errors import FileError
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 ENDINGS = (".npz", ".csv", ".parquet")
-MAX_CSV = 256 << 20  # bytes
 TIME = ("time", "t")  # what the column of times may be called
 
 
@@ -52,7 +52,9 @@ def load_columns(path: Path) -> Trajectory | dict[str, Array]:
     if ending not in ENDINGS:
         raise FileError(f"'{path}': a motion's file ends in {', '.join(ENDINGS)}")
     try:
-        return _read_csv(path) if ending == ".csv" else _read_binary(path)
+        if ending == ".csv":
+            return _check_columns(path, read_csv(path, "table of a motion"))
+        return _read_binary(path)
     except OSError as error:
         raise FileError(f"cannot read '{path}': {error.strerror or error}") from None
 
@@ -76,50 +78,7 @@ def _read_binary(path: Path) -> Trajectory | dict[str, Array]:
     return _check_columns(path, columns)
 
 
-def _read_csv(path: Path) -> dict[str, Array]:
-    import csv
-
-    try:
-        text = read_bounded(path, MAX_CSV, "table of a motion").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise FileError(f"'{path}' is not a text file, and .csv is text") from None
-    lines = [
-        (n, line)
-        for n, line in enumerate(text.splitlines(), start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    if not lines:
-        raise FileError(f"'{path}' is empty; its first line should name the columns")
-    comma = max(",;\t", key=lines[0][1].count)
-    try:
-        rows = list(csv.reader((line for _, line in lines), delimiter=comma, strict=True))
-    except csv.Error as error:
-        raise FileError(f"'{path}' is not a table: {error}") from None
-    names = [name.strip() for name in rows[0]]
-    table = []
-    for (number, _), row in zip(lines[1:], rows[1:], strict=False):
-        if len(row) != len(names):
-            raise FileError(f"'{path}', line {number}: {len(row)} cells for {len(names)} columns")
-        table.append(
-            [_cell(path, number, cell, name) for cell, name in zip(row, names, strict=True)]
-        )
-    values = np.array(table, dtype=float).reshape(-1, len(names))
-    return _check_columns(path, dict(zip(names, values.T, strict=True)), names)
-
-
-def _cell(path: Path, line: int, text: str, name: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise FileError(
-            f"'{path}', line {line}: '{text.strip()}' under '{name}' is not a number"
-        ) from None
-
-
-def _check_columns(path: Path, columns: dict[str, Array], names: Any = ()) -> dict[str, Array]:
-    if len(columns) < len(names):
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise FileError(f"'{path}' has two columns '{twice}'")
+def _check_columns(path: Path, columns: dict[str, Array]) -> dict[str, Array]:
     if not set(TIME) & set(columns):
         raise FileError(f"'{path}' has no column 'time'; it has {', '.join(columns)}")
     lengths = {name: column.shape for name, column in columns.items()}

@@ -153,8 +153,9 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
         return self._join(connection)
 
     def _join(self, connection: Connection) -> Connection:
-        held = {c.child for c in self.connections} | {GROUND.name}
-        (self.loops if connection.child in held else self.connections).append(connection)
+        child = connection.child
+        held = child == GROUND.name or any(other.child == child for other in self.connections)
+        (self.loops if held else self.connections).append(connection)
         return connection
 
     def add_loop(

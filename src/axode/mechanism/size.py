@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from axode.errors import NotApplicable
@@ -21,9 +22,30 @@ def require_derivable(mechanism: Mechanism) -> None:
         NotApplicable: saying how many speeds there are.
     """
     count = sum(len(connection.joint.speed_names) for connection in mechanism.connections)
+    _check_speeds(f"'{mechanism.name}'", f"{count} speeds", count)
+
+
+def require_readable(source: str, joints: Iterable[tuple[str, str]]) -> None:
+    """Raise an error for a file that describes more than can be derived, before it is checked.
+
+    Args:
+        source: What messages call the file.
+        joints: Child and type of every joint; several joints of one child close loops.
+
+    Raises:
+        NotApplicable: saying how many bodies move.
+    """
+    held: dict[str, bool] = {}
+    for child, kind in joints:
+        held[child] = held.get(child, False) or kind == "fixed"
+    count = sum(not fixed for fixed in held.values())
+    _check_speeds(source, f"{count} bodies that move", count)
+
+
+def _check_speeds(source: str, what: str, count: int) -> None:
     if count > MAX_SPEEDS:
         raise NotApplicable(
-            f"'{mechanism.name}' has {count} speeds, and equations are written out for at most "
-            f"{MAX_SPEEDS}: their code has no loops and would be too large.\n"
+            f"{source} has {what}, and equations are written out for at most {MAX_SPEEDS} speeds: "
+            "their code has no loops and would be too large.\n"
             "  Model a part of it, or join bodies that hardly move against each other."
         )

@@ -221,13 +221,13 @@ def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> E
 
 def gpu_function(tape: Tape, precision: str) -> Any:
     """Function of a tape on the GPU of this machine."""
-    from axode.runtime.cuda import KernelFile, own_capability
+    from axode.codegen.targets.gpu_rollout import load_kernel
+    from axode.runtime.cuda import own_capability
 
-    capability = own_capability()  # before anything is compiled: there may be no GPU
-    from axode.codegen.targets.ptx import closest_capability, kernel, map_program
+    own_capability()  # before anything is compiled: there may be no GPU
+    from axode.codegen.targets.ptx import map_program
 
-    made = kernel(map_program(tape), closest_capability(capability), precision)
-    return KernelFile(made.ptx, made.header).function(tape.name)
+    return load_kernel(map_program(tape), precision).function(tape.name)
 
 
 def check_precision(precision: str, target: str) -> None:

@@ -32,6 +32,11 @@ def save_model(
     facts: Facts, scene: Scene, tapes: Mapping[str, Tape], path: str | PathLike[str]
 ) -> None:
     """Write a model; an interrupted write leaves the old file as it was."""
+    write_atomically(path, encode_model(facts, scene, tapes))
+
+
+def encode_model(facts: Facts, scene: Scene, tapes: Mapping[str, Tape]) -> bytes:
+    """Content of a model file."""
     blobs = {name: tape.to_bytes() for name, tape in tapes.items()}
     header = {
         "facts": facts.to_json(),
@@ -40,7 +45,7 @@ def save_model(
     }
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     body = b"".join((MAGIC, _PREFIX.pack(VERSION, len(text)), text, *blobs.values()))
-    write_atomically(path, body + hashlib.sha256(body).digest())
+    return body + hashlib.sha256(body).digest()
 
 
 def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = "float64") -> Model:
@@ -57,24 +62,40 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
     if not isinstance(target, str) or target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
     check_precision(precision, target)
-    data = _bytes(path)
+    return decode_model(_bytes(path), target, precision, f"'{path}'")
+
+
+def decode_model(
+    data: bytes, target: str = "cpu", precision: str = "float64", source: str = "this model"
+) -> Model:
+    """Read the content of a model file.
+
+    Args:
+        data: The content.
+        target: "cpu" or "cuda".
+        precision: "float64", or "float32" on a GPU.
+        source: Where it comes from, for messages.
+
+    Raises:
+        FileError: as `load_model` does.
+    """
     start = len(MAGIC) + _PREFIX.size
     if data[: len(MAGIC)] != MAGIC:
-        raise FileError(f"'{path}' is not an Axode model; write one with model.save(...).")
+        raise FileError(f"{source} is not an Axode model; write one with model.save(...).")
     if len(data) < start + _DIGEST:
-        raise FileError(f"'{path}' is truncated; save the model again.")
+        raise FileError(f"{source} is truncated; save the model again.")
     version, size = _PREFIX.unpack_from(data, len(MAGIC))
     if version != VERSION:
         raise FileError(
-            f"'{path}' has format {version}; this Axode reads format {VERSION}; save it again."
+            f"{source} has format {version}; this Axode reads format {VERSION}; save it again."
         )
     body, digest = data[:-_DIGEST], data[-_DIGEST:]
     if hashlib.sha256(body).digest() != digest:
-        raise FileError(f"'{path}' is truncated or was changed: its checksum does not match.")
+        raise FileError(f"{source} is truncated or was changed: its checksum does not match.")
     try:
         return _decoded(body, start, size, target, precision)
     except AxodeError as error:
-        raise FileError(f"'{path}' is damaged: {error}") from error
+        raise FileError(f"{source} is damaged: {error}") from error
 
 
 def _bytes(path: str | PathLike[str]) -> bytes:

@@ -13,6 +13,7 @@ from axode.model.conditions import Conditions
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues, Names
+from axode.runtime.arrays import is_on_device
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -66,7 +67,7 @@ class NamedArguments:
             return self._by_name(argument, value)
         if isinstance(value, State):
             raise NotDirect
-        if hasattr(value, "__cuda_array_interface__"):
+        if is_on_device(value):
             return value  # it stays where it is
         try:
             return np.asarray(value, dtype=float)
@@ -95,11 +96,19 @@ class NamedArguments:
         if not arrays:
             return vector
         batch = _broadcast(argument, {name: array.shape for name, array in arrays.items()})
-        full = np.empty((*batch, vector.size))
-        full[...] = vector
+        full = self._spread(argument, vector, batch)
         for name, array in arrays.items():
             full[..., places[name]] = array
         return full
+
+    @staticmethod
+    def _spread(argument: str, vector: Array, batch: tuple[int, ...]) -> Array:
+        """Repeat a vector; parameters column by column, since most columns are read alone."""
+        if argument != "p":
+            return np.array(np.broadcast_to(vector, (*batch, vector.size)))
+        full = np.empty((vector.size, *batch))
+        full[...] = vector.reshape(-1, *(1 for _ in batch))
+        return np.moveaxis(full, 0, -1)
 
     def solve_state(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Coordinates and independent speeds of a state that other names describe too.

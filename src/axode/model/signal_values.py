@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,43 +40,108 @@ def signal_values(
         conditions: Time and parameters.
         kinds: Which signals, of `KINDS`.
     """
-    options = conditions.options
     layout = model.signals.layout(*kinds)
     given = {"q": q, "nu": nu, "u": u, "w": w}
-    arrays: dict[str, Any] = {
-        name: np.ascontiguousarray(array) for name, array in given.items() if array is not None
-    }
+    arrays: dict[str, Any] = {name: array for name, array in given.items() if array is not None}
     values = np.empty((*arrays["q"].shape[:-1], len(layout.names)))
     for function, (columns, places) in layout.parts.items():
         if function == "energy_balance":
             continue
-        if function == "largest_residual":
-            residual = model.evaluate("residual", arrays, options)
-            values[..., columns] = np.abs(residual).max(axis=-1, keepdims=True)
-        elif function == "contact_forces":
-            forces = model.contact_forces(q, nu, u, **options)
-            values[..., columns] = forces.reshape(*forces.shape[:-2], -1)
+        if function in arrays:
+            values[..., columns] = arrays[function][..., places]
+        elif isinstance(columns, slice) and places == slice(0, _size(model, function)):
+            evaluate_signals(model, function, arrays, conditions, values[..., columns])
         else:
-            found = arrays.get(function)
-            found = model.evaluate(function, arrays, options) if found is None else found
+            found = evaluate_signals(model, function, arrays, conditions)
             values[..., columns] = found[..., places]
+        if function == "contact_forces":
+            values[..., np.arange(len(layout.names))[columns][unknown_forces(model)]] = np.nan
     if "energy_balance" in layout.parts:
         update_balance(model, values, kinds)
     return values
 
 
-def update_balance(model: Model, values: Array, kinds: tuple[str, ...] = KINDS) -> None:
+def evaluate_signals(
+    model: Model,
+    function: str,
+    arrays: Mapping[str, Any],
+    conditions: Conditions,
+    out: Array | None = None,
+) -> Array:
+    """Evaluate a function of signals at states, (..., size).
+
+    Forces of contacts that statics cannot tell, `unknown_forces`, may have any value.
+
+    Args:
+        model: What moves.
+        function: Function of a signal, see `Signal`.
+        arrays: States and inputs by name, (..., size) each.
+        conditions: Time and parameters.
+        out: Where to write the result, rows of a wider array perhaps; a new array unless given.
+    """
+    options = conditions.options
+    batch = arrays["q"].shape[:-1]
+    on_gpu = model.target == "cuda"
+    if on_gpu:
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    if function == "largest_residual":
+        made = _largest(model.evaluate("residual", arrays, options))
+    elif on_gpu:
+        made = model.evaluate(function, arrays, options)
+    else:
+        size = _size(model, function)
+        out = np.empty((*batch, size)) if out is None else out
+        shape = (*batch, size // 3, 3) if function == "contact_forces" else out.shape
+        model.evaluate(function, arrays, {**options, "out": out.reshape(shape)})
+        return out
+    flat = made.reshape(*batch, -1)
+    if out is None:
+        return flat
+    out[...] = flat
+    return out
+
+
+def unknown_forces(model: Model) -> list[int]:
+    """Elements of all contact forces that statics cannot tell."""
+    return [3 * contact + part for contact, part in model.facts.unknown_forces]
+
+
+def _largest(values: Array) -> Array:
+    """Largest absolute value along the last axis; one by one, which is faster for few of them."""
+    largest = np.array(np.abs(values[..., 0]))
+    for k in range(1, values.shape[-1]):
+        np.maximum(largest, np.abs(values[..., k]), out=largest)
+    return largest
+
+
+def _size(model: Model, function: str) -> int:
+    """Number of elements of a function of signals."""
+    sizes = {
+        "joint_speeds": len(model.speed_names),
+        "energy": 2,
+        "measures": len(model.measure_names),
+        "contact_forces": 3 * len(model.contacts),
+        "multipliers": len(model.rows),
+    }
+    return sizes.get(function, 1)
+
+
+def update_balance(
+    model: Model, values: Array, kinds: tuple[str, ...] = KINDS, start: Array | None = None
+) -> None:
     """Compute the error of the energy balance from the other energies.
 
     Args:
         model: What moves.
         values: Values of signals, (..., samples, signals); changed in place.
         kinds: Which signals they are.
+        start: Energy from which it counts, (..., 1); that of the first samples unless given.
     """
     names = model.signals.layout(*kinds).names
     kinetic, potential, supplied, dissipated, error = (names.index(name) for name in ENERGIES)
     total = values[..., kinetic] + values[..., potential]
-    values[..., error] = total - total[..., :1] - values[..., supplied] + values[..., dissipated]
+    start = total[..., :1] if start is None else start
+    values[..., error] = total - start - values[..., supplied] + values[..., dissipated]
 
 
 def state_values(

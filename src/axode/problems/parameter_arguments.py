@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.mechanism.values.parameter_values import faults_of_values
+from axode.mechanism.values.parameter_values import faults_of_values, find_impossible
 from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
+Runs = npt.NDArray[np.bool_]
 
 
 def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> Array | None:
@@ -35,12 +36,28 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
         raise InvalidArgument(
             f"parameters: expected values by name, of {', '.join(names)}, got shape {values.shape}"
         )
-    if not np.isfinite(values).all():
+    changed = list(given.values()) if isinstance(given, Mapping) else [values]
+    if not all(np.isfinite(np.asarray(value, dtype=float)).all() for value in changed):
         worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
         raise InvalidArgument(f"parameter '{names[worst]}': must be finite")
     if isinstance(given, Mapping) and given and model.has_equations:
         _refuse_impossible(model, values.reshape(-1, values.shape[-1]), names, list(given))
     return values
+
+
+def find_impossible_runs(model: Model, p: Array, names: list[str]) -> tuple[Runs, str]:
+    """Runs whose parameters no mechanism can have, and why the first of them cannot.
+
+    Args:
+        model: Whose parameters they are; one read from a file takes all values.
+        p: Free parameters, (runs, size).
+        names: Parameters that were given.
+    """
+    if not names or not model.has_equations:
+        return np.zeros(len(p), dtype=bool), ""
+    columns = dict(zip(model.parameters, np.ascontiguousarray(p.T), strict=True))
+    impossible, faults = find_impossible(model.equations.system.mechanism, columns)
+    return impossible, f"no mechanism has such parameters: {faults[0]}" if faults else ""
 
 
 def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> None:

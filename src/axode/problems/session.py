@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -51,9 +51,15 @@ class Task:
 
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of."""
-        single = self.settings.place.single
+        place = self.settings.place
         return dynamics_of(
-            self.model, self.plan, self.events, self.speeds, single=single, stiffness=stiffness
+            self.model,
+            self.plan,
+            self.events,
+            self.speeds,
+            single=place.single,
+            stiffness=stiffness,
+            max_numbers=place.max_numbers,
         )
 
 
@@ -62,6 +68,7 @@ class CompiledRuns:
 
     Args:
         task: What the steps are made of.
+        dynamics: The tapes of the steps.
         rollout: The compiled steps.
         members: Numbers of these runs among all of the call.
         start: q and nu, (runs, size) each; other buffers of the state to start with, by name.
@@ -71,11 +78,15 @@ class CompiledRuns:
     Attributes:
         buffers: State (runs, size), and what the steps read, (runs, size) or (size,) if shared.
         tables: Rows of numbers, such as samples of the input.
+        begun: Mean time at the start of the runs [s].
     """
+
+    resident = False  # whether Python leaves the state alone between steps
 
     def __init__(
         self,
         task: Task,
+        dynamics: Dynamics,
         rollout: Any,
         members: Numbers,
         start: Mapping[str, Array],
@@ -83,7 +94,8 @@ class CompiledRuns:
         given: Mapping[str, Array | float],
     ) -> None:
         self.model, self.plan, self.settings = task.model, task.plan, task.settings
-        self.task, self.rollout, self.members, self.p = task, rollout, members, p
+        self.task, self.dynamics, self.rollout = task, dynamics, rollout
+        self.members, self.p = members, p
         self.count = len(members)
         self.buffers = self._make_buffers(start, given)
         self.tables: dict[str, Array] = {}
@@ -92,19 +104,20 @@ class CompiledRuns:
 
     def _make_buffers(
         self, start: Mapping[str, Array], given: Mapping[str, Array | float]
-    ) -> dict[str, Array]:
+    ) -> MutableMapping[str, Array]:
         program = self.rollout.program
-        buffers = {name: np.zeros((self.count, size)) for name, size in program.state.items()}
-        buffers["t"][...] = self.settings.t0
-        for name, value in start.items():
-            buffers[name][...] = value
+        state: dict[str, Any] = {"t": self.settings.t0, **start}
+        self.begun = float(np.mean(state["t"]))
+        buffers = self.rollout.new_state(self.count, state, resident=self.resident)
         known: dict[str, Any] = self.settings.numbers() | {"p": self.p, "u": self.plan.constant}
         if self.plan.sampled is not None:
             known |= self.plan.sampled.numbers()
-        known |= given
+        known |= {**self.dynamics.numbers, **given}
         for name in program.given:
             value = known[name]
-            array = np.ascontiguousarray(value if np.ndim(value) else [value], dtype=float)
+            array = np.asarray(value if np.ndim(value) else [value], dtype=float)
+            if self.settings.place.target == "cpu":
+                array = np.ascontiguousarray(array)
             if name not in given:
                 array = array.view()
                 array.setflags(write=False)  # carried to a GPU once
@@ -125,7 +138,8 @@ class CompiledRuns:
 class Session:
     """Progress, Ctrl-C and the clock of one call; it advances compiled steps in slices.
 
-    Inside a `with`, Ctrl-C ends `advance` after a slice, when all numbers are consistent.
+    Inside a `with`, Ctrl-C ends `advance` after a slice, when all numbers are consistent. Where
+    nothing keeps results yet, it becomes `Interrupted` without one.
 
     Args:
         label: What is being done, for the progress bar.
@@ -138,7 +152,8 @@ class Session:
         self, label: str, settings: Settings, count: int, progress: bool | None = None
     ) -> None:
         self._settings = settings
-        self._share = np.zeros(count)
+        self._count, self._done = max(count, 1), 0.0  # runs, and how many of them are done
+        self._before, self._part = 0.0, 1.0
         self._bar, self._interrupt = Progress(label, progress), Interrupt()
         self._stack = ExitStack()
         self._started = time.perf_counter()
@@ -157,6 +172,27 @@ class Session:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
         self.interrupted |= self._interrupt.pressed
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(None) from error
+
+    def begin(self, count: int, before: float, part: float) -> None:
+        """Continue with other runs of the same call.
+
+        Args:
+            count: How many.
+            before: Part of the work that is done already, 0 to 1.
+            part: Part of the work that these runs are.
+        """
+        self._count, self._done = max(count, 1), 0.0
+        self._before, self._part = before, part
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""
+        self._interrupt.check()
+
+    def show(self, share: float, label: str | None = None) -> None:
+        """Show the share of the work that is done, 0 to 1, and what is being done now."""
+        self._bar.update(share, label)
 
     @contextmanager
     def keep_results(self) -> Iterator[None]:
@@ -179,24 +215,22 @@ class Session:
         self,
         runs: CompiledRuns,
         budget: int,
-        after: Callable[[], bool],
+        after: Callable[[], bool] | None = None,
         before: Callable[[], None] | None = None,
-        watched: Sequence[str] | None = None,
     ) -> None:
         """Advance runs slice by slice until none is left.
 
         Args:
             runs: Their buffers and steps.
             budget: Steps of the first slice; later ones are as long as `SLICE` allows.
-            after: Called after every slice; returns whether any run is left.
+            after: Called after every slice; returns whether any run is left. Without it nobody
+                reads the buffers in between, and a GPU keeps them until the end.
             before: Called before every step, for which slices are one step long.
-            watched: Buffers that `after` reads, if neither it nor `before` changes any: a GPU
-                keeps the others until the end.
         """
-        steps = runs.rollout.bind(
-            runs.buffers, runs.tables, watched if watched is None else (*watched, "t")
-        )
+        steps = runs.rollout.bind(runs.buffers, runs.tables, resident=after is None)
+        done, begun = self._done, self._share(runs.begun)
         left = True
+        self._interrupt.check()  # starts and compilations may have taken long
         try:
             while left:
                 if before is not None:
@@ -204,16 +238,20 @@ class Session:
                 began = time.perf_counter()
                 steps(budget if before is None else 1, self._settings.threads)
                 budget = _next_budget(budget, time.perf_counter() - began)
-                left = after()
-                self._poll(runs)
+                if after is None:
+                    summary = steps.summary()
+                    left, now = summary.running > 0, summary.time
+                else:
+                    left, now = after(), float(runs.buffers["t"].mean())
+                self._interrupt.check()
+                self._done = done + runs.count * (self._share(now) - begun)
+                self._bar.update(self._before + self._part * self._done / self._count)
         finally:
             steps.fetch()  # what is elsewhere
 
-    def _poll(self, runs: CompiledRuns) -> None:
-        self._interrupt.check()
-        done = np.abs(runs.buffers["t"][:, 0] - self._settings.t0)
-        self._share[runs.members] = done / abs(self._settings.duration)
-        self._bar.update(float(self._share.mean()))
+    def _share(self, time: float) -> float:
+        """Part of a run that is done at a time."""
+        return abs(time - self._settings.t0) / abs(self._settings.duration)
 
     def deliver(self, result: Any, on_interrupt: str) -> Any:
         """Return the result of the call.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replay
+from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable
@@ -32,6 +34,8 @@ from axode.problems.state_formulas import stand_in
 Function = Callable[[Any], list[Any]]
 
 Array = npt.NDArray[np.float64]
+MAX_NUMBERS = 512  # of a traced function that are arguments: vectors of them fit into the cache
+MAX_FUNCTIONS = 64  # compiled tapes that are kept, those that were used last
 
 
 def is_symbolic(value: Any) -> bool:
@@ -39,7 +43,26 @@ def is_symbolic(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "casadi"
 
 
-def call_traced(function: CompiledFunction, q: Array, nu: Array, conditions: Conditions) -> Array:
+@lru_cache(maxsize=MAX_FUNCTIONS)
+def compile_tape(tape: Tape) -> CompiledFunction:
+    """Compile a tape, or find it among the last `MAX_FUNCTIONS`; others are unloaded."""
+    return CompiledFunction(tape)
+
+
+class TracedFunction:
+    """A tape as machine code that is shared by all tapes which differ from it in numbers only."""
+
+    def __init__(self, tape: Tape) -> None:
+        lifted = lift_numbers(tape, MAX_NUMBERS)
+        self.tape, self._numbers = tape, tuple(lifted.numbers.values())
+        self._function = compile_tape(lifted.tape)
+
+    def __call__(self, *arrays: npt.ArrayLike) -> Any:
+        """Evaluate it with one array per input of the tape."""
+        return self._function(*arrays, *self._numbers)
+
+
+def call_traced(function: TracedFunction, q: Array, nu: Array, conditions: Conditions) -> Array:
     """Evaluate a traced function at states under conditions."""
     known = {"t": np.asarray(conditions.t)[..., np.newaxis], "q": q, "nu": nu, "p": conditions.p}
     arrays = (np.ascontiguousarray(known[port.name]) for port in function.tape.inputs)

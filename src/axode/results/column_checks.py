@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from numbers import Integral
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +25,9 @@ ROUNDING = 1e-12  # of the largest time: nearer than this, two times are the sam
 WHEN = re.compile(r" at t = \S+ s\b")  # in the status of a run that failed
 
 
-def check_shapes(trajectory: Trajectory) -> None:
-    """Require times, values, names and units that fit each other."""
-    time, shape, names = trajectory.time, trajectory.values.shape, trajectory.names
+def check_shapes(trajectory: Trajectory, shape: tuple[int, ...]) -> None:
+    """Require times, values of a shape, names and units that fit each other."""
+    time, names = trajectory.time, trajectory.names
     if time.ndim != 1 or not len(time):
         raise InvalidArgument(f"time: one or more samples are needed, not shape {time.shape}")
     steps = np.diff(time)
@@ -56,13 +58,13 @@ def check_kinds(trajectory: Trajectory) -> None:
 
 def find_lengths(trajectory: Trajectory) -> npt.NDArray[np.intp]:
     """Number of samples of each run, as given or up to the NaN of its coordinates."""
-    values, batch, samples = trajectory.values, trajectory.batch, len(trajectory.time)
+    batch, samples = trajectory.batch, len(trajectory.time)
     kinds = [trajectory.kinds[name] for name in trajectory.names]
     if trajectory.lengths is not None:
         lengths = np.array(trajectory.lengths, dtype=np.intp)
         if lengths.shape != batch or (lengths < 0).any() or (lengths > samples).any():
             raise InvalidArgument(f"lengths: 0 to {samples} for each run, in shape {batch}")
-    elif not kinds or not np.isnan(values[..., -1, :]).any():
+    elif not kinds or not np.isnan((values := trajectory.values)[..., -1, :]).any():
         lengths = np.full(batch, samples, dtype=np.intp)
     else:
         telling = np.array([kind == "coordinate" for kind in kinds])  # a force may be unknown
@@ -98,7 +100,7 @@ def group_quaternions(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
 
 def find_statuses(trajectory: Trajectory) -> tuple[str, ...]:
     """Status of each run, as given or that of the whole."""
-    runs = int(np.prod(trajectory.batch, dtype=int))
+    runs = trajectory.count
     statuses = tuple(map(str, trajectory.statuses)) or (trajectory.status or "finished",) * runs
     if len(statuses) != runs:
         raise InvalidArgument(f"{len(statuses)} statuses for {count(runs, 'run')}")
@@ -115,13 +117,6 @@ def time_range(time: Array) -> str:
     return f"its time goes from {time[0]:g} s to {time[-1]:g} s"
 
 
-def read_only(values: npt.ArrayLike) -> Array:
-    """View of an array that cannot be written to."""
-    view = np.asarray(values, dtype=np.float64).view()
-    view.flags.writeable = False
-    return view
-
-
 def number(value: Array) -> Any:
     """Float for one run, array for a batch."""
     return float(value) if np.ndim(value) == 0 else value
@@ -132,12 +127,13 @@ def count(amount: int, noun: str) -> str:
     return f"{amount} {noun}" + ("s" if amount != 1 else "")
 
 
-def summary(statuses: Iterable[str]) -> str:
+def summary(statuses: Sequence[str]) -> str:
     """Status that all runs share, or how many have which; times that differ are left out."""
-    alike: dict[str, list[str]] = {}
-    for status in statuses:
-        alike.setdefault(WHEN.sub("", status), []).append(status)
-    shared = {own[0] if len(set(own)) == 1 else what: len(own) for what, own in alike.items()}
+    timeless = list(map(partial(WHEN.sub, ""), statuses))
+    first = dict(zip(reversed(timeless), reversed(statuses), strict=True))
+    differ = Counter(map(itemgetter(0), set(zip(timeless, statuses, strict=True))))
+    counts = Counter(timeless)
+    shared = {first[what] if differ[what] == 1 else what: n for what, n in counts.items()}
     if len(shared) == 1:
         return next(iter(shared))
     return ", ".join(f"{runs} {status}" for status, runs in Counter(shared).most_common())

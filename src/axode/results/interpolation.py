@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.named_arguments import as_numbers
 from axode.results.column_checks import time_range, time_rounding
+from axode.results.columns import TrajectoryColumns
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -39,22 +39,48 @@ def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Traje
     at, forward = np.clip(asked, low, high), -1.0 if run.time[-1] < run.time[0] else 1.0
     if (forward * np.diff(asked) <= 0).any():
         raise InvalidArgument(f"times: they have to go one way; {time_range(run.time)}.")
-    smooth = [
-        method == "cubic" or (method is None and run.kinds[name] not in MAY_JUMP)
-        for name in run.names
-    ]
-    values = interpolate(
-        forward * run.time,
-        run.by_run,
-        run.lengths.reshape(-1),
-        forward * at,
-        smooth=np.array(smooth, dtype=bool),
-        quaternions=[tuple(map(run.names.index, group)) for group in run.quaternions],
-    )
     ends = forward * np.asarray(run.ended)
     lengths = np.array((forward * at <= ends[..., np.newaxis]).sum(axis=-1))
-    values = values.reshape(*run.batch, len(asked), len(run.names))
-    return replace(run, time=asked, lengths=lengths, values=values)
+    values = _ResampledColumns(run, forward * at, method)
+    return run.changed(time=asked, lengths=lengths, values=values)
+
+
+class _ResampledColumns(TrajectoryColumns):
+    """Columns at other times, ascending or, for a run backwards, with the opposite sign."""
+
+    def __init__(self, run: Trajectory, at: Array, method: str | None) -> None:
+        super().__init__((*run.batch, len(at)), self._one)
+        time = run.time if run.time[0] <= run.time[-1] else -run.time
+        first = max(int(np.searchsorted(time, at.min(), "right")) - 1 - REACH, 0)
+        last = int(np.searchsorted(time, at.max())) + 1 + REACH
+        self._time, self._at, self._method = time[first:last], at, method
+        self._lengths = np.clip(run.lengths.reshape(-1) - first, 0, len(self._time))
+        self._kinds, self._quaternions = run.kinds, run.quaternions
+        self._window = run.window(first, first + len(self._time))
+
+    def _one(self, name: str) -> Array:
+        group = next((group for group in self._quaternions if name in group), (name,))
+        return self.stack(group)[..., group.index(name)]
+
+    def stack(self, names: Sequence[str]) -> Array:
+        samples = self._window.stack(names)
+        smooth = [
+            self._method == "cubic" or (self._method is None and self._kinds[name] not in MAY_JUMP)
+            for name in names
+        ]
+        values = interpolate(
+            self._time,
+            samples.reshape(len(self._lengths), *samples.shape[-2:]),
+            self._lengths,
+            self._at,
+            smooth=np.array(smooth, dtype=bool),
+            quaternions=[
+                tuple(map(names.index, group))
+                for group in self._quaternions
+                if set(group) <= set(names)
+            ],
+        )
+        return values.reshape(*self.shape, len(names))
 
 
 def interpolate(
@@ -77,10 +103,6 @@ def interpolate(
             or infinities in them, are joined by straight lines.
         quaternions: Columns that form unit quaternions, four a group.
     """
-    first = max(int(np.searchsorted(time, at.min(), "right")) - 1 - REACH, 0)
-    last = int(np.searchsorted(time, at.max())) + 1 + REACH
-    time, values = time[first:last], values[:, first:last]
-    lengths = np.clip(lengths - first, 0, len(time))
     result = np.full((len(values), len(at), values.shape[-1]), np.nan)
     for length in np.unique(lengths[lengths > 0]):
         runs = np.flatnonzero(lengths == length)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.results.column_checks import ROUNDING, group_quaternions
+from axode.results.columns import Later, TrajectoryColumns
 from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
@@ -35,22 +36,22 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
     if shift:
         second = _moved(second, float(first.time[-1] - second.time[0]))
     shared = _find_shared_sample(first, second)
-    values = second.values
-    if shared:
-        values = _counted_on(first, second)[..., 1:, :]
     lengths = _check_ends(first, second, shared)
-    statuses = tuple(
-        later if length == len(first) else earlier
-        for earlier, later, length in zip(
-            first.statuses, second.statuses, first.lengths.reshape(-1), strict=True
-        )
-    )
+    went_on = first.lengths.reshape(-1) == len(first)
+    earlier, later = (np.array(piece.statuses, dtype=object) for piece in (first, second))
+    statuses = tuple(np.where(went_on, later, earlier).tolist())
     status = second.status if statuses == second.statuses else ""
-    return replace(
-        first,
-        time=np.concatenate([first.time, second.time[shared:]]),
-        values=np.concatenate([first.values, values], axis=-2),
-        events=(*first.events, *second.events),
+    time = np.concatenate([first.time, second.time[shared:]])
+    follow = dict(zip(first.names, second.names, strict=True))
+
+    def compute(name: str) -> Any:
+        both = [first[name], _counted_on(first, second, shared, name, follow[name])]
+        return np.concatenate(both, axis=-1)
+
+    return first.changed(
+        time=time,
+        values=TrajectoryColumns((*first.batch, len(time)), compute),
+        events=Later(lambda _: (*first.events, *second.events)),
         status=status,
         statuses=statuses,
         info=_info(first.info, second.info),
@@ -107,16 +108,18 @@ def _check_ends(first: Trajectory, second: Trajectory, shared: bool) -> Any:
     return first.lengths + np.maximum(second.lengths - shared, 0)
 
 
-def _counted_on(first: Trajectory, second: Trajectory) -> Any:
-    """Values of the second, energies counted from the start of the first."""
-    values = second.values
-    for name in first.columns("energy"):
-        if name.rpartition(".")[2] in ACCUMULATED:
-            before = first[name][..., -1] - second[name][..., 0]
-            if np.any(before != 0):
-                values = values.copy() if values is second.values else values
-                values[..., first.names.index(name)] += before[..., np.newaxis]
-    return values
+def _counted_on(
+    first: Trajectory, second: Trajectory, shared: bool, name: str, other: str
+) -> npt.NDArray[np.float64]:
+    """Column of the second without the shared sample; energies count from the first's start."""
+    column = second[other]
+    if not shared:
+        return column
+    if first.kinds[name] == "energy" and name.rpartition(".")[2] in ACCUMULATED:
+        before = first[name][..., -1] - column[..., 0]
+        if np.any(before != 0):
+            column = column + before[..., np.newaxis]
+    return column[..., 1:]
 
 
 def _info(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,22 +135,23 @@ def widened(
     kind: str,
 ) -> Trajectory:
     """A trajectory with more columns; see `Trajectory.with_columns`."""
-    shape = trajectory.values.shape[:-1]
+    shape = (*trajectory.batch, len(trajectory))
     for name in units:
         if name not in columns:
             raise UnknownName("with_columns", "column", name, tuple(columns))
-    added = np.empty((*shape, len(columns)))
-    for k, (name, column) in enumerate(columns.items()):
+    added = {}
+    beyond = np.arange(len(trajectory)) >= trajectory.lengths[..., np.newaxis]
+    for name, column in columns.items():
         try:
-            added[..., k] = column
+            added[name] = np.empty(shape)
+            added[name][...] = column
         except ValueError as error:
             raise InvalidArgument(
                 f"'{name}' has shape {np.shape(column)}; (*batch, T) is {shape}"
             ) from error
-    added[np.arange(len(trajectory)) >= trajectory.lengths[..., np.newaxis]] = np.nan
-    return replace(
-        trajectory,
-        values=np.concatenate([trajectory.values, added], axis=-1),
+        added[name][beyond] = np.nan
+    return trajectory.changed(
+        values=TrajectoryColumns(shape, lambda n: added[n] if n in added else trajectory[n]),
         names=(*trajectory.names, *columns),
         units=(*trajectory.units, *(units.get(name, "") for name in columns)),
         kinds={**trajectory.kinds, **dict.fromkeys(columns, kind)},

@@ -31,11 +31,25 @@ def trajectory_html(trajectory: Trajectory) -> str:
 
 
 def sweep_html(sweep: Sweep) -> str:
-    """Outputs with their extremes, and what was swept."""
-    rows = [("output", name, *_extremes(array)) for name, array in sweep.arrays.items()]
-    rows = [("swept", name, *_extremes(array)) for name, array in sweep.axes.items()] + rows
+    """Outputs with their extremes, and what was swept; chosen rows one by one."""
     title = repr(sweep).partition("\n")[0]
+    if sweep.rows is not None:
+        heads = ("row", *sweep.columns)
+        columns = [*sweep.samples.values(), *sweep.arrays.values()]
+        lines = [
+            (str(row), *(_text(column[k]) for column in columns))
+            for k, row in enumerate(sweep.rows.tolist())
+        ]
+        return notebook(title, limited_table(heads, lines))
+    rows = [("swept", name, *_extremes(array)) for name, array in sweep.axes.items()]
+    if not rows:
+        rows = [("swept", name, *_ends(sweep.samples.extremes(name))) for name in sweep.samples]
+    rows += [("output", name, *_ends(sweep.arrays.extremes(name))) for name in sweep.arrays]
     return notebook(title, limited_table(("", "", "min", "max"), rows))
+
+
+def _ends(found: tuple[float, float] | None) -> tuple[str, str]:
+    return (_text(found[0]), _text(found[1])) if found else ("", "")
 
 
 def _extremes(values: Array) -> tuple[str, str]:

@@ -17,15 +17,15 @@ from axode.disk.atomic import as_path, write_atomically
 from axode.disk.bounded import open_plain
 from axode.disk.npz import UNREADABLE, NpzFile, check_expansion
 from axode.disk.typed import as_type, parse_json
-from axode.errors import AxodeError, FileError, NotApplicable
+from axode.errors import AxodeError, FileError
+from axode.results.arrow import MAX_PACKED, PAGES, require_pandas, require_pyarrow
 from axode.results.event import Event
 from axode.results.trajectory import Trajectory
 
 FORMAT = 1
 KEY = "axode.trajectory"
 DIGEST = "axode.sha256"
-PAGES = 1 << 16  # bytes that headers of pages may take
-MAX_PACKED = 1 << 30  # bytes that any file may unpack to; more, only in proportion to its size
+NPZ = ", or a file that ends in .npz"  # what a trajectory can be saved to without an extra
 _FIELDS = ("names", "units", "status", "statuses", "info", "quaternions")
 _EVENT = ("name", "time", "index_of_run", "state")  # what is kept of an event
 
@@ -101,7 +101,7 @@ def _header(trajectory: Trajectory) -> str:
     header["events"] = [
         {name: getattr(event, name) for name in _EVENT} for event in trajectory.events
     ]
-    header["shape"] = trajectory.values.shape
+    header["shape"] = (*trajectory.batch, len(trajectory), len(trajectory.names))
     header["lengths"] = trajectory.lengths.tolist()
     return json.dumps({"format": FORMAT, **header})
 
@@ -194,9 +194,9 @@ def _numbers(array: npt.NDArray[Any]) -> Array:
 
 
 def _to_parquet(trajectory: Trajectory) -> bytes:
-    pa, pq = _pyarrow("write")
+    pa, pq = require_pyarrow("to write .parquet", NPZ)
     *batch, samples, width = trajectory.values.shape
-    values = trajectory.values.reshape(len(trajectory.statuses) * samples, width)
+    values = trajectory.values.reshape(trajectory.count * samples, width)
     indices = np.indices((*batch, samples)).reshape(-1, len(values))
     axes = [_free(name, trajectory.names) for name in (*_levels(trajectory), "time")]
     columns = [*indices[:-1], trajectory.time[indices[-1]], *values.T]
@@ -218,7 +218,7 @@ def _to_parquet(trajectory: Trajectory) -> bytes:
 
 
 def _from_parquet(file: IO[bytes], start: bytes) -> Trajectory:
-    pa, pq = _pyarrow("read")
+    pa, pq = require_pyarrow("to read .parquet", NPZ)
     _check_start(start, b"PAR1")
     try:
         table = pq.ParquetFile(file)
@@ -272,18 +272,6 @@ def _digest(header: bytes, time: Array, values: Array) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _pyarrow(verb: str) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError as missing:
-        raise NotApplicable(
-            f"to {verb} .parquet needs pyarrow, which is not installed.\n"
-            "  Remedy: pip install 'axode[data]', or a file that ends in .npz"
-        ) from missing
-    return pyarrow, pyarrow.parquet
-
-
 def _free(name: str, taken: tuple[str, ...]) -> str:
     while name in taken:
         name += "_"
@@ -300,12 +288,7 @@ def _levels(trajectory: Trajectory) -> list[str]:
 
 def data_frame(trajectory: Trajectory) -> Any:
     """Convert to a DataFrame; see `Trajectory.to_pandas`."""
-    try:
-        import pandas
-    except ModuleNotFoundError as missing:
-        raise NotApplicable(
-            "to_pandas needs pandas, which is not installed.\n  Remedy: pip install 'axode[data]'"
-        ) from missing
+    pandas = require_pandas()
     there = np.arange(len(trajectory)) < trajectory.lengths[..., np.newaxis]
     *runs, samples = np.nonzero(there)
     times = trajectory.time[samples]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -25,12 +26,12 @@ from axode.results.column_checks import (
     find_statuses,
     number,
     plain,
-    read_only,
     run_number,
     summary,
     time_range,
     time_rounding,
 )
+from axode.results.columns import ArrayColumns, Later, TrajectoryColumns, deferred, read_only
 from axode.results.event import Event
 from axode.results.interpolation import resample
 
@@ -47,7 +48,8 @@ class Trajectory:
     """Named columns with units over one time, for one run or a batch of runs.
 
     Arrays are kept as given, without a copy, and handed out read-only. A run of a batch that ended
-    before the others is NaN beyond its end.
+    before the others is NaN beyond its end. Columns of a simulation are computed from its states
+    when they are first asked for; `values` computes all of them.
 
     Attributes:
         time: Times of the samples [s], shape (T,), strictly ascending or strictly descending.
@@ -69,39 +71,73 @@ class Trajectory:
     """
 
     time: Array
-    values: Array
+    values: Array = deferred()
     names: tuple[str, ...]
     units: tuple[str, ...]
     kinds: Mapping[str, str]
-    events: tuple[Event, ...] = ()
-    status: str = ""
-    statuses: tuple[str, ...] = ()
+    events: tuple[Event, ...] = deferred(())
+    status: str = deferred("")
+    statuses: tuple[str, ...] = deferred(())
     info: Mapping[str, Any] = field(default_factory=dict)
     lengths: npt.NDArray[np.intp] = None  # type: ignore[assignment]
     quaternions: tuple[tuple[str, ...], ...] = None  # type: ignore[assignment]
     origin: Origin | None = None
+    _columns: TrajectoryColumns = field(init=False)
 
     def __post_init__(self) -> None:
         def keep(**values: Any) -> None:
             for name, value in values.items():
                 object.__setattr__(self, name, value)
 
-        keep(time=read_only(self.time), values=read_only(self.values))
-        keep(names=tuple(self.names), units=tuple(self.units), events=tuple(self.events))
-        check_shapes(self)
+        def is_given(name: str) -> bool:
+            return not isinstance(self.__dict__[name], Later)
+
+        given = self.__dict__["values"]
+        keep(time=read_only(self.time), names=tuple(self.names), units=tuple(self.units))
+        if isinstance(given, TrajectoryColumns):
+            check_shapes(self, (*given.shape, len(self.names)))
+            keep(_columns=given, values=Later(Trajectory._stack))
+        else:
+            keep(values=read_only(given))
+            check_shapes(self, self.values.shape)
+            keep(_columns=ArrayColumns(self.values, self.names))
         check_kinds(self)
         keep(kinds={name: self.kinds[name] for name in self.names})
         keep(info={str(key): plain(str(key), value) for key, value in self.info.items()})
         keep(lengths=find_lengths(self), quaternions=find_quaternions(self))
-        keep(statuses=find_statuses(self))
-        keep(status=self.status or summary(self.statuses))
+        if is_given("events"):
+            keep(events=tuple(self.events))
+        if is_given("statuses"):
+            keep(statuses=find_statuses(self))
+        if is_given("status") and not self.status:
+            keep(status=Later(lambda run: summary(run.statuses)))
+
+    def _stack(self) -> Array:
+        values = read_only(self._columns.stack(self.names))
+        object.__setattr__(self, "_columns", ArrayColumns(values, self.names))
+        return values
+
+    def changed(self, **changes: Any) -> Trajectory:
+        """Trajectory with other fields; columns that were not computed stay so."""
+        kept = {name: self.__dict__[name] for name in ("events", "status", "statuses")}
+        return replace(self, **{"values": self._columns, **kept, **changes})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let copies have all columns."""
+        given = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        return partial(type(self), **given), ()
 
     # what it holds -----------------------------------------------------------------------------
 
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch of runs; () for one run."""
-        return self.values.shape[:-2]
+        return self._columns.shape[:-1]
+
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return math.prod(self.batch)
 
     @property
     def name(self) -> str:
@@ -128,9 +164,9 @@ class Trajectory:
     @property
     def final(self) -> NamedValues:
         """Last sample of each run by name."""
-        index = np.maximum(self.lengths - 1, 0)[..., np.newaxis, np.newaxis]
-        ended = np.take_along_axis(self.values, index, axis=-2)[..., 0, :]
-        return self._by_name(ended, self.ended)
+        rows = np.maximum(self.lengths - 1, 0).reshape(-1, 1)
+        ended = self._columns.part(slice(None), rows, self.batch)
+        return self._by_name(ended.stack(self.names), self.ended)
 
     def _by_name(self, sample: Array, time: Any) -> NamedValues:
         values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
@@ -182,7 +218,7 @@ class Trajectory:
         return self.column_names.accepts(name)
 
     def __repr__(self) -> str:
-        runs, samples, columns = len(self.statuses), len(self.time), len(self.names)
+        runs, samples, columns = self.count, len(self.time), len(self.names)
         status = "" if self.status == "finished" else f", {self.status}"
         label = f"'{self.name}': " if self.name else ""
         return (
@@ -208,8 +244,7 @@ class Trajectory:
     def __getitem__(self, key: list[str] | tuple[str, ...]) -> Trajectory: ...
     def __getitem__(self, key: str | list[str] | tuple[str, ...]) -> Array | Trajectory:
         if isinstance(key, str):
-            column: Array = self.values[..., self._position(key)]
-            return column
+            return self._columns.get(self.column_names.resolve(key))
         if not isinstance(key, list | tuple):
             raise InvalidArgument(
                 "a trajectory is indexed by a column's name or a list of names, not by "
@@ -219,12 +254,8 @@ class Trajectory:
         positions = [self._position(name) for name in key]
         names = tuple(self.names[k] for k in positions)
         groups = tuple(group for group in self.quaternions if set(group) <= set(names))
-        return replace(
-            self,
-            values=self.values[..., positions],
-            names=names,
-            units=tuple(self.units[k] for k in positions),
-            quaternions=groups,
+        return self.changed(
+            names=names, units=tuple(self.units[k] for k in positions), quaternions=groups
         )
 
     @cached_property
@@ -243,25 +274,27 @@ class Trajectory:
         Args:
             index: Counted through all axes of the batch, or one index an axis.
         """
-        chosen = run_number(index, self.batch, len(self.statuses))
+        chosen = run_number(index, self.batch, self.count)
         length = int(self.lengths.reshape(-1)[chosen])
         shown = max(length, 1)
-        events = (e for e in self.events if e.index_of_run in (None, chosen))
-        return replace(
-            self,
+
+        def own_events(_: Trajectory) -> tuple[Event, ...]:
+            events = (e for e in self.events if e.index_of_run in (None, chosen))
+            return tuple(replace(e, index_of_run=None) for e in events)
+
+        return self.changed(
             time=self.time[:shown],
-            values=self.by_run[chosen, :shown],
-            events=tuple(replace(e, index_of_run=None) for e in events),
-            status=self.status if not self.batch else "",
-            statuses=(self.statuses[chosen],),
+            values=self._columns.part(slice(chosen, chosen + 1), slice(0, shown), (shown,)),
+            events=Later(own_events),
+            status="" if self.batch else self.status,
+            statuses=Later(lambda _: (self.statuses[chosen],)),
             lengths=np.array(length),
             origin=self.origin and self.origin.run(chosen),
         )
 
-    @property
-    def by_run(self) -> Array:
-        """Values with one axis for all runs, shape (runs, T, columns)."""
-        return self.values.reshape(len(self.statuses), len(self.time), len(self.names))
+    def window(self, first: int, last: int) -> TrajectoryColumns:
+        """Columns of the samples from one number up to another."""
+        return self._columns.part(slice(None), slice(first, last), (*self.batch, last - first))
 
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
@@ -276,11 +309,10 @@ class Trajectory:
                 "  Remedy: .at(t) interpolates"
             )
         first, last = int(kept[0]), int(kept[-1]) + 1
-        return replace(
-            self,
+        return self.changed(
             time=self.time[first:last],
-            values=self.values[..., first:last, :],
-            events=tuple(e for e in self.events if low <= e.time <= high),
+            values=self.window(first, last),
+            events=Later(lambda _: tuple(e for e in self.events if low <= e.time <= high)),
             lengths=np.clip(self.lengths - first, 0, last - first),
         )
 

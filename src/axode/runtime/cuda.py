@@ -2,7 +2,7 @@
 
 Arrays of CuPy, PyTorch and JAX are used where they are, without copies, in any layout; runs next to
 each other in memory are read fastest: a buffer of shape (runs, size) is best kept as the transpose
-of a (size, runs) array, which `soa` makes.
+of a (size, runs) array, which `soa` makes. A launch waits for nothing and allocates nothing.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import numpy as np
 
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.runtime import device
+from axode.runtime.arrays import ArrayView, as_array, view
 from axode.runtime.device import cupy, own_capability
 from axode.runtime.device import side_by_side as soa
+from axode.runtime.launch import Launch, use_device
 from axode.runtime.launch_geometry import launch_geometry
 
-__all__ = ["GpuKernel", "KernelFile", "cupy", "load", "own_capability", "soa"]
+__all__ = ["GpuKernel", "KernelFile", "as_array", "cupy", "load", "own_capability", "soa"]
 
-FORMAT = 2
+FORMAT = 3
+MAX_GEOMETRIES = 256  # that a kernel remembers
 LOCAL_BYTES, NUM_REGISTERS = 3, 4  # attributes of a function, as the driver numbers them
 
 
@@ -44,35 +47,48 @@ class KernelFile(Mapping[str, "GpuKernel"]):
     Args:
         ptx: Their text.
         header: What `axode.codegen.targets.ptx.Kernels` wrote beside it.
+        image: The text assembled for this GPU, if that was done before.
     """
 
-    def __init__(self, ptx: str, header: Mapping[str, Any]) -> None:
+    def __init__(self, ptx: str, header: Mapping[str, Any], image: bytes | None = None) -> None:
         if header.get("format") != FORMAT:
             raise FileError(
                 f"the kernels have format {header.get('format')}, expected {FORMAT}; export them "
                 "again"
             )
         self.header = dict(header)
-        cp = cupy()
+        self._cupy = cupy()
         device.check_capability(header["capability"], header.get("ptx", ""))
-        try:
-            self._module = cp.cuda.function.Module()
-            self._module.load(ptx.encode() + b"\0")
-        except cp.cuda.driver.CUDADriverError as error:
-            raise NotApplicable(
-                f"the driver refuses the kernels: {error}; update the driver, or export them with "
-                "an older capability"
-            ) from None
+        self._image = ptx.encode() + b"\0" if image is None else image
+        self._modules: dict[int, Any] = {}  # by the number of the GPU
         self._made: dict[str, GpuKernel] = {}
+        self._module()
+
+    def _module(self) -> Any:
+        """Load the kernels on the current GPU, unless they are there."""
+        cp = self._cupy
+        number = use_device(cp)
+        if number not in self._modules:
+            module = cp.cuda.function.Module()
+            try:
+                module.load(self._image)
+            except cp.cuda.driver.CUDADriverError as error:
+                raise NotApplicable(
+                    f"the driver refuses the kernels: {error}; update the driver, or export them "
+                    "with an older capability"
+                ) from None
+            self._modules[number] = module
+        return self._modules[number]
 
     def __getitem__(self, name: str) -> GpuKernel:
         if name not in self.header["kernels"]:
             raise UnknownName("this file", "kernel", name, self.header["kernels"])
         if name not in self._made:
             own = self.header["kernels"][name]
-            function = self._module.get_function(own["entry"])
             common = {key: self.header[key] for key in ("capability", "precision")}
-            self._made[name] = GpuKernel(function, {"name": name, **common, **own})
+            self._made[name] = GpuKernel(
+                lambda: self._module().get_function(own["entry"]), {"name": name, **common, **own}
+            )
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -104,17 +120,21 @@ class KernelFile(Mapping[str, "GpuKernel"]):
 
 
 class GpuKernel:
-    """One kernel on the current GPU.
+    """One kernel, on whichever GPU is the current one.
 
     Args:
-        function: CuPy's handle of it.
+        function: Returns CuPy's handle of it on the current GPU.
         header: Its name, precision, sizes of buffers and widths of tables.
     """
 
-    def __init__(self, function: Any, header: Mapping[str, Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[[], Any], header: Mapping[str, Any]) -> None:
+        self._find = function
+        self.cupy = cupy()
+        self._functions: dict[int, Any] = {}
+        self._geometries: dict[tuple[int, int], tuple[int, int]] = {}
         self.header = dict(header)
         self.dtype = np.dtype(header["precision"])
+        self._function()
 
     @classmethod
     def load(cls, path: str | Path, name: str | None = None) -> GpuKernel:
@@ -141,15 +161,30 @@ class GpuKernel:
         return self._attribute(LOCAL_BYTES)
 
     def _attribute(self, number: int) -> int:
-        return int(cupy().cuda.driver.funcGetAttribute(number, self._function.ptr))
+        return int(self.cupy.cuda.driver.funcGetAttribute(number, self._function().ptr))
 
-    @cached_property
-    def _chip(self) -> Any:
-        return device.chip()
+    def _function(self) -> Any:
+        number = use_device(self.cupy)
+        if number not in self._functions:
+            self._functions[number] = self._find()
+        return self._functions[number]
+
+    @property
+    def sums_up(self) -> bool:
+        """True if it counts runs by status."""
+        return bool(self.header.get("sums_up"))
 
     def geometry(self, runs: int) -> tuple[int, int]:
         """Number of blocks, and of threads per block, for a number of runs."""
-        return launch_geometry(runs, self.registers, self._chip)
+        if not runs:
+            return 0, 0
+        key = use_device(self.cupy), runs
+        known = self._geometries.get(key)
+        if known is None:
+            if len(self._geometries) >= MAX_GEOMETRIES:
+                self._geometries.clear()
+            known = self._geometries[key] = launch_geometry(runs, self.registers, device.chip())
+        return known
 
     def __call__(
         self,
@@ -176,12 +211,18 @@ class GpuKernel:
         tables: Mapping[str, Any] | None = None,
         *,
         budget: int = 2**62,
-    ) -> Callable[[], None]:
+        summary: int = 0,
+    ) -> Launch:
         """Prepare a launch on given arrays, checked once, to be called repeatedly.
 
         It goes to CuPy's current stream and keeps the arrays alive.
+
+        Args:
+            buffers: By name, as for a call.
+            tables: By name, as for a call.
+            budget: How often a counted loop may turn.
+            summary: Address on the GPU where runs are summed up; nowhere if zero.
         """
-        cp = cupy()
         arrays = {name: self._array(name, value, 1) for name, value in buffers.items()}
         more = {name: self._array(name, value, 2) for name, value in (tables or {}).items()}
         runs = self._runs(arrays)
@@ -190,47 +231,55 @@ class GpuKernel:
             items += self._buffer_entry(name, arrays, size, runs)
         for name, width in self.header["tables"].items():
             items += self._table_entry(name, more, width, runs)
-        table = cp.asarray(np.array([*items, budget], dtype=np.int64))
-        blocks, threads = self.geometry(runs) if runs else (0, 0)
-        kept = (table, np.int64(runs), arrays, more)
+        return self.launch([*items, budget, summary], runs, (arrays, more))
 
-        def launch() -> None:
-            if blocks:
-                self._function((blocks,), (threads,), kept[:2])
+    def launch(self, items: list[int], runs: int, kept: Any = None) -> Launch:
+        """Prepare a launch from its table, which is not checked.
 
-        return launch
+        Args:
+            items: For every buffer address, bytes between runs and between elements, and so on,
+                as `axode.codegen.lowering.gpu_kernel` lays them out.
+            runs: Number of runs.
+            kept: Arrays that must live as long.
+        """
+        return Launch(self.cupy, self._function().ptr, self.geometry(runs), items, runs, kept)
 
-    def _array(self, name: str, value: Any, plain: int) -> Any:
-        array = device.on_gpu(name, value)
-        if array.dtype != self.dtype or array.ndim not in (plain, plain + 1):
+    def _array(self, name: str, value: Any, plain: int) -> ArrayView:
+        array = view(self.cupy, name, value)
+        if array.dtype != self.dtype or len(array.shape) not in (plain, plain + 1):
             raise InvalidArgument(
                 f"'{name}' must be {self.dtype} with {plain} or {plain + 1} axes, got "
                 f"{array.dtype} {array.shape}"
             )
         return array
 
-    def _runs(self, arrays: Mapping[str, Any]) -> int:
+    def _runs(self, arrays: Mapping[str, ArrayView]) -> int:
         for name in self.header["state"]:
             if name in arrays:
                 return int(arrays[name].shape[0])
         raise InvalidArgument(f"buffers needed: {', '.join(self.header['state'])}")
 
     @staticmethod
-    def _buffer_entry(name: str, arrays: Mapping[str, Any], size: int, runs: int) -> list[int]:
+    def _buffer_entry(
+        name: str, arrays: Mapping[str, ArrayView], size: int, runs: int
+    ) -> list[int]:
         if name not in arrays:
             raise InvalidArgument(f"buffer '{name}' ({size} numbers per run) is missing")
         array = arrays[name]
         if array.shape not in ((size,), (runs, size)):
             raise InvalidArgument(f"'{name}' has shape {array.shape}, expected ({runs}, {size})")
-        strides = array.strides if array.ndim == 2 else (0, array.strides[0])
-        return [int(array.data.ptr), *map(int, strides)]
+        strides = array.strides if len(array.shape) == 2 else (0, array.strides[0])
+        return [array.address, *strides]
 
     @staticmethod
-    def _table_entry(name: str, tables: Mapping[str, Any], width: int, runs: int) -> list[int]:
+    def _table_entry(
+        name: str, tables: Mapping[str, ArrayView], width: int, runs: int
+    ) -> list[int]:
         if name not in tables:
             raise InvalidArgument(f"table '{name}' (rows of {width}) is missing")
         array = tables[name]
-        if array.shape[-1] != width or (array.ndim == 3 and array.shape[0] != runs):
+        own = len(array.shape) == 3
+        if array.shape[-1] != width or (own and array.shape[0] != runs):
             raise InvalidArgument(f"'{name}' has shape {array.shape}, expected rows of {width}")
-        strides = array.strides if array.ndim == 3 else (0, *array.strides)
-        return [int(array.data.ptr), *map(int, strides), int(array.shape[-2])]
+        strides = array.strides if own else (0, *array.strides)
+        return [array.address, *strides, array.shape[-2]]

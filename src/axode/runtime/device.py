@@ -80,6 +80,27 @@ def check_capability(capability: str, ptx: str) -> None:
         )
 
 
+def assembler_version() -> str:
+    """Name what assembles PTX here: what one version has assembled, another might refuse."""
+    cp = cupy()
+    versions = cp.cuda.runtime.driverGetVersion(), cp.cuda.runtime.runtimeGetVersion()
+    return f"driver {versions[0]} runtime {versions[1]}"
+
+
+def assembled(ptx: str) -> bytes:
+    """Code of the current GPU for some PTX, which a driver loads at once; empty if it cannot."""
+    cp = cupy()
+    try:
+        linker = cp.cuda.function.LinkState()
+        try:
+            linker.add_ptr_data(ptx.encode(), "kernels")
+        except TypeError:  # before CuPy 14
+            linker.add_ptr_data(ptx, "kernels")
+        return bytes(linker.complete())
+    except cp.cuda.driver.CUDADriverError:
+        return b""  # loading the text tells why
+
+
 def cuda_for(ptx: str) -> tuple[int, int]:
     """The first CUDA version whose driver reads a version of PTX."""
     if not ptx:
@@ -90,6 +111,16 @@ def cuda_for(ptx: str) -> tuple[int, int]:
     return (major + 4, minor)  # 7.x came with CUDA 11.x, 8.x with 12.x, 9.x with 13.x
 
 
+def stream_address(stream: Any) -> int:
+    """Address of a stream of CuPy or PyTorch, or of one given by its address."""
+    address = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+    if not isinstance(address, int):
+        raise InvalidArgument(
+            f"stream: expected one of CuPy or PyTorch or an address, got {stream!r}"
+        )
+    return address
+
+
 @contextmanager
 def on_stream(stream: Any) -> Iterator[None]:
     """The caller's stream as CuPy's current one.
@@ -98,41 +129,39 @@ def on_stream(stream: Any) -> Iterator[None]:
         stream: Stream of CuPy or PyTorch, its address, or None for CuPy's current one.
     """
     cp = cupy()
-    if stream is None:
+    if stream is None or (address := stream_address(stream)) == cp.cuda.get_current_stream().ptr:
         yield
         return
-    address = getattr(stream, "cuda_stream", stream)  # as PyTorch calls it
-    if isinstance(address, int):
-        stream = cp.cuda.ExternalStream(address)
-    elif not hasattr(stream, "ptr"):
-        raise InvalidArgument(
-            f"stream: expected one of CuPy or PyTorch or an address, got {stream!r}"
-        )
-    with stream:
+    with cp.cuda.ExternalStream(address):
         yield
 
 
-@contextmanager
-def enough_memory(what: str) -> Iterator[None]:
-    """Turn a lack of GPU memory into an error with advice."""
-    cp = cupy()
-    try:
-        yield
-    except cp.cuda.memory.OutOfMemoryError as error:
-        raise NotApplicable(
-            f"the GPU's memory is full ({what}): {error}; free arrays that are kept there "
-            "(cupy.get_default_memory_pool().free_all_blocks()), or give smaller batches"
-        ) from None
+class MemoryGuard:
+    """Turn a lack of GPU memory into an error with advice, inside a `with`.
+
+    Args:
+        what: What needs the memory.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Nothing is needed: most calls allocate nothing."""
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and issubclass(kind, cupy().cuda.memory.OutOfMemoryError):
+            raise NotApplicable(
+                f"the GPU's memory is full ({self._what}): {error}; free arrays that are kept "
+                "there (cupy.get_default_memory_pool().free_all_blocks()), or give smaller batches"
+            ) from None
 
 
 def piece_of(count: int, bytes_per_run: int) -> int:
-    """How many runs fit into the GPU's memory at once, `count` at most.
-
-    Twice their bytes are counted, as arrays are put into another order on the way.
-    """
+    """How many runs fit into the GPU's memory at once, `count` at most."""
     cp = cupy()
     free = cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes()
-    piece = int(SHARE_OF_MEMORY * free / (2 * max(bytes_per_run, 1)))
+    piece = int(SHARE_OF_MEMORY * free / max(bytes_per_run, 1))
     if piece < 1:
         raise NotApplicable(
             f"the GPU has {free / 2**20:.0f} MiB free, one run needs {bytes_per_run / 2**20:.1f} "
@@ -146,13 +175,3 @@ def side_by_side(array: Any, dtype: Any = np.float64) -> Any:
     cp = cupy()
     there = cp.asarray(array, dtype=dtype)
     return there if there.ndim < 2 else cp.ascontiguousarray(there.T).T
-
-
-def on_gpu(name: str, value: Any) -> Any:
-    """View an array of CuPy, PyTorch or JAX as one of CuPy, without a copy."""
-    cp = cupy()
-    if hasattr(value, "__cuda_array_interface__"):
-        return cp.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        return cp.from_dlpack(value)
-    raise InvalidArgument(f"'{name}' must be an array on the GPU (CuPy, PyTorch, JAX)")

@@ -75,7 +75,7 @@ class GpuRollout:
             "t_end": t0 + duration,
             "least_pivot": 0.0,
         }
-        with device.on_stream(stream), device.enough_memory(self.kernel.header["name"]):
+        with device.on_stream(stream), device.MemoryGuard(self.kernel.header["name"]):
             states = self._run(q, nu, u, p, numbers, rows)
             result = states if stays else cupy().asnumpy(states)
         times = t0 + h * save_steps * np.arange(1, rows + 1)
@@ -100,7 +100,7 @@ class GpuRollout:
         }
         width, runs = header["tables"]["out"], int(q.shape[0])
         result = cp.empty((runs, rows, width), dtype=dtype)
-        piece = device.piece_of(runs, dtype.itemsize * (sum(sizes.values()) + rows * width))
+        piece = device.piece_of(runs, 2 * dtype.itemsize * (sum(sizes.values()) + rows * width))
         for first in range(0, runs, piece):
             part = slice(first, min(first + piece, runs))
             count = part.stop - part.start

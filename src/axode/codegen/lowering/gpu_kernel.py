@@ -5,12 +5,15 @@ function, and LLVM's optimizer turns the buffers into registers. Arrays stay whe
 them, addressed by the bytes between runs and between elements, so that any layout is read without a
 copy; coalescing wants the runs next to each other.
 
+Arguments are passed by value, so that a launch copies nothing. A kernel of runs also counts them by
+status and adds up times, so that the caller need not read those of all runs.
+
 The same kernel can be written for the CPU, where a test can run it without a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from axode.codegen.lowering.derivative_columns import column_functions
 from axode.codegen.lowering.instructions import UNCUT, ChunkLowering, Plan, plan
@@ -19,9 +22,14 @@ from axode.codegen.lowering.program import Operation, Program, ReadRow, WriteRow
 from axode.codegen.lowering.program_loop import ProgramWriter
 
 GLOBAL = " addrspace(1)"
+STATUS, TIME = "status", "t"  # buffers of runs that are summed up
+STATUSES = 16  # counted, from zero on
+WARP = 32  # threads that vote together
 _THREAD = """declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)
+declare i32 @llvm.ctpop.i32(i32)
 """
 _INDEX = """  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %width = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
@@ -35,12 +43,12 @@ _INDEX = """  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 
 
 def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool) -> str:
-    """IR of kernels ``void entry(ptr table, i64 count)`` by the name of their entry.
+    """IR of kernels ``void entry(table, i64 count)``, the table by value, by name of their entry.
 
     Args:
         programs: What one thread does, by entry.
         number: Format of all arrays and of the arithmetic.
-        host: For the CPU, where the number of the run is a third argument.
+        host: For the CPU, where the table is an address and the number of the run a third argument.
     """
     declarations = {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
     functions: list[str] = []
@@ -64,12 +72,18 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
     return "\n".join([*head, *sorted(declarations), *functions, attributes])
 
 
+def sums_up(program: Program) -> bool:
+    """Return whether a program's kernel counts its runs by status."""
+    return STATUS in program.state
+
+
 class ThreadWriter(ProgramWriter):
     """Writes a kernel: one run, its buffers in registers, arrays by strides.
 
     The table holds, for every external buffer, address, bytes between runs and bytes between
     elements; for every table, address, bytes between runs, rows and elements, and number of rows;
-    then the budget.
+    then the budget; last the address where runs are summed up, or zero: how many have each status,
+    `STATUSES` whole numbers, and the sum of the times of every `WARP`-th run, a double.
     """
 
     def __init__(
@@ -79,6 +93,7 @@ class ThreadWriter(ProgramWriter):
         self.host, self.columns = host, 1
         self.space = "" if host else GLOBAL
         self._strides: dict[str, tuple[str, ...]] = {}
+        self._last = 0  # place of the last item of the table
 
     def kernel(self, entry: str) -> str:
         """The IR of the exported function."""
@@ -88,18 +103,20 @@ class ThreadWriter(ProgramWriter):
         for operation in self.program.operations:
             self._operation(operation)
         self._leave_group()
-        convention = "" if self.host else "ptx_kernel "
-        own = ", i64 %i" if self.host else ""
-        index = "" if self.host else _INDEX
+        group, self.lines = self.lines, []
+        self._sum_up()
         return "\n".join(
             [
-                f"define {convention}void @{entry}(ptr{self.space} %table, i64 %count{own}) #1 {{",
+                f"define {self._signature(entry)} #1 {{",
                 "entry:",
-                index,
+                "" if self.host else _INDEX,
                 *first,
                 "  %inside = icmp slt i64 %i, %count",
-                "  br i1 %inside, label %group, label %done",
+                "  br i1 %inside, label %group, label %outside",
                 "group:",
+                *group,
+                "  br label %outside",
+                "outside:",
                 *self.lines,
                 "  br label %done",
                 "done:",
@@ -109,6 +126,54 @@ class ThreadWriter(ProgramWriter):
             ]
         )
 
+    def _signature(self, entry: str) -> str:
+        if self.host:
+            return f"void @{entry}(ptr %table, i64 %count, i64 %i)"
+        items = 3 * len(self.program.external) + 5 * len(self.program.tables) + 2
+        table = f"ptr byval([{items} x i64]) align 8 %table"
+        return f"ptx_kernel void @{entry}({table}, i64 %count)"
+
+    def _sum_up(self) -> None:
+        """Count the runs of a warp by status, and add the time of the first, if asked to.
+
+        All threads of a warp vote, so those without a run come here as well.
+        """
+        if not sums_up(self.program):
+            return
+        address = self._item(self._last, f"ptr{self.space}")
+        wanted = self.emit(f"icmp ne ptr{self.space} {address}, null")
+        self.line(f"br i1 {wanted}, label %sum_up, label %done")
+        self.label("sum_up")
+        status = self.emit(f"load {self.number}, ptr {self.places[STATUS]}")
+        lane = "%i" if self.host else "%wide_thread"
+        leads = self.emit(f"icmp eq i64 {self.emit(f'and i64 {lane}, {WARP - 1}')}, 0")
+        for code in range(STATUSES):
+            equal = self.emit(f"fcmp oeq {self.number} {status}, {float(code)}")
+            flag = self.emit(f"and i1 {equal}, %inside")
+            if self.host:
+                count, adds = self.emit(f"zext i1 {flag} to i64"), flag
+            else:
+                votes = self.emit(f"call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 {flag})")
+                raised = self.emit(f"call i32 @llvm.ctpop.i32(i32 {votes})")
+                count = self.emit(f"zext i32 {raised} to i64")
+                adds = self.emit(f"and i1 {leads}, {self.emit(f'icmp ne i32 {votes}, 0')}")
+            self._add(address, code, f"add{{}} i64 {count}", adds)
+        if TIME in self.program.state:
+            t = self.emit(f"load {self.number}, ptr {self.places[TIME]}")
+            if self.number != "double":
+                t = self.emit(f"fpext {self.number} {t} to double")
+            adds = self.emit(f"and i1 {leads}, %inside")
+            self._add(address, STATUSES, f"fadd{{}} double {t}", adds)
+
+    def _add(self, address: str, place: int, what: str, flag: str) -> None:
+        add, after = self.labels("add", "added")
+        self.line(f"br i1 {flag}, label %{add}, label %{after}")
+        self.label(add)
+        there = self.emit(f"getelementptr i64, ptr{self.space} {address}, i64 {place}")
+        self.emit(f"atomicrmw {what.format(f' ptr{self.space} {there},')} monotonic")
+        self.line(f"br label %{after}")
+        self.label(after)
+
     def _prologue(self) -> None:
         position = 0
         for name in self.program.external:
@@ -117,7 +182,7 @@ class ThreadWriter(ProgramWriter):
         for name in self.program.tables:
             self._strides[name] = self._entry(position, 4)
             position += 5
-        self.budget = self._item(position, "i64")
+        self.budget, self._last = self._item(position, "i64"), position + 1
         self.spent, self.turn = self.emit("alloca i64"), self.emit("alloca i64")
         for name, size in {**self.program.local, **self.program.external}.items():
             kind = f"[{max(size, 1)} x {self.number}], align {self.format.bytes}"
@@ -130,31 +195,41 @@ class ThreadWriter(ProgramWriter):
         return (address, *(self._item(position + 1 + k, "i64") for k in range(numbers)))
 
     def _item(self, position: int, kind: str) -> str:
-        place = self.emit(f"getelementptr i64, ptr{self.space} %table, i64 {position}")
-        return self.emit(f"load {kind}, ptr{self.space} {place}")
+        place = self.emit(f"getelementptr i64, ptr %table, i64 {position}")
+        return self.emit(f"load {kind}, ptr {place}")
 
     def _enter_group(self) -> None:
-        for name, size in self.program.external.items():
+        for name in self.program.external:
             address, runs, elements = self._strides[name]
-            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=True)
+            row, places = self._offset(address, "%i", runs), self.program.varying(name)
+            self._unroll(row, elements, name, places, fetch=True)
+            for place, value in self.program.constants.get(name, {}).items():
+                near = self._element(name, place)
+                self.line(f"store {self.number} {self.format.literal(value)}, ptr {near}")
         self._store_bases()
         self.line(f"store i64 0, ptr {self.spent}")
 
     def _leave_group(self) -> None:
         for name, size in self.program.state.items():
             address, runs, elements = self._strides[name]
-            self._unroll(self._offset(address, "%i", runs), elements, name, size, fetch=False)
+            row = self._offset(address, "%i", runs)
+            self._unroll(row, elements, name, range(size), fetch=False)
 
     def _offset(self, address: str, count: str, stride: str) -> str:
         bytes_ = self.emit(f"mul i64 {count}, {stride}")
         return self.emit(f"getelementptr i8, ptr{self.space} {address}, i64 {bytes_}")
 
-    def _unroll(self, row: str, stride: str, buffer: str, size: int, *, fetch: bool) -> None:
+    def _element(self, buffer: str, place: int) -> str:
+        return self.emit(f"getelementptr {self.number}, ptr {self.places[buffer]}, i64 {place}")
+
+    def _unroll(
+        self, row: str, stride: str, buffer: str, places: Sequence[int], *, fetch: bool
+    ) -> None:
         """Copy element by element: only constant places can become registers."""
         kind, align = self.number, f"align {self.format.bytes}"
-        for e in range(size):
+        for e, place in enumerate(places):
             far = self._offset(row, str(e), stride)
-            near = self.emit(f"getelementptr {kind}, ptr {self.places[buffer]}, i64 {e}")
+            near = self._element(buffer, place)
             if fetch:
                 x = self.emit(f"load {kind}, ptr{self.space} {far}, {align}")
                 self.line(f"store {kind} {x}, ptr {near}, {align}")
@@ -166,7 +241,7 @@ class ThreadWriter(ProgramWriter):
         if isinstance(operation, ReadRow):
             row, stride = self._row_of(operation.table, operation.index)
             width = self.program.tables[operation.table]
-            self._unroll(row, stride, operation.buffer, width, fetch=True)
+            self._unroll(row, stride, operation.buffer, range(width), fetch=True)
         else:
             super()._operation(operation)
 
@@ -178,4 +253,4 @@ class ThreadWriter(ProgramWriter):
     def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
         row, stride = self._row_of(operation.table, operation.index)
         width = self.program.tables[operation.table]
-        self._unroll(row, stride, operation.buffer, width, fetch=False)
+        self._unroll(row, stride, operation.buffer, range(width), fetch=False)

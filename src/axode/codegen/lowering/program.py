@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from axode.codegen.lowering.elimination import stride, workspace
@@ -178,6 +178,8 @@ class Program:
         given: Buffers that are only read, one per run or shared.
         tables: Arrays of rows, one per run or shared, name to row width.
         operations: What is done, in order.
+        constants: Numbers of given buffers by place, the same in every call. Kernels of a GPU hold
+            them and leave them out of what they are given.
     """
 
     name: str
@@ -185,6 +187,12 @@ class Program:
     given: dict[str, int]
     tables: dict[str, int]
     operations: tuple[Operation, ...]
+    constants: dict[str, dict[int, float]] = field(default_factory=dict)
+
+    def varying(self, buffer: str) -> list[int]:
+        """Places of a buffer that are not constant."""
+        constants = self.constants.get(buffer, {})
+        return [k for k in range(self.external[buffer]) if k not in constants]
 
     @cached_property
     def external(self) -> dict[str, int]:
@@ -261,6 +269,7 @@ class Program:
     def digest(self) -> str:
         """Names the program uniquely."""
         text = repr((self.state, self.given, self.tables, _shape(self.operations)))
+        text += repr(self.constants) if self.constants else ""
         return hashlib.sha256(text.encode()).hexdigest()
 
     def work_size(self, lanes: int) -> int:

@@ -37,6 +37,36 @@ def _address(array: npt.NDArray[Any]) -> int:
     return address
 
 
+def _spacing(array: npt.NDArray[Any], axes: int) -> int | None:
+    """Bytes from one sample to the next; None unless all follow each other evenly.
+
+    Args:
+        array: Samples of float64, behind any leading axes.
+        axes: How many axes a sample has; its numbers have to follow each other.
+    """
+    lead = array.ndim - axes
+    size = 8 * math.prod(array.shape[lead:])
+    if array.flags.c_contiguous:
+        return size
+    within, between = 8, None  # strides that the next axis must have
+    spacing = size
+    for axis in reversed(range(array.ndim)):
+        length, stride = array.shape[axis], array.strides[axis]
+        if length == 1:
+            continue
+        if axis >= lead:
+            if stride != within:
+                return None
+            within *= length
+        else:
+            if between is None:
+                spacing = stride
+            elif stride != between:
+                return None
+            between = stride * length
+    return spacing
+
+
 @functools.cache
 def pool() -> ThreadPoolExecutor:
     """Threads that share batches, started when first needed."""
@@ -167,9 +197,10 @@ class CompiledFunction:
 
         Args:
             *arrays: One per input; numbers, lists and other dtypes are converted.
-            out: Arrays to write to (one, or one per output): C-contiguous float64 of
-                the exact shape. Nothing else is allocated. May be an input as a whole; an input
-                that shares only part of its memory is copied first.
+            out: Arrays to write to (one, or one per output): float64 of the exact shape,
+                C-contiguous or evenly spaced rows of a wider array. Nothing else is allocated. May
+                be an input as a whole; an input that shares only part of its memory is copied
+                first.
             threads: How many threads share a batch; None decides by its size.
         """
         if threads is not None:
@@ -254,8 +285,8 @@ class CompiledFunction:
         return [self._expand(p, a, batch) for p, a in zip(ports, inputs, strict=True)], batch
 
     def _convert(self, port: Port, value: npt.ArrayLike) -> Array:
-        plain = type(value) is np.ndarray and value.dtype is _FLOAT64
-        if plain and value.flags.c_contiguous and value.flags.aligned:  # type: ignore[union-attr]
+        plain = type(value) is np.ndarray and value.dtype is _FLOAT64 and value.flags.aligned
+        if plain and _spacing(value, len(port.shape)) is not None:  # type: ignore[arg-type]
             array: Array = value  # type: ignore[assignment]
         else:
             array = self._as_float64(port, value)
@@ -303,12 +334,13 @@ class CompiledFunction:
                 isinstance(array, np.ndarray)
                 and array.shape == shape
                 and array.dtype == np.float64
-                and array.flags.carray
+                and array.flags.behaved
+                and (_spacing(array, len(port.shape)) or -1) >= 8 * port.size
             )
             if not sound:
                 raise InvalidArgument(
                     f"{self.tape.name}: out for '{port.name}' must be a writable C-contiguous "
-                    f"float64 array of shape {shape}."
+                    f"float64 array of shape {shape}, or evenly spaced rows of a wider one."
                 )
         return given
 
@@ -321,8 +353,8 @@ class CompiledFunction:
         def copied(port: Port, array: Array) -> bool:
             return any(
                 np.may_share_memory(array, output)
-                and (_address(array), array.size, port.size)
-                != (_address(output), output.size, other.size)
+                and (_address(array), array.size, port.size, _spacing(array, len(port.shape)))
+                != (_address(output), output.size, other.size, _spacing(output, len(other.shape)))
                 for other, output in zip(self.tape.outputs, outputs, strict=True)
             )
 
@@ -334,9 +366,10 @@ class CompiledFunction:
     def _places(self, inputs: list[Array], outputs: list[Array]) -> list[int]:
         places: list[int] = []
         for port, array in zip(self.tape.inputs, inputs, strict=True):
-            places += (_address(array), 0 if array.size == port.size else 8 * port.size)
+            shared = array.size == port.size
+            places += (_address(array), 0 if shared else _spacing(array, len(port.shape)) or 0)
         for port, array in zip(self.tape.outputs, outputs, strict=True):
-            places += (_address(array), 8 * port.size)
+            places += (_address(array), _spacing(array, len(port.shape)) or 0)
         return places
 
     def _run(self, places: list[int], count: int, threads: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import wait
 from itertools import pairwise
 
@@ -16,16 +16,23 @@ from axode.codegen.lowering.program_loop import program_module
 from axode.codegen.tape.fusion import fuse
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import cpu_count, pool
+from axode.runtime.launch import STATUSES, Summary
 
 Array = npt.NDArray[np.float64]
 _TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Rollout:
-    """A program compiled for single runs and for vectors of runs, each when first needed."""
+    """A program compiled for single runs and for vectors of runs, each when first needed.
 
-    def __init__(self, program: Program, *, lanes: int | None = None) -> None:
-        self.program = fuse(program)
+    Args:
+        program: What every run does.
+        lanes: Runs per vector; as the machine has it unless given.
+        alike: Compute a single run as one of a vector too: code for single runs rounds differently.
+    """
+
+    def __init__(self, program: Program, *, lanes: int | None = None, alike: bool = False) -> None:
+        self.program, self.alike = fuse(program), alike
         self.lanes = lanes or jit.host().lanes
         self._native: dict[int, jit.Native] = {}
         self._work_sizes: dict[int, int] = {}
@@ -72,14 +79,31 @@ class Rollout:
         """
         self.bind(buffers, tables)(budget, threads)
 
+    def new_state(
+        self, runs: int, start: Mapping[str, npt.ArrayLike], *, resident: bool = False
+    ) -> MutableMapping[str, Array]:
+        """Make buffers of the state.
+
+        Args:
+            runs: How many there are.
+            start: State to start with, (runs, size) or one number for all; zero unless given.
+            resident: Whether nobody reads or changes them between calls of a bound program.
+        """
+        return new_state(self.program, runs, start)
+
     def bind(
-        self,
-        buffers: Mapping[str, Array],
-        tables: Mapping[str, Array],
-        watched: Sequence[str] | None = None,
+        self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
     ) -> Bound:
-        """Bind the program to arrays, to be called repeatedly; all of them can be watched."""
+        """Bind the program to arrays, to be called repeatedly; they stay where they are."""
         return Bound(self, buffers, tables)
+
+
+def new_state(program: Program, runs: int, start: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    """Make buffers of a program's state, of NumPy; see `Rollout.new_state`."""
+    buffers = {name: np.zeros((runs, size)) for name, size in program.state.items()}
+    for name, value in start.items():
+        buffers[name][...] = value
+    return buffers
 
 
 class Bound:
@@ -90,7 +114,7 @@ class Bound:
     ) -> None:
         program = rollout.program
         self.runs = next(iter(buffers[name] for name in program.state)).shape[0]
-        self.lanes = 1 if self.runs == 1 else rollout.lanes
+        self.lanes = 1 if self.runs == 1 and not rollout.alike else rollout.lanes
         items: list[int] = []
         for name, size in program.external.items():
             items += self._place("buffer", name, buffers[name], 1, size)[:2]
@@ -118,7 +142,13 @@ class Bound:
         for job in jobs:
             job.result()
 
-    def fetch(self) -> None:
+    def summary(self) -> Summary:
+        """Count runs by status, and find their mean time."""
+        buffers = self._kept[1]
+        codes = np.bincount(buffers["status"][:, 0].astype(np.intp), minlength=STATUSES)
+        return Summary(tuple(codes.tolist()), float(buffers["t"].mean()))
+
+    def fetch(self, names: Sequence[str] | None = None) -> None:
         """Nothing is elsewhere: the steps work on the caller's arrays."""
 
     def _run(self, begin: int, end: int) -> None:

@@ -51,10 +51,9 @@ class InterpretedFunction:
         shaped = np.ascontiguousarray(result).reshape(batch + graph.shape)
         if out is None:
             return shaped
-        if out.shape != shaped.shape or out.dtype != np.float64 or not out.flags.carray:
+        if out.shape != shaped.shape or out.dtype != np.float64 or not out.flags.behaved:
             raise InvalidArgument(
-                f"{graph.name}: out must be a writable C-contiguous float64 array of shape "
-                f"{shaped.shape}."
+                f"{graph.name}: out must be a writable float64 array of shape {shaped.shape}."
             )
         out[...] = shaped
         return out

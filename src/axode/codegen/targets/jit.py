@@ -30,6 +30,8 @@ if hasattr(os, "register_at_fork"):
 
 # The linker wants every library to have a name of its own.
 _LIBRARIES = itertools.count()
+# An engine keeps 9 kB of every library that it ever had, and takes 110 kB itself.
+LIBRARIES_PER_ENGINE = 16
 
 # Code generation effort; 3 gives the same speed, 1 is slower code.
 EFFORT = 2
@@ -102,7 +104,7 @@ def load(
     effort = EFFORT if operations <= MOST_OPTIMISED else 0
     start = time.perf_counter()
     cache = ObjectCache(cache_directory())
-    key = _key(f"{identity} effort {effort}")
+    key = cache_key(f"{identity} effort {effort}")
     with LOCK:
         code = cache.read(key)
         library = None if code is None else _link_cached(name, entry, code)
@@ -117,12 +119,13 @@ def load(
 
 def _link(name: str, entry: str, code: bytes) -> Any:
     """Load an object file; the result unloads it when it is dropped."""
+    number = next(_LIBRARIES)
     return (
         llvm.JITLibraryBuilder()
         .add_object_img(code)
         .export_symbol(entry)
         .add_current_process()
-        .link(_linker(), f"{name}-{next(_LIBRARIES)}")
+        .link(_linker(number), f"{name}-{number}")
     )
 
 
@@ -149,7 +152,8 @@ def compile_here(name: str, ir: str, effort: int = EFFORT) -> bytes:
     return bytes(_target_machine(effort).emit_object(module))
 
 
-def _key(identity: str) -> str:
+def cache_key(identity: str) -> str:
+    """Key in the object cache of what this generator makes on this computer."""
     this = host()
     parts = [identity, this.triple, this.cpu, this.features, _versions(), _generator_digest()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -184,6 +188,11 @@ def _target_machine(effort: int = EFFORT) -> Any:
     )
 
 
-@functools.cache
-def _linker() -> Any:
+def _linker(number: int) -> Any:
+    """Engine for a library; it lives as long as the libraries that it has linked."""
+    return _engine(number // LIBRARIES_PER_ENGINE)
+
+
+@functools.lru_cache(maxsize=1)
+def _engine(_: int) -> Any:
     return llvm.create_lljit_compiler(_target_machine(), use_jit_link=False)

@@ -7,22 +7,25 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from axode.codegen.lowering.gpu_kernel import thread_module
+from axode.codegen.lowering.gpu_kernel import sums_up, thread_module
 from axode.codegen.lowering.ir import FORMATS
 from axode.codegen.lowering.program import ENTRY, Evaluate, Program
+from axode.codegen.tape.held_numbers import hold_constants
 from axode.codegen.tape.tape import Tape
-from axode.codegen.targets.jit import LOCK
+from axode.codegen.targets.jit import LOCK, cache_key
+from axode.codegen.targets.object_cache import ObjectCache, cache_directory
 from axode.errors import InvalidArgument, UnknownName, shortened
 
-FORMAT = 2
+FORMAT = 3
 CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
+KIND = "ptx"  # of what is kept, to tell it from other kinds
 PATIENCE = 120  # [s] for the assembler to count the registers of a kernel
 
 
@@ -85,8 +88,31 @@ def map_program(tape: Tape) -> Program:
 
 
 def kernel(program: Program, capability: str = "7.5", precision: str = "float64") -> Kernels:
-    """One program as PTX; see `kernels`."""
-    return kernels({program.name: program}, capability, precision)
+    """One program as PTX, from the object cache if it is there; see `kernels`."""
+    check_precision(precision)
+    identity = f"{program.name} {program.digest} {capability} {precision}"
+
+    def make() -> bytes:
+        made = kernels({program.name: program}, capability, precision)
+        return json.dumps([made.ptx, made.header]).encode()
+
+    return Kernels(*json.loads(keep(identity, make)))
+
+
+def keep(identity: str, make: Callable[[], bytes]) -> bytes:
+    """Read bytes from the object cache, or make them and keep them there unless they are empty.
+
+    Args:
+        identity: Names them uniquely.
+        make: Makes them.
+    """
+    cache, key = ObjectCache(cache_directory()), cache_key(f"{KIND} {FORMAT} {identity}")
+    found = cache.read(key)
+    if found is None:
+        found = make()
+        if found:
+            cache.write(key, found)
+    return found
 
 
 def kernels(
@@ -107,6 +133,7 @@ def kernels(
         known = ", ".join(CAPABILITIES)
         raise InvalidArgument(f"capability must be one of {known}, got {shortened(capability)}")
     number = FORMATS[check_precision(precision)]
+    programs = {name: hold_constants(program) for name, program in programs.items()}
     entries = {_entry(name, place): name for place, name in enumerate(programs)}
     ir = thread_module({e: programs[name] for e, name in entries.items()}, number, host=False)
     ptx = _emit(ir, capability)
@@ -139,9 +166,10 @@ def _describe(program: Program, entry: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "entry": entry,
         "state": program.state,
-        "given": program.given,
+        "given": {name: len(program.varying(name)) for name in program.given},
         "tables": program.tables,
         "operations": sum(tape.n_operations for tape in program.tapes),
+        "sums_up": sums_up(program),
     }
     (first, *others) = program.operations
     if isinstance(first, Evaluate) and not others and len(first.tape.outputs) == 1:

@@ -44,7 +44,6 @@ FEW = 40  # samples from one state at which the source's methods are taken to th
 REFERENCE = "recursive"
 STRAYS = 1e-3  # [m, rad] in 1 s, under torques joined by lines and nothing else
 AGREE = 1e-9  # of the largest acceleration or force
-ZERO = 1e-17  # shown for a difference that is none, on an axis of powers of ten
 PLANE = [2, 3, 4]  # of a spatial vector: about z, along x, along y
 TIME = "t [s]"
 
@@ -224,13 +223,10 @@ def _panels(
         ),
         FigurePanel(
             "each method less 'recursive'",
-            TIME,
-            "[rad/s²]",
-            tuple(
-                FigureCurve(few.time, np.maximum(values, ZERO), name)
-                for name, values in off.items()
-            ),
-            log=True,
+            "largest difference [rad/s²]",
+            "",
+            (),
+            dots=tuple((name, largest(values)) for name, values in off.items()),
         ),
     ]
 

@@ -16,6 +16,9 @@ DOTS = (0, (1, 1.5))  # its numbers
 TITLE, ABOVE = 5.0, 14.5  # [pt] from the axes to the title, and more for a line of a legend
 FITS = ((8, 4), (11, 3))  # letters of the longest label, and how many such fit in a line
 MOST = 6  # labels in a line below all panels
+LEAST_SHARE = 0.25  # of a path's length: a narrower one fills its panel, in unequal units
+INSET = (0.62, 0.62, 0.36, 0.34)  # of the panel: left, bottom, width, height
+SMALLEST = 1e-16  # of what dots show; below it is zero
 
 
 def draw(outcome: ItemResult) -> bytes:
@@ -39,6 +42,28 @@ def draw(outcome: ItemResult) -> bytes:
 
 
 def _draw(axes: Any, panel: FigurePanel) -> None:
+    _draw_curves(axes, panel)
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    if panel.window:
+        axes.set_xlim(*panel.window)
+    if panel.heights:
+        axes.set_ylim(*panel.heights)
+    if panel.equal and _share(panel) > LEAST_SHARE:
+        axes.set_aspect("equal", adjustable="datalim")
+    if panel.dots:
+        _draw_dots(axes, panel)
+    if panel.inset:
+        part = axes.inset_axes(INSET)
+        _draw_curves(part, panel)
+        part.set_xlim(*panel.inset[0])
+        part.set_ylim(*panel.inset[1])
+        part.tick_params(labelsize="x-small")
+        axes.indicate_inset_zoom(part, edgecolor=INK)
+
+
+def _draw_curves(axes: Any, panel: FigurePanel) -> None:
     for k, curve in enumerate(_ours(panel)):
         axes.plot(curve.x, curve.y, color=COLOURS[k % len(COLOURS)], label=curve.label)
     for curve in panel.curves:
@@ -48,17 +73,26 @@ def _draw(axes: Any, panel: FigurePanel) -> None:
             axes.plot(curve.x, curve.y, color=INK, linewidth=1.0, linestyle="--", label=curve.label)
     for level in panel.levels:
         axes.axhline(level.value, color=INK, linestyle=DOTS, linewidth=1.2, label=level.label)
-    axes.set_title(panel.title)
-    axes.set_xlabel(panel.x)
-    axes.set_ylabel(panel.y)
-    if panel.window:
-        axes.set_xlim(*panel.window)
-    if panel.heights:
-        axes.set_ylim(*panel.heights)
-    if panel.log:
-        axes.set_yscale("log")
-    if panel.equal:
-        axes.set_aspect("equal", adjustable="datalim")
+
+
+def _draw_dots(axes: Any, panel: FigurePanel) -> None:
+    """One dot for each name, from top to bottom."""
+    names, values = zip(*panel.dots, strict=True)
+    places = range(len(names))
+    axes.plot([max(value, SMALLEST) for value in values], places, "o", color=COLOURS[0])
+    axes.set_xscale("log")
+    axes.set_xlim(SMALLEST / 10, 1e3 * max(*values, SMALLEST))
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+
+
+def _share(panel: FigurePanel) -> float:
+    """Shorter side of what is drawn, over the longer one."""
+    sides = [
+        max(values.max() for values in axis) - min(values.min() for values in axis)
+        for axis in ([c.x for c in panel.curves], [c.y for c in panel.curves])
+    ]
+    return float(min(sides) / max(max(sides), 1e-300))
 
 
 def _ours(panel: FigurePanel) -> list[FigureCurve]:

@@ -50,8 +50,9 @@ class FigurePanel:
         curves, levels: What is drawn.
         window: Range of x that is shown; all of it by default.
         heights: Range of y; all of it by default.
-        equal: Whether a metre is as long on both axes.
-        log: Whether y is drawn by powers of ten.
+        equal: Whether a metre is as long on both axes, unless that leaves the panel empty.
+        inset: Ranges of x and y of a part that is drawn larger, in a corner.
+        dots: Values by name, drawn as one dot each over powers of ten of x, instead of curves.
     """
 
     title: str
@@ -62,7 +63,8 @@ class FigurePanel:
     window: tuple[float, float] | None = None
     heights: tuple[float, float] | None = None
     equal: bool = False
-    log: bool = False
+    inset: tuple[tuple[float, float], tuple[float, float]] | None = None
+    dots: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ the correction as an option or follow it, as noted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,8 @@ from scipy.interpolate import CubicSpline
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-10, 1e-12
 SAME_TIME = 1e-9  # [s]
+
+CASTER_ERRATA = ("A-7", "A-8", "A-9")  # that its equations of motion have
 
 # The robot with a caster: one set of numbers for the examples of both its sources.
 CASTER = {
@@ -179,16 +181,71 @@ def five_axes(
     return integrate(rates, start, times, kinks)
 
 
+# Saha and Angeles 1991 ---------------------------------------------------------------------------
+
+
+def rolling_disk(
+    p: Mapping[str, float], lean: float, omega: npt.ArrayLike, times: Array, *, misprint: bool
+) -> Array:
+    """Axis n of the disk, omega and the place of its centre, (9, times): equations (32) to (35).
+
+    With the motion of the contact point that errata B-1 and B-2 add, or as printed.
+    """
+    m, gravity = p["m"], np.array([0.0, 0.0, -p["g"]])
+
+    def rates(t: float, x: Array) -> Array:
+        n, w = x[:3], x[3:6]
+        n_dot = np.cross(w, n)
+        own = p["A"] * np.eye(3) + (p["C"] - p["A"]) * np.outer(n, n)
+        arm, arm_dot = _to_contact(p["R"], n, n_dot)  # q - c
+        I = own + m * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+        drift = -np.cross(arm, w) if misprint else arm_dot
+        convective = -np.cross(w, own @ w) + m * drift * (arm @ w)
+        w_dot = np.linalg.solve(I, convective + m * np.cross(-arm, gravity))
+        return np.array([*n_dot, *w_dot, *np.cross(w, -arm)])
+
+    axis = [0.0, np.cos(lean), np.sin(lean)]
+    start = [*axis, *np.asarray(omega, dtype=float), 0.0, 0.0, p["R"] * np.cos(lean)]
+    return integrate(rates, start, times)
+
+
+def disk_energy(p: Mapping[str, float], states: Array) -> Array:
+    """Kinetic and potential energy of states of `rolling_disk`."""
+    found = []
+    for x in states.T:
+        n, w = x[:3], x[3:6]
+        velocity = np.cross(w, -_to_contact(p["R"], n, np.cross(w, n))[0])
+        spin = p["A"] * w @ w + (p["C"] - p["A"]) * (w @ n) ** 2
+        found.append((spin + p["m"] * velocity @ velocity) / 2 + p["m"] * p["g"] * x[8])
+    return np.array(found)
+
+
+def _to_contact(radius: float, n: Array, n_dot: Array) -> tuple[Array, Array]:
+    """Vector from the centre of the disk to the contact, and its rate."""
+    up = np.array([0.0, 0.0, 1.0])
+    u = up - n[2] * n
+    length = np.sqrt(u @ u)
+    u_dot = -n_dot[2] * n - n[2] * n_dot
+    return -radius * u / length, -radius * (u_dot / length - u * (u @ u_dot) / length**3)
+
+
 # Angeles, section 12.5.1 -------------------------------------------------------------------------
 
 
 def caster(
-    p: Mapping[str, float], psi: float, rates: Array, *, complete: bool = True
+    p: Mapping[str, float], psi: float, rates: Array, misprints: Collection[str] = ()
 ) -> tuple[Array, Array, Array]:
     """Inertia I, Coriolis matrix C and Theta of the robot with a caster.
 
-    Theta is found from the rolling conditions (section 10.5 is its source); C has the bars that
-    erratum A-8 puts back and, if complete, the platform's term that the book leaves out (A-7).
+    Theta is found from the rolling conditions (section 10.5 is its source).
+
+    Args:
+        p: Data of the robot.
+        psi: Angle of the caster [rad].
+        rates: Rates of the driven wheels [rad/s].
+        misprints: Errata that are left as they are, of `CASTER_ERRATA`: the platform's term that
+            the book leaves out (A-7), the bars that its bracket lacks (A-8), and the index of the
+            multiplied vector (A-9).
     """
     a, b, d, l, r = (p[name] for name in ("a", "b", "d", "l", "r"))
     alpha, delta, rho, lam = (a + b) / l, d / l, r / d, a / l
@@ -206,12 +263,58 @@ def caster(
     I = wheels + (r / l) ** 2 * (2 * p["H"] + p["Ip"]) * apart + platform
     I = I + disk * (6 * np.outer(t1, t1) + np.outer(bar, bar)) + p["Ib"] * np.outer(bar, bar)
     I = I + bracket * (np.outer(bar, bar) + 4 * rho**2 * np.outer(t1, t1))
-    C = disk * (6 * np.outer(t1, t1_dot) + np.outer(bar, t2_dot)) + p["Ib"] * np.outer(bar, t2_dot)
+    mixed = np.array([t1_dot[1], t2_dot[1]]) if "A-9" in misprints else t2_dot
+    C = disk * (6 * np.outer(t1, t1_dot) + np.outer(bar, mixed))
+    C = C + p["Ib"] * np.outer(t2 if "A-8" in misprints else bar, t2_dot)
     C = C + 2 * bracket * np.outer(bar, t2_dot / 2 + rho * turning * t1)
     C = C - 4 * bracket * rho * np.outer(t1, turning * bar / 2 - rho * t1_dot)
-    if complete:
+    if "A-7" not in misprints:
         C = C + p["mp"] * r**2 * lam * omega * np.array([[0.0, -1.0], [1.0, 0.0]])
     return I, C, np.array([t1, t2])
+
+
+def caster_on_path(
+    p: Mapping[str, float], pose: Callable[[Array], Array], psi: float, times: Array
+) -> tuple[Array, Array, Array]:
+    """Rates of the driven wheels, psi and torques along a path: (36) to (38) of Saha and Angeles.
+
+    The twist of the platform comes from the path alone, rates and accelerations by the source's
+    least squares, psi by integration of the rates.
+
+    Args:
+        p: Data of the robot.
+        pose: x, y of the axle's midpoint and heading over time, each with two derivatives; the
+            robot drives along -j, with the caster ahead.
+        psi: At the start [rad].
+        times: At which the results are wanted [s].
+    """
+    a, l, r = p["a"], p["l"], p["r"]
+
+    def joints(t: float) -> tuple[Array, Array]:
+        (x, y, heading) = pose(np.array([t]))[..., 0]
+        phi, omega = heading[0] + np.pi / 2, heading[1]
+        i, j = np.array([np.cos(phi), np.sin(phi)]), np.array([-np.sin(phi), np.cos(phi)])
+        c_dot = np.array([x[1], y[1]]) + a * omega * i
+        c_ddot = np.array([x[2], y[2]]) + a * heading[2] * i + a * omega**2 * j
+        turn, along = r / l * np.array([1.0, -1.0]), a / l * np.array([1.0, -1.0])
+        T = np.vstack([turn, r * (np.outer(i, along) + j[:, np.newaxis] / 2)])
+        T_dot = np.vstack([0 * turn, r * omega * (np.outer(j, along) - i[:, np.newaxis] / 2)])
+        rates = np.linalg.lstsq(T, np.array([omega, *c_dot]))[0]
+        change = np.array([heading[2], *c_ddot]) - T_dot @ rates
+        return rates, np.linalg.lstsq(T, change)[0]
+
+    def turning(t: float, x: Array) -> Array:
+        rates = joints(t)[0]
+        return np.array([caster(p, x[0], rates)[2][1] @ rates])
+
+    angles = integrate(turning, [psi], times)[0]
+    rates, torques = [], []
+    for t, angle in zip(times, angles, strict=True):
+        rate, acceleration = joints(t)
+        I, C, _ = caster(p, angle, rate)
+        rates.append(rate)
+        torques.append(I @ acceleration + C @ rate)
+    return np.array(rates).T, angles, np.array(torques).T
 
 
 def caster_driven(
@@ -219,15 +322,14 @@ def caster_driven(
     torques: Callable[[float], Array],
     psi: float,
     times: Array,
-    *,
-    complete: bool = True,
+    misprints: Collection[str] = (),
 ) -> Array:
     """theta_1_dot, theta_2_dot, psi, phi, and C of the platform, x and y: from rest at home."""
     start = [0.0, 0.0, psi, 0.0, 0.0, -p["a"]]
 
     def rates(t: float, x: Array) -> Array:
         theta_dot, phi = x[:2], x[3]
-        I, C, Theta = caster(p, x[2], theta_dot, complete=complete)
+        I, C, Theta = caster(p, x[2], theta_dot, misprints)
         omega = p["r"] / p["l"] * (theta_dot[0] - theta_dot[1])
         v = p["r"] / 2 * theta_dot.sum()
         along = np.array([np.cos(phi), np.sin(phi)])

@@ -1,4 +1,4 @@
-"""The guided vehicle with a caster on two paths, section 6 of Saha and Angeles (1991)."""
+"""The rolling disk and the guided vehicle with a caster of Saha and Angeles (1991)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
+from axode.literature.reproduce.disk_motions import disk
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
@@ -27,13 +28,15 @@ STRAYS = 1e-3  # [m] that torques joined by lines, a hundred a second, may lead 
 BEGINNING = 2.0  # [s] of the circle that is drawn; nothing changes later
 TRAILING = -math.pi / 2  # psi, when the caster runs ahead of the driven wheels
 FRICTION = 0.6
+SAME = 1e-7  # [N m, rad/s, rad] between ours and the source's steps
 TIME = "t [s]"
 WHEELS = ("theta1", "theta2")
 
 
 def on_circle() -> ItemResult:
     """Once around a circle at constant speed."""
-    model, run = _driven(circle(_axle_radius(), speed=TURNING * _axle_radius()))
+    path = circle(_axle_radius(), speed=TURNING * _axle_radius())
+    model, run = _driven(path)
     psi = _steady_caster()
     rates = np.array([run.final[f"{name}_dot"] for name in WHEELS])
     torques = printed.caster(printed.CASTER, psi, rates)[1] @ rates
@@ -53,7 +56,7 @@ def on_circle() -> ItemResult:
         Check("circle that the mass centre drives", _radius(run), RADIUS, 1e-8, "m", "asked for"),
     ]
     words = f"A circle of {RADIUS:g} m for the mass centre, at {TURNING:g} rad/s"
-    return _outcome(model, run, checks, words, BEGINNING)
+    return _outcome(model, path, run, checks, words, BEGINNING)
 
 
 def on_lines() -> ItemResult:
@@ -75,7 +78,7 @@ def on_lines() -> ItemResult:
         f"Two lines {BETWEEN:g} m apart joined by a curve {CURVE:g} m long, "
         f"{SPEED:g} m/s on average, from rest to rest"
     )
-    return _outcome(model, run, checks, words)
+    return _outcome(model, path, run, checks, words)
 
 
 def _driven(path: Path) -> tuple[Model, Trajectory]:
@@ -106,10 +109,15 @@ def _steady_caster() -> float:
 
 
 def _outcome(
-    model: Model, run: Trajectory, checks: list[Check], words: str, until: float | None = None
+    model: Model,
+    path: Path,
+    run: Trajectory,
+    checks: list[Check],
+    words: str,
+    until: float | None = None,
 ) -> ItemResult:
     ground = feasible(model, run, friction=FRICTION)
-    theirs = _printed_torques(model, run)
+    rates, angles, theirs = printed.caster_on_path(printed.CASTER, path.pose, TRAILING, run.time)
     back = _driven_back(model, run)
     weight = GRAVITY * (
         2 * printed.CASTER["mw"]
@@ -122,9 +130,17 @@ def _outcome(
             "our torques and those of (38) apart by",
             max(apart(run[f"tau{k}"], theirs[k - 1]) for k in (1, 2)),
             0.0,
-            1e-9,
+            SAME,
             "N m",
         ),
+        Check(
+            "our rates of the wheels and those of (36) apart by",
+            max(apart(run[f"{name}_dot"], row) for name, row in zip(WHEELS, rates, strict=True)),
+            0.0,
+            SAME,
+            "rad/s",
+        ),
+        Check("our caster angle and theirs apart by", apart(run["psi"], angles), 0.0, SAME, "rad"),
         Check("velocity of the path left over", largest(run["path.residual"]), 0.0, 1e-10, "m/s"),
         Check(
             "direct dynamics under these torques off the path by",
@@ -136,6 +152,18 @@ def _outcome(
         Check("loads less the weight", apart(ground.normal.sum(axis=-1), weight), 0.0, 1e-8, "N"),
         *checks,
     ]
+    table = _table(run, ground, theirs)
+    caption = (
+        f"{words}, caster ahead of the driven wheels, beginning with the caster straight. The "
+        "source describes both paths and prints no data and no results; robot and paths are chosen "
+        "here. Grey: the source's steps (36) to (38), from the path alone, with a C free of errata "
+        "(A-7 to A-9). Side forces of the two driven wheels, which statics cannot tell apart, are "
+        "shared evenly."
+    )
+    return ItemResult(table, _panels(run, theirs, ground, until), caption, checks)
+
+
+def _table(run: Trajectory, ground: Any, theirs: Array) -> dict[str, Array]:
     names = (
         "x",
         "y",
@@ -158,27 +186,7 @@ def _outcome(
     ):
         table |= {f"{wheel} {kind} [N]": forces[:, k] for k, wheel in enumerate(ground.wheels)}
     table |= {f"tau{k} closed form [N m]": row for k, row in enumerate(theirs, start=1)}
-    caption = (
-        f"{words}, caster ahead of the driven wheels, beginning with the caster straight. The "
-        "source describes both paths and prints no data and no results; robot and paths are chosen "
-        "here. Grey: equation (38) with the complete C (erratum A-7). Side forces of the two "
-        "driven wheels, which statics cannot tell apart, are shared evenly."
-    )
-    return ItemResult(table, _panels(run, theirs, ground, until), caption, checks)
-
-
-def _printed_torques(model: Model, run: Trajectory) -> Array:
-    """Equation (38) along the motion, with the accelerations that our torques bring about."""
-    q, rates, torques = (
-        np.stack([run[name] for name in names], axis=-1)
-        for names in (model.coordinates, model.independent, model.inputs)
-    )
-    accelerations = model.forward_dynamics(q, rates, torques)
-    found = []
-    for psi, rate, acceleration in zip(run["psi"], rates, accelerations, strict=True):
-        I, C, _ = printed.caster(printed.CASTER, psi, rate)
-        found.append(I @ acceleration + C @ rate)
-    return np.array(found).T
+    return table
 
 
 def _driven_back(model: Model, run: Trajectory) -> Trajectory:
@@ -233,6 +241,7 @@ def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) ->
 
 
 ITEMS = (
+    Item("disk", "saha_angeles", "rolling disk: circle, wobble, energy, section 5", disk),
     Item("agv-circle", "saha_angeles", "guided vehicle on a circle, section 6", on_circle),
     Item(
         "agv-lines",

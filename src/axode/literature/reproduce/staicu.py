@@ -80,7 +80,16 @@ def straight() -> ItemResult:
         _panel(2, "actuated rectilinear motion", r"$\theta_1$ [rad]", PULSE, *wheel),
         _panel(3, "rectilinear motion", r"$\theta_1$ [rad]", SHOWN, *wheel),
         _panel(4, "actuated rectilinear motion", r"$\theta_3$ [rad]", PULSE, *body),
-        _panel(5, "rectilinear motion", r"$\theta_3$ [rad]", SHOWN, *body, levels=level),
+        _panel(
+            5,
+            "rectilinear motion",
+            r"$\theta_3$ [rad]",
+            SHOWN,
+            *body,
+            levels=level,
+            inset=((1.65, 1.85), (0.01275, 0.0132)),
+            heights=(-0.018, 0.045),
+        ),
     ]
     checks = [
         Check(

@@ -11,6 +11,7 @@ import numpy as np
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult, Level
+from axode.literature.reproduce.manipulator_coupling import manipulator
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
@@ -53,7 +54,7 @@ ARM = {  # none of it is printed
     "m1": 1.2,
     "m2": 0.9,
     "m3": 0.5,
-    "mc": 0.3,
+    "mc": 1.5,
     "Ib": 0.0064,
     "b1": 0.5,
     "b2": 1.5,
@@ -63,16 +64,17 @@ ARM = {  # none of it is printed
 }
 HANGING = {"theta1": 0.0, "theta2": -math.pi / 2, "theta3": 0.0, "theta4": 0.0}
 TORQUE, PERIOD, PERIODS = 2.0, 5.0, 4  # [N m], [s], how many
+SETTLED = 0.01  # [rad] that a range of angles may change from one of the last periods to the next
 JOINTS = ("theta1", "theta2", "theta3", "theta4")
 TORQUES = ("tau1", "tau2", "tau3", "tau4")
 SAME = 1e-6  # [rad] between two integrations of 20 s
 
 
 def arm() -> ItemResult:
-    """Pulses of 2 N m on all axes: Figs 5 and 6."""
+    """Pulses of plus and minus 2 N m on all axes: Figs 5 and 6."""
     model = build("five_axis_arm", **ARM).derive().compile("interpreter")
-    on, off = dict.fromkeys(TORQUES, TORQUE), dict.fromkeys(TORQUES, 0.0)
-    run = _stages(model, HANGING, [(PERIOD / 2, on), (PERIOD / 2, off)] * PERIODS)
+    up, down = dict.fromkeys(TORQUES, TORQUE), dict.fromkeys(TORQUES, -TORQUE)
+    run = _stages(model, HANGING, [(PERIOD / 2, up), (PERIOD / 2, down)] * PERIODS)
     rates = tuple(f"{name}_dot" for name in JOINTS)
     theirs = printed.five_axes(
         ARM,
@@ -81,8 +83,8 @@ def arm() -> ItemResult:
         run.time,
         [k * PERIOD / 2 for k in range(1, 2 * PERIODS)],
     )
-    turning = TORQUE * PERIOD / 2 * PERIODS / ARM["b1"]  # what the pulses' push comes to
-    early, late = (_fastest(run, rates, k) for k in (1, PERIODS - 1))
+    swing = TORQUE * PERIOD / 2 / ARM["b1"]  # of theta_1, if friction alone held it back
+    ends = [_ranges(run, k) for k in (PERIODS - 2, PERIODS - 1)]
     checks = [
         Check(
             "our angles and those of (35) corrected, 20 s, apart by",
@@ -92,15 +94,21 @@ def arm() -> ItemResult:
             "rad",
         ),
         Check(
-            "theta_1 in the end",
-            run.final["theta1"],
-            turning,
-            1e-4 * turning,
+            "ranges of the angles, last period and the one before, apart by",
+            largest(ends[1] - ends[0]),
+            0.0,
+            SETTLED,
             "rad",
-            "push over friction",
         ),
-        Check(
-            "fastest joint, last period over second", late / early, 1.0, 0.1, "", "bounded means"
+        *(
+            Check(
+                f"{name} farthest from where it hangs",
+                largest(run[name] - HANGING[name]),
+                0.0,
+                swing if name == "theta1" else math.pi,
+                "rad",
+            )
+            for name in JOINTS
         ),
         Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-7),
     ]
@@ -114,15 +122,17 @@ def arm() -> ItemResult:
 
 
 ARM_CAPTION = (
-    "Torques of 2 N m on all four axes, on for half of each period of 5 s, from the arm hanging "
-    "at rest. Lengths, masses, friction and the share of a period are not printed: links of 0.3, "
-    "0.25, 0.15 m, point masses of 1.2, 0.9, 0.5 and 0.3 kg, friction 0.5, 1.5, 1, 0.4 N m s/rad. "
-    "Grey: equation (35) with its errata, integrated by SciPy."
+    "Torques of 2 N m on all four axes, reversed every half of a period of 5 s, from the arm "
+    "hanging at rest. Lengths, masses, friction, and whether pulses are reversed, are not printed: "
+    "links of 0.3, 0.25, 0.15 m, point masses of 1.2, 0.9, 0.5 and 1.5 kg, friction 0.5, 1.5, 1, "
+    "0.4 N m s/rad. With these the source's statement holds: no angle and no rate grows. It does "
+    "not hold for all: pulses of one sign turn the base on and on, and a gripper of 0.3 kg is "
+    "thrown over. Grey: equation (35) with its errata, integrated by SciPy."
 )
 
 
 def _pulse(t: float) -> float:
-    return TORQUE if t % PERIOD < PERIOD / 2 else 0.0
+    return TORQUE if t % PERIOD < PERIOD / 2 else -TORQUE
 
 
 def _joints(
@@ -133,10 +143,10 @@ def _joints(
     return FigurePanel(title, TIME, y, (*ours, *grey))
 
 
-def _fastest(run: Trajectory, rates: Sequence[str], period: int) -> float:
-    """Largest rate of any joint in a period, counted from 0."""
+def _ranges(run: Trajectory, period: int) -> Array:
+    """Smallest and largest angle of every joint in a period, counted from 0."""
     part = run.between(period * PERIOD, (period + 1) * PERIOD)
-    return max(largest(part[name]) for name in rates)
+    return np.array([[part[name].min(), part[name].max()] for name in JOINTS])
 
 
 # the platform ------------------------------------------------------------------------------------
@@ -237,4 +247,5 @@ PLATFORM_CAPTION = (
 ITEMS = (
     Item("arm-pulses", "valencia", "five-axis arm under torque pulses, Figs 5 and 6", arm),
     Item("platform-torques", "valencia", "six-wheel platform under torques, Figs 7 to 9", platform),
+    Item("manipulator", "valencia", "arm on the platform, coupled and taken apart", manipulator),
 )

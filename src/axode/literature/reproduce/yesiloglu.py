@@ -40,7 +40,6 @@ FEW = 5  # samples from one state at which the source's methods are taken to the
 REFERENCE = "recursive"
 AGREE = 1e-9  # of the largest acceleration
 EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "progress": False}
-ZERO = 1e-17  # shown for a difference that is none, on an axis of powers of ten
 TIME = "t [s]"
 
 
@@ -186,10 +185,10 @@ def _panels(
         ),
         FigurePanel(
             "each method less 'recursive'",
-            TIME,
-            "[rad/s²]",
-            tuple(FigureCurve(few, np.maximum(values, ZERO), name) for name, values in off.items()),
-            log=True,
+            "largest difference [rad/s²]",
+            "",
+            (),
+            dots=tuple((name, largest(values)) for name, values in off.items()),
         ),
     ]
 

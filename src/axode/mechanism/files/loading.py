@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, shortened
 from axode.mechanism.files.toml_lines import key_lines
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.size import require_readable
 
 MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
 MAX_KEY_PARTS = 16
@@ -42,6 +44,7 @@ def load(
     Raises:
         FileError: if the file cannot be read or is neither.
         MechanismError: listing everything wrong with what it describes, line by line.
+        NotApplicable: if it describes more bodies than equations written out can serve.
 
     Warns:
         DoubtfulFile: once, listing every deviation of a URDF file and what was done about it.
@@ -70,12 +73,21 @@ def _from_toml(text: str, place: Path) -> Mechanism:
     _check_key_lengths(text, place)
     try:
         data = tomllib.loads(text)
+        require_readable(str(place), _children(data))
         lines = key_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise FileError(_syntax(place, text, str(error))) from None
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
     return mechanism_from(data, lines, str(place), place.stem)
+
+
+def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Child and type of every joint of a TOML file, as far as it is one."""
+    tables = data.get("joint")
+    for table in tables.values() if isinstance(tables, dict) else ():
+        if isinstance(table, dict):
+            yield str(table.get("child")), str(table.get("type"))
 
 
 # Dotted keys, and what could be taken for one: strings, comments, single words.

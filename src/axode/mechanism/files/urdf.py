@@ -7,6 +7,7 @@ joint that holds it. What it cannot hold, wheels that roll and loops, is added a
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from axode.errors import (
@@ -35,6 +36,7 @@ from axode.mechanism.files.urdf_tree import Joint, root_of
 from axode.mechanism.files.urdf_values import Owner, UrdfFindings
 from axode.mechanism.files.xml_tree import Element, parse
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.size import require_readable
 
 Base: TypeAlias = Literal["fixed", "floating", "planar"]
 
@@ -101,6 +103,7 @@ def mechanism_from_urdf(
     remarks = [] if remarks is None else remarks
     robot = parse(text, source, remarks)
     _require_robot(robot, source)
+    require_readable(source, _children(robot))
     reader = Reader(robot, stem)
     findings = reader.findings
     for line, message, done in remarks:
@@ -130,6 +133,13 @@ def _require_robot(robot: Element, source: str) -> None:
             f"{source} is {what}.\n  Mechanisms are read from TOML and from URDF, whose outermost "
             "element is <robot>."
         )
+
+
+def _children(robot: Element) -> Iterator[tuple[str, str]]:
+    """Child and type of every joint of a file, as far as it has them."""
+    for joint in robot.all("joint"):
+        child = joint.first("child") or joint
+        yield child.attributes.get("link", ""), joint.attributes.get("type", "")
 
 
 def _find_macros(robot: Element, source: str) -> list[Element]:

@@ -42,16 +42,26 @@ def faults_of_values(
         mechanism: Whose parameters they are.
         values: Values of all parameters by name, (runs,) each.
     """
+    impossible, faults = find_impossible(mechanism, values)
+    return (int(np.argmax(impossible)), faults) if faults else None
+
+
+def find_impossible(mechanism: Mechanism, values: Mapping[str, Array]) -> tuple[Runs, list[Fault]]:
+    """Runs whose parameters no mechanism can have, and the faults of the first of them.
+
+    Args:
+        mechanism: Whose parameters they are.
+        values: Values of all parameters by name, (runs,) each.
+    """
     count = len(next(iter(values.values()), ()))
-    if not count:
-        return None
-    suspects = [0] if count == 1 else np.flatnonzero(_suspect(mechanism, values, count)).tolist()
-    for run in suspects[:LOOKED_AT]:
+    suspects = np.ones(1, dtype=bool) if count == 1 else _suspect(mechanism, values, count)
+    faults: list[Fault] = []
+    for run in np.flatnonzero(suspects)[:LOOKED_AT].tolist():
         own = {name: float(column[run]) for name, column in values.items()}
         found = value_faults(at_values(mechanism, own))
-        if found:
-            return run, found
-    return None
+        suspects[run] = bool(found)
+        faults = faults or found
+    return (suspects, faults) if faults else (np.zeros(count, dtype=bool), [])
 
 
 def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:

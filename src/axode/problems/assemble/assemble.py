@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument
+from axode.errors import AxodeError, InvalidArgument, LoopNotClosed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.problems.arguments import read_state, require_model
-from axode.problems.assemble.closure import ClosureSystem
+from axode.problems.assemble.closure import ClosureSystem, is_always_closed, parameters_of_closure
+from axode.problems.assemble.different_runs import find_different
 from axode.problems.assemble.dropped_rows import check_dropped_rows
-from axode.problems.assemble.start_speeds import consistent_speeds
+from axode.problems.assemble.failed_starts import FailedStarts
+from axode.problems.assemble.start_speeds import consistent_speeds, find_speeds
 from axode.problems.parameter_arguments import check_parameters
 
 Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 def assemble(
@@ -74,6 +76,23 @@ def assemble(
     return State(q[0], nu[0], error, model, conditions)
 
 
+@dataclass(frozen=True)
+class AssembledRuns:
+    """States of many runs, and which of them there are not.
+
+    Attributes:
+        q, nu: Coordinates and independent speeds, (runs, size) each; NaN where there are none. May
+            be one row for all runs, which cannot be written to.
+        failed: Runs without a state, and why.
+        first_error: Error that `assemble` raises for the first of them.
+    """
+
+    q: Array
+    nu: Array
+    failed: FailedStarts
+    first_error: AxodeError | None = None
+
+
 def assemble_many(
     model: Model, near: Mapping[str, Array], count: int, conditions: Conditions
 ) -> tuple[Array, Array]:
@@ -84,23 +103,67 @@ def assemble_many(
         near: As for `assemble`, with one value per state.
         count: How many states.
         conditions: Time, and parameters of all states or one row per state.
+
+    Raises:
+        LoopNotClosed, InvalidArgument: as `assemble`, for the first state that there is not.
+    """
+    made = assemble_runs(model, near, count, conditions)
+    if made.first_error is not None:
+        raise made.first_error
+    return made.q, made.nu
+
+
+def assemble_runs(
+    model: Model,
+    near: Mapping[str, Array],
+    count: int,
+    conditions: Conditions,
+    *,
+    alike: bool = False,
+    target: str = "cpu",
+) -> AssembledRuns:
+    """Assemble many states and mark those that there are not.
+
+    Args:
+        model: What to assemble.
+        near: As for `assemble`, with one value per state.
+        count: How many states.
+        conditions: Time, and parameters of all states or one row per state.
+        alike: Whether a state must have the same bits whatever others are assembled with it: few
+            are then closed by compiled code too.
+        target: Where many are closed, "cpu" or "cuda".
     """
     signals = model.signals
     named = signals.names(*STATE_KINDS).by_full_name(near)
     speeds = {name: value for name, value in named.items() if signals.depends_on_speeds(name)}
     places = {name: value for name, value in named.items() if name not in speeds}
     q = _place_directly(model, places, count)
+    failed, error = FailedStarts(), None
     if q is None:
-        q = _close_many(model, places, _named_coordinates(model, near), count, conditions)
-    return q, consistent_speeds(model, q, speeds, conditions)
+        asked = _named_coordinates(model, near)
+        how = {"alike": alike, "target": target}
+        q, failed, error = _close_many(model, places, asked, count, conditions, how)
+    if not len(failed):
+        nu, excluded, other = find_speeds(model, q, speeds, conditions)
+        return AssembledRuns(q, nu, excluded, other)
+    nu = np.full((count, len(model.independent)), np.nan)
+    closed = np.delete(np.arange(count), failed.runs)
+    if closed.size:
+        wanted = {name: values[closed] for name, values in speeds.items()}
+        nu[closed], excluded, _ = find_speeds(model, q[closed], wanted, conditions.at(closed))
+        failed = failed.joined(replace(excluded, runs=closed[excluded.runs]))
+    return AssembledRuns(q, nu, failed, error)
 
 
 def _place_directly(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
     """Take coordinates as given, where nothing ties them to each other."""
     tied = {model.coordinates[k] for four in model.facts.quaternions for k in four}
-    if model.residual_rows or not set(places) <= set(model.coordinates) - tied:
+    if not set(places) <= set(model.coordinates) - tied or not is_always_closed(model):
         return None
-    q = np.tile(model.home, (count, 1))
+    if not places:
+        return np.broadcast_to(model.home, (count, len(model.home)))
+    q = np.empty((count, len(model.home)))
+    q[...] = model.home
     for name, values in places.items():
         if np.shape(values) not in ((), (count,)):
             raise InvalidArgument(f"'{name}': expected one number, got shape {np.shape(values)}")
@@ -114,32 +177,29 @@ def _close_many(
     asked: Mapping[int, str],
     count: int,
     conditions: Conditions,
-) -> Array:
-    """Find closed configurations, each different one once, all together."""
-    p = conditions.p
-    first, which = _find_different(
-        [*places.values(), *([] if p is None or p.ndim == 1 else p.T)], count
-    )
-    named = {name: values[first] for name, values in places.items()}
+    how: Mapping[str, Any],
+) -> tuple[Array, FailedStarts, LoopNotClosed | None]:
+    """Find closed configurations, all together, those that many runs share once."""
+    columns, p = list(places.values()), conditions.p
+    if p is not None and p.ndim > 1:
+        measured = not set(places) <= set(model.coordinates)
+        columns += [p[:, k] for k in parameters_of_closure(model, measured)]
+    first, which = find_different(columns, count)
+    every = which is None
+    named = {name: values if every else values[first] for name, values in places.items()}
     guess = np.tile(model.home, (len(first), 1))
     for place in asked:
         guess[:, place] = named.pop(model.coordinates[place])
-    closure = ClosureSystem(model, named, [], conditions.at(first))
-    q = closure.close(guess, _untied(model, asked))
+    there = conditions if every else conditions.at(first)
+    closure = ClosureSystem(model, named, [], there, **how)
+    q, error = closure.find(guess, _untied(model, asked))
+    failed, reason = closure.failures(q, error)
+    q[failed.runs] = np.nan
     closure.warn_of_overruled(asked, guess, q)
-    return q[which]
-
-
-def _find_different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices]:
-    """Find rows that differ from all before them, and the place of every row among those."""
-    number = np.zeros(count, dtype=np.intp)
-    for column in columns:  # one after the other: sorting whole rows takes many times as long
-        if count and (column == column[0]).all():
-            continue
-        values, place = np.unique(column, return_inverse=True)
-        number = np.unique(number * len(values) + place.reshape(-1), return_inverse=True)[1]
-    _, first, which = np.unique(number, return_index=True, return_inverse=True)
-    return first, which.reshape(-1)
+    if which is None:
+        return q, failed, reason
+    shared = np.broadcast_to(q[0], (count, q.shape[1])) if len(first) == 1 else q[which]
+    return shared, failed.spread(which, len(first)), reason
 
 
 def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +11,16 @@ import numpy.typing as npt
 from axode.errors import LoopNotClosed
 from axode.model.conditions import Conditions, Options
 from axode.model.model import Model
+from axode.problems.assemble.closure_program import (
+    ClosureTapes,
+    closure_program,
+    is_zero,
+    read_elements,
+)
+from axode.problems.assemble.failed_starts import FailedStarts, open_rows
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
 from axode.problems.singular.other_models import measure_disagreement
+from axode.problems.steps.compiled import Place, compiled, tape_of
 from axode.symbolic.algebra.newton import CLOSED, find_roots, quick_step
 from axode.symbolic.algebra.rank import least_norm
 
@@ -21,6 +30,7 @@ Mask = npt.NDArray[np.bool_]
 OPEN = 1e-6  # [rad, or of the length]: a configuration given by the user is open by no more
 CONTRADICTION = 1e-6  # [rad, or of the length] by which redundant rows may stay open
 NEARBY = 1.0  # [rad, or of the length] that others may move for coordinates that were named
+MAX_INTERPRETED = 256  # runs that NumPy closes: for more of them it pays to compile
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 
@@ -44,6 +54,19 @@ def in_units(model: Model, units: Sequence[str]) -> Array:
     return np.array([model.facts.length if unit == "m" else 1.0 for unit in units])
 
 
+def is_always_closed(model: Model) -> bool:
+    """Check whether nothing can open: there are no rows, or they vanish whatever the state is."""
+    if not model.residual_rows:
+        return True
+    return is_zero(tape_of(model, "residual"))
+
+
+def parameters_of_closure(model: Model, with_measures: bool) -> list[int]:
+    """Numbers of the free parameters that decide which configurations are closed."""
+    names = ("residual", "measures") if with_measures else ("residual",)
+    return sorted({k for name in names for k in read_elements(tape_of(model, name), "p")})
+
+
 class ClosureSystem:
     """Residuals of loops, contacts, wanted measures and unit quaternions as one system per run.
 
@@ -52,11 +75,21 @@ class ClosureSystem:
         wanted: Values of measures by name, (runs,) each.
         fixed: Coordinates that keep their values.
         conditions: Time and parameters, one for all runs or one per run.
+        alike: Whether a run must have the same bits whatever others it is closed with.
+        place: Where many runs are closed.
     """
 
     def __init__(
-        self, model: Model, wanted: Mapping[str, Array], held: Sequence[int], conditions: Conditions
+        self,
+        model: Model,
+        wanted: Mapping[str, Array],
+        held: Sequence[int],
+        conditions: Conditions,
+        *,
+        alike: bool = False,
+        target: str = "cpu",
     ) -> None:
+        self.alike, self.place = alike, Place(target)
         self.model, self.wanted, self.conditions = model, dict(wanted), conditions
         facts = model.facts
         names = [name for name, _, _ in facts.measures]
@@ -120,24 +153,31 @@ class ClosureSystem:
         Raises:
             LoopNotClosed: naming the worst row of the first run that stays open.
         """
-        q, waiting = guess.copy(), np.arange(len(guess))
-        free = [k for k in named if not self.fixed[k]]
-        if free and self.model.residual_rows:
-            fixed = self.fixed.copy()
-            fixed[free] = True
-            start = self._with_followers(guess, fixed)
-            q, error = self._solve(start, waiting, fixed)
-            moved = np.abs(q - self._normalized(start, fixed)) / self.columns
-            waiting = waiting[~((error <= CLOSED) & (moved.max(axis=1) <= NEARBY))]
-        if waiting.size:
-            q[waiting] = self._search(guess[waiting], waiting, tries, seed)
+        q, error = self.find(guess, named, tries, seed)
+        reason = self.failures(q, error)[1]
+        if reason is not None:
+            raise reason
         return q
 
-    def _search(self, guess: Array, runs: Indices, tries: int, seed: int) -> Array:
+    def find(
+        self, guess: Array, named: Sequence[int] = (), tries: int = 1, seed: int = 0
+    ) -> tuple[Array, Array]:
+        """Find configurations as `close` does, and how much they leave open, of the rows' units."""
+        everyone = np.arange(len(guess))
+        free = [k for k in named if not self.fixed[k]]
+        if not free or not self.model.residual_rows:
+            return self._search(guess, everyone, tries, seed)
+        fixed = self.fixed.copy()
+        fixed[free] = True
+        q, error, moved = self._solve(guess, everyone, fixed, follow=True)
+        waiting = np.flatnonzero(~((error <= CLOSED) & (moved <= NEARBY)))
+        if waiting.size:
+            q[waiting], error[waiting] = self._search(guess[waiting], waiting, tries, seed)
+        return q, error
+
+    def _search(self, guess: Array, runs: Indices, tries: int, seed: int) -> tuple[Array, Array]:
         """Close some runs from their guesses, then from random starts about them."""
-        q, error = self._solve(guess, runs, self.fixed)
-        if (error <= CLOSED).all():
-            return q
+        q, error, _ = self._solve(guess, runs, self.fixed)
         generator = np.random.default_rng(seed)
         for number in range(tries - 1):
             waiting = np.flatnonzero(~(error <= CLOSED))
@@ -145,58 +185,134 @@ class ClosureSystem:
                 break
             spread = START_SPREADS[number % len(START_SPREADS)] * self.columns * ~self.fixed
             start = guess[waiting] + generator.normal(size=guess[waiting].shape) * spread
-            trial, left = self._solve(start, runs[waiting], self.fixed)
+            trial, left, _ = self._solve(start, runs[waiting], self.fixed)
             better = left < error[waiting]
             q[waiting[better]], error[waiting[better]] = trial[better], left[better]
-        if not (error <= CLOSED).all():
-            first = int(np.argmin(error <= CLOSED))
-            raise self._not_closed(q[first], runs[first])
-        return q
+        return q, error
 
-    def _with_followers(self, q: Array, fixed: Mask) -> Array:
+    def _with_followers(self, q: Array, runs: Indices, fixed: Mask) -> Array:
         """Move coupled coordinates of the guesses to where their couplings want them."""
-        coupled = [name.endswith(".coupling") for name in self.model.residual_rows]
-        if not any(coupled) or fixed.all():
+        coupled = self._coupled()
+        if not coupled or fixed.all():
             return q
-        runs = np.arange(len(q))
         J = self.model.residual_jacobian(q, **self._at(runs))[:, coupled][..., ~fixed]
         r = self.model.residual(q, **self._at(runs))[:, coupled]
         q = q.copy()
         q[:, ~fixed] -= least_norm(J, r, 1e-12)
         return q
 
-    def _solve(self, q: Array, runs: Indices, fixed: Mask) -> tuple[Array, Array]:
-        """Find configurations near guesses that leave little open, and how much.
+    def _coupled(self) -> list[int]:
+        rows = self.model.residual_rows
+        return [k for k, name in enumerate(rows) if name.endswith(".coupling")]
 
-        At other parameters than the defaults, rows that follow from others may contradict them a
-        little; closing these as well leads far away, to where the contradiction happens to vanish.
-        """
-        every = np.ones(len(self.names), dtype=bool)
-        if self.conditions.p is None:
-            return self._newton(q, runs, fixed, every)
+    @property
+    def first_rows(self) -> Mask:
+        """Rows that do not follow from others."""
         rows, kept = self.model.residual_rows, set(self.model.rows)
-        some = every.copy()
-        some[: len(rows)] = [row in kept for row in rows]
-        found, error = self._newton(q, runs, fixed, some)
-        rest = np.abs(self.residual(found, runs) / self.rows)[:, ~some].max(axis=1, initial=0.0)
-        again = np.flatnonzero(~((error <= CLOSED) & (rest <= CONTRADICTION)))
-        if again.size:
-            found[again], error[again] = self._newton(q[again], runs[again], fixed, every)
-        return found, error
+        more = len(self.names) - len(rows)
+        return np.array([row in kept for row in rows] + [True] * more, dtype=bool)
 
-    def _newton(self, q: Array, runs: Indices, fixed: Mask, rows: Mask) -> tuple[Array, Array]:
-        """Solve some rows for the coordinates that are not fixed."""
-        return find_roots(
+    @property
+    def limit(self) -> float:
+        """What the rows that follow from others may leave open, of their units."""
+        return CLOSED if self.conditions.p is None else CONTRADICTION
+
+    def _solve(
+        self, q: Array, runs: Indices, fixed: Mask, *, follow: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """Find configurations near guesses, how much they leave open, and how far they moved.
+
+        Rows that follow from others are solved only where the others do not close them. An open
+        guess makes them almost dependent, and at other parameters than the defaults they may
+        contradict a little: closing both would lead far away.
+        """
+        some = self.first_rows
+        found, error, rest, moved = self._newton(q, runs, fixed, some, follow)
+        again = np.flatnonzero(~((error <= CLOSED) & (rest <= self.limit)))
+        if again.size and not some.all():
+            found[again], error[again], _, moved[again] = self._newton(
+                q[again], runs[again], fixed, np.ones_like(some), follow
+            )
+        return found, error, moved
+
+    def _newton(
+        self, q: Array, runs: Indices, fixed: Mask, rows: Mask, follow: bool
+    ) -> tuple[Array, Array, Array, Array]:
+        """Solve some rows for the coordinates that are not fixed.
+
+        Returns:
+            Configurations, what is left of these rows and of all others, of the rows' units, and
+            how far coordinates moved, of theirs.
+        """
+        if self.alike or len(q) > MAX_INTERPRETED:
+            return self._newton_compiled(q, runs, fixed, rows, follow)
+        start = self._with_followers(q, runs, fixed) if follow else q
+        found, error = find_roots(
             lambda x, k: self.residual(x, runs[k])[:, rows],
             lambda x, k: self.jacobian(x, runs[k])[:, rows],
-            q,
+            start,
             rows=self.rows[rows],
             columns=self.columns * ~fixed,
             step=quick_step,
             retract=lambda x: self._normalized(x, fixed),
         )
+        others = np.abs(self.residual(found, runs) / self.rows)[:, ~rows]
+        moved = np.abs(found - self._normalized(start, fixed)) / self.columns
+        return found, error, others.max(axis=1, initial=0.0), moved.max(axis=1, initial=0.0)
+
+    def _newton_compiled(
+        self, q: Array, runs: Indices, fixed: Mask, rows: Mask, follow: bool
+    ) -> tuple[Array, Array, Array, Array]:
+        """Solve some rows by compiled code, on all threads or on the GPU."""
+        rollout = self.rollout(fixed, rows, self.place, follow=follow)
+        buffers = {name: np.zeros((len(q), size)) for name, size in rollout.program.state.items()}
+        buffers["q"][...] = q
+        given = self.given(runs)
+        rollout(buffers | {name: given[name] for name in rollout.program.given}, {}, budget=0)
+        error, rest, moved = (buffers[name][:, 0] for name in ("error", "rest", "moved"))
+        return buffers["q"], error, rest, moved
+
+    def given(self, runs: Indices) -> dict[str, Array]:
+        """What the compiled steps read, by name: one row per run, or shared."""
+        all_runs = self.conditions.shape == (len(runs),)
+        there = self.conditions if all_runs else self.conditions.at(runs)
+        t = np.asarray(there.t, dtype=float)
+        given = {"t": np.ascontiguousarray(t[..., np.newaxis])}
+        given["p"] = self.model.parameter_vector() if there.p is None else there.p
+        if self.wanted:
+            given["wanted"] = np.stack([values[runs] for values in self.wanted.values()], axis=-1)
+        return {name: np.ascontiguousarray(array, dtype=float) for name, array in given.items()}
+
+    def rollout(self, fixed: Mask, rows: Mask, place: Place, *, follow: bool) -> Any:
+        """Compile the program that solves some rows, once per model and choice of names."""
+        key = ("closure", tuple(self.measures), fixed.tobytes(), rows.tobytes(), follow)
+        return compiled(
+            self.model,
+            key,
+            place,
+            lambda: closure_program(self._tapes(), fixed.tolist(), rows.tolist(), follow=follow),
+            alike=True,
+        )
+
+    def _tapes(self) -> ClosureTapes:
+        model, facts = self.model, self.model.facts
+        return ClosureTapes(
+            tape_of(model, "residual"),
+            tape_of(model, "residual_jacobian"),
+            tape_of(model, "measures") if self.measures else None,
+            tape_of(model, "measures_jacobian") if self.measures else None,
+            wanted=tuple(self.measures),
+            quaternions=tuple(map(tuple, self.quaternions)),
+            rows=tuple(self.rows.tolist()),
+            columns=tuple(self.columns.tolist()),
+            coupled=tuple(self._coupled()),
+            speeds=len(model.independent),
+            parameters=0 if facts.fixed else len(facts.parameters),
+        )
 
     def _normalized(self, q: Array, fixed: Mask) -> Array:
+        if not self.quaternions:
+            return q
         q = q.copy()
         for four in self.quaternions:
             if not fixed[four].any():
@@ -221,15 +337,25 @@ class ClosureSystem:
 
         warn_of_overruled(asked, (guess, begun, q), self.names, self.wanted, system)
 
-    def _not_closed(self, q: Array, run: int) -> LoopNotClosed:
-        """Make the error that names what stays open."""
-        r = self.residual(q[np.newaxis], np.array([run]))[0]
-        worst = int(np.argmax(np.abs(np.where(np.isfinite(r), r / self.rows, np.inf))))
-        configuration = dict(zip(self.model.coordinates, map(float, q), strict=True))
-        return LoopNotClosed(
-            self.names[worst],
-            abs(float(r[worst])),
-            self.units[worst],
-            configuration,
+    def failures(self, q: Array, error: Array) -> tuple[FailedStarts, LoopNotClosed | None]:
+        """Name what stays open, run by run, and make the error of the first of them.
+
+        Args:
+            q: Best configurations.
+            error: What they leave open, from `find`.
+        """
+        runs = np.flatnonzero(~(error <= CLOSED))
+        if not runs.size:
+            return FailedStarts(), None
+        r = self.residual(q[runs], runs)
+        worst = np.argmax(np.abs(np.where(np.isfinite(r), r / self.rows, np.inf)), axis=1)
+        size = np.abs(r[np.arange(len(runs)), worst])
+        first = int(worst[0])
+        reason = LoopNotClosed(
+            self.names[first],
+            float(size[0]),
+            self.units[first],
+            dict(zip(self.model.coordinates, q[runs[0]].tolist(), strict=True)),
             "Give a nearer guess, fix fewer coordinates, or pass tries=20 for random starts.",
         )
+        return FailedStarts(runs, worst, size, open_rows(self.names), self.units), reason

@@ -44,7 +44,11 @@ def describe_missed_rows(model: Model, q: Array, conditions: Conditions) -> str 
     q = np.atleast_2d(q)
     many = p.ndim > 1
     p = np.broadcast_to(p, (len(q), len(names)))
-    other = np.flatnonzero((p != defaults)[:, which].any(axis=1) & np.isfinite(q).all(axis=1))
+    differs = np.zeros(len(p), dtype=bool)
+    for k in which:  # column by column: a million rows of all take longer
+        differs |= p[:, k] != defaults[k]
+    other = np.flatnonzero(differs)
+    other = other[np.isfinite(q[other]).all(axis=1)]
     if not other.size:
         return None
     there = conditions.spread((len(q),)).at(other)

@@ -14,6 +14,7 @@ from axode.symbolic.algebra.rank import least_norm
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 KEPT = 1e-3  # [m or rad] below one, relative above: a coordinate that moves less was kept
+EXPLAINED = 1000  # runs among which one to warn of is looked for
 TOUCH, COUPLING = ".touch", ".coupling"
 
 
@@ -35,10 +36,13 @@ def warn_of_overruled(
         wanted: Measures among them, (runs,) each.
         system: Those rows and their derivative where the search began, of some runs.
     """
-    given, begun, found = values
     places = list(asked)
+    rules = np.array([row in wanted or row.endswith((TOUCH, COUPLING)) for row in names])
+    if not rules.any():
+        return
+    given, begun, found = (array[:, places] for array in values)
     moved = np.abs(found - begun) > KEPT * np.maximum(1.0, np.abs(given))
-    runs = np.flatnonzero(moved[:, places].any(axis=1))
+    runs = np.flatnonzero(moved.any(axis=1))[:EXPLAINED]
     if not runs.size:
         return
     rows, derivative = system(runs)
@@ -46,14 +50,13 @@ def warn_of_overruled(
     shares = least_norm(derivative @ np.swapaxes(derivative, 1, 2), rows)
     terms = np.abs(derivative[:, :, places] * shares[..., np.newaxis])
     causes = terms.argmax(axis=1)
-    rules = np.array([row in wanted or row.endswith((TOUCH, COUPLING)) for row in names])
-    overruled = moved[runs][:, places] & rules[causes]
+    overruled = moved[runs] & rules[causes]
     if not overruled.any():
         return
     first = int(overruled.any(axis=1).argmax())
     run = int(runs[first])
     listed = [
-        f"{asked[place]} = {given[run, place]:.4g} was asked for, {found[run, place]:.4g} is "
+        f"{asked[place]} = {given[run, k]:.4g} was asked for, {found[run, k]:.4g} is "
         f"{_cause(names[causes[first, k]], wanted, run)}"
         for k, place in enumerate(places)
         if overruled[first, k]

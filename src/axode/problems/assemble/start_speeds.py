@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, NotAsAsked, SingularConfiguration
+from axode.errors import AxodeError, InvalidArgument, NotAsAsked, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.symbolic.algebra.rank import least_norm, smallest_singular_value
+from axode.problems.assemble.failed_starts import FailedStarts
+from axode.symbolic.algebra.rank import smallest_singular_value
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 SINGULAR_SPEED = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
-RANK = 1e-12  # relative singular value below which a direction is not determined
+DEPENDENT = 1e-10  # of a row's length: what is new in a row that follows from others is less
+EXCLUDED = "the constraints do not allow these speeds together"
+BLOCK = 1 << 16  # states whose speeds are found together, for the memory of their matrices
 IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
 
@@ -35,139 +40,217 @@ def consistent_speeds(
         InvalidArgument: for speeds that exclude each other.
         SingularConfiguration: where the independent speeds do not determine the others.
     """
-    rest = np.zeros((len(q), len(model.independent)))
+    nu, _, error = find_speeds(model, q, wanted, conditions)
+    if error is not None:
+        raise error
+    return nu
+
+
+def find_speeds(
+    model: Model, q: Array, wanted: Mapping[str, Array], conditions: Conditions
+) -> tuple[Array, FailedStarts, AxodeError | None]:
+    """Find independent speeds as `consistent_speeds` does, and mark states that have none.
+
+    Returns:
+        Speeds, NaN where there are none; these states, and why; the error of the first of them.
+    """
+    nu = np.zeros((len(q), len(model.independent)))
     if set(wanted) <= set(model.independent):
         for name, values in wanted.items():
-            rest[:, model.independent.index(name)] = values
-        return rest
+            nu[:, model.independent.index(name)] = values
+        return nu, FailedStarts(), None
+    names = tuple(wanted)
+    miss = np.zeros((len(q), len(names)))
+    for first in range(0, len(q), BLOCK):
+        at = slice(first, first + BLOCK)
+        some = {name: values[at] for name, values in wanted.items()}
+        there = conditions.at(at)
+        system = _speed_system(model, q[at], some, there)
+        with np.errstate(all="ignore"):
+            nu[at], miss[at] = _solve_speeds(model, names, system)
+            singular = np.flatnonzero(~(np.abs(system.theta).max(axis=(1, 2)) < SINGULAR_SPEED))
+        if singular.size:
+            part = {name: values[singular] for name, values in some.items()}
+            found, good = _speeds_elsewhere(model, q[at][singular], part, there.at(singular))
+            nu[at][singular[good]], miss[at][singular[good]] = found[good], 0.0
+    return _marked(model, names, nu, miss)
+
+
+def _marked(
+    model: Model, names: tuple[str, ...], nu: Array, miss: Array
+) -> tuple[Array, FailedStarts, AxodeError | None]:
+    """Mark states whose wanted speeds are missed: NaN where they are not determined."""
+    runs = np.flatnonzero(~(miss == 0.0).all(axis=1))
+    if not runs.size:
+        return nu, FailedStarts(), None
+    nu[runs] = np.nan
+    size = miss[runs].max(axis=1)
+    undetermined = np.isnan(size)
+    worst = np.where(undetermined, len(names), np.argmax(miss[runs], axis=1))
+    causes = (
+        *(f"{EXCLUDED}: '{name}' misses its value" for name in names),
+        "the independent speeds do not determine the others, which differ",
+    )
+    failed = FailedStarts(runs, worst, size, causes, ("",) * len(causes))
+    chosen = ", ".join(model.independent)
+    if undetermined[0]:
+        singular = SingularConfiguration(
+            f"'{model.name}' is where its independent speeds {chosen} do not determine the others; "
+            "give these speeds, or other coordinates"
+        )
+        return nu, failed, singular
+    error = InvalidArgument(f"{failed.describe(0)}; give fewer, for instance only {chosen}")
+    return nu, failed, error
+
+
+@dataclass(frozen=True)
+class _SpeedSystem:
+    """Wanted speeds A nu = b of some states, and all speeds theta nu + base."""
+
+    A: Array
+    b: Array
+    theta: Array
+    base: Array
+
+    @property
+    def allowed(self) -> Array:
+        """By how much a wanted speed of each state may be missed."""
+        return IMPOSSIBLE * np.abs(self.b).max(axis=1, initial=1.0)
+
+
+def _speed_system(
+    model: Model, q: Array, wanted: Mapping[str, Array], conditions: Conditions
+) -> _SpeedSystem:
     options = conditions.options
-    Theta, base = model.speed_map(q, **options), model.joint_speeds(q, rest, **options)
-    if not np.abs(Theta).max(initial=0.0) < SINGULAR_SPEED:
-        found = _speeds_elsewhere(model, q, wanted, conditions)
-        if found is not None:
-            return found
+    rest = np.zeros((len(q), len(model.independent)))
+    theta, base = model.speed_map(q, **options), model.joint_speeds(q, rest, **options)
+    measured = any(name not in model.speed_names for name in wanted)
+    if measured:  # measures of velocity are linear in the speeds
+        slopes = model.measures_jacobian(q, rest, **options)[..., q.shape[1] :]
+        still = model.measures(q, rest, **options)
     rows, right = [], []
     for name, values in wanted.items():
         if name in model.speed_names:
             j = model.speed_names.index(name)
-            rows.append(Theta[:, j])
+            rows.append(theta[:, j])
             right.append(values - base[:, j])
-        else:  # measures of velocity are linear in the speeds
+        else:
             j = model.measure_names.index(name)
-            rows.append(model.measures_jacobian(q, rest, **options)[:, j, q.shape[1] :])
-            right.append(values - model.measures(q, rest, **options)[:, j])
-    A, b = np.stack(rows, axis=1), np.stack(right, axis=1)
-    if not np.isfinite(A).all():
-        raise SingularConfiguration(
-            f"'{model.name}' is where its independent speeds {', '.join(model.independent)} do not "
-            "determine the others; give these speeds, or other coordinates"
-        )
-    least = least_norm(A, b, RANK)
-    miss = _missed(A, b, least)
-    allowed = IMPOSSIBLE * max(1.0, float(np.abs(b).max()))
-    if miss.max() > allowed:
-        worst = list(wanted)[int(np.argmax(miss.max(axis=0)))]
-        raise InvalidArgument(
-            f"the constraints do not allow these speeds together: '{worst}' misses its value by "
-            f"{miss.max():.3g}; give fewer, for instance only {', '.join(model.independent)}"
-        )
-    held = _held(model, wanted, Theta[0], (A[0], b[0]), allowed)
-    if not held:
-        return least
-    A = np.concatenate([A, Theta[:, held]], axis=1)
-    b = np.concatenate([b, -base[:, held]], axis=1)
-    nu = least_norm(A, b, RANK)
-    fits = _missed(A, b, nu).max(axis=1) <= allowed  # a state may be special
-    return np.where(fits[:, np.newaxis], nu, least)
+            rows.append(slopes[:, j])
+            right.append(values - still[:, j])
+    return _SpeedSystem(np.stack(rows, axis=1), np.stack(right, axis=1), theta, base)
+
+
+class _ShortestSpeeds:
+    """The shortest speeds that satisfy rows, row by row, for many states at once.
+
+    Rows are made orthogonal to those before them; each adds a step along what is new in it.
+    """
+
+    def __init__(self, nu: Array) -> None:
+        self.nu = nu
+        self._directions: list[Array] = []
+
+    def step(self, row: Array, value: Array) -> tuple[Array, Array, Array]:
+        """Find the step that satisfies another row, its direction, and what it leaves."""
+        new = row
+        for _ in range(2):  # the second time for what rounding left
+            for direction in self._directions:
+                new = new - direction * _dot(new, direction)[:, np.newaxis]
+        length = np.linalg.norm(new, axis=1)
+        is_new = length > DEPENDENT * np.linalg.norm(row, axis=1)
+        direction = np.where(is_new[:, np.newaxis], new / length[:, np.newaxis], 0.0)
+        need = value - _dot(row, self.nu)
+        size = np.where(is_new, need / _dot(row, direction), 0.0)
+        return direction * size[:, np.newaxis], direction, np.where(is_new, 0.0, need)
+
+    def take(self, step: Array, direction: Array, where: Mask) -> None:
+        """Take a step at some states."""
+        chosen = where[:, np.newaxis]
+        self.nu = self.nu + np.where(chosen, step, 0.0)
+        self._directions.append(np.where(chosen, direction, 0.0))
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", a, b))
+
+
+def _solve_speeds(
+    model: Model, names: tuple[str, ...], system: _SpeedSystem
+) -> tuple[Array, Array]:
+    """Find speeds, and by how much wanted ones miss: NaN where they are not determined."""
+    A, b, theta, allowed = system.A, system.b, system.theta, system.allowed
+    determined = np.asarray(np.isfinite(A).all(axis=(1, 2)))
+    found = _ShortestSpeeds(np.zeros(A[:, 0].shape))
+    miss = np.zeros(b.shape)
+    for k in range(len(names)):
+        step, direction, left = found.step(A[:, k], b[:, k])
+        found.take(step, direction, np.ones(len(A), dtype=bool))
+        miss[:, k] = np.where(np.abs(left) <= allowed, 0.0, np.abs(left))
+    most = GROWTH * np.linalg.norm(found.nu, axis=1)
+    idle = np.abs(theta).max(axis=2) < IDLE * np.abs(theta).max(axis=(1, 2))[:, np.newaxis]
+    moving: dict[int, Mask] = {}
+    for j in _order(model):
+        if model.speed_names[j] in names:
+            continue
+        step, direction, left = found.step(theta[:, j], -system.base[:, j])
+        possible = ~idle[:, j] & (np.abs(left) <= allowed)  # else the wanted speeds move it
+        small = np.linalg.norm(found.nu + step, axis=1) <= most
+        found.take(step, direction, possible & small)
+        moving[j] = possible & ~small
+    _warn_of_moving(model, names, system, found.nu, moving)
+    miss[~determined] = np.nan
+    return found.nu, miss
+
+
+def _warn_of_moving(
+    model: Model,
+    names: tuple[str, ...],
+    system: _SpeedSystem,
+    nu: Array,
+    moving: Mapping[int, Mask],
+) -> None:
+    """Warn of independent speeds that could rest and move, of the first state that has some."""
+    moving = {j: at for j, at in moving.items() if model.speed_names[j] in model.independent}
+    speeds = {j: _dot(system.theta[:, j], nu) for j, at in moving.items() if at.any()}
+    shown = {j: moving[j] & (np.abs(v) > system.allowed) for j, v in speeds.items()}
+    states = np.flatnonzero(np.any(list(shown.values()), axis=0)) if shown else np.zeros(0, int)
+    if not states.size:
+        return
+    state = int(states[0])
+    listed = ", ".join(
+        f"{model.speed_names[j]} = {speeds[j][state]:.4g}" for j, at in shown.items() if at[state]
+    )
+    warnings.warn(
+        f"{', '.join(names)} can be had in several ways, and this one has {listed}, which "
+        "was not asked for; name these speeds too, to choose another",
+        NotAsAsked,
+        stacklevel=7,
+    )
 
 
 def _speeds_elsewhere(
     model: Model, q: Array, wanted: Mapping[str, Array], conditions: Conditions
-) -> Array | None:
-    """Find them by another model, state by state, where the model's own rows are dependent."""
+) -> tuple[Array, Mask]:
+    """Find speeds by other models, where the model's own rows are dependent, and where that did."""
     from axode.problems.singular.switching import choose_models
 
+    nu, good = np.zeros((len(q), len(model.independent))), np.zeros(len(q), dtype=bool)
     conditions = conditions.spread(q.shape[:-1])
-    described = choose_models(model, q, conditions)
-    if not described.elsewhere.any():
-        return None
-    nu = np.empty((len(q), len(model.independent)))
     chosen = [model.speed_names.index(name) for name in model.independent]
-    for k, number in enumerate(described.made_by.tolist()):
-        other, at = described.models[number], slice(k, k + 1)
-        there = conditions.at(at)
-        own = {name: values[at] for name, values in wanted.items()}
-        theta = other.speed_map(q[at], **there.options)[0, chosen]
-        if smallest_singular_value(theta) < 1 / SINGULAR_SPEED:
-            return None  # the user's speeds, not the rows, are what is singular
-        theirs = consistent_speeds(other, q[at], own, there)
-        nu[k] = other.joint_speeds(q[at], theirs, **there.options)[0, chosen]
-    return nu
-
-
-def _missed(A: Array, b: Array, nu: Array) -> Array:
-    return np.abs((A @ nu[..., np.newaxis])[..., 0] - b)
-
-
-def _held(
-    model: Model,
-    wanted: Mapping[str, Array],
-    Theta: Array,
-    system: tuple[Array, Array],
-    allowed: float,
-) -> list[int]:
-    """Find the speeds that stay at zero, at one state; warn of others that could."""
-    A, b = system
-    nu = least_norm(A, b, RANK)
-    most = GROWTH * float(np.linalg.norm(nu))
-    held: list[int] = []
-    left: list[int] = []
-    for j in _order(model):
-        if model.speed_names[j] in wanted or np.abs(Theta[j]).max() < IDLE * np.abs(Theta).max():
-            continue
-        rows, right = np.vstack([A, Theta[[*held, j]]]), np.append(b, np.zeros(len(held) + 1))
-        trial = least_norm(rows, right, RANK)
-        if np.abs(rows @ trial - right).max() > allowed:
-            continue  # the wanted speeds move it
-        if np.linalg.norm(trial) > most:
-            left.append(j)
-            continue
-        held.append(j)
-        nu = trial
-    moving = [(model.speed_names[j], float(Theta[j] @ nu)) for j in left]
-    moving = [(n, v) for n, v in moving if n in model.independent and abs(v) > allowed]
-    if moving:
-        listed = ", ".join(f"{name} = {value:.4g}" for name, value in moving)
-        warnings.warn(
-            f"{', '.join(wanted)} can be had in several ways, and this one has {listed}, which "
-            "was not asked for; name these speeds too, to choose another",
-            NotAsAsked,
-            stacklevel=5,
-        )
-    return held
+    for other, (at,) in choose_models(model, q, conditions).others():
+        theta = other.speed_map(q[at], **conditions.at(at).options)[:, chosen]
+        # elsewhere the user's speeds, not the rows, are what is singular
+        at = at[smallest_singular_value(theta) >= 1 / SINGULAR_SPEED]
+        if at.size:
+            there, own = conditions.at(at), {name: v[at] for name, v in wanted.items()}
+            theirs = consistent_speeds(other, q[at], own, there)
+            nu[at] = other.joint_speeds(q[at], theirs, **there.options)[:, chosen]
+            good[at] = True
+    return nu, good
 
 
 def _order(model: Model) -> list[int]:
     """Order independent speeds and those of bases, first those that had better not move."""
     names = list(model.speed_names)
-    own = [names.index(name) for name in model.independent]
-    if not model.has_equations:
-        return own[::-1]
-    from axode.mechanism.topology import tree_order
-    from axode.symbolic.system import preference
-
-    system = model.equations.system
-    joints = tree_order(system.mechanism)
-    bases = {
-        names.index(speed): speed_unit
-        for c in joints
-        if c.joint.carries_base
-        for speed, speed_unit in zip(c.speeds, c.joint.speed_units, strict=True)
-    }
-    wheels = {contact.body for contact in system.mechanism.contacts}
-    spins = {names.index(s) for c in joints if c.child in wheels for s in c.speeds} - set(bases)
-    last_first = [j for j in preference(system.mechanism, system.tree)[::-1] if j in bases]
-    turning = [j for j in last_first if bases[j] == "rad/s"]
-    sliding = [j for j in last_first if bases[j] == "m/s" and j in own]
-    inner = [j for j in own if j not in bases and j not in spins]
-    return [*inner, *turning, *sliding, *(j for j in own if j in spins)]
+    return [names.index(name) for name in model.facts.rest_first or model.independent[::-1]]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.arguments import number
+from axode.problems.tracing import compile_tape
 from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
@@ -77,7 +79,7 @@ def ground_forces(
         stiffness: Stiffness of the wheels, relative to each other, by contact.
         conditions: Time and parameters.
     """
-    free = _FreeVehicle(model)
+    free = FreeVehicle(model)
     need, A = free.balance(q, v, v_dot, u, extra, conditions)
     touches = [free.rows.index(f"{name}.touch") for name in model.contacts]
     weights = np.ones(len(free.rows))
@@ -102,7 +104,7 @@ def ground_forces(
 
 def _by_contact(
     model: Model,
-    free: _FreeVehicle,
+    free: FreeVehicle,
     lam: Array,
     null: list[Array],
     evenness: Array,
@@ -213,7 +215,7 @@ def _remove_pull(N: Array, Z: Array, root: Array) -> Array:
 # the vehicle set free ----------------------------------------------------------------------------
 
 
-class _FreeVehicle:
+class FreeVehicle:
     """The mechanism with its planar bases set free in space, and its balance of joint forces."""
 
     def __init__(self, model: Model) -> None:
@@ -243,11 +245,17 @@ class _FreeVehicle:
         self.speed_names, self.inputs = tree.speed_names, forces.input_names
         self.coordinates = tree.coordinate_names
         names = list(self.model.parameters)
-        self._parameters = [names.index(name) for name in system.parameter_names]
-        A = ca.densify(matrix_of(system.rows, tree.v.shape[0]))
-        given = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": tree.t, "p": tree.parameters}
-        self._need = _compiled("need", given, need, (need.shape[0],))
-        self._matrix = _compiled("rows", given, A, A.shape)
+        self.parameters = [names.index(name) for name in system.parameter_names]
+        self.need, self.matrix = need, ca.densify(matrix_of(system.rows, tree.v.shape[0]))
+        self.symbols = {"q": tree.q, "v": tree.v, "a": a, "u": u, "t": tree.t, "p": tree.parameters}
+
+    @cached_property
+    def _functions(self) -> tuple[CompiledFunction, CompiledFunction]:
+        """Joint forces that the motion needs, and the rows, compiled."""
+        return (
+            _compiled("need", self.symbols, self.need, (self.need.shape[0],)),
+            _compiled("rows", self.symbols, self.matrix, self.matrix.shape),
+        )
 
     def balance(
         self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, conditions: Conditions
@@ -262,10 +270,10 @@ class _FreeVehicle:
             "a": own_a,
             "u": u[:, order],
             "t": np.broadcast_to(conditions.t, q.shape[:1])[:, np.newaxis],
-            "p": self.model.parameter_vector(conditions.p)[..., self._parameters],
+            "p": self.model.parameter_vector(conditions.p)[..., self.parameters],
         }
         results = []
-        for function in (self._need, self._matrix):
+        for function in self._functions:
             ports = [port.name for port in function.tape.inputs]
             result = function(*(np.ascontiguousarray(known[name]) for name in ports))
             results.append(result)
@@ -299,7 +307,7 @@ def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> 
     flat = ca.vec(ca.densify(value).T)
     function = ca.Function(name, list(used.values()), [flat], list(used), [name])
     sizes = {n: s.shape[0] for n, s in used.items()}
-    return CompiledFunction(shaped_tape(function, sizes, name, tuple(shape)))
+    return compile_tape(shaped_tape(function, sizes, name, tuple(shape)))
 
 
 def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:

@@ -130,7 +130,7 @@ def read_motion(
             )
 
     def picked(names: tuple[str, ...]) -> Array:
-        shape = trajectory.values.shape[:-1]
+        shape = (*trajectory.batch, len(trajectory))
         columns = [trajectory[n] if n in trajectory else np.zeros(shape) for n in names]
         return np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0))
 

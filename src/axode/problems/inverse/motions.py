@@ -27,6 +27,7 @@ from axode.problems.inverse.quadrature import Rates, integrate
 from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
+from axode.problems.tracing import compile_tape
 from axode.symbolic.algebra.newton import find_roots
 from axode.symbolic.algebra.rank import least_norm, null_space, rank
 
@@ -130,7 +131,7 @@ def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, Compi
         flat = ca.vec(ca.densify(x).T)
         function = ca.Function(name, list(symbols.values()), [flat], list(symbols), [name])
         sizes = {n: s.shape[0] for n, s in symbols.items()}
-        found[name] = CompiledFunction(shaped_tape(function, sizes, name, shape))
+        found[name] = compile_tape(shaped_tape(function, sizes, name, shape))
     return found
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable, shortened
 from axode.mechanism.values.expressions import Expression, Parameter, Time, parse_scalar
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.problems.tracing import TracedFunction
 
 Array = npt.NDArray[np.float64]
 ORDER = 5  # of the splines that differentiate samples
@@ -68,7 +68,7 @@ def formula_signal(
     first = ca.jacobian(x, t)
     stacked = ca.densify(ca.vertcat(x, first, ca.jacobian(first, t)))
     function = ca.Function("signal", [t], [stacked], ["t"], ["signal"])
-    call = CompiledFunction(shaped_tape(function, {"t": 1}, "signal", (3,)))
+    call = TracedFunction(shaped_tape(function, {"t": 1}, "signal", (3,)))
 
     def values(times: Array) -> Array:
         found: Array = call(np.asarray(times, dtype=float)[..., np.newaxis])

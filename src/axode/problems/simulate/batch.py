@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from axode.problems.steps.compiled import rollout_of
 from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.step_acceptance import FINISHED, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
-from axode.problems.tracing import call_traced
+from axode.problems.tracing import TracedFunction, call_traced, compile_tape
 
 Array = npt.NDArray[np.float64]
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
@@ -30,15 +30,29 @@ FIRST_STIFF_LIMIT = 15.0  # explicit steps at the limit of stability before a ru
 FIRST_STEP = 0.01  # of the time in which a state changes by itself
 
 
-@dataclass
-class Outcome:
-    """How one run ended."""
+class Outcomes:
+    """How runs ended.
 
-    status: int = RUNNING
-    time: float = 0.0
-    cause: str = ""  # the event that stopped it, or what made it fail
-    last: Array | None = None  # its state then
-    model: int = 0  # number of the model whose speeds that state is in
+    Attributes:
+        status: Status of each; RUNNING until it has ended.
+        time: When it ended [s].
+        cause: The event that stopped it, or what made it fail; text.
+        last: Its state then, (runs, size).
+        model: Number of the model whose speeds that state is in.
+    """
+
+    def __init__(self, count: int, size: int) -> None:
+        self.status = np.full(count, RUNNING, dtype=np.intp)
+        self.time = np.zeros(count)
+        self.cause = np.full(count, "", dtype=object)
+        self.last = np.zeros((count, size))
+        self.model = np.zeros(count, dtype=np.intp)
+
+    def keep(self, members: Numbers, others: Outcomes, model: int) -> None:
+        """Keep how some of the runs ended elsewhere, with another model."""
+        for name in ("status", "time", "cause", "last"):
+            getattr(self, name)[members] = getattr(others, name)
+        self.model[members] = model
 
 
 class Batch(CompiledRuns):
@@ -56,15 +70,17 @@ class Batch(CompiledRuns):
         self, task: Task, members: Numbers, start: dict[str, Array], p: Array | None, out: Array
     ) -> None:
         settings = task.settings
-        self.dynamics = task.dynamics(stiffness=settings.stepper == EXPLICIT)
-        rollout = rollout_of(task.model, settings.stepper, self.dynamics, settings.place)
+        d = task.dynamics(stiffness=settings.stepper == EXPLICIT)
+        rollout = rollout_of(task.model, settings.stepper, d, settings.place)
         first = {"index": np.ones((len(members), 1))} | start
-        super().__init__(task, rollout, members, first, p, self._given(task, len(members), first))
+        given = self._given(task, len(members), first)
+        super().__init__(task, d, rollout, members, first, p, given)
         self.watches, self.out = task.events, out
-        self.outcomes = [Outcome() for _ in range(self.count)]
+        self.outcomes = Outcomes(self.count, out.shape[-1])
         self._open = np.ones(self.count, dtype=bool)  # runs without an outcome
+        self._first_rows = self.rows_saved
         self.calls: list[tuple[int, float, Array]] = []  # run, time, inputs that a callback gave
-        self._saved: dict[tuple[int, int], Array] = {}  # states that no compiled step wrote
+        self._saved: list[tuple[Any, Any, Array]] = []  # states that no compiled step wrote
         self._called = np.full(self.count, np.nan)
         self.tables["out"] = out
         if settings.adaptive:
@@ -130,21 +146,33 @@ class Batch(CompiledRuns):
         self.rollout(self.buffers, self.tables, budget=0, threads=self.settings.threads)
         self.buffers["status"][...] = kept
 
-    def advance(self, session: Session, stopped: Callable[[Batch, int], None]) -> None:
+    @property
+    def rows_saved(self) -> Numbers:
+        """Number of rows of `out` that each run has passed."""
+        return self.buffers["index"][:, 0].astype(np.intp)
+
+    def written(self) -> tuple[Numbers, Numbers]:
+        """Runs and rows of the states that were saved here."""
+        row = np.arange(self.out.shape[1])
+        first, last = self._first_rows[:, np.newaxis], self.rows_saved[:, np.newaxis]
+        run, rows = np.nonzero((row >= first) & (row < last))
+        return run, rows
+
+    def advance(self, session: Session, stopped: Callable[[Batch, Numbers], None]) -> None:
         """Run until every run has an outcome.
 
         Args:
             session: The call that this is part of.
-            stopped: Called for a run whose steps have stopped; it gives the run an outcome or sets
-                its status back to running.
+            stopped: Called for runs whose steps have stopped; it gives each of them an outcome or
+                sets its status back to running.
         """
 
         def resolve_stopped() -> bool:
-            status = self.buffers["status"][:, 0].copy()
-            left = self._open.copy()
-            self._finish(np.flatnonzero(left & (status == FINISHED)))
-            for run in np.flatnonzero(left & (status != RUNNING) & (status != FINISHED)).tolist():
-                stopped(self, run)
+            status = self.buffers["status"][:, 0]
+            self.resolve(np.flatnonzero(self._open & (status == FINISHED)), FINISHED)
+            others = np.flatnonzero(self._open & (status != RUNNING))
+            if others.size:
+                stopped(self, others)
             return bool(self._open.any())
 
         budget = self.first_budget(len(self.dynamics.rate.kinds))
@@ -152,39 +180,36 @@ class Batch(CompiledRuns):
         try:
             session.advance(self, budget, resolve_stopped, ask)
         finally:
-            for place, state in self._saved.items():
-                self.out[place] = state
-
-    def _finish(self, runs: Numbers) -> None:
-        """Record runs that have finished, all at once: there may be a million."""
-        states = np.concatenate([self.buffers[name][runs] for name in STATE], axis=1)
-        times = self.buffers["t"][runs, 0].tolist()
-        for run, t, state in zip(runs.tolist(), times, states, strict=True):
-            self.outcomes[run] = Outcome(FINISHED, t, "", state)
-        self._open[runs] = False
+            for runs, rows, states in self._saved:
+                self.out[runs, rows] = states
+            running = np.flatnonzero(self._open)  # interrupted
+            self.outcomes.time[running] = self.buffers["t"][running, 0]
+            self.outcomes.last[running] = self.state(running)
 
     def resolve(
         self,
-        run: int,
-        status: int,
-        cause: str = "",
+        runs: Any,
+        status: int | Numbers,
+        cause: Any = "",
         at: Array | None = None,
-        t: float | None = None,
+        t: Any = None,
     ) -> None:
-        """End a run where it is, or at a given state and time."""
-        now = float(self.buffers["t"][run, 0]) if t is None else t
-        state = self.state(run) if at is None else at
-        self.outcomes[run] = Outcome(status, now, cause, state)
-        self._open[run] = False
-        self.buffers["status"][run] = status
+        """End a run or several where they are, or at given states and times."""
+        ended = self.outcomes
+        ended.status[runs], ended.cause[runs] = status, cause
+        ended.time[runs] = self.buffers["t"][runs, 0] if t is None else t
+        ended.last[runs] = self.state(runs) if at is None else at
+        self._open[runs] = False
+        self.buffers["status"][runs, 0] = status
 
-    def save(self, run: int, index: int, state: Array) -> None:
-        """Save a state that was found between compiled steps, in the order of the samples."""
-        self.out[run, index] = self._saved[run, index] = state
+    def save(self, runs: Any, rows: Any, states: Array) -> None:
+        """Save states that were found between compiled steps, in the order of the samples."""
+        self.out[runs, rows] = states
+        self._saved.append((runs, rows, states))
 
-    def state(self, run: int) -> Array:
-        """q, nu and w of a run."""
-        return np.concatenate([self.buffers[name][run] for name in STATE])
+    def state(self, runs: Any) -> Array:
+        """q, nu and w of a run or of several."""
+        return np.concatenate([self.buffers[name][runs] for name in STATE], axis=-1)
 
     def _call_back(self) -> None:
         """Call the user's function for inputs of runs that have taken a step since."""
@@ -211,19 +236,18 @@ class Batch(CompiledRuns):
     @cached_property
     def event_functions(self) -> CompiledFunction | None:
         """Functions of events, to be called from Python."""
-        return None if self.dynamics.events is None else CompiledFunction(self.dynamics.events)
+        return None if self.dynamics.events is None else compile_tape(self.dynamics.events)
 
     def values(self, run: int) -> NamedValues:
         """Coordinates, speeds and measures of a run by name."""
         b = self.buffers
         return state_values(self.model, b["q"][run], b["nu"][run], self.conditions(run))
 
-    def input_at(self, run: int, t: float, q: Array, nu: Array) -> Array:
-        """Inputs of a run at a time and a state."""
+    def input_at(self, runs: Any, t: Any, q: Array, nu: Array) -> Array:
+        """Inputs of a run or of several, at a time and a state of each."""
         if self.plan.sampled is not None:
-            table = self.plan.sampled.table
-            return self.plan.sampled.at(np.array([t]), table if table.ndim == 2 else table[run])[0]
+            return self.plan.sampled.at(np.asarray(t), runs)
         if self.plan.tape is None:
             held = self.buffers["u"]
-            return held if held.ndim == 1 else np.asarray(held[run])
-        return call_traced(CompiledFunction(self.plan.tape), q, nu, self.conditions(run, t))
+            return held if held.ndim == 1 else np.asarray(held[runs])
+        return call_traced(TracedFunction(self.plan.tape), q, nu, self.conditions(runs, t))

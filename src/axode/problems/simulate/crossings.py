@@ -1,16 +1,20 @@
-"""Locate the zero crossings of event functions inside a step."""
+"""Locate the zero crossings of event functions inside steps, of many runs at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
-from axode.model.signal_values import state_values
-from axode.names import NamedValues
-from axode.problems.simulate.batch import Batch
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.model.signal_values import signal_values
+from axode.model.signals import STATE_KINDS
+from axode.problems.session import Numbers
+from axode.problems.simulate.batch import STATE, Batch
 from axode.problems.steps.step_acceptance import EVENT, RUNNING
 
 if TYPE_CHECKING:
@@ -18,108 +22,193 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 RESOLUTION = 4e-16  # of a crossing, relative to its time and to one second
+MAX_ITERATIONS = 200
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """Crossings that were located, in the order of runs and times.
+
+    Attributes:
+        model: Whose states these are.
+        event: Number of the event.
+        run: Number of the run among all.
+        time: When [s].
+        q, nu: States there, (crossings, size).
+        conditions: Time and parameters there.
+    """
+
+    model: Model
+    event: Numbers
+    run: Numbers
+    time: Array
+    q: Array
+    nu: Array
+    conditions: Conditions
+
+    def events(self, watches: Sequence[Event]) -> Iterator[Event]:
+        """Make one event per crossing, with all values of its state by name."""
+        values = signal_values(
+            self.model, self.q, self.nu, conditions=self.conditions, kinds=STATE_KINDS
+        )
+        names = self.model.signals.layout(*STATE_KINDS).names
+        columns = (self.event, self.time, self.run, values)
+        for k, t, run, row in zip(*(column.tolist() for column in columns), strict=True):
+            yield watches[k].located(t, run, dict(zip(names, row, strict=True)))
 
 
 class Probe:
-    """The next step of one run, repeated to any time inside it."""
+    """The next steps of some runs, repeated to any times inside them."""
 
-    def __init__(self, batch: Batch, run: int) -> None:
-        self.batch, self.run = batch, run
-        mine = {
-            name: np.array(array[run : run + 1] if array.ndim > 1 else array)
+    def __init__(self, batch: Batch, runs: Numbers) -> None:
+        self.batch, self.runs = batch, runs
+        # code for several runs is there already: no other is compiled for one of them
+        padded = np.repeat(runs, 2) if len(runs) == 1 < batch.count else runs
+        mine: dict[str, Any] = {
+            name: np.array(array[padded] if array.ndim > 1 else array)
             for name, array in batch.buffers.items()
         }
+        mine["t_end"] = np.zeros((len(padded), 1))
         mine["status"][...], mine["seen"][...] = RUNNING, 1.0
         if "least_pivot" in mine:
             mine["least_pivot"][...] = -1.0
-        self.start, self.now = mine, {name: array.copy() for name, array in mine.items()}
-        self.t = float(mine["t"][0, 0])
-        self.length = float(mine["h_s"][0, 0])
-        self.tables = {"out": np.zeros((1, 1, batch.dynamics.n_k)), "times": np.zeros((1, 1))}
+        self.t, self.length = (mine[name][: len(runs), 0].copy() for name in ("t", "h_s"))
+        if batch.settings.method == "rk4":
+            mine["n_steps"][...], mine["step"][...] = 1.0, 0.0
+        else:
+            mine["longest"][...] = np.inf
+            mine["rtol"][...], mine["atol"][...], mine["rows"][...] = 0.0, 1e300, 0.0
+        self._start, self.now = mine, {name: array.copy() for name, array in mine.items()}
+        tables = {"out": np.zeros((len(padded), 1, batch.dynamics.n_k)), "times": np.zeros((1, 1))}
         if "samples" in batch.tables:
             table = batch.tables["samples"]
-            self.tables["samples"] = table if table.ndim == 2 else table[run : run + 1]
-        self._events = batch.event_functions
-        self._step = batch.rollout.bind(self.now, self.tables)
+            tables["samples"] = table if table.ndim == 2 else table[padded]
+        self._step = batch.rollout.bind(self.now, tables)
 
-    def go_to(self, t: float) -> None:
-        """Go from the start of the step to a time inside it, in one step of the method."""
-        for name, array in self.start.items():
-            self.now[name][...] = array
+    def go_to(self, t: Array) -> None:
+        """Go from the start of each step to a time inside it, in one step of the method."""
         now = self.now
-        now["t_end"][...] = t
-        if self.batch.settings.method == "rk4":
-            now["n_steps"][...], now["step"][...] = 1.0, 0.0
-        else:
-            now["h"][...], now["longest"][...] = abs(t - self.t), np.inf
-            now["rtol"][...], now["atol"][...], now["rows"][...] = 0.0, 1e300, 0.0
-        self._step(1, 1)
+        for name, array in self._start.items():
+            now[name][...] = array
+        now["t_end"][:, 0] = t
+        if self.batch.settings.method != "rk4":
+            now["h"][:, 0] = np.abs(t - self.t)
+        self._step(1, self.batch.settings.threads)
 
     def event_values(self) -> Array:
-        """Values of the event functions at the present state."""
-        assert self._events is not None
-        arrays = (
-            a[0] if a.ndim > 1 else a
-            for a in (self.now[port.name] for port in self._events.tape.inputs)
-        )
-        return np.atleast_1d(self._events(*arrays))
+        """Values of the event functions at the present states, (runs, events)."""
+        function = self.batch.event_functions
+        assert function is not None
+        made: Array = function(*(self.now[port.name] for port in function.tape.inputs))
+        return made[: len(self.runs)]
 
     @property
     def state(self) -> Array:
-        """q, nu and w at the present state."""
-        return np.concatenate([self.now[name][0] for name in ("q", "nu", "w")])
+        """q, nu and w at the present states."""
+        return np.concatenate([self.now[name][: len(self.runs)] for name in STATE], axis=1)
 
-    def values(self) -> NamedValues:
-        """Coordinates, speeds and measures of the present state by name."""
-        conditions = self.batch.conditions(self.run, float(self.now["t"][0, 0]))
-        return state_values(self.batch.model, self.now["q"][0], self.now["nu"][0], conditions)
+    def crossings(self, k: int) -> Array:
+        """Times from the start of each step to the crossing of a function."""
 
-    def end_at(self, end: float, status: int, cause: str) -> None:
-        """End the run inside the step and save the samples up to there."""
-        batch, times, direction = (
-            self.batch,
-            self.batch.settings.times,
-            self.batch.settings.direction,
-        )
-        index = int(batch.buffers["index"][self.run, 0])
-        while index < len(times) and direction * (times[index] - end) <= 0:
-            self.go_to(float(times[index]))
-            batch.save(self.run, index, self.state)
-            index += 1
-        batch.buffers["index"][self.run] = index
-        self.go_to(end)
-        batch.resolve(self.run, status, cause, self.state, end)
-
-    def crossing(self, k: int) -> float:
-        """Time from the start of the step to the crossing of a function."""
-
-        def value(offset: float) -> float:
+        def value(offset: Array) -> Array:
             self.go_to(self.t + offset)
-            return float(self.event_values()[k])
+            return self.event_values()[:, k].copy()
 
-        before, after = value(0.0), value(self.length)
-        if not before * after < 0:  # on zero at the end, or a hair away from it there
-            return self.length if abs(after) <= abs(before) else 0.0
-        closest = RESOLUTION * max(1.0, abs(self.t))
-        return float(brentq(value, 0.0, self.length, xtol=closest, rtol=RESOLUTION * 4))
+        zero = np.zeros(len(self.runs))
+        before, after = value(zero), value(self.length)
+        nearer = np.where(np.abs(after) <= np.abs(before), self.length, zero)
+        closest = RESOLUTION * np.maximum(1.0, np.abs(self.t))
+        inside = before * after < 0  # else on zero at the end, or a hair away from it there
+        if not inside.any():
+            return nearer
+        found = find_zeros(value, (zero, before), (self.length, after), closest)
+        return np.where(inside, found, nearer)
+
+    def end_at(self, end: Array, cause: npt.NDArray[np.object_]) -> None:
+        """End the runs inside their steps, by events, and save the samples up to there."""
+        batch, s, runs = self.batch, self.batch.settings, self.runs
+        row = batch.rows_saved[runs]
+        while True:
+            time = s.times[np.minimum(row, len(s.times) - 1)]
+            due = (row < len(s.times)) & (s.direction * (time - end) <= 0)
+            if not due.any():
+                break
+            self.go_to(np.where(due, time, end))
+            batch.save(runs[due], row[due], self.state[due])
+            row = row + due
+        batch.buffers["index"][runs, 0] = row
+        self.go_to(end)
+        batch.resolve(runs, EVENT, cause, self.state, end)
 
 
-def locate(batch: Batch, run: int) -> list[Event]:
-    """Locate the crossings of a step before which a run has stopped, and let it go on or end."""
-    probe = Probe(batch, run)
-    crossed = np.flatnonzero(batch.buffers["crossed"][run]).tolist()
-    found = sorted(((probe.crossing(k), k) for k in crossed), key=lambda pair: abs(pair[0]))
-    stops = [abs(offset) for offset, k in found if batch.watches[k].stop]
-    last = min(stops, default=np.inf)
-    events = []
-    for offset, k in found:
-        if abs(offset) <= last:
-            probe.go_to(probe.t + offset)
-            member = int(batch.members[run])
-            events.append(batch.watches[k].located(probe.t + offset, member, probe.values()))
-    if not stops:
-        batch.buffers["seen"][run], batch.buffers["status"][run] = 1.0, RUNNING
-        return events
-    end, cause = next((o, batch.watches[k].name) for o, k in found if batch.watches[k].stop)
-    probe.end_at(probe.t + end, EVENT, cause)
-    return events
+def find_zeros(
+    value: Callable[[Array], Array],
+    low: tuple[Array, Array],
+    high: tuple[Array, Array],
+    closest: Array,
+) -> Array:
+    """Find zeros of many functions of one number, each between two places of opposite signs.
+
+    By inverse quadratic interpolation where that is safe, by bisection elsewhere: T. R.
+    Chandrupatla, *A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear
+    function without using derivatives*, Advances in Engineering Software 28 (1997).
+
+    Args:
+        value: All functions, at a place of each.
+        low, high: Places and the values there.
+        closest: Distances below which two places are the same.
+    """
+    (b, f_b), (a, f_a) = low, high
+    part = np.full(len(a), 0.5)
+    done = ~(f_a * f_b < 0)
+    best = a
+    with np.errstate(all="ignore"):
+        for _ in range(MAX_ITERATIONS):
+            x = np.where(done, best, a + part * (b - a))
+            f = value(x)
+            same = np.sign(f) == np.sign(f_a)
+            c, f_c = np.where(same, a, b), np.where(same, f_a, f_b)
+            b, f_b = np.where(same, b, a), np.where(same, f_b, f_a)
+            a, f_a = x, f
+            first = np.abs(f_a) < np.abs(f_b)
+            best = np.where(done, best, np.where(first, a, b))
+            smallest = (0.5 * closest + 2 * RESOLUTION * np.abs(best)) / np.abs(b - a)
+            done |= ~(smallest <= 0.5) | (np.where(first, f_a, f_b) == 0)
+            if done.all():
+                break
+            xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+            safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+            curved = f_a / (f_b - f_a) * f_c / (f_b - f_c)
+            curved += (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+            part = np.clip(np.where(safe, curved, 0.5), smallest, 1 - smallest)
+    return best
+
+
+def locate(batch: Batch, runs: Numbers) -> Crossings:
+    """Locate crossings of steps before which runs have stopped, and let these go on or end."""
+    crossed = batch.buffers["crossed"][runs] != 0
+    offsets = np.full(crossed.shape, np.inf)
+    for k in np.flatnonzero(crossed.any(axis=0)).tolist():
+        here = crossed[:, k]
+        offsets[here, k] = Probe(batch, runs[here]).crossings(k)
+    distance = np.abs(offsets)
+    stops = np.where([watch.stop for watch in batch.watches], distance, np.inf)
+    last = stops.min(axis=1, initial=np.inf)
+    which, event = np.nonzero(crossed & (distance <= last[:, np.newaxis]))
+    order = np.lexsort((event, distance[which, event], which))
+    which, event = which[order], event[order]
+    probe = Probe(batch, runs[which])
+    times = probe.t + offsets[which, event]
+    probe.go_to(times)
+    q, nu = (probe.now[name][: len(which)].copy() for name in ("q", "nu"))
+    there = batch.conditions(runs[which], times)
+    member = batch.members[runs[which]]
+    goes_on = runs[np.isinf(last)]
+    batch.buffers["seen"][goes_on], batch.buffers["status"][goes_on] = 1.0, RUNNING
+    ended = np.isfinite(last)
+    if ended.any():
+        first = stops[ended].argmin(axis=1)
+        probe = Probe(batch, runs[ended])
+        names = np.array([watch.name for watch in batch.watches], dtype=object)
+        probe.end_at(probe.t + offsets[ended, first], names[first])
+    return Crossings(batch.model, event, member, times, q, nu, there)

@@ -102,15 +102,22 @@ class SampleTable:
             "sample_count": self.count,
         }
 
-    def at(self, times: Array, table: Array | None = None) -> Array:
-        """Inputs at some times, of all runs or from the table of one."""
-        table = self.table if table is None else table
+    def at(self, times: Array, runs: Any = None) -> Array:
+        """Inputs of all runs at some times, or of one run or several at a time of each."""
+        table = self.table
         place = np.clip((times - self.start) / self.period, 0.0, self.count - 1.0)
         row = np.floor(place + (1e-9 if self.between == "hold" else 0.0)).astype(int)
-        values: Array = table[..., row, :]
+
+        def samples(row: npt.NDArray[np.intp]) -> Array:
+            found: Array = (
+                table[..., row, :] if runs is None or table.ndim == 2 else table[runs, row]
+            )
+            return found
+
+        values = samples(row)
         if self.between == "linear":
-            after = table[..., np.minimum(row + 1, self.count - 1), :]
-            values = values + (place - row)[:, np.newaxis] * (after - values)
+            after = samples(np.minimum(row + 1, self.count - 1))
+            values = values + (place - row)[..., np.newaxis] * (after - values)
         return values
 
 

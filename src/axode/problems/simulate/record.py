@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.targets.cpu import CompiledFunction
+from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.tape import Tape
 from axode.errors import RunsFailed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.signal_values import signal_values, update_balance
+from axode.problems.simulate.batch import Outcomes
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.runs import LAST, Runs
+from axode.problems.simulate.saved_states import STATE, Places, RecordedColumns, SavedStates
 from axode.problems.singular.other_models import (
     GOOD_PIVOT,
     interpret_few_states,
@@ -27,6 +27,7 @@ from axode.problems.singular.other_models import (
 )
 from axode.problems.singular.passing import release_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
+from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.step_acceptance import (
     EVENT,
@@ -35,16 +36,18 @@ from axode.problems.steps.step_acceptance import (
     NOT_FINITE,
     RUNNING,
     SINGULAR,
+    UNASSEMBLED,
     UNDERFLOW,
 )
-from axode.problems.tracing import call_traced
+from axode.problems.tracing import TracedFunction, call_traced
+from axode.results.columns import Later
 
 if TYPE_CHECKING:
+    from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-Places = tuple[Numbers, Numbers]  # run and row of some states
 STATUS_WORDS = {
     FINISHED: "finished",
     RUNNING: "interrupted",
@@ -53,7 +56,9 @@ STATUS_WORDS = {
     NOT_FINITE: "failed: not finite",
     UNDERFLOW: "failed: steps too short",
     SINGULAR: "failed: singular configuration",
+    UNASSEMBLED: "failed: not assembled",
 }
+FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED)
 SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
@@ -64,60 +69,60 @@ def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
     from axode.results.trajectory import Trajectory
 
     times, out, made_by = _samples(runs)
-    model = runs.model
-    conditions = _conditions(runs, times)
-    elsewhere = _elsewhere(runs, out, made_by, conditions)
-    values = _own_values(runs, times, out, conditions)
-    for number, places in elsewhere.items():
-        values[places] = _other_values(runs, number, places, out, conditions)
-    if runs.passed:
-        _overwrite_passed(runs, values, conditions)
-    if elsewhere or runs.passed:
-        update_balance(model, values)
-    signals = tuple(model.signals)
-    lengths = (~np.isnan(out[..., 0])).sum(axis=1)
-    values[np.arange(len(times)) >= lengths[:, np.newaxis]] = np.nan  # inputs and constants too
+    saved = _saved_states(runs, times, out, made_by)
+    signals = tuple(runs.model.signals)
+    lengths = runs.lengths if runs.count > 1 else np.array([len(times)])
     if batch:
-        _warn_of_failures(runs)
-    events = [e if batch else replace(e, index_of_run=None) for e in runs.events]
+        _warn_of_failures(runs.outcomes.status)
     return Trajectory(
         time=times,
-        values=values.reshape(*batch, len(times), len(signals)),
+        values=RecordedColumns(saved, (*batch, len(times))),  # type: ignore[arg-type]
         names=tuple(signal.name for signal in signals),
         units=tuple(signal.unit for signal in signals),
         kinds={signal.name: signal.kind for signal in signals},
-        statuses=tuple(_statuses(runs)),
+        statuses=_statuses(runs.outcomes),  # type: ignore[arg-type]
         lengths=lengths.reshape(batch),
-        events=tuple(sorted(events, key=lambda e: e.time * runs.settings.direction)),
+        events=_events(runs, batch),  # type: ignore[arg-type]
         info=_info(runs, seconds),
-        origin=Origin(model, runs.p),
+        origin=Origin(runs.model, runs.p),
     )
 
 
 def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
     """Times, saved states and which model made each; a single run ends where it stopped."""
     times, out, made_by = runs.settings.times, runs.out, runs.made_by
-    reached = int((~np.isnan(out[..., 0])).sum(axis=1).max())
-    times, out, made_by = times[:reached], out[:, :reached], made_by[:, :reached]
-    last = runs.outcomes[0]
-    if runs.count > 1 or last.last is None or not np.isfinite(last.last).all():
-        return times, out, made_by
-    ahead = runs.settings.direction * (last.time - times[-1])
-    if ahead <= SAME_TIME * max(1.0, abs(last.time)):
+    reached = int(runs.lengths.max())
+    if runs.lengths.min() < len(times):
+        out[np.arange(len(times)) >= runs.lengths[:, np.newaxis]] = np.nan
+    times, made_by = times[:reached], made_by[:, :reached]
+    out = np.ascontiguousarray(out[:, :reached])
+    t, last = float(runs.outcomes.time[0]), runs.outcomes.last[:1]
+    ahead = runs.settings.direction * (t - times[-1])
+    if runs.count > 1 or not np.isfinite(last).all() or ahead <= SAME_TIME * max(1.0, abs(t)):
         return times, out, made_by
     return (
-        np.append(times, last.time),
-        np.concatenate([out, last.last[np.newaxis, np.newaxis]], 1),
-        np.concatenate([made_by, [[last.model]]], 1),
+        np.append(times, t),
+        np.concatenate([out, last[:, np.newaxis]], axis=1),
+        np.concatenate([made_by, runs.outcomes.model[:1, np.newaxis]], axis=1),
     )
 
 
-def _own_values(runs: Runs, times: Array, out: Array, conditions: Conditions) -> Array:
-    """Evaluate all signals of states in the model's own speeds."""
-    q, nu, w = np.split(out, [runs.n_q, out.shape[-1] - 2], axis=-1)
-    q, nu = _close(runs.model, q, conditions), np.ascontiguousarray(nu)
-    u = _inputs(runs, times, q, nu, conditions)
-    return signal_values(runs.model, q, nu, u, w, conditions=conditions)
+def _saved_states(runs: Runs, times: Array, out: Array, made_by: Numbers) -> SavedStates:
+    """Saved states, closed and in the model's own speeds, both in place."""
+    model, conditions = runs.model, _conditions(runs, times)
+    elsewhere = _elsewhere(runs, out, made_by, conditions)
+    saved = SavedStates(model, out, conditions, _inputs(runs, times, out.shape[:2]))
+    corrections = [
+        (places, _other_values(runs, number, places, saved)) for number, places in elsewhere.items()
+    ]
+    if runs.passed:
+        corrections.append(_passed_values(runs, saved))
+    _close(model, saved.arrays["q"], conditions)
+    for places, values in corrections:
+        for k, signal in enumerate(model.signals):
+            if signal.function in STATE:
+                saved.arrays[signal.function][(*places, signal.index)] = values[:, k]
+    return replace(saved, corrections=tuple(corrections))
 
 
 def _elsewhere(
@@ -144,44 +149,41 @@ def _elsewhere(
     return found
 
 
-def _other_values(
-    runs: Runs, number: int, places: Places, out: Array, conditions: Conditions
-) -> Array:
+def _other_values(runs: Runs, number: int, places: Places, saved: SavedStates) -> Array:
     """Evaluate all signals of some states by the model that made them."""
-    run, row = places
-    model = interpret_few_states(runs.models[number], len(run))
-    there = conditions.at(places)
-    q, nu, w = np.split(out[run, row], [runs.n_q, out.shape[-1] - 2], axis=-1)
-    q, nu = _close(model, q, there), np.ascontiguousarray(nu)
-    plan = runs.plans[number]
-    u = np.zeros((len(run), len(model.inputs)))
-    if plan.tape is not None:
-        u[...] = call_traced(CompiledFunction(plan.tape), q, nu, there)
+    count = len(places[0])
+    model = interpret_few_states(runs.models[number], count)
+    there = saved.conditions.at(places)
+    q, nu, w = (saved.arrays[name][places] for name in STATE)
+    _close(model, q, there)
+    tape = runs.plans[number].tape
+    if tape is not None:
+        u = np.zeros((count, len(model.inputs)))
+        u[...] = call_traced(TracedFunction(tape), q, nu, there)
     else:  # the same whatever the speeds
-        u[...] = _inputs(runs, conditions.t[0], out[..., : runs.n_q], out, conditions)[run, row]
+        u = saved.u[places]
     return values_elsewhere(model, runs.model, q, nu, w, u, there)
 
 
-def _overwrite_passed(runs: Runs, values: Array, conditions: Conditions) -> None:
-    """Fill in samples where constraints lose rank: from all speeds, without constraint forces."""
-    rows = values.shape[1]
+def _passed_values(runs: Runs, saved: SavedStates) -> tuple[Places, Array]:
+    """Evaluate samples where constraints lose rank: from all speeds, without constraint forces."""
+    rows = saved.states.shape[1]
     passed = {
         (run, row if row != LAST else rows - 1): x
         for (run, row), x in runs.passed.items()
         if row != LAST or runs.count == 1
     }
-    places = tuple(np.array(list(passed)).T)
+    run, row = np.array(list(passed)).T
     free = release_constraints(runs.model)
     q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
-    there = conditions.at(places)
+    there = saved.conditions.at((run, row))
     plan = plan_input(free, runs.given, runs.model.independent)
     if plan.tape is None:
-        inputs = [k for k, signal in enumerate(runs.model.signals) if signal.kind == "input"]
-        u = values[places][:, inputs]
+        u = saved.u[run, row]
     else:
-        made = call_traced(CompiledFunction(plan.tape), q, v, there)
+        made = call_traced(TracedFunction(plan.tape), q, v, there)
         u = np.broadcast_to(made, (len(q), len(free.inputs)))
-    values[places] = values_elsewhere(free, runs.model, q, v, w, u, there)
+    return (run, row), values_elsewhere(free, runs.model, q, v, w, u, there)
 
 
 def _conditions(runs: Runs, times: Array) -> Conditions:
@@ -190,62 +192,83 @@ def _conditions(runs: Runs, times: Array) -> Conditions:
     return Conditions(np.broadcast_to(times, (runs.count, len(times))), p)
 
 
-def _close(model: Model, q: Array, conditions: Conditions) -> Array:
-    """Bring interpolated states back onto the holonomic constraints."""
+def _close(model: Model, q: Array, conditions: Conditions) -> None:
+    """Bring interpolated states back onto the holonomic constraints, in place."""
     if not (model.facts.residual_rows or model.facts.quaternions):
-        return q
-    return model.evaluate("projection", {"q": np.ascontiguousarray(q)}, conditions.options)
+        return
+    tape = tape_of(model, "projection")
+    elements = np.arange(q.shape[-1])
+    if (tape.kinds == Kind.INPUT).all() and (tape.operands[tape.results, 1] == elements).all():
+        return  # nothing can open
+    model.evaluate("projection", {"q": q}, {**conditions.options, "out": q})
 
 
-def _inputs(runs: Runs, times: Array, q: Array, nu: Array, conditions: Conditions) -> Array:
-    """Inputs at the saved times."""
-    plan, model = runs.plan, runs.model
-    shape = (*q.shape[:-1], len(model.inputs))
-    if plan.constant is not None:
-        constant = np.asarray(plan.constant)
-        return np.array(
-            np.broadcast_to(constant[..., np.newaxis, :] if constant.ndim > 1 else constant, shape)
-        )
-    if plan.sampled is not None:
-        return np.array(np.broadcast_to(plan.sampled.at(times), shape))
+def _inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array | Tape:
+    """Inputs at the saved times, or the tape that computes them from the states."""
+    plan, shape = runs.plan, (*shape, len(runs.model.inputs))
+    if plan.tape is not None:
+        return plan.tape
     if plan.callback is not None:
         return _callback_inputs(runs, times, shape)
-    assert plan.tape is not None
-    made = call_traced(CompiledFunction(plan.tape), q, nu, conditions)
-    return np.array(np.broadcast_to(made, shape))
+    if plan.sampled is not None:
+        return np.broadcast_to(plan.sampled.at(times), shape)
+    constant = np.asarray(plan.constant)
+    return np.broadcast_to(constant[:, np.newaxis] if constant.ndim > 1 else constant, shape)
 
 
 def _callback_inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
     """Inputs that a callback gave, each held until the next call."""
     values = np.full(shape, np.nan)
     direction = runs.settings.direction
-    for run in range(runs.count):
-        mine = [(t, u) for number, t, u in runs.calls if number == run]
-        if mine:
-            called = direction * np.array([t for t, _ in mine])
-            row = np.searchsorted(called, direction * times + SAME_CALL, side="right") - 1
-            values[run] = np.array([u for _, u in mine])[np.clip(row, 0, len(mine) - 1)]
+    calls: dict[int, list[tuple[float, Array]]] = {}
+    for run, t, u in runs.calls:
+        calls.setdefault(run, []).append((t, u))
+    for run, own in calls.items():
+        called = direction * np.array([t for t, _ in own])
+        row = np.searchsorted(called, direction * times + SAME_CALL, side="right") - 1
+        values[run] = np.array([u for _, u in own])[np.clip(row, 0, len(own) - 1)]
     return values
 
 
-def _statuses(runs: Runs) -> Iterator[str]:
-    for outcome in runs.outcomes:
-        words = STATUS_WORDS[outcome.status]
-        if outcome.status == EVENT:
-            words += f" '{outcome.cause}'"
-        elif outcome.status not in (FINISHED, RUNNING, LEFT):
-            words += f" at t = {outcome.time:.6g} s, {outcome.cause}"
-        yield words
+def _statuses(ended: Outcomes) -> Later:
+    """Words for how each run ended, made when they are first read."""
+    status, cause, time = ended.status, ended.cause, ended.time
+
+    def make(_: Trajectory) -> tuple[str, ...]:
+        words = np.array([STATUS_WORDS.get(code, "") for code in range(max(STATUS_WORDS) + 1)])
+        texts = words.astype(object)[status]
+        event = status == EVENT
+        texts[event] += " '" + cause[event] + "'"
+        failed = np.isin(status, FAILED)
+        texts[failed] += np.char.mod(" at t = %.6g s, ", time[failed]) + cause[failed]
+        return tuple(texts.tolist())
+
+    return Later(make)
 
 
-def _warn_of_failures(runs: Runs) -> None:
+def _events(runs: Runs, batch: tuple[int, ...]) -> Later:
+    """Events of all runs in the order of time, made when they are first read."""
+    crossings, others, watches = runs.crossings, runs.events, runs.task.events
+    direction = runs.settings.direction
+
+    def make(_: Trajectory) -> tuple[Event, ...]:
+        found = [*(e for located in crossings for e in located.events(watches)), *others]
+        if not batch:
+            found = [replace(event, index_of_run=None) for event in found]
+        return tuple(sorted(found, key=lambda event: event.time * direction))
+
+    return Later(make)
+
+
+def _warn_of_failures(status: Numbers) -> None:
     """Warn of runs of a batch that failed; a single one raises."""
-    words = [STATUS_WORDS[outcome.status] for outcome in runs.outcomes]
-    failed = Counter(word for word in words if word.startswith("failed"))
-    if failed:
-        kinds = ", ".join(f"{count} {word}" for word, count in failed.items())
+    failed = status[np.isin(status, FAILED)]
+    if failed.size:
+        codes, counts = np.unique(failed, return_counts=True)
+        pairs = zip(codes.tolist(), counts.tolist(), strict=True)
+        kinds = ", ".join(f"{count} {STATUS_WORDS[code]}" for code, count in pairs)
         warnings.warn(
-            f"{failed.total()} of {runs.count} runs failed ({kinds}); they are NaN beyond their "
+            f"{failed.size} of {status.size} runs failed ({kinds}); they are NaN beyond their "
             "ends. The trajectory's `statuses` tells why, its `lengths` how many samples each has.",
             RunsFailed,
             stacklevel=4,
@@ -254,7 +277,8 @@ def _warn_of_failures(runs: Runs) -> None:
 
 def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     s = runs.settings
-    took_over = s.method == AUTOMATIC and runs.stiff
+    stiff = runs.stiff.times
+    took_over = s.method == AUTOMATIC and stiff.size > 0
     method = f"{s.stepper}, {IMPLICIT}" if took_over else s.stepper
     info: dict[str, Any] = {
         "model": runs.model.name,
@@ -274,15 +298,14 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     if runs.model.facts.bases:
         info["bases"] = runs.model.facts.bases
     if took_over:
-        times = [item.time for item in runs.stiff.values()]
         info["took_over"] = {
             "method": IMPLICIT,
-            "runs": len(times),
-            "first": min(times),
-            "last": max(times),
+            "runs": stiff.size,
+            "first": stiff.min(),
+            "last": stiff.max(),
         }
-    if runs.switched:
-        info["switches"] = sum(map(len, runs.switched.values()))
+    if runs.switches:
+        info["switches"] = runs.switches
     if runs.passages:
         info["passed"] = [
             {

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.model.model import Model
+from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.session import Numbers, Session, Task
-from axode.problems.simulate.batch import Batch, Outcome
-from axode.problems.simulate.crossings import locate
-from axode.problems.simulate.failures import cause_of
+from axode.problems.simulate.batch import Batch, Outcomes
+from axode.problems.simulate.crossings import Crossings, locate
+from axode.problems.simulate.failures import find_causes
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.takeover import REVIEW, TakeOver, answer_stiffness, is_worth_its_cost
+from axode.problems.simulate.takeover import REVIEW, StiffRuns
 from axode.problems.singular.other_models import is_rounded, keep_kinetic_energy, translate_speeds
 from axode.problems.singular.passing import Candidates, Landing, find_events, land_beyond
-from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
-from axode.problems.singular.switching import find_start_elsewhere, near_singular
+from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
+from axode.problems.singular.switching import (
+    UNDETERMINED_PIVOT,
+    find_start_elsewhere,
+    near_singular,
+)
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
-from axode.problems.steps.step_acceptance import EVENT, FINISHED, LEFT, RUNNING, SINGULAR, STIFF
+from axode.problems.steps.step_acceptance import (
+    EVENT,
+    FINISHED,
+    LEFT,
+    RUNNING,
+    SINGULAR,
+    STIFF,
+    UNASSEMBLED,
+)
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -57,8 +72,11 @@ class Runs:
         models, plans: The models that runs have used, the user's first, and their inputs.
         made_by: Number of the model that made each saved state, (runs, rows).
         outcomes: How each ended.
+        lengths: How many samples each has.
         steps, rejected: How many each took, and how many more it tried.
-        stiff: When explicit steps became too many, by run.
+        crossings, events: Events that were located by steps, and in passages.
+        switches: How often runs changed to other speeds.
+        stiff: Runs whose explicit steps became too many.
     """
 
     def __init__(self, task: Task, given: Any, q: Array, nu: Array, p: Array | None) -> None:
@@ -66,16 +84,17 @@ class Runs:
         self.task, self.model, self.plan, self.settings = task, model, task.plan, settings
         self.p, self.given = p, given
         self.count = q.shape[0]
-        self.outcomes = [Outcome() for _ in range(self.count)]
         self.events: list[Event] = []
+        self.crossings: list[Crossings] = []
         self.calls: list[tuple[int, float, Array]] = []
-        self.switched: dict[int, list[tuple[str, ...]]] = {}  # speeds that each run changed to
-        self.stiff: dict[int, TakeOver] = {}  # runs whose explicit steps became too many
-        self.returned: dict[int, int] = {}  # how often implicit steps were no better for a run
+        self.switches, self.stiff = 0, StiffRuns(self.count)
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
-        start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
-        self.out = np.full((self.count, len(settings.times), start.shape[1]), np.nan)
-        self.out[:, 0] = start
+        self._start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
+        size = self._start.shape[1]
+        self.outcomes = Outcomes(self.count, size)
+        self.lengths = np.ones(self.count, dtype=np.intp)
+        # untouched until the threads of the steps write to it, each to its own part
+        self.out = np.zeros((self.count, len(settings.times), size))
         self.models, self.plans = [model], [task.plan]
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
         self.passages: list[Passage] = []
@@ -84,13 +103,26 @@ class Runs:
         self._waiting: list[Batch] = []
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
-        everyone = np.arange(self.count)
-        self._first = Batch(task, everyone, {"q": q, "nu": nu}, p, self.out)
+
+    def end_unassembled(self, failed: FailedStarts) -> None:
+        """End runs that have no start, with no sample."""
+        self._first.buffers["index"][failed.runs] = 0.0
+        self._first.resolve(failed.runs, UNASSEMBLED, failed.texts())
 
     @property
     def n_q(self) -> int:
         """Number of coordinates of a saved state."""
         return len(self.model.coordinates)
+
+    @cached_property
+    def _first(self) -> Batch:
+        """All runs, from their start; steps are compiled now."""
+        q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
+        try:
+            return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
+        except KeyboardInterrupt:
+            self.out[:, 0] = self._start
+            raise
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""
@@ -106,28 +138,31 @@ class Runs:
                 self._waiting.append(self._move(batch, model, settings, np.array(runs)))
             self._leaving = {}
 
-    def _resolve(self, batch: Batch, run: int) -> None:
-        status = int(batch.buffers["status"][run, 0])
-        if status == EVENT:
-            self.events += locate(batch, run)
-        elif (begun := self._elsewhere(batch, run)) is not None:
-            self._begun.add(run)
-            batch.buffers["nu"][run] = begun[1]
-            self._leave(batch, run, begun[0], batch.settings)
-        elif status == SINGULAR:
-            across = self._pass if self.settings.singular == "pass" else None
+    def _resolve(self, batch: Batch, runs: Numbers) -> None:
+        """Decide what to do with runs whose steps have stopped."""
+        status = batch.buffers["status"][runs, 0]
+        crossing = status == EVENT
+        if crossing.any():
+            self.crossings.append(locate(batch, runs[crossing]))
+        runs = self._begin_elsewhere(batch, runs[~crossing])
+        status = batch.buffers["status"][runs, 0]
+        across = self._pass if self.settings.singular == "pass" else None
+        for run in runs[status == SINGULAR].tolist():
             model = near_singular(batch, run, self.model, across)
             if model is not None:
-                self._leave(batch, run, model, batch.settings)
-        elif status == STIFF:
-            self._answer_stiffness(batch, run)
-        else:
-            flat, cause = find_flattest_wheel(
-                batch.model, batch.buffers["q"][run], batch.conditions(run)
+                self._leave(batch, [run], model, batch.settings)
+        self._answer_stiffness(batch, runs[status == STIFF])
+        failed = runs[(status != SINGULAR) & (status != STIFF)]
+        if failed.size:
+            flat, causes = find_flattest_wheels(
+                batch.model, batch.buffers["q"][failed], batch.conditions(failed)
             )
-            if flat < LIES_FLAT:
-                status = SINGULAR
-            batch.resolve(run, status, cause if flat < LIES_FLAT else cause_of(batch, run))
+            lies = flat < LIES_FLAT
+            upright = np.flatnonzero(~lies)
+            if upright.size:
+                causes[upright] = find_causes(batch, failed[upright])
+            status = batch.buffers["status"][failed, 0].astype(np.intp)
+            batch.resolve(failed, np.where(lies, SINGULAR, status), causes)
 
     def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
@@ -182,36 +217,45 @@ class Runs:
         chosen = [self.n_q + model.speed_names.index(name) for name in model.independent]
         return np.concatenate([x[: self.n_q], x[chosen], x[-2:]])
 
-    def _elsewhere(self, batch: Batch, run: int) -> tuple[Model, Array] | None:
-        """Find a model for a run that does not leave a singular start, and its speeds there."""
-        begins = batch is self._first and float(batch.buffers["t"][run, 0]) == self.settings.t0
-        return find_start_elsewhere(batch, run, self.model) if begins else None
+    def _begin_elsewhere(self, batch: Batch, runs: Numbers) -> Numbers:
+        """Let runs that do not leave a singular start begin with another model; gives the rest."""
+        begins = runs[batch.buffers["t"][runs, 0] == self.settings.t0]
+        if batch is not self._first or not begins.size or not self.model.has_equations:
+            return runs
+        q = batch.buffers["q"][begins]
+        pivots = find_smallest_pivots(self.model, q, batch.conditions(begins))
+        gone = []
+        for run in begins[~(pivots > UNDETERMINED_PIVOT)].tolist():
+            begun = find_start_elsewhere(batch, run, self.model)
+            if begun is not None:
+                self._begun.add(run)
+                batch.buffers["nu"][run] = begun[1]
+                self._leave(batch, [run], begun[0], batch.settings)
+                gone.append(run)
+        return np.setdiff1d(runs, gone) if gone else runs
 
-    def _leave(self, batch: Batch, run: int, model: Model, settings: Settings) -> None:
-        """Take a run out of its batch, to wait for another."""
-        self._leaving.setdefault((model, settings), []).append(run)
-        batch.resolve(run, LEFT)
+    def _leave(self, batch: Batch, runs: Sequence[int], model: Model, settings: Settings) -> None:
+        """Take runs out of their batch, to wait for another."""
+        self._leaving.setdefault((model, settings), []).extend(runs)
+        batch.resolve(runs, LEFT)
 
-    def _answer_stiffness(self, batch: Batch, run: int) -> None:
-        """Continue a stiff run with an implicit method, unless an explicit one was asked for.
+    def _answer_stiffness(self, batch: Batch, runs: Numbers) -> None:
+        """Continue stiff runs with an implicit method, unless an explicit one was asked for.
 
-        It returns to the explicit method if implicit steps turn out to be too short for their cost,
-        and is looked at again after many more explicit steps.
+        They return to the explicit method if implicit steps turn out to be too short for their
+        cost, and are looked at again after many more explicit steps.
         """
-        member = int(batch.members[run])
+        if not runs.size:
+            return
         if batch.settings.method == IMPLICIT:
-            if not is_worth_its_cost(batch, run, self.stiff[member]):
-                del self.stiff[member]
-                self.returned[member] = self.returned.get(member, 0) + 1
-                self._leave(batch, run, batch.model, self.settings)
+            back = self.stiff.find_not_worth_their_cost(batch, runs)
+            if back.size:
+                self._leave(batch, back.tolist(), batch.model, self.settings)
             return
-        found = answer_stiffness(batch, run, self.returned.get(member, 0))
-        if found is None:
-            return
-        self.stiff[member] = found
-        if self.settings.method == AUTOMATIC:
-            settings = replace(self.settings, method=found.method, review=REVIEW)
-            self._leave(batch, run, batch.model, settings)
+        found = self.stiff.find(batch, runs)
+        if found.size and self.settings.method == AUTOMATIC:
+            settings = replace(self.settings, method=IMPLICIT, review=REVIEW)
+            self._leave(batch, found.tolist(), batch.model, settings)
 
     def _move(self, batch: Batch, model: Model, settings: Settings, runs: Numbers) -> Batch:
         """Move some runs of a batch to other independent speeds or to another method."""
@@ -232,27 +276,25 @@ class Runs:
             nu[begun] = old[begun]
             self.out[members[begun], 0, self.n_q : -2] = nu[begun]
             self.made_by[members[begun], 0] = self.models.index(model)
-        for run in members.tolist():
-            self.outcomes[run] = Outcome()
-            if model is not batch.model:
-                self.switched.setdefault(run, []).append(model.independent)
-        out = np.full((len(members), *self.out.shape[1:]), np.nan)
+        self.outcomes.status[members] = RUNNING
+        if model is not batch.model:
+            self.switches += len(members)
+        out = np.zeros((len(members), *self.out.shape[1:]))
         task = Task(model, plan.part(members), settings, self.task.events, self.model.independent)
         return Batch(task, members, start, conditions.p, out)
 
     def _deliver(self, batch: Batch) -> None:
         """Keep what a batch has done."""
         self.calls += batch.calls
-        for run, (member, outcome) in enumerate(zip(batch.members, batch.outcomes, strict=True)):
-            if outcome.status == RUNNING:  # interrupted
-                outcome.time = float(batch.buffers["t"][run, 0])
-                outcome.last = batch.state(run)
-            if batch.out is not self.out:
-                outcome.model = self.models.index(batch.model)
-                rows = np.flatnonzero(~np.isnan(batch.out[run, :, 0]))
-                self.out[member, rows] = batch.out[run, rows]
-                self.made_by[member, rows] = outcome.model
-            self.outcomes[member] = outcome
+        number = self.models.index(batch.model)
+        self.outcomes.keep(batch.members, batch.outcomes, number)
+        self.lengths[batch.members] = batch.rows_saved
+        if batch is self._first:
+            self.out[:, 0] = self._start
+        else:
+            run, row = batch.written()
+            self.out[batch.members[run], row] = batch.out[run, row]
+            self.made_by[batch.members[run], row] = number
         if self.settings.method == "rk4":
             self.steps[batch.members] = batch.buffers["step"][:, 0]
         else:

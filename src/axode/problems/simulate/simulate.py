@@ -22,7 +22,7 @@ from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import check_start_speeds, starts
+from axode.problems.simulate.starts import check_start_speeds, find_starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
@@ -90,7 +90,8 @@ def simulate(
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
-            carries the trajectory so far, or "return" that trajectory.
+            carries the trajectory so far, or "return" that trajectory. If Ctrl-C is pressed twice
+            before the starts are known, the error carries None.
 
     Raises:
         Interrupted: after Ctrl-C.
@@ -98,6 +99,8 @@ def simulate(
             carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
             constraints hold at these parameters that the model left out.
         InvalidArgument: if they do at the start already.
+        LoopNotClosed: if no run has a start that closes the loops; of a batch in which some have,
+            the others are marked as failed, with a `RunsFailed` warning.
     """
     check_arguments(simulate, locals())
     require_model("simulate", model)
@@ -118,13 +121,19 @@ def simulate(
     watches = check_events(model, events)
     plan = plan_input(model, input)
     p = checked_parameters(model, parameters)
-    q, nu, p, batch = starts(model, read_state(model, start, "start"), settings.t0, p, plan.batch)
-    with Session(model.name, settings, len(q), progress) as session:
+    given, target = read_state(model, start, "start"), settings.place.target
+    with Session(model.name, settings, 0, progress) as session:
+        begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
+        begun.require_some()
+        q, p, batch = begun.q, begun.p, begun.batch
+        session.begin(len(q), 0.0, 1.0)
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
         task = Task(model, plan.spread(batch), settings, watches)
-        runs = Runs(task, input, q, nu, p)
+        runs = Runs(task, input, q, begun.nu, p)
         with session.keep_results():
+            if len(begun.failed):
+                runs.end_unassembled(begun.failed)
             runs.advance(session)
     trajectory = record(runs, batch, session.seconds)
     if session.interrupted:
@@ -132,7 +141,7 @@ def simulate(
     if settings.method == EXPLICIT:
         advise(model.name, runs.stiff)
     if not batch:
-        if runs.outcomes[0].status in FAILED and runs.outcomes[0].time == settings.t0:
+        if runs.outcomes.status[0] in FAILED and runs.outcomes.time[0] == settings.t0:
             check_start_speeds(model, q, settings.t0, p)
         _raise_if_failed(runs, trajectory)
     there = Conditions(settings.t_end, p)
@@ -143,27 +152,27 @@ def simulate(
 
 
 def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
-    outcome, name = runs.outcomes[0], runs.model.name
-    t = outcome.time
+    name, ended = runs.model.name, runs.outcomes
+    status, t, cause = int(ended.status[0]), float(ended.time[0]), str(ended.cause[0])
     step = ""
     if runs.settings.method == "rk4":
         step = f"\n  Or the step of {runs.settings.step_size:g} s is too long for it."
-    if outcome.status == SINGULAR:
-        step += _advise_passing(runs, outcome.cause)
+    if status == SINGULAR:
+        step += _advise_passing(runs, cause)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
-            f"longer determined: {outcome.cause}.{step}",
+            f"longer determined: {cause}.{step}",
             trajectory,
             t,
         )
-    if outcome.status in FAILED:
+    if status in FAILED:
         remedy = (
             "Check the inputs and the state at that time."
-            if outcome.status == NOT_FINITE
+            if status == NOT_FINITE
             else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
         )
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {outcome.cause}.\n  {remedy}{step}", trajectory, t
+            f"'{name}' failed at t = {t:.6g} s: {cause}.\n  {remedy}{step}", trajectory, t
         )
 
 

@@ -2,48 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, LoopNotClosed, SingularConfiguration
+from axode.errors import AxodeError, InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState, time_moves
-from axode.problems.assemble.assemble import assemble_many
+from axode.problems.assemble.assemble import assemble_runs
 from axode.problems.assemble.closure import OPEN, ClosureSystem, allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
+from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
 SINGULAR_PIVOT = 1e-12  # below it speeds divide by rounding errors
 
 
-def starts(
-    model: Model, start: GivenState, t0: float, p: Array | None, others: tuple[int, ...]
-) -> tuple[Array, Array, Array | None, tuple[int, ...]]:
-    """Coordinates, speeds and parameters of all runs, and the shape of the batch."""
-    shapes = start.shapes + ([] if p is None else [p.shape[:-1]])
-    try:
-        batch = np.broadcast_shapes(others, *shapes)
-    except ValueError:
-        raise InvalidArgument(
-            f"start, parameters and inputs make batches that do not fit: {[others, *shapes]}"
-        ) from None
+@dataclass(frozen=True)
+class Starts:
+    """Starts of all runs.
+
+    Attributes:
+        q, nu: Coordinates and independent speeds, (runs, size) each; NaN where there are none. May
+            be one row for all runs, which cannot be written to.
+        p: Free parameters, (size,) or (runs, size).
+        batch: Shape of the batch.
+        failed: Runs without a start, and why.
+        first_error: Error of the first of them.
+    """
+
+    q: Array
+    nu: Array
+    p: Array | None
+    batch: tuple[int, ...]
+    failed: FailedStarts = field(default_factory=FailedStarts)
+    first_error: AxodeError | None = None
+
+    def require_some(self) -> None:
+        """Raise the error of a single run, or of the first one if all failed."""
+        if self.first_error is not None and (not self.batch or len(self.failed) == len(self.q)):
+            raise self.first_error
+
+
+def find_starts(
+    model: Model,
+    start: GivenState,
+    t0: float,
+    p: Array | None,
+    others: tuple[int, ...],
+    *,
+    alike: bool = False,
+    target: str = "cpu",
+) -> Starts:
+    """Find the starts of all runs, and mark those that have none.
+
+    Args:
+        model: What moves.
+        start: State to start from, as the user gave it.
+        t0: Time at the start [s].
+        p: Free parameters, (*batch, size).
+        others: Shape of the batch that inputs make.
+        alike: Whether a run must have the same bits whatever others start with it.
+        target: Where many runs are assembled, "cpu" or "cuda".
+
+    Raises:
+        InvalidArgument, LoopNotClosed: for arrays that are no closed configurations.
+    """
+    batch = shared_batch(others, start.shapes + ([] if p is None else [p.shape[:-1]]))
     count = int(np.prod(batch, dtype=int))
     if p is not None and p.ndim > 1:
         p = np.broadcast_to(p, (*batch, p.shape[-1])).reshape(count, -1)
+    conditions = Conditions(t0, p)
     if start.q is not None:
         q, nu = (
             np.array(np.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, -1))
             for a in (start.q, start.nu)
             if a is not None
         )
-        q = _closed(model, q, Conditions(t0, p), start, batch)
+        made = Starts(_closed(model, q, conditions, start, batch), nu, p, batch)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
-        q, nu = assemble_many(model, flat, count, Conditions(t0, p))
-    check_dropped_rows(model, q, Conditions(t0, p))
-    return q, nu, p, batch
+        found = assemble_runs(model, flat, count, conditions, alike=alike, target=target)
+        made = Starts(found.q, found.nu, p, batch, found.failed, found.first_error)
+    check_dropped_rows(model, made.q, conditions)
+    return made
+
+
+def shared_batch(others: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Shape to which the batches of start, parameters and inputs are broadcast."""
+    try:
+        return np.broadcast_shapes(others, *shapes)
+    except ValueError:
+        raise InvalidArgument(
+            f"start, parameters and inputs make batches that do not fit: {[others, *shapes]}"
+        ) from None
 
 
 def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> None:

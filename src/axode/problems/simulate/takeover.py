@@ -3,76 +3,89 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from axode.errors import StiffSystem
+from axode.problems.session import Numbers
 from axode.problems.simulate.batch import Batch
 from axode.problems.steps.compiled import is_available
 from axode.problems.steps.methods import IMPLICIT
 from axode.problems.steps.step_acceptance import RUNNING
 
+Array = npt.NDArray[np.float64]
 RETRY_FACTOR = 4.0  # times as many stiff steps before a run is looked at again
 MIN_STEPS_LEFT = 5000  # explicit steps still to come that are worth an implicit method
 REVIEW = 40  # implicit steps after which their length is compared with that of explicit ones
 COST_RATIO = 20.0  # explicit steps that take as long as an implicit one of a few coordinates
 
 
-@dataclass(frozen=True)
-class TakeOver:
-    """When explicit steps became too many, how long they were, and the method that took over."""
+class StiffRuns:
+    """Runs whose explicit steps became too many.
 
-    method: str
-    time: float
-    step: float
-
-
-def answer_stiffness(batch: Batch, run: int, returned: int = 0) -> TakeOver | None:
-    """Decide what to do with a run whose explicit steps are short because of stability.
-
-    An implicit method takes over if enough steps are still to come; else the run goes on as it is
-    and is looked at again later.
-
-    Args:
-        batch: Where it runs.
-        run: Its number there.
-        returned: How often an implicit method gave it back; each time more steps must pass.
-
-    Returns:
-        The method that takes over, or would if no explicit one had been asked for.
+    Attributes:
+        time: When [s]; NaN for the others.
+        step: How long their explicit steps were then [s].
+        returned: How often an implicit method gave a run back; each time more steps must pass.
     """
-    b, settings = batch.buffers, batch.settings
-    t, step = float(b["t"][run, 0]), float(b["h"][run, 0])
-    left = abs(settings.t_end - t) / max(step, 1e-300)
-    b["status"][run] = RUNNING
-    patience = MIN_STEPS_LEFT * RETRY_FACTOR ** (returned - 1) if returned else 0.0
-    if b["stiff"][run, 0] < patience:
-        b["stiff_limit"][run] = patience
-        return None
-    if left < MIN_STEPS_LEFT or not is_available(settings.place, IMPLICIT, batch.dynamics):
-        b["stiff_limit"][run] = RETRY_FACTOR * b["stiff"][run]
-        return None
-    b["stiff_limit"][run] = np.inf
-    return TakeOver(IMPLICIT, t, step)
+
+    def __init__(self, count: int) -> None:
+        self.time, self.step = np.full(count, np.nan), np.zeros(count)
+        self.returned = np.zeros(count, dtype=np.intp)
+
+    @property
+    def times(self) -> Array:
+        """When explicit steps became too many, of the runs in which they did [s]."""
+        return self.time[~np.isnan(self.time)]
+
+    def find(self, batch: Batch, runs: Numbers) -> Numbers:
+        """Decide what to do with runs whose explicit steps are short because of stability.
+
+        An implicit method takes over if enough steps are still to come; else a run goes on as it is
+        and is looked at again later.
+
+        Args:
+            batch: Where they run.
+            runs: Their numbers there.
+
+        Returns:
+            Those that an implicit method takes over, or would if no explicit one had been asked
+            for.
+        """
+        b, settings, members = batch.buffers, batch.settings, batch.members[runs]
+        t, step, stiff = (b[name][runs, 0] for name in ("t", "h", "stiff"))
+        b["status"][runs] = RUNNING
+        again = self.returned[members]
+        patience = np.where(again > 0, MIN_STEPS_LEFT * RETRY_FACTOR ** (again - 1.0), 0.0)
+        early = stiff < patience
+        few = np.abs(settings.t_end - t) / np.maximum(step, 1e-300) < MIN_STEPS_LEFT
+        few |= not is_available(settings.place, IMPLICIT, batch.dynamics)
+        limit = np.where(few, RETRY_FACTOR * stiff, np.inf)
+        b["stiff_limit"][runs, 0] = np.where(early, patience, limit)
+        found = ~early & ~few
+        self.time[members[found]], self.step[members[found]] = t[found], step[found]
+        return runs[found]
+
+    def find_not_worth_their_cost(self, batch: Batch, runs: Numbers) -> Numbers:
+        """Find runs whose implicit steps are not longer than explicit ones by what they cost."""
+        batch.buffers["status"][runs] = RUNNING
+        members = batch.members[runs]
+        back = ~(batch.buffers["h"][runs, 0] > COST_RATIO * self.step[members])
+        self.time[members[back]] = np.nan
+        self.returned[members[back]] += 1
+        return runs[back]
 
 
-def is_worth_its_cost(batch: Batch, run: int, found: TakeOver) -> bool:
-    """Check whether implicit steps are longer than explicit ones by more than they cost."""
-    batch.buffers["status"][run] = RUNNING
-    return bool(batch.buffers["h"][run, 0] > COST_RATIO * found.step)
-
-
-def advise(name: str, found: Mapping[int, TakeOver]) -> None:
+def advise(name: str, stiff: StiffRuns) -> None:
     """Warn that an explicit method which was asked for takes many short steps."""
-    if not found:
+    times = stiff.times
+    if not times.size:
         return
-    first = min(found.values(), key=lambda item: item.time)
-    runs = "" if len(found) == 1 else f" in {len(found)} runs"
+    runs = "" if times.size == 1 else f" in {times.size} runs"
     warnings.warn(
-        f"'{name}' is stiff{runs}: from t = {first.time:.6g} s on, stability and not the "
-        f"tolerances keeps the steps of dopri5 short; use method='auto' or '{first.method}'",
+        f"'{name}' is stiff{runs}: from t = {times.min():.6g} s on, stability and not the "
+        f"tolerances keeps the steps of dopri5 short; use method='auto' or '{IMPLICIT}'",
         StiffSystem,
         stacklevel=3,
     )

@@ -17,9 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev
-from scipy.optimize import brentq
 
-from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import state_values
@@ -27,7 +25,7 @@ from axode.problems.assemble.closure import residual_units
 from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.events import event_tape
 from axode.problems.singular.pivots import find_smallest_pivots
-from axode.problems.tracing import call_traced
+from axode.problems.tracing import TracedFunction, call_traced
 
 Array = npt.NDArray[np.float64]
 PASSING_PIVOT = 0.1  # below which a motion may be continued across
@@ -157,7 +155,7 @@ class _Approach:
         """Inputs at a time and a state; held ones stay what they are."""
         plan, batch, run = self.batch.plan, self.batch, self.run
         if plan.tape is not None:
-            function = CompiledFunction(plan.tape)
+            function = TracedFunction(plan.tape)
             return lambda t, x: call_traced(
                 function, x[: self.n_q], x[self.n_q : -2], batch.conditions(run, t)
             )
@@ -272,11 +270,13 @@ def find_events(
         batch, run: Where it is.
         speeds: What the events call nu.
     """
+    from scipy.optimize import brentq  # takes half a second to import
+
     free = release_constraints(batch.model)
     tape = event_tape(free, batch.watches, speeds)
     if tape is None:
         return []
-    function, n_q = CompiledFunction(tape), len(free.coordinates)
+    function, n_q = TracedFunction(tape), len(free.coordinates)
 
     def watched(t: float) -> Array:
         x = landing.path(t)

@@ -33,17 +33,27 @@ def find_smallest_pivots(model: Model, q: Array, conditions: Conditions) -> Arra
 
 def find_flattest_wheel(model: Model, q: Array, conditions: Conditions) -> tuple[float, str]:
     """Find the wheel nearest to lying flat: how far it is from that [rad], and what is wrong."""
+    flat, causes = find_flattest_wheels(model, q, conditions)
+    worst = int(np.argmin(flat))
+    return float(flat.flat[worst]), str(causes.flat[worst])
+
+
+def find_flattest_wheels(
+    model: Model, q: Array, conditions: Conditions
+) -> tuple[Array, npt.NDArray[np.object_]]:
+    """Find the same for each of several states."""
     pairs = evaluate_pivots(model, q, conditions)[1]
     if not pairs.size:
-        return 1.0, ""
-    flat = np.linalg.norm(pairs.reshape(-1, *pairs.shape[-2:]), axis=-1)
-    flat = np.nan_to_num(flat, nan=1.0).min(axis=0)
-    wheel = int(np.argmin(flat))
-    return float(flat[wheel]), (
-        f"the wheel '{model.facts.leaning[wheel]}' {FLAT_WHEEL} there, so that no point "
+        return np.ones(q.shape[:-1]), np.full(q.shape[:-1], "", dtype=object)
+    flat = np.nan_to_num(np.linalg.norm(pairs, axis=-1), nan=1.0)
+    causes = [
+        f"the wheel '{wheel}' {FLAT_WHEEL} there, so that no point "
         "of its rim is the lowest; end the run earlier with an event on its lean, or continue with "
         "a mechanism without this contact"
-    )
+        for wheel in model.facts.leaning
+    ]
+    worst = np.asarray(flat.argmin(axis=-1))
+    return np.asarray(flat.min(axis=-1)), np.asarray(np.take(causes, worst), dtype=object)
 
 
 def measure_lean_between(pairs: Array) -> Array:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from axode.codegen.lowering.program import Program
+from axode.codegen.tape.lifting import lift_numbers
+from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
@@ -17,6 +19,7 @@ from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.methods import IMPLICIT, METHODS
 from axode.problems.steps.rates import Dynamics
+from axode.problems.tracing import MAX_NUMBERS
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -27,33 +30,50 @@ MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thre
 EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
+MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were used last
+MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
+
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
 _ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where steps are computed, and in which numbers."""
+    """Where steps are computed, and in which numbers.
+
+    Attributes:
+        target: "cpu" or "cuda".
+        precision: "float64" or "float32".
+        devices: Numbers of the GPUs that share the runs; the current one if there are none.
+    """
 
     target: str = "cpu"
     precision: str = "float64"
+    devices: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, model: Model, target: str | None, precision: str | None) -> Place:
         """Choose what was asked for, or where the model's own functions run."""
         own = "cuda" if model.target == "cuda" else "cpu"
         target = own if target is None else target
-        if not isinstance(target, str) or target not in TARGETS:
+        name, colon, numbers = str(target).partition(":")
+        if not isinstance(target, str) or name not in TARGETS or (colon and name != "cuda"):
             raise UnknownName("axode", "target", target, TARGETS)
+        target, devices = name, _devices(numbers) if colon else ()
         if precision is None:
             precision = model.library.precision if target == "cuda" else "float64"
         check_precision(precision, target)
-        return cls(target, precision)
+        return cls(target, precision, devices)
 
     @property
     def single(self) -> bool:
         """True if numbers have single precision."""
         return self.precision == "float32"
+
+    @property
+    def max_numbers(self) -> int:
+        """Most numbers of a traced function that are arguments of its code."""
+        return MAX_NUMBERS_ON_GPU if self.target == "cuda" else MAX_NUMBERS
 
     def check(self, method: str, steps: int) -> None:
         """Check that single precision suffices for the method and the number of steps."""
@@ -69,6 +89,22 @@ class Place:
                 f"precision: float32 counts {MAX_STEPS_IN_SINGLE} steps at most, these are "
                 f"{steps}; use longer steps, or precision='float64'"
             )
+
+
+def _devices(numbers: str) -> tuple[int, ...]:
+    """Read numbers of GPUs, such as "0,1" or "all"."""
+    from axode.runtime.device import cupy
+
+    count = int(cupy().cuda.runtime.getDeviceCount())
+    if numbers == "all":
+        return tuple(range(count))
+    parts = numbers.split(",")
+    if not all(part.isdecimal() and int(part) < count for part in parts):
+        raise InvalidArgument(
+            f"target 'cuda:{numbers}': expected 'cuda:all' or numbers of GPUs such as 'cuda:0,1'; "
+            f"this machine has {count}, counted from 0"
+        )
+    return tuple(dict.fromkeys(map(int, parts)))
 
 
 def is_available(place: Place, method: str, d: Dynamics) -> bool:
@@ -92,13 +128,34 @@ def dynamics_of(
     *,
     single: bool = False,
     stiffness: bool = False,
+    max_numbers: int = 0,
 ) -> Dynamics:
-    """Collect the tapes of a model's steps; `speeds` names what events call nu."""
+    """Collect the tapes of a model's steps.
+
+    Args:
+        model: What moves.
+        plan: Its input.
+        watches: Events to locate.
+        speeds: What events call nu, where the model has other independent speeds.
+        single: Whether it is for single precision.
+        stiffness: Whether explicit steps at the limit of stability are counted.
+        max_numbers: Most numbers of the input and of the events that become arguments; the code
+            holds all of them unless given.
+    """
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
     more = {"inside": INSIDE_IN_SINGLE} if single else {}
+    numbers: dict[str, Array] = {}
+
+    def lifted(tape: Tape | None) -> Tape | None:
+        if tape is None:
+            return None
+        made = lift_numbers(tape, max_numbers)
+        numbers.update(made.numbers)
+        return made.tape
+
     return Dynamics(
         len(facts.coordinates),
         len(facts.independent),
@@ -106,10 +163,11 @@ def dynamics_of(
         rate,
         projection=tape_of(model, "projection") if can_open else None,
         pivots=pivots if pivots.outputs[0].size else None,
-        input=plan.tape,
-        events=event_tape(model, watches, speeds),
+        input=lifted(plan.tape),
+        events=lifted(event_tape(model, watches, speeds)),
         directions=tuple(w.direction for w in watches),
         given={"p": len(facts.parameters)} if free else {},
+        numbers=numbers,
         samples=None if plan.sampled is None else plan.sampled.between,
         leaning=len(facts.leaning),
         stiffness=stiffness,
@@ -130,18 +188,33 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
     return compiled(model, key, place, lambda: METHODS[method](d))
 
 
-def compiled(model: Model, key: Any, place: Place, program: Callable[[], Program]) -> Any:
-    """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key."""
+def compiled(
+    model: Model, key: Any, place: Place, program: Callable[[], Program], *, alike: bool = False
+) -> Any:
+    """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key.
+
+    The last `MAX_PROGRAMS` are kept; machine code of others is unloaded.
+
+    Args:
+        model: What moves.
+        key: What the program depends on besides the model.
+        place: Where it runs.
+        program: Makes it.
+        alike: Whether a run must have the same bits whatever others it is computed with.
+    """
     known = _ROLLOUTS.setdefault(model, {})
     key = (place, key)
-    if key not in known:
-        if place.target == "cuda":
-            from axode.codegen.targets.gpu_rollout import KernelRollout
+    made = known.pop(key, None)
+    if made is None and place.target == "cuda":
+        from axode.codegen.targets.gpu_rollout import KernelRollout
 
-            known[key] = KernelRollout(program(), place.precision)
-        else:
-            known[key] = Rollout(program())
-    return known[key]
+        made = KernelRollout(program(), place.precision, place.devices)
+    elif made is None:
+        made = Rollout(program(), alike=alike)
+    known[key] = made  # the last one; other threads may do the same meanwhile
+    for oldest in list(known)[:-MAX_PROGRAMS]:
+        known.pop(oldest, None)
+    return made
 
 
 def rollout_program(model: Model, method: str, given: Any, *, single: bool = False) -> Program:

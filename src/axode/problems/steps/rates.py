@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from axode.codegen.lowering.program import Evaluate, Operation, ReadRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
 
 ON_TIME = 1e-9  # of a sample's period: nearer than this, a time is the sample's
@@ -28,6 +29,7 @@ class Dynamics:
         directions: Directions of those crossings: 1 rising, -1 falling, 0 both.
         samples: Whether u is read from a table, and how: "hold" or "linear".
         given: Further buffers the tapes read, such as p, with their sizes.
+        numbers: Numbers of traced functions, by the buffers from which their tapes read them.
         inside: Part of half a step by which its ends are moved inwards to read held samples.
         stiffness: Whether explicit steps at the limit of stability are counted.
     """
@@ -43,6 +45,7 @@ class Dynamics:
     directions: tuple[int, ...] = ()
     samples: str | None = None
     given: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, Array] = field(default_factory=dict)
     inside: float = INSIDE
     leaning: int = 0
     stiffness: bool = False
@@ -160,7 +163,7 @@ class Dynamics:
 
     def givens(self) -> dict[str, int]:
         """Buffers that the steps only read."""
-        given = dict(self.given)
+        given = self.given | {name: len(array) for name, array in self.numbers.items()}
         if self.samples is not None:
             given |= {"sample_start": 1, "sample_period": 1, "sample_count": 1}
         elif self.input is None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
+from axode.problems.sweep.ground_quantities import resolve_quantity
 from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
+from axode.problems.tracing import traced_tape
 
 NEVER = float("nan")
 
@@ -90,18 +93,59 @@ class Output:
     what: Quantity
 
 
-def check_outputs(model: Model, given: Any) -> dict[str, Output]:
+@dataclass(frozen=True)
+class Outputs:
+    """Numbers of every run by name.
+
+    Attributes:
+        named: How each is made, and of what.
+        functions: Functions of the state's symbols, to which numbers among `named` refer.
+    """
+
+    named: Mapping[str, Output]
+    functions: tuple[Callable[[Any], Any], ...] = ()
+
+    def trace(self, model: Model, speeds: Sequence[str] | None = None) -> Tape | None:
+        """Trace the functions into one tape; None if there are none.
+
+        Args:
+            model: Whose state they are functions of.
+            speeds: What they call nu, where the model has other independent speeds.
+        """
+        if not self.functions:
+            return None
+        return traced_tape(model, "outputs", self._expressions, speeds)
+
+    def _expressions(self, state: Any) -> list[Any]:
+        made = []
+        for function in self.functions:
+            value = function(state)
+            if getattr(value, "shape", ()) not in ((), (1, 1)):
+                raise InvalidArgument(f"outputs: one number is needed, not {value.shape}")
+            made.append(value)
+        return made
+
+
+def check_outputs(
+    model: Model, given: Any, friction: float | Mapping[str, float] | None = None
+) -> Outputs:
     """Outputs of every run, from what the user gave.
 
+    Args:
+        model: What moves.
+        given: Pairs by name; None for the last state and the error of the energy balance.
+        friction: Coefficient of friction of the wheels, one or by wheel; one unless given.
+
     Raises:
-        UnknownName: for an unknown kind of output.
+        UnknownName: for an unknown kind of output, or an unknown name.
         InvalidArgument: for anything that is not a pair.
     """
     if given is None:
         names = (*model.coordinates, *model.independent)
         made = {name: Output("last", name) for name in names}
-        return made | {"energy_error": Output("largest", "error")}
+        return Outputs(made | {"energy_error": Output("largest", "error")})
     made = {}
+    functions: list[Callable[[Any], Any]] = []
     for name, pair in dict(given).items():
         if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
             raise InvalidArgument(
@@ -116,14 +160,20 @@ def check_outputs(model: Model, given: Any) -> dict[str, Output]:
                 f"outputs, '{name}': expected the name of a column, a formula or a function of "
                 f"the state, got {shortened(what)}"
             )
-        made[name] = Output(how, name_or_function(model, what, f"outputs, '{name}'"))
+        what = name_or_function(model, what, f"outputs, '{name}'")
+        if isinstance(what, str):
+            what = resolve_quantity(model, what, friction)
+        else:
+            functions.append(what)
+            what = len(functions) - 1
+        made[name] = Output(how, what)
     if not made:
         raise InvalidArgument("outputs: give at least one")
-    return made
+    return Outputs(made, tuple(functions))
 
 
 def gather_outputs(
-    model: Model, d: Dynamics, outputs: Sequence[Output], speeds: Sequence[str] | None = None
+    model: Model, d: Dynamics, outputs: Sequence[Output], functions: Tape | None = None
 ) -> Gathering:
     """Operations that compute the outputs in order, into the buffer `made`.
 
@@ -131,10 +181,10 @@ def gather_outputs(
         model: What moves.
         d: Its steps.
         outputs: What to make.
-        speeds: What functions of the state call nu, where the model has other independent speeds.
+        functions: Functions of the state to which the outputs refer by number.
     """
     wanted = list(dict.fromkeys(output.what for output in outputs))
-    numbers = Columns(model, d, wanted, speeds)
+    numbers = Columns(model, d, wanted, functions)
     kinds = [(KINDS[output.how], wanted.index(output.what)) for output in outputs]
     n, m = len(wanted), len(outputs)
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, reduce
-from typing import Any
 
 from axode.codegen.lowering.program import Evaluate, Operation
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Port, Tape
-from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.model.signals import Signal
+from axode.problems.feasible.ground_tape import GroundTape, ground_tape
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.rates import Dynamics
-from axode.problems.tracing import traced_tape
+from axode.problems.sweep.ground_quantities import GroundQuantity, ground_formula
 
-Quantity = str | Callable[[Any], Any]
+# a signal by name, what the ground gives, or a traced function of the state by number
+Quantity = str | GroundQuantity | int
 START_ENERGY = "start_energy"  # buffer: energy at the start, for the balance's error
 BUFFERS = ("q", "nu", "u", "w")  # signals that need no function
 BALANCE, RESIDUAL = "energy_balance", "largest_residual"  # signals made of several numbers
@@ -30,20 +30,23 @@ class Columns:
     Args:
         model: The model whose state it is.
         d: Its steps.
-        wanted: Names of signals, or functions of the state's symbols.
-        speeds: What the functions call nu, where the model has other independent speeds.
+        wanted: Names of signals, what the ground gives, or numbers of functions of the state.
+        functions: Those functions as one tape.
     """
 
     def __init__(
-        self,
-        model: Model,
-        d: Dynamics,
-        wanted: Sequence[Quantity],
-        speeds: Sequence[str] | None = None,
+        self, model: Model, d: Dynamics, wanted: Sequence[Quantity], functions: Tape | None = None
     ) -> None:
-        self.model, self.d, self.wanted, self._speeds = model, d, tuple(wanted), speeds
+        self.model, self.d, self.wanted, self._functions = model, d, tuple(wanted), functions
         self._named = {w: model.signals.resolve(w) for w in self.wanted if isinstance(w, str)}
-        self._functions = [w for w in self.wanted if not isinstance(w, str)]
+
+    @cached_property
+    def _ground(self) -> GroundTape | None:
+        """Forces of the ground, if they are wanted."""
+        quantities = [w for w in self.wanted if isinstance(w, GroundQuantity)]
+        if not quantities:
+            return None
+        return ground_tape(self.model) if self.model.has_equations else quantities[0].ground
 
     @property
     def needs_start_energy(self) -> bool:
@@ -71,6 +74,9 @@ class Columns:
         for function, indices in needed.items():
             elements = sorted(indices)
             made[function] = (keep_elements(tape_of(self.model, function), elements), elements)
+        if self._ground is not None:
+            tape = self._ground.tape
+            made[tape.name] = (tape, list(range(tape.outputs[0].size)))
         return made
 
     def operations(self, output: str) -> list[Operation]:
@@ -82,11 +88,10 @@ class Columns:
         buffers = {name: f"y.{name}" for name in self._tapes}
         made += [d.evaluate(tape, {}, buffers[name]) for name, (tape, _) in self._tapes.items()]
         sizes = {name: len(elements) for name, (_, elements) in self._tapes.items()}
-        if self._functions:
-            sizes["functions"] = len(self._functions)
+        if self._functions is not None:
+            sizes["functions"] = self._functions.outputs[0].size
             buffers["functions"] = "y.functions"
-            tape = traced_tape(self.model, "outputs", self._expressions, self._speeds)
-            made.append(d.evaluate(tape, {}, "y.functions"))
+            made.append(d.evaluate(self._functions, {}, "y.functions"))
         for name, size in {"q": d.n_q, "nu": d.n_nu, "u": d.n_u, "w": 2}.items():
             if any(s.function == name for s in self._named.values()):
                 sizes[name], buffers[name] = size, name
@@ -109,21 +114,16 @@ class Columns:
         buffers = ("step", "y.energy", START_ENERGY, START_ENERGY)
         return [self.d.evaluate(tape, {}, "y.energy"), Evaluate(keep, buffers)]
 
-    def _expressions(self, state: Any) -> list[Any]:
-        made = []
-        for function in self._functions:
-            value = function(state)  # type: ignore[operator]
-            if getattr(value, "shape", ()) not in ((), (1, 1)):
-                raise InvalidArgument(f"outputs: one number is needed, not {value.shape}")
-            made.append(value)
-        return made
-
     def _gathered(self, v: dict[str, Vector]) -> Vector:
-        functions = iter(v.get("functions", []))
-        return [
-            self._one(self._named[w], v) if isinstance(w, str) else next(functions)
-            for w in self.wanted
-        ]
+        return [self._quantity(w, v) for w in self.wanted]
+
+    def _quantity(self, quantity: Quantity, v: dict[str, Vector]) -> Formula:
+        if isinstance(quantity, str):
+            return self._one(self._named[quantity], v)
+        if isinstance(quantity, int):
+            return v["functions"][quantity]
+        assert self._ground is not None
+        return ground_formula(self.model, self._ground, quantity, v[self._ground.tape.name])
 
     def _one(self, signal: Signal, v: dict[str, Vector]) -> Formula:
         if signal.function == BALANCE:

@@ -50,7 +50,7 @@ def plot(
 ) -> Any:
     """Draw a figure of a trajectory; see `Trajectory.plot`."""
     sized(size)
-    suffix = None if save is None else _suffix(save)
+    suffix = None if save is None else picture_suffix(save)
     _check_labels(trajectory, labels)
     path, panels = choose_panels(trajectory, what)
     if not what:
@@ -65,11 +65,12 @@ def plot(
     with figure_style(size) as measures:
         drawn = _draw(trajectory, panels, ways, measures, figure, labels)
         if save is not None and suffix is not None:
-            write_atomically(Path(save), _picture(drawn, suffix, measures))
+            write_atomically(Path(save), picture_bytes(drawn, suffix, measures))
     return drawn
 
 
-def _suffix(path: str | PathLike[str]) -> str:
+def picture_suffix(path: str | PathLike[str]) -> str:
+    """Ending of the file of a picture, checked."""
     if not isinstance(path, str | PathLike):
         raise InvalidArgument(f"plot, save: expected the path of a file, got {shortened(path)}")
     suffix = Path(path).suffix.lower()
@@ -84,7 +85,7 @@ def _check_labels(trajectory: Trajectory, labels: Sequence[str]) -> None:
         raise InvalidArgument(f"plot, labels: a list of {count}, one per run, not {labels!r}")
 
 
-def _picture(figure: Any, suffix: str, size: Size) -> bytes:
+def picture_bytes(figure: Any, suffix: str, size: Size) -> bytes:
     """The whole figure, also if only a part of it was drawn on, without the time of day."""
     buffer = io.BytesIO()
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}

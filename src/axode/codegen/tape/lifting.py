@@ -1,0 +1,74 @@
+"""Numbers of a tape as one of its arguments, so that code made for one gain serves all gains."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from axode.codegen.tape.builder import TapeBuilder
+from axode.codegen.tape.operations import ARITY, Array, Kind
+from axode.codegen.tape.tape import Port, Tape
+
+# Numbers that stay in the code: most of them belong to a formula's structure and never change.
+STRUCTURAL = frozenset((0.0, 1.0, -1.0, 2.0, 0.5))
+KEPT_TAPES = 256  # tapes of which it is remembered
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A tape without numbers of its own, and those numbers.
+
+    Attributes:
+        tape: The tape, with one more argument if there are any.
+        numbers: Values of that argument by its name; empty if there are none.
+    """
+
+    tape: Tape
+    numbers: dict[str, Array]
+
+
+@lru_cache(maxsize=KEPT_TAPES)
+def lift_numbers(tape: Tape, most: int) -> Lifted:
+    """Make the numbers of a tape an argument `<name>_numbers`.
+
+    Two tapes that differ only in these numbers become the same one. Equal numbers share a place,
+    and places are counted in the order of use.
+
+    Args:
+        tape: What to take the numbers from.
+        most: How many an argument may hold; a tape with more stays as it is.
+    """
+    builder = TapeBuilder()
+    port = len(tape.inputs)
+    places: dict[int, int] = {}  # of constants of the tape, in the order of use
+    values: list[int | None] = []
+
+    def value(number: int) -> int:
+        known = values[number]
+        if known is None:
+            constant = int(tape.operands[number, 0])
+            known = builder.input(port, places.setdefault(constant, len(places)))
+            values[number] = known
+        return known
+
+    for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
+        if kind == Kind.INPUT:
+            values.append(builder.input(row[0], row[1]))
+        elif kind == Kind.CONSTANT:
+            number = float(tape.constants[row[0]])
+            stays = number in STRUCTURAL or not math.isfinite(number)
+            values.append(builder.constant(number) if stays else None)
+        else:
+            operands = [value(i) for i in row[: ARITY[Kind(kind)]]]
+            values.append(builder.apply(Kind(kind), *operands))
+    results = [value(i) for i in tape.results.tolist()]
+    if not 0 < len(places) <= most:
+        return Lifted(tape, {})
+    name = f"{tape.name}_numbers"
+    inputs = (*tape.inputs, Port(name, (len(places),)))
+    numbers = np.array([tape.constants[place] for place in places])
+    numbers.setflags(write=False)
+    return Lifted(Tape.build(tape.name, inputs, tape.outputs, builder, results), {name: numbers})

@@ -1,0 +1,178 @@
+"""Columns of a simulation: signals of saved states, computed when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.tape import Tape
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.model.signal_values import (
+    evaluate_signals,
+    signal_values,
+    unknown_forces,
+    update_balance,
+)
+from axode.model.signals import KINDS
+from axode.problems.tracing import TracedFunction, call_traced
+from axode.results.columns import Rows, TrajectoryColumns, pick
+
+Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
+Places = tuple[Numbers, Numbers]  # run and row of some states
+STATE = ("q", "nu", "w")
+NEED_INPUTS = ("contact_forces", "multipliers")
+
+
+@dataclass(frozen=True)
+class SavedStates:
+    """States that were saved, in the model's own speeds, and what else their signals depend on.
+
+    Attributes:
+        model: What moves.
+        states: q, nu and w, (runs, T, size); NaN beyond the end of a run.
+        conditions: Time, (runs, T), and parameters, (size,) or (runs, 1, size).
+        inputs: Inputs, (runs, T, size), or the tape of a function of the state.
+        corrections: States that another model describes: places, and values of all signals there.
+    """
+
+    model: Model
+    states: Array
+    conditions: Conditions
+    inputs: Array | Tape
+    corrections: tuple[tuple[Places, Array], ...] = ()
+
+    @cached_property
+    def beyond(self) -> npt.NDArray[np.bool_] | None:
+        """Which samples lie beyond the end of a run, (runs, T); None if none does."""
+        if not np.isnan(self.states[:, -1, 0]).any():
+            return None
+        return np.isnan(self.states[..., 0])
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """States by name."""
+        n = len(self.model.coordinates)
+        q, nu, w = np.split(self.states, [n, self.states.shape[-1] - 2], axis=-1)
+        return {"q": q, "nu": nu, "w": w}
+
+    @cached_property
+    def u(self) -> Array:
+        """Inputs, (runs, T, size)."""
+        if isinstance(self.inputs, np.ndarray):
+            return self.inputs
+        q, nu = self.arrays["q"], self.arrays["nu"]
+        made = call_traced(TracedFunction(self.inputs), q, nu, self.conditions)
+        return np.broadcast_to(made, (*q.shape[:-1], len(self.model.inputs)))
+
+    def evaluate(self, function: str) -> Array:
+        """Evaluate a function of signals, (runs, T, size)."""
+        if function in STATE:
+            return self.arrays[function]
+        if function == "u":
+            made = self.u
+        else:
+            arrays = self.arrays | ({"u": self.u} if function in NEED_INPUTS else {})
+            made = evaluate_signals(self.model, function, arrays, self.conditions)
+        return self._corrected(function, made)
+
+    def _corrected(self, function: str, made: Array) -> Array:
+        if not made.flags.writeable and (self.corrections or self.beyond is not None):
+            made = made.copy()
+        if function == "contact_forces" and self.corrections:
+            made[..., unknown_forces(self.model)] = np.nan
+        for places, values in self.corrections:
+            for k, signal in enumerate(self.model.signals):
+                if signal.function == function:
+                    made[(*places, signal.index)] = values[:, k]
+        if self.beyond is not None:
+            made[self.beyond] = np.nan
+        return made
+
+    def evaluate_all(self, start_energy: Array | None) -> Array:
+        """Evaluate all signals, (runs, T, signals).
+
+        Args:
+            start_energy: Energy from which the balance counts, (runs, 1); that of the first
+                samples unless given.
+        """
+        q, nu, w = (self.arrays[name] for name in STATE)
+        values = signal_values(self.model, q, nu, self.u, w, conditions=self.conditions)
+        for places, others in self.corrections:
+            values[places] = others
+        if self.corrections or start_energy is not None:
+            update_balance(self.model, values, start=start_energy)
+        if self.beyond is not None:
+            values[self.beyond] = np.nan
+        return values
+
+    def part(self, runs: slice, rows: Rows) -> SavedStates:
+        """Select some of the states; none may be described by another model."""
+        t, p = self.conditions.t, self.conditions.p
+        inputs = self.inputs
+        return replace(
+            self,
+            states=pick(self.states, runs, rows),
+            conditions=Conditions(pick(t, runs, rows), p if p is None or p.ndim == 1 else p[runs]),
+            inputs=pick(inputs, runs, rows) if isinstance(inputs, np.ndarray) else inputs,
+        )
+
+
+class RecordedColumns(TrajectoryColumns):
+    """Signals of saved states; a function of the model is evaluated once for all its signals.
+
+    Args:
+        saved: The states.
+        shape: Shape of a column.
+        first: First samples of the runs, from which the balance of energies counts; those of
+            `saved` unless given.
+    """
+
+    def __init__(
+        self, saved: SavedStates, shape: Sequence[int], first: SavedStates | None = None
+    ) -> None:
+        super().__init__(shape, self._signal)
+        self._saved, self._first = saved, first
+        self._evaluated: dict[str, Array] = {}
+
+    def _signal(self, name: str) -> Array:
+        signal = self._saved.model.signals.resolve(name)
+        if signal.function == "energy_balance":
+            return self._balance().reshape(self.shape)
+        saved, contact = self._saved, signal.function == "contact_forces"
+        if contact and not saved.corrections and signal.index in unknown_forces(saved.model):
+            return np.broadcast_to(np.nan, self.shape)
+        return self._evaluate(signal.function)[..., signal.index].reshape(self.shape)
+
+    def _evaluate(self, function: str) -> Array:
+        made = self._evaluated.get(function)
+        if made is None:
+            made = self._evaluated[function] = self._saved.evaluate(function)
+        return made
+
+    def _balance(self) -> Array:
+        energy, w = self._evaluate("energy"), self._evaluate("w")
+        total = energy[..., 0] + energy[..., 1]
+        start = self._start_energy()
+        start = total[:, :1] if start is None else start
+        return np.asarray(total - start - w[..., 0] + w[..., 1])
+
+    def _start_energy(self) -> Array | None:
+        return None if self._first is None else self._first.evaluate("energy").sum(axis=-1)
+
+    def stack(self, names: Sequence[str]) -> Array:
+        if tuple(names) != self._saved.model.signals.layout(*KINDS).names:
+            return super().stack(names)
+        values = self._saved.evaluate_all(self._start_energy())
+        return values.reshape(*self.shape, len(names))
+
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
+        if self._saved.corrections:
+            return super().part(runs, rows, shape)
+        first = (self._first or self._saved).part(runs, slice(0, 1))
+        return RecordedColumns(self._saved.part(runs, rows), shape, first)

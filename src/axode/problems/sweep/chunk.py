@@ -1,0 +1,270 @@
+"""Compute chunks of a sweep: a job that can be sent to other processes, and its prepared form."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.tape import Tape
+from axode.model.model import Model
+from axode.model.model_file import decode_model, encode_model
+from axode.problems.session import Session
+from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.simulate.settings import Settings
+from axode.problems.simulate.starts import find_starts
+from axode.problems.steps.compiled import tape_of
+from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, UNASSEMBLED
+from axode.problems.sweep.accumulate import Output, Outputs
+from axode.problems.sweep.sweep_rows import SweepRows
+from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
+from axode.results.row_texts import RowTexts
+
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int8]
+CHUNK_OPERATIONS = 4e9  # about a second of one core
+STAGES = 4  # evaluations of the rates in a step
+MIN_CHUNK = 512  # rows; fewer do not fill a machine of many cores
+MAX_CHUNK = {"cpu": 1 << 16, "cuda": 1 << 21}  # rows
+MAX_NUMBERS = {"cpu": 1 << 23, "cuda": 1 << 28}  # that the rows of a chunk take
+# functions that starts and steps are made of
+FUNCTIONS = {
+    "state_rate",
+    "projection",
+    "pivots",
+    "residual",
+    "residual_jacobian",
+    "dropped_rows",
+    "measures",
+    "measures_jacobian",
+    "joint_speeds",
+    "speed_map",
+    "energy",
+}
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Input and outputs as the user gave them, to be traced again for models on other speeds."""
+
+    input: Any
+    outputs: Outputs
+
+
+@dataclass(frozen=True)
+class SweepJob:
+    """What every row of a sweep does, without the values that rows differ in.
+
+    A copy in another process has the model as a file would have it: its functions, not its
+    equations. It leaves runs that need other rows and speeds to the process that called `sweep`.
+
+    Attributes:
+        model: What moves.
+        settings: How to integrate.
+        outputs: Numbers of every run by name.
+        functions: Functions of the state among these, traced.
+        input: Input that depends on time or the state, traced.
+        defaults: Parameters that keep their defaults in all rows.
+        sources: What the user gave; it stays with the process that called `sweep`.
+        leaves_runs: Whether runs are left to the process that has the equations.
+    """
+
+    model: Model
+    settings: Settings
+    outputs: Mapping[str, Output]
+    functions: Tape | None
+    input: Tape | None
+    defaults: tuple[str, ...] = ()
+    sources: Sources | None = None
+    leaves_runs: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__) | {"sources": None, "leaves_runs": self.model.has_equations}
+        return state | {"model": self._encode()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = state | {"model": decode_model(state["model"])}
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
+
+    def _encode(self) -> bytes:
+        signals = self.model.signals
+        named = (output.what for output in self.outputs.values() if isinstance(output.what, str))
+        wanted = FUNCTIONS | {signals.resolve(name).function for name in named}
+        tapes = {name: tape_of(self.model, name) for name in self.model.functions if name in wanted}
+        return encode_model(self.model.facts, self.model.scene, tapes)
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """Numbers of the rows of a chunk.
+
+    Attributes:
+        first: Number of the first row.
+        values: Outputs, (rows, outputs); NaN for runs that did not finish.
+        status: How each run ended, a code of `step_acceptance`.
+        reasons: Why runs failed, by place in the chunk, where more is known than the status.
+        left: Runs that are left to the process that called `sweep`.
+        worker: Machine and process that computed it.
+        seconds: How long it took.
+    """
+
+    first: int
+    values: Array
+    status: Codes
+    reasons: RowTexts
+    left: Flags | None = None
+    worker: str = ""
+    seconds: float = 0.0
+
+    def finished_by(self, other: ChunkResult) -> ChunkResult:
+        """Return these numbers with those of another process for the runs that were left to it."""
+        left = self.left
+        assert left is not None
+        return replace(
+            self,
+            values=np.where(left[:, np.newaxis], other.values, self.values),
+            status=np.where(left, other.status, self.status),
+            left=None,
+        )
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Starts of the rows of a chunk.
+
+    Attributes:
+        first: Number of the first row.
+        q, nu: Coordinates and speeds, (rows, size) each.
+        p: Free parameters, (size,) or (rows, size).
+        plan: Input.
+        status: `UNASSEMBLED` for rows without a start, (rows, 1).
+        reasons: Why they have none.
+        seconds: How long it took to find them.
+    """
+
+    first: int
+    q: Array
+    nu: Array
+    p: Array | None
+    plan: InputPlan
+    status: Array
+    reasons: RowTexts
+    seconds: float
+
+
+class PreparedJob:
+    """A job whose steps are compiled once, for any rows."""
+
+    def __init__(self, job: SweepJob) -> None:
+        self.job = job
+        self._own = SweepTask(
+            job.model,
+            InputPlan(tape=job.input),
+            job.settings,
+            outputs=tuple(job.outputs.values()),
+            functions=job.functions,
+            defaults=job.defaults,
+        )
+        self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)
+        self._others: dict[Model, SweepTask] = {}
+
+    def begin(self, rows: SweepRows, first: int, last: int) -> Begun:
+        """Find the starts of the rows `first` ... `last - 1`, which may be done ahead of time."""
+        began, job = time.perf_counter(), self.job
+        given = rows.given(job.model, first, last)
+        plan = self._own.plan if job.input is not None else given.plan
+        target, batch = job.settings.place.target, (last - first,)
+        begun = find_starts(job.model, given.start, job.settings.t0, given.p, batch, target=target)
+        if last - first == rows.count:
+            begun.require_some()
+        status: Array = np.broadcast_to(float(RUNNING), (last - first, 1))
+        reasons = begun.failed.reasons(last - first)
+        if len(begun.failed):
+            status = status.copy()
+            status[begun.failed.runs] = UNASSEMBLED
+        if given.impossible is not None and given.impossible.any():
+            status = status.copy()
+            status[given.impossible] = UNASSEMBLED
+            reasons = reasons.replaced(given.impossible, given.fault)
+        seconds = time.perf_counter() - began
+        return Begun(first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds)
+
+    def compute(self, begun: Begun, session: Session, only: Flags | None = None) -> ChunkResult:
+        """Compute rows that were begun; after Ctrl-C those that had not ended are NaN.
+
+        Args:
+            begun: Their starts.
+            session: Shows the progress and answers Ctrl-C.
+            only: Which of them; all unless given. All are started in any case, since the last bit
+                of a start may depend on the others.
+        """
+        began = time.perf_counter()
+        count, plan, q, nu, p = len(begun.q), begun.plan, begun.q, begun.nu, begun.p
+        status = begun.status
+        if only is not None:
+            members = np.flatnonzero(only)
+            plan, q, nu, status = plan.part(members), q[members], nu[members], status[members]
+            p = p if p is None or p.ndim == 1 else p[members]
+        runs = SweepRuns(
+            replace(self._own, plan=plan),
+            {"q": q, "nu": nu, "status": status},
+            p,
+            lambda model, some: self._elsewhere(model, plan.part(some)),
+            leave=self._leaves,
+        )
+        with session.keep_results():
+            runs.advance(session)
+        values = runs.first.buffers["made"]
+        codes = runs.first.buffers["status"][:, 0].astype(np.int8)
+        unfinished = np.flatnonzero(codes != FINISHED)
+        if unfinished.size:
+            values[unfinished] = np.nan
+        if only is not None:
+            some, codes_of_some = values, codes
+            values, codes = np.full((count, some.shape[1]), np.nan), np.zeros(count, dtype=np.int8)
+            values[members], codes[members] = some, codes_of_some
+        left = codes == SINGULAR if self._leaves else None
+        seconds = begun.seconds + time.perf_counter() - began
+        return ChunkResult(begun.first, values, codes, begun.reasons, left, process_name(), seconds)
+
+    def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
+        """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""
+        if model not in self._others:
+            self._others[model] = self._trace_again(model)
+        task = self._others[model]
+        return replace(task, plan=replace(plan, tape=task.plan.tape))
+
+    def _trace_again(self, model: Model) -> SweepTask:
+        job, speeds = self.job, self.job.model.independent
+        task = replace(self._own, model=model, speeds=speeds)
+        if job.sources is None or model is job.model:
+            return task
+        if job.input is not None:
+            task = replace(task, plan=plan_input(model, job.sources.input, speeds))
+        return replace(task, functions=job.sources.outputs.trace(model, speeds))
+
+
+def process_name() -> str:
+    """Name of the machine, and number of this process on it."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def default_chunk(model: Model, settings: Settings, rows: SweepRows) -> int:
+    """Number of rows per chunk: it depends on the study alone and not on the machine."""
+    target = settings.place.target
+    operations = STAGES * len(tape_of(model, "state_rate").kinds) * settings.n_steps
+    numbers = 10 * (len(model.coordinates) + len(model.independent) + len(model.parameters) + 10)
+    sampled = rows.plan.sampled
+    if sampled is not None and sampled.table.ndim > 2:
+        numbers += sampled.table.shape[-1] * sampled.table.shape[-2]
+    most = min(MAX_NUMBERS[target] / numbers, MAX_CHUNK[target])
+    wanted = most if target == "cuda" else min(CHUNK_OPERATIONS / operations, most)
+    return 1 << int(np.log2(max(MIN_CHUNK, wanted)))

@@ -1,0 +1,268 @@
+"""Engines of a sweep: compute chunks in this process, or in others through an executor."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from axode.errors import InvalidArgument, NotApplicable, SweepFailed, shortened
+from axode.problems.session import Session
+from axode.problems.sweep.chunk import Begun, ChunkResult, PreparedJob, SweepJob
+from axode.problems.sweep.remote import Failure, Payload, compute_chunk
+from axode.problems.sweep.study import Study
+from axode.problems.sweep.sweep_rows import SweepRows
+from axode.problems.sweep.worker_processes import WorkerProcesses
+
+Submit = Callable[[SweepRows, int, int], Future[Any]]
+POLL = 0.1  # [s] between checks for Ctrl-C
+SPARE = 2  # chunks per worker that are under way, so that none waits for this process
+RETRIES = 3  # times that a cluster starts a chunk again whose worker was lost
+CONNECT_TIMEOUT = 10.0  # [s]
+PROCESSES = "processes"
+EXPECTED = (
+    "a number of processes, 'processes', an executor such as "
+    "concurrent.futures.ProcessPoolExecutor or mpi4py.futures.MPIPoolExecutor, a "
+    "dask.distributed.Client, or the module ray"
+)
+
+
+class Tally:
+    """Counts rows and shows how fast they are computed.
+
+    Args:
+        session: Shows it.
+        name: What is being done.
+        count: How many rows there are.
+        done: How many are there already.
+    """
+
+    def __init__(self, session: Session, name: str, count: int, done: int) -> None:
+        self._session, self._name, self._count, self._done = session, name, count, done
+        self._before, self._began = done, time.perf_counter()
+        self._workers: dict[str, tuple[int, float]] = {}
+
+    def begin(self, rows: int) -> None:
+        """Show the progress of the next rows as they are computed here."""
+        self._session.begin(rows, self._done / self._count, rows / self._count)
+
+    def add(self, made: ChunkResult) -> None:
+        """Count the rows of a chunk."""
+        rows = len(made.status)
+        self._done += rows
+        known, seconds = self._workers.get(made.worker, (0, 0.0))
+        self._workers[made.worker] = (known + rows, seconds + made.seconds)
+        self._session.show(self._done / self._count, self.label())
+
+    def label(self) -> str:
+        """Describe the rate of all workers, and of each."""
+        seconds = max(time.perf_counter() - self._began, 1e-9)
+        label = f"{self._name}: {(self._done - self._before) / seconds:,.0f} runs/s"
+        rates = [rows / max(busy, 1e-9) for rows, busy in self._workers.values()]
+        if len(rates) > 1:
+            label += f", {len(rates)} workers, {min(rates):,.0f} to {max(rates):,.0f} each"
+        return label
+
+
+def compute_here(
+    study: Study, numbers: Iterable[int], session: Session, tally: Tally
+) -> Iterator[tuple[int, ChunkResult]]:
+    """Compute chunks in this process, one after the other; after Ctrl-C the last is incomplete."""
+    prepared = PreparedJob(study.job)
+    for number, begun in _begin(prepared, study, numbers):
+        tally.begin(len(begun.q))
+        made = prepared.compute(begun, session)
+        tally.add(made)
+        yield number, made
+        if session.interrupted:
+            return
+
+
+def _begin(
+    prepared: PreparedJob, study: Study, numbers: Iterable[int]
+) -> Iterator[tuple[int, Begun]]:
+    """Find the starts of chunks; while a GPU computes, those of the next are found meanwhile."""
+    if study.job.settings.place.target != "cuda":
+        for number in numbers:
+            yield number, prepared.begin(study.rows, *study.span(number))
+        return
+    with ThreadPoolExecutor(1, "axode-starts") as pool:
+        waiting: list[tuple[int, Future[Begun]]] = []
+        for number in numbers:
+            job = pool.submit(prepared.begin, study.rows, *study.span(number))
+            waiting.append((number, job))
+            if len(waiting) > 1:
+                before, job = waiting.pop(0)
+                yield before, job.result()
+        for number, job in waiting:
+            yield number, job.result()
+
+
+def compute_elsewhere(
+    executor: Any, study: Study, numbers: Iterable[int], session: Session, tally: Tally
+) -> Iterator[tuple[int, ChunkResult]]:
+    """Compute chunks through an executor, a few at a time, in any order.
+
+    Raises:
+        SweepFailed: if the executor stops computing.
+    """
+    finisher = _Finisher(study, session, tally)
+    numbers = iter(numbers)
+    waiting: dict[Future[Any], int] = {}
+    with _submitter(executor, study.job) as (submit, workers):
+        try:
+            while True:
+                for number in islice(numbers, SPARE * workers - len(waiting)):
+                    first, last = study.span(number)
+                    waiting[submit(study.rows.part(study.job.model, first, last), first, last)] = (
+                        number
+                    )
+                if not waiting:
+                    return
+                done, _ = wait(waiting, POLL, FIRST_COMPLETED)
+                session.check()
+                for future in sorted(done, key=_has_failed):  # what was computed is kept
+                    number = waiting.pop(future)
+                    made = finisher.finish(number, _result(future))
+                    tally.add(made)
+                    yield number, made
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+class _Finisher:
+    """Computes what other processes leave to this one."""
+
+    def __init__(self, study: Study, session: Session, tally: Tally) -> None:
+        self._study, self._session, self._tally = study, session, tally
+        self._prepared: PreparedJob | None = None
+
+    def finish(self, number: int, made: ChunkResult | Failure) -> ChunkResult:
+        """Return a chunk with all of its rows."""
+        if isinstance(made, ChunkResult) and (made.left is None or not made.left.any()):
+            return made
+        if self._prepared is None:
+            self._prepared = PreparedJob(self._study.job)
+        first, last = self._study.span(number)
+        only = None if isinstance(made, Failure) else made.left
+        rows = self._study.rows
+        self._tally.begin(last - first)
+        here = self._prepared.compute(self._prepared.begin(rows, first, last), self._session, only)
+        return here if isinstance(made, Failure) else made.finished_by(here)
+
+
+def _has_failed(future: Future[Any]) -> bool:
+    return future.cancelled() or future.exception() is not None
+
+
+def _result(future: Future[Any]) -> Any:
+    try:
+        return future.result()
+    except Exception as error:
+        raise SweepFailed(
+            f"the executor stopped computing ({type(error).__name__}: {shortened(str(error))}).\n"
+            "  With store=... the same call computes only what is missing; executor='processes' "
+            "replaces processes that are lost."
+        ) from error
+
+
+@contextmanager
+def _submitter(executor: Any, job: SweepJob) -> Iterator[tuple[Submit, int]]:
+    """Return what submits a chunk to an executor, and how many workers it has."""
+    payload = Payload.of(job)
+    if executor == PROCESSES or (isinstance(executor, int) and not isinstance(executor, bool)):
+        with _own_processes(executor, job) as own:
+            yield _submit_to(own, payload), own.num_workers
+    elif _is_dask(executor):
+        # a task, not scattered data: it is made again where its worker is lost
+        shared = executor.submit(Payload, payload.version, payload.digest, payload.content)
+        pool = executor.get_executor(retries=RETRIES, pure=False)
+        yield _submit_to(pool, shared), max(1, sum(executor.nthreads().values()))
+    elif getattr(executor, "__name__", "") == "ray":
+        yield _submit_to_ray(executor, payload), int(executor.cluster_resources().get("CPU", 1))
+    else:
+        yield _submit_to(executor, payload), _workers_of(executor)
+
+
+def check_executor(executor: Any) -> None:
+    """Check that chunks can be given to an executor.
+
+    Raises:
+        InvalidArgument: for anything that is none.
+    """
+    if executor is None or executor == PROCESSES or _is_dask(executor):
+        return
+    if isinstance(executor, int) and not isinstance(executor, bool):
+        if executor < 1:
+            raise InvalidArgument(f"executor: must be >= 1 process, got {executor}")
+        return
+    named = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
+    if not named and not callable(getattr(executor, "submit", None)):
+        raise InvalidArgument(f"executor: expected {EXPECTED}; got {shortened(executor)}")
+
+
+def connect_to_dask(address: str) -> Any:
+    """Connect to the scheduler of a Dask cluster.
+
+    Raises:
+        NotApplicable: if `distributed` is not installed.
+        InvalidArgument: if nothing answers at the address.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise NotApplicable(
+            "a cluster needs Dask: pip install 'axode[cluster]', on its workers too"
+        ) from None
+    try:
+        return Client(address, timeout=CONNECT_TIMEOUT)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(
+            f"cluster: no scheduler of Dask answers at '{address}' ({shortened(str(error))}); give "
+            "the address that `dask scheduler` prints, as in tcp://host:8786"
+        ) from None
+
+
+def _is_dask(executor: Any) -> bool:
+    kind = type(executor)
+    return kind.__module__.partition(".")[0] == "distributed" and hasattr(executor, "nthreads")
+
+
+def _workers_of(executor: Any) -> int:
+    for name in ("_max_workers", "num_workers"):
+        found = getattr(executor, name, None)
+        if isinstance(found, int) and found > 0:
+            return found
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _own_processes(executor: Any, job: SweepJob) -> Iterator[WorkerProcesses]:
+    count = (os.cpu_count() or 1) if executor == PROCESSES else executor
+    own = WorkerProcesses(count, spread_gpus=job.settings.place.target == "cuda")
+    try:
+        yield own
+    finally:
+        own.shutdown(cancel_futures=True)
+
+
+def _submit_to(executor: Executor, payload: Any) -> Submit:
+    return lambda rows, first, last: executor.submit(compute_chunk, payload, rows, first, last)
+
+
+def _submit_to_ray(ray: Any, payload: Payload) -> Submit:
+    """Submit to the cluster of Ray that the caller is connected to."""
+    if not ray.is_initialized():
+        raise NotApplicable("executor=ray: call ray.init() first, to start or join a cluster")
+    remote, shared = ray.remote(max_retries=RETRIES)(compute_chunk), ray.put(payload)
+
+    def submit(rows: SweepRows, first: int, last: int) -> Future[Any]:
+        made: Future[Any] = remote.remote(shared, rows, first, last).future()
+        return made
+
+    return submit

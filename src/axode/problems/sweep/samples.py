@@ -1,0 +1,186 @@
+"""What a sweep varies, row by row: a grid, lists that belong together, a table, or draws.
+
+Rows are numbered, and any of them can be computed without the others: the values of a row do not
+depend on the chunk that it is computed in, nor on the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.problems.sweep.distributions import describe_distribution
+from axode.problems.sweep.unit_cube import SAMPLERS, digest_points
+
+Array = npt.NDArray[np.float64]
+Group = Literal["start", "parameter", "input"]
+GROUPS: tuple[Group, ...] = ("start", "parameter", "input")
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractSamples(ABC):
+    """Values of all rows of a sweep.
+
+    Attributes:
+        groups: By name, in order: whether it is a value of the start, a parameter or an input.
+        shape: Shape of the rows.
+    """
+
+    groups: Mapping[str, Group]
+    shape: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the values that are swept, in order."""
+        return tuple(self.groups)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return math.prod(self.shape)
+
+    @property
+    def axes(self) -> dict[str, Array]:
+        """Values of the axes of a grid by name; empty for anything else."""
+        return {}
+
+    @abstractmethod
+    def rows(self, first: int, last: int, names: Sequence[str] | None = None) -> dict[str, Array]:
+        """Values of the rows `first` ... `last - 1` by name.
+
+        Args:
+            first: Number of the first row.
+            last: Number after that of the last row.
+            names: Which values; all unless given.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the rows in JSON's own types; two studies with equal ones have equal rows."""
+        return {"kind": self.kind, "rows": self.count, "groups": dict(self.groups)} | self.details()
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """How the rows are made, in a word."""
+
+    @abstractmethod
+    def details(self) -> dict[str, Any]:
+        """What a description of this kind holds besides the names, in JSON's own types."""
+
+    def part(self, first: int, last: int) -> AbstractSamples:
+        """Return what is needed for the rows `first` ... `last - 1`, which keep their numbers."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class GridSamples(AbstractSamples):
+    """Every combination of lists of values; the last name changes fastest.
+
+    Attributes:
+        values: List of every axis by name.
+    """
+
+    values: Mapping[str, Array]
+
+    @property
+    def kind(self) -> str:
+        """How the rows are made, in a word."""
+        return "grid"
+
+    @property
+    def axes(self) -> dict[str, Array]:
+        """Values of the axes by name."""
+        return dict(self.values)
+
+    def rows(self, first: int, last: int, names: Sequence[str] | None = None) -> dict[str, Array]:
+        """Values of the rows `first` ... `last - 1` by name."""
+        stride, found = self.count, {}
+        for name, values in self.values.items():
+            stride //= len(values)
+            if names is None or name in names:
+                begin, end = first // stride, -(-last // stride)  # each value stands stride times
+                each = np.resize(np.roll(values, -(begin % len(values))), end - begin)
+                start = first - begin * stride
+                found[name] = np.repeat(each, stride)[start : start + last - first]
+        return found
+
+    def details(self) -> dict[str, Any]:
+        """Values of the axes."""
+        return {"axes": {name: values.tolist() for name, values in self.values.items()}}
+
+
+@dataclass(frozen=True, eq=False)
+class TableSamples(AbstractSamples):
+    """Rows that are given one by one.
+
+    Attributes:
+        values: Columns by name; those of a shape are broadcast to that of the rows.
+        first: Number of the first row that is here, where a part of a table was taken.
+    """
+
+    values: Mapping[str, Array]
+    first: int = 0
+
+    @property
+    def kind(self) -> str:
+        """How the rows are made, in a word."""
+        return "table"
+
+    def rows(self, first: int, last: int, names: Sequence[str] | None = None) -> dict[str, Array]:
+        """Values of the rows `first` ... `last - 1` by name."""
+        wanted = self.names if names is None else names
+        return {name: self.values[name][first - self.first : last - self.first] for name in wanted}
+
+    def details(self) -> dict[str, Any]:
+        """Digest of the values."""
+        digest = hashlib.sha256()
+        for name, values in self.values.items():
+            digest.update(name.encode() + b"\0")
+            digest.update(np.ascontiguousarray(values, dtype="<f8").data)
+        return {"shape": list(self.shape), "sha256": digest.hexdigest()}
+
+    def part(self, first: int, last: int) -> AbstractSamples:
+        """Return the rows `first` ... `last - 1`, which keep their numbers."""
+        return TableSamples(self.groups, self.shape, self.rows(first, last), first)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnSamples(AbstractSamples):
+    """Rows drawn from distributions.
+
+    Attributes:
+        distributions: By name.
+        sampler: "random", "latin_hypercube" or "sobol".
+        seed: Which of all possible draws.
+    """
+
+    distributions: Mapping[str, Any]
+    sampler: str
+    seed: int
+
+    @property
+    def kind(self) -> str:
+        """How the rows are made, in a word."""
+        return self.sampler
+
+    def rows(self, first: int, last: int, names: Sequence[str] | None = None) -> dict[str, Array]:
+        """Values of the rows `first` ... `last - 1` by name."""
+        wanted = [k for k, name in enumerate(self.names) if names is None or name in names]
+        points = SAMPLERS[self.sampler](self.seed, len(self.names), self.count, first, last, wanted)
+        return {
+            self.names[k]: np.asarray(self.distributions[self.names[k]].ppf(u), dtype=float)
+            for k, u in zip(wanted, points, strict=True)
+        }
+
+    def details(self) -> dict[str, Any]:
+        """Distributions, the seed, and a digest of the first points."""
+        made = {name: describe_distribution(d) for name, d in self.distributions.items()}
+        digest = digest_points(self.sampler, self.seed, len(self.names), self.count)
+        return {"seed": self.seed, "distributions": made, "first_points": digest}

@@ -1,0 +1,241 @@
+"""Start, parameters and input of the rows of a sweep, made when they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.tape import Tape
+from axode.errors import InvalidArgument
+from axode.model.model import Model
+from axode.model.signals import STATE_KINDS
+from axode.names import NamedValues
+from axode.problems.arguments import GivenState, read_state
+from axode.problems.parameter_arguments import checked_parameters, find_impossible_runs
+from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_input
+from axode.problems.simulate.starts import shared_batch
+from axode.problems.sweep.sample_arguments import plan_samples
+from axode.problems.sweep.samples import AbstractSamples, Group
+
+Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Start, parameters and input of some rows.
+
+    Attributes:
+        start: State to start from.
+        p: Free parameters, (size,) or (rows, size); defaults where they are impossible.
+        plan: Input.
+        impossible: Rows whose parameters no mechanism can have; None if there are none.
+        fault: Why the first of them cannot.
+    """
+
+    start: GivenState
+    p: Array | None
+    plan: InputPlan
+    impossible: Flags | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class SweepRows:
+    """What the rows of a sweep start from.
+
+    Attributes:
+        samples: Values that are swept, row by row.
+        start: State to start from: values by name that all rows share, or arrays, with leading
+            axes where they are arrays of runs.
+        parameters: Parameters by name that all rows share; None if none are given.
+        plan: Input, with leading axes where it is an array of runs.
+        inputs: Inputs by name that all rows share, where others are swept; they replace the plan.
+        shape: Shape of the rows.
+        first: Number of the first row of the arrays of runs, where only some rows are here.
+        impossible: Rows whose parameters no mechanism can have, and why, where only some are here.
+    """
+
+    samples: AbstractSamples
+    start: GivenState
+    parameters: Mapping[str, Any] | None
+    plan: InputPlan
+    inputs: Mapping[str, Any] | None
+    shape: tuple[int, ...]
+    first: int | None = None
+    impossible: tuple[Flags, str] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(np.prod(self.shape, dtype=int))
+
+    def untouched(self, model: Model) -> tuple[str, ...]:
+        """Names of parameters that keep their defaults in all rows."""
+        groups = self.samples.groups
+        changed = {*(self.parameters or ()), *(n for n in groups if groups[n] == "parameter")}
+        return tuple(name for name in model.parameters if name not in changed)
+
+    def part(self, model: Model, first: int, last: int) -> SweepRows:
+        """Return what is needed for the rows `first` ... `last - 1`, which keep their numbers.
+
+        Args:
+            model: What moves; other processes cannot check parameters without its equations.
+            first: Number of the first row.
+            last: Number after that of the last row.
+        """
+        rows, impossible = np.arange(first, last), None
+        if "parameter" in self.samples.groups.values():
+            given = self.given(model, first, last)
+            impossible = None if given.impossible is None else (given.impossible, given.fault)
+        return replace(
+            self,
+            impossible=impossible,
+            samples=self.samples.part(first, last),
+            start=self._start_of(rows, {}),
+            plan=self._plan_of(rows),
+            first=first,
+        )
+
+    def given(self, model: Model, first: int, last: int) -> GivenRows:
+        """Start, parameters and input of the rows `first` ... `last - 1`."""
+        rows = np.arange(first, last)
+        groups: dict[Group, dict[str, Array]] = {"start": {}, "parameter": {}, "input": {}}
+        for name, values in self.samples.rows(first, last).items():
+            groups[self.samples.groups[name]][name] = values
+        p = impossible = None
+        fault = ""
+        if model.parameters and not model.facts.fixed:
+            p = model.parameter_vector({**(self.parameters or {}), **groups["parameter"]})
+        if p is not None and p.ndim > 1:
+            impossible, fault = self._impossible_in(model, p, list(groups["parameter"]))
+            p[impossible] = model.parameter_vector()
+        plan = self._plan_of(rows)
+        if self.inputs is not None:
+            plan = plan_input(model, {**self.inputs, **groups["input"]})
+        return GivenRows(self._start_of(rows, groups["start"]), p, plan, impossible, fault)
+
+    def _impossible_in(self, model: Model, p: Array, names: list[str]) -> tuple[Flags, str]:
+        if self.impossible is not None:
+            return self.impossible
+        return find_impossible_runs(model, p, names)
+
+    def check_parameters(self, model: Model) -> None:
+        """Check parameters that are listed, not drawn; those of all rows at once.
+
+        Raises:
+            InvalidArgument: as `checked_parameters` does.
+        """
+        names = [name for name, group in self.samples.groups.items() if group == "parameter"]
+        axes = self.samples.axes
+        listed: dict[str, Any] = {}
+        if axes:  # only parameters matter: a small part of a large grid
+            along = np.meshgrid(*(axes[name] for name in names), indexing="ij", sparse=True)
+            listed = dict(zip(names, along, strict=True))
+        elif names and self.samples.kind == "table":
+            listed = self.samples.rows(0, self.samples.count, names)
+        given = {**(self.parameters or {}), **listed}
+        checked_parameters(model, given or self.parameters)
+
+    def _start_of(self, rows: Numbers, drawn: Mapping[str, Array]) -> GivenState:
+        s = self.start
+        if s.q is None or s.nu is None:
+            return replace(s, named={**s.named, **drawn})
+        time = None if s.time is None else self._rows_of(np.asarray(s.time), 0, rows)
+        q, nu = (self._rows_of(a, 1, rows) for a in (s.q, s.nu))
+        return replace(s, q=q, nu=nu, time=time)
+
+    def _plan_of(self, rows: Numbers) -> InputPlan:
+        plan = self.plan
+        if plan.constant is not None:
+            return replace(plan, constant=self._rows_of(plan.constant, 1, rows))
+        if plan.sampled is None:
+            return plan
+        table = self._rows_of(plan.sampled.table, 2, rows)
+        return replace(plan, sampled=replace(plan.sampled, table=table))
+
+    def _rows_of(self, array: Array, own_axes: int, rows: Numbers) -> Array:
+        """Some rows of an array that is broadcast to all of them; itself if they share it."""
+        axes = array.ndim - own_axes
+        if not axes:
+            return array
+        if self.first is not None:
+            return array[rows - self.first]
+        whole = np.broadcast_to(array, (*self.shape, *array.shape[axes:]))
+        return np.ascontiguousarray(whole[np.unravel_index(rows, self.shape)])
+
+
+def plan_rows(
+    model: Model, given: Mapping[Group, Any], combine: str, **choice: Any
+) -> tuple[SweepRows, Tape | None]:
+    """Check what the user varies; return the rows, and the input where it is a tape.
+
+    Args:
+        model: What moves.
+        given: Start, parameters and input.
+        combine: "grid" or "zip".
+        choice: Samples, sampler and seed, as `plan_samples` takes them.
+
+    Raises:
+        InvalidArgument: for what cannot be swept.
+    """
+    input = inputs_of_sample(model, given["input"])
+    named = {group: value for group, value in given.items() if not isinstance(value, NamedValues)}
+    named["input"] = input
+    swept = plan_samples(
+        named, combine=combine, batch=(), locate=lambda n: locate(model, n), **choice
+    )
+    state = read_state(model, _shared("start", given["start"], swept), "start")
+    inputs = _shared("input", input or {}, swept) if "input" in swept.groups.values() else None
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise InvalidArgument("input: give inputs by name where the table has columns of some")
+    plan = InputPlan() if inputs is not None else plan_input(model, input)
+    if plan.callback is not None:
+        raise InvalidArgument(
+            "input: a Callback runs in Python, one run after the other; give a sweep formulas, "
+            "functions of the state or Sampled(...), or use simulate"
+        )
+    shape = shared_batch(plan.batch, state.shapes)
+    if shape and swept.names:
+        _refuse_mixture(swept, combine, "start" if any(state.shapes) else "input")
+        swept = plan_samples(named, combine=combine, batch=shape, **choice)
+    shape = swept.shape if swept.names else shape
+    parameters = _shared("parameter", given["parameter"], swept)
+    rows = SweepRows(swept, state, parameters, replace(plan, tape=None), inputs, shape)
+    rows.check_parameters(model)
+    return rows, plan.tape
+
+
+def locate(model: Model, name: str) -> Group:
+    """Find whether a column of a table is a parameter, an input or a value of the start.
+
+    Raises:
+        UnknownName: for any other.
+    """
+    if name in model.parameters:
+        return "parameter"
+    if model.signals.names("input").matching(name):
+        return "input"
+    model.signals.names(*STATE_KINDS).resolve(name)
+    return "start"
+
+
+def _shared(group: Group, given: Any, swept: AbstractSamples) -> Any:
+    """What a mapping gives to all rows alike; anything else as it is."""
+    if not isinstance(given, Mapping) or isinstance(given, NamedValues):
+        return given
+    return {name: value for name, value in given.items() if swept.groups.get(name) != group}
+
+
+def _refuse_mixture(swept: AbstractSamples, combine: str, argument: str) -> None:
+    """Refuse values by name beside arrays whose runs have no names, unless they are zipped."""
+    if combine != "zip" or swept.kind != "table":
+        raise InvalidArgument(
+            f"sweep: {', '.join(swept.names)} make a {swept.kind}, but {argument} is an array of "
+            "runs; use combine='zip', or names"
+        )

@@ -1,0 +1,134 @@
+"""Columns of a trajectory, each computed when it is first asked for, and other deferred fields."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Rows = slice | npt.NDArray[np.intp]  # samples of all runs alike, or (runs, samples) of each
+
+
+class TrajectoryColumns:
+    """Columns by name, computed when they are first asked for and then kept.
+
+    Args:
+        shape: Shape of a column, (*batch, T).
+        compute: Makes a column from its name.
+    """
+
+    def __init__(self, shape: Sequence[int], compute: Callable[[str], Array]) -> None:
+        self.shape = tuple(shape)
+        self._compute = compute
+        self._kept: dict[str, Array] = {}
+
+    def get(self, name: str) -> Array:
+        """Column of a name, (*batch, T), read-only."""
+        column = self._kept.get(name)
+        if column is None:
+            column = self._kept[name] = read_only(self._compute(name))
+        return column
+
+    def stack(self, names: Sequence[str]) -> Array:
+        """Several columns in one array, (*batch, T, columns); none is kept."""
+        values = np.empty((*self.shape, len(names)))
+        for k, name in enumerate(names):
+            kept = self._kept.get(name)
+            values[..., k] = self._compute(name) if kept is None else kept
+        return values
+
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
+        """Columns of some samples.
+
+        Args:
+            runs: Runs, counted through all axes of the batch.
+            rows: Their samples.
+            shape: Shape of the columns then.
+        """
+
+        def compute(name: str) -> Array:
+            column = self.get(name)
+            return pick(column.reshape(-1, column.shape[-1]), runs, rows).reshape(shape)
+
+        return TrajectoryColumns(shape, compute)
+
+
+class ArrayColumns(TrajectoryColumns):
+    """Columns of one array, (*batch, T, columns)."""
+
+    def __init__(self, values: Array, names: Sequence[str]) -> None:
+        places = {name: k for k, name in enumerate(names)}
+        super().__init__(values.shape[:-1], lambda name: values[..., places[name]])
+        self._values, self._places = values, places
+
+    def stack(self, names: Sequence[str]) -> Array:
+        if tuple(names) == tuple(self._places):
+            return self._values
+        return self._values[..., [self._places[name] for name in names]]
+
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
+        samples, width = self._values.shape[-2:]
+        flat = self._values.reshape(math.prod(self.shape[:-1]), samples, width)
+        return ArrayColumns(pick(flat, runs, rows).reshape(*shape, width), tuple(self._places))
+
+
+def pick(values: Array, runs: slice, rows: Rows) -> Array:
+    """Select samples of an array whose first axes are runs and samples."""
+    if isinstance(rows, slice):
+        return values[runs, rows]
+    chosen = values[runs]
+    return np.take_along_axis(chosen, rows.reshape(*rows.shape, *[1] * (values.ndim - 2)), axis=1)
+
+
+def read_only(values: npt.ArrayLike) -> Array:
+    """View of an array that cannot be written to."""
+    view = np.asarray(values, dtype=np.float64).view()
+    view.flags.writeable = False
+    return view
+
+
+class Later:
+    """Value of a deferred field that is made when the field is first read.
+
+    Args:
+        make: Makes it, from the object that has the field.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make = make
+
+
+class _Deferred:
+    """Field of a frozen dataclass that may be given as `Later`."""
+
+    def __init__(self, *default: Any) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            if not self._default:
+                raise AttributeError(self._name)  # dataclass: no default
+            return self._default[0]
+        value = instance.__dict__[self._name]
+        if isinstance(value, Later):
+            value = instance.__dict__[self._name] = value.make(instance)
+        return value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self._name] = value
+
+
+def deferred(*default: Any) -> Any:
+    """Declare a field of a frozen dataclass that may be given as `Later`.
+
+    Args:
+        default: Value unless given; without one the field is required.
+    """
+    return _Deferred(*default)

@@ -1,0 +1,360 @@
+"""Sweeps on disk: a folder of Parquet files, one per finished chunk.
+
+pandas, Polars, DuckDB and anything else that reads Parquet take the folder as one table. The
+description is in a file of the same columns without rows, so that it does not disturb them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.disk.atomic import system_path, write_atomically
+from axode.disk.bounded import open_plain
+from axode.disk.lock import FolderLock
+from axode.disk.npz import check_expansion
+from axode.errors import FileError
+from axode.results.arrow import MAX_PACKED, PAGES, require_pyarrow
+from axode.results.row_texts import RowTexts
+from axode.results.sweep_manifest import SweepManifest
+
+MANIFEST = "_manifest.parquet"
+KEY, STUDY = b"axode.sweep", b"axode.study"
+_PART = re.compile(r"part-(\d{8,})\.parquet")
+_DRAFT = re.compile(r"\.(?:part-\d+|_manifest)\.parquet\.[0-9a-f]+\.part")
+_RECOMPUTE = "\n  Remedy: remove it and run the same sweep again, which computes its rows anew"
+
+Array = npt.NDArray[np.float64]
+
+
+class SweepStore:
+    """A folder of finished chunks; open it with `create_or_resume` or `open`.
+
+    Attributes:
+        folder: Where it is.
+        manifest: What it holds.
+    """
+
+    def __init__(
+        self, folder: Path, manifest: SweepManifest, lock: FolderLock | None = None
+    ) -> None:
+        self.folder, self.manifest, self._lock = folder, manifest, lock
+        self._arrow, self._parquet = require_pyarrow("a store of a sweep")
+        self._finished: set[int] | None = None
+        self._extremes: dict[str, tuple[float, float]] | None = None
+
+    @classmethod
+    def create_or_resume(cls, folder: str | PathLike[str], manifest: SweepManifest) -> SweepStore:
+        """Open a folder for writing; what is finished there stays.
+
+        Args:
+            folder: A new or empty folder, or the store of the same study.
+            manifest: What the store is to hold.
+
+        Raises:
+            FileError: if the folder holds another study or anything else, if another process
+                writes to it, or if nothing can be written.
+        """
+        require_pyarrow("a store of a sweep")
+        path = _make_folder(folder)
+        lock = FolderLock(path)
+        try:
+            store = cls(path, manifest, lock)
+            store._remove_drafts()
+            found = path / MANIFEST
+            if os.path.lexists(found):
+                store._check_same_study(cls.open(path).manifest)
+            store._check_files(new=not os.path.lexists(found))
+            if not os.path.lexists(found):
+                store._write_manifest()
+            store.finished()
+        except BaseException:
+            lock.release()
+            raise
+        return store
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> SweepStore:
+        """Open a store for reading.
+
+        Raises:
+            FileError: if it is none, or damaged.
+        """
+        pa, pq = require_pyarrow("a store of a sweep")
+        try:
+            path = system_path(folder)
+            with open_plain(path / MANIFEST) as file:
+                metadata = pq.read_schema(file).metadata or {}
+            if KEY not in metadata:
+                raise FileError("its description is not that of a sweep")
+            return cls(path, SweepManifest.from_json(metadata[KEY]))
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileError(
+                f"'{folder}' is not the folder of a sweep: it has no file {MANIFEST}.\n"
+                "  axode.sweep(..., store=folder) makes one"
+            ) from None
+        except FileError as error:
+            raise FileError(f"'{folder}' cannot be read: {error}") from None
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            raise FileError(f"'{folder}' cannot be read: {MANIFEST}: {reason}") from None
+
+    def close(self) -> None:
+        """Let other processes write to the folder."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SweepStore.open, (self.folder,)
+
+    def __enter__(self) -> SweepStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # chunks --------------------------------------------------------------------------------------
+
+    def finished(self) -> set[int]:
+        """Numbers of the chunks whose files are whole; others are computed again."""
+        return set(self._found())
+
+    def __contains__(self, chunk: object) -> bool:
+        return chunk in self._found()
+
+    def _found(self) -> set[int]:
+        if self._finished is None:
+            self._finished = {chunk for chunk in self._parts() if self._is_whole(chunk)}
+        return self._finished
+
+    def write(
+        self,
+        chunk: int,
+        swept: Mapping[str, Array],
+        outputs: Mapping[str, Array],
+        status: RowTexts,
+        reasons: Mapping[int, str] | None = None,
+    ) -> None:
+        """Write the rows of a chunk, all or none of them.
+
+        Args:
+            chunk: Its number.
+            swept: Swept values by name.
+            outputs: Outputs by name; NaN for runs that did not finish.
+            status: How each run ended.
+            reasons: Why runs failed, by place in the chunk.
+
+        Raises:
+            FileError: if the disk or the folder refuses; chunks that are there stay.
+        """
+        first, last = self.manifest.span(chunk)
+        table = rows_table(
+            self.manifest, np.arange(first, last), swept, outputs, status, reasons or {}
+        )
+        self._write_table(self._path(chunk), table, {STUDY: self.manifest.digest})
+        self._found().add(chunk)
+        self._extremes = None
+
+    def read(
+        self, columns: Sequence[str], chunks: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Read columns of the files chunk by chunk: numbers of chunks, and tables of Arrow.
+
+        Args:
+            columns: Columns of the files.
+            chunks: Which; all that are finished unless given.
+
+        Raises:
+            FileError: if a file is damaged.
+        """
+        for chunk in sorted(self.finished()) if chunks is None else chunks:
+            yield chunk, self._read_part(chunk, columns)
+
+    def extremes(self, column: str) -> tuple[float, float] | None:
+        """Smallest and largest number of a column, from what the files declare."""
+        if self._extremes is None:
+            self._extremes = self._declared_extremes()
+        return self._extremes.get(column)
+
+    def _declared_extremes(self) -> dict[str, tuple[float, float]]:
+        """Extremes of all columns, in one pass through the files."""
+        found: dict[str, tuple[float, float]] = {}
+        for chunk in self._found():
+            with self._opened(chunk) as part:
+                names, metadata = part.schema_arrow.names, part.metadata
+            for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                for place, name in enumerate(names):
+                    declared = group.column(place).statistics
+                    if declared is not None and declared.has_min_max:
+                        ends = (declared.min, declared.max)
+                        low, high = found.get(name, ends)
+                        found[name] = min(low, ends[0]), max(high, ends[1])
+        return found
+
+    # files ---------------------------------------------------------------------------------------
+
+    def _path(self, chunk: int) -> Path:
+        return self.folder / f"part-{chunk:08d}.parquet"
+
+    def _parts(self) -> Iterator[int]:
+        for entry in os.scandir(self.folder):
+            match = _PART.fullmatch(entry.name)
+            if match and int(match[1]) < self.manifest.chunks:
+                yield int(match[1])
+
+    def _remove_drafts(self) -> None:
+        """Remove what a process that was killed had begun to write."""
+        for entry in list(os.scandir(self.folder)):
+            if _DRAFT.fullmatch(entry.name):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+    def _check_same_study(self, found: SweepManifest) -> None:
+        lines = found.differences(self.manifest)
+        if lines:
+            raise FileError(
+                "\n  ".join(
+                    [
+                        f"'{self.folder}' holds another sweep than this one.",
+                        *lines,
+                        "Remedy: name another folder, or repeat what was given before",
+                    ]
+                )
+            )
+
+    def _check_files(self, *, new: bool) -> None:
+        """Refuse files that others put there: whoever reads the folder would read them too."""
+        names = sorted(entry.name for entry in os.scandir(self.folder))
+        own = [] if new else [f"part-{chunk:08d}.parquet" for chunk in self._parts()]
+        foreign = sorted(name for name in set(names) - set(own) if name[0] not in "_.")
+        if foreign:
+            shown = ", ".join(foreign[:5]) + (", ..." if len(foreign) > 5 else "")
+            raise FileError(
+                f"'{self.folder}' holds files that do not belong to this sweep: {shown}.\n"
+                "  Remedy: name a new folder, or move them away"
+            )
+
+    def _write_manifest(self) -> None:
+        empty = np.empty(0)
+        swept, outputs = self.manifest.columns
+        none = RowTexts(np.empty(0, dtype=np.int32), ())
+        table = rows_table(
+            self.manifest,
+            np.empty(0, dtype=np.int64),
+            dict.fromkeys(swept, empty),
+            dict.fromkeys(outputs, empty),
+            none,
+            {},
+        )
+        self._write_table(self.folder / MANIFEST, table, {KEY: self.manifest.to_json()})
+
+    def _write_table(self, path: Path, table: Any, metadata: Mapping[bytes, str]) -> None:
+        file = io.BytesIO()
+        self._parquet.write_table(
+            table.replace_schema_metadata(metadata),
+            file,
+            compression="zstd",
+            use_dictionary=["status", "reason"],
+            write_page_checksum=True,
+        )
+        write_atomically(path, file.getbuffer())
+
+    @contextlib.contextmanager
+    def _opened(self, chunk: int) -> Iterator[Any]:
+        """Open the file of a chunk; its footer is checked before anything is unpacked."""
+        pa, path = self._arrow, self._path(chunk)
+        try:
+            with open_plain(path) as file:
+                part = self._parquet.ParquetFile(file, page_checksum_verification=True)
+                self._check_footer(chunk, part, os.fstat(file.fileno()).st_size)
+                yield part
+        except (pa.ArrowException, OSError, ValueError, FileError) as error:
+            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            raise FileError(f"'{path}' is damaged: {reason.rstrip('.')}.{_RECOMPUTE}") from error
+
+    def _check_footer(self, chunk: int, part: Any, size: int) -> None:
+        first, last = self.manifest.span(chunk)
+        found, rows = part.metadata, last - first
+        if (part.schema_arrow.metadata or {}).get(STUDY) != self.manifest.digest.encode():
+            raise FileError("it belongs to another sweep")
+        groups = [found.row_group(k) for k in range(found.num_row_groups)]
+        if found.num_rows != rows or sum(group.num_rows for group in groups) != rows:
+            raise FileError(f"it has {found.num_rows} rows instead of {rows}")
+        wanted = schema_names(self.manifest)
+        if part.schema_arrow.names != wanted:
+            raise FileError("it has other columns than its sweep")
+        for group in groups:
+            for column in (group.column(k) for k in range(group.num_columns)):
+                plain = column.physical_type in ("DOUBLE", "INT64")
+                if plain and column.total_uncompressed_size > 16 * group.num_rows + PAGES:
+                    raise FileError(f"'{column.path_in_schema}' has more bytes than numbers")
+        check_expansion(size, sum(group.total_byte_size for group in groups), MAX_PACKED)
+
+    def _is_whole(self, chunk: int) -> bool:
+        try:
+            with self._opened(chunk):
+                return True
+        except FileError:
+            return False
+
+    def _read_part(self, chunk: int, columns: Sequence[str]) -> Any:
+        with self._opened(chunk) as part:
+            return part.read(list(columns))
+
+
+def _make_folder(folder: str | PathLike[str]) -> Path:
+    try:
+        path = system_path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise FileError(
+            f"'{folder}' is a file, and a store of a sweep is a folder.\n  Remedy: name another"
+        ) from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"cannot make the folder '{folder}': {reason}") from error
+    return path
+
+
+def schema_names(manifest: SweepManifest) -> list[str]:
+    """Columns of a file of a store, in order."""
+    swept, outputs = manifest.columns
+    return ["row", *swept.values(), *outputs.values(), "status", "reason"]
+
+
+def rows_table(
+    manifest: SweepManifest,
+    rows: npt.NDArray[Any],
+    swept: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    status: RowTexts,
+    reasons: Mapping[int, str],
+) -> Any:
+    """Table of Arrow with some rows of a sweep.
+
+    Args:
+        manifest: Names of the columns.
+        rows: Numbers of the rows.
+        swept: Swept values by name.
+        outputs: Outputs by name.
+        status: How each run ended.
+        reasons: Why runs failed, by place among the rows.
+    """
+    pa, _ = require_pyarrow("a table of a sweep")
+    made = [pa.array(np.asarray(rows, dtype=np.int64))]
+    for given, names in zip((swept, outputs), manifest.columns, strict=True):
+        made += [pa.array(np.ascontiguousarray(given[name], dtype=float)) for name in names]
+    for texts in (status, RowTexts.from_rows(len(rows), reasons)):
+        few = texts.compact()
+        codes = pa.array(few.codes, mask=few.codes < 0)
+        made.append(pa.DictionaryArray.from_arrays(codes, pa.array(few.texts, pa.string())))
+    return pa.table(made, names=schema_names(manifest))

@@ -1,0 +1,92 @@
+"""A kernel with its arguments: what a launch on a stream needs, and nothing that waits."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+STATUSES = 16  # that a kernel counts
+SUMMARY_BYTES = 8 * (STATUSES + 1)
+WARP = 32  # of so many runs, the time of the first is added up
+_THREAD = threading.local()
+
+
+class Summary(NamedTuple):
+    """Runs after a launch.
+
+    Attributes:
+        counts: How many runs have each status, by its number.
+        time: Mean time of the runs, of every 32nd one.
+    """
+
+    counts: tuple[int, ...]
+    time: float
+
+    @property
+    def running(self) -> int:
+        """How many runs go on."""
+        return self.counts[0]
+
+    @classmethod
+    def read(cls, words: Any) -> Summary:
+        """Read what a kernel has written."""
+        counts = words[:STATUSES].tolist()
+        warps = -(-sum(counts) // WARP)
+        return cls(tuple(counts), float(words[STATUSES:].view(np.float64)[0]) / max(warps, 1))
+
+
+def use_device(cp: Any) -> int:
+    """Number of the current GPU, made ready for this thread."""
+    number = int(cp.cuda.runtime.getDevice())
+    if getattr(_THREAD, "ready", None) != number:
+        cp.cuda.runtime.free(0)  # makes the context of this GPU the thread's
+        _THREAD.ready = number
+    return number
+
+
+class Launch:
+    """A prepared launch; calling it costs the launch alone.
+
+    Args:
+        cp: The module cupy.
+        function: Address of the kernel.
+        geometry: Number of blocks, and of threads per block.
+        items: The kernel's table.
+        runs: Number of runs.
+        kept: Arrays that must live as long.
+    """
+
+    __slots__ = ("_driver", "_function", "_geometry", "_items", "_parameters", "_stream", "kept")
+
+    def __init__(
+        self,
+        cp: Any,
+        function: int,
+        geometry: tuple[int, int],
+        items: Sequence[int],
+        runs: int,
+        kept: Any,
+    ) -> None:
+        self._driver, self._stream = cp.cuda.driver.launchKernel, cp.cuda.get_current_stream
+        self._function, self._geometry, self.kept = function, geometry, kept
+        self._items = array("q", [*items, runs])
+        address = self._items.buffer_info()[0]
+        self._parameters = array("q", [address, address + 8 * len(items)])
+
+    def __call__(self, stream: int | None = None) -> None:
+        """Launch on a stream, given by its address, or on CuPy's current one; does not wait."""
+        blocks, threads = self._geometry
+        if not blocks:
+            return
+        if stream is None:
+            stream = self._stream().ptr
+        parameters = self._parameters.buffer_info()[0]
+        self._driver(self._function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, 0)
+
+    def set_budget(self, budget: int) -> None:
+        """Change how often a counted loop may turn."""
+        self._items[-3] = budget

@@ -1,0 +1,258 @@
+"""Engines of sweeps: every row once, with the bits of one process, whoever is lost meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.problems.sweep import engines, remote
+from axode.problems.sweep.chunk import ChunkResult
+from axode.problems.sweep.worker_processes import WorkerProcesses
+from axode.results.row_texts import RowTexts
+from tests.problems import machines
+
+ROWS, CHUNK = 600, 25
+OPTIONS = {
+    "start": {"pitch": ax.Uniform(-0.2, 0.2), "pitch.rate": ax.Normal(0.0, 0.3)},
+    "samples": ROWS,
+    "step": 2e-3,
+    "chunk": CHUNK,
+    "outputs": {"top": ("max", "pitch"), "squares": ("integral", lambda s: s["pitch"] ** 2)},
+}
+
+
+def sweep(**more):
+    return ax.sweep(machines.wheeled_pendulum(), 0.5, **OPTIONS, **more)
+
+
+@pytest.fixture(scope="module")
+def here():
+    return sweep()
+
+
+def assert_same(made, expected):
+    assert made.finished.all() and made.statuses == expected.statuses
+    for name in expected:
+        np.testing.assert_array_equal(made[name], expected[name])
+
+
+@pytest.fixture
+def arrivals(monkeypatch):
+    """First rows of the chunks that arrive, and what to do when the first one does."""
+    seen: dict[str, list] = {"rows": [], "then": []}
+    real = engines.Tally.add
+
+    def add(self, made):
+        seen["rows"].append(made.first)
+        while seen["then"]:
+            seen["then"].pop()()
+        real(self, made)
+
+    monkeypatch.setattr(engines.Tally, "add", add)
+    return seen
+
+
+def test_processes_that_are_killed_are_replaced(here, arrivals):
+    with WorkerProcesses(2) as pool:
+        killed = []
+
+        def kill():
+            killed.extend(pool.pids[:1])
+            os.kill(*killed, signal.SIGKILL)
+
+        arrivals["then"] = [kill]
+        assert_same(sweep(executor=pool), here)
+        assert sorted(arrivals["rows"]) == list(range(0, ROWS, CHUNK))
+        assert killed[0] not in pool.pids
+        modules = pool.submit(eval, "{*__import__('sys').modules}").result()
+        assert "axode.problems.sweep.chunk" in modules and "casadi" not in modules
+
+
+def test_a_worker_of_a_cluster_is_killed(here, arrivals):
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        first, _ = client.run(os.getpid).values()
+        arrivals["then"] = [lambda: os.kill(first, signal.SIGKILL)]
+        assert_same(sweep(executor=client), here)
+    assert sorted(arrivals["rows"]) == list(range(0, ROWS, CHUNK))
+
+
+def test_runs_that_change_rows_are_finished_here(monkeypatch):
+    """Functions without equations cannot choose other rows; the process that has them can."""
+    angles = np.linspace(1.0, np.pi - 0.03, 5)
+    start = {"crank": angles, "coupler": -angles, "rocker": angles, "crank.rate": -9.0}
+    options = {"start": start, "combine": "zip", "step": 1e-3, "chunk": 3}
+    model = machines.parallelogram()
+    expected = ax.sweep(model, 0.02, **options)
+    left = []
+    real = ChunkResult.finished_by
+    monkeypatch.setattr(
+        ChunkResult,
+        "finished_by",
+        lambda self, other: left.append(self.left.tolist()) or real(self, other),
+    )
+    with ThreadPoolExecutor(2) as pool:
+        assert_same(ax.sweep(model, 0.02, **options, executor=pool), expected)
+    assert left == [[False, True]]
+
+
+def test_runs_of_tables_and_arrays_travel_with_their_chunks():
+    model, rng = machines.wheeled_pendulum(), np.random.default_rng(0)
+    q, nu = np.tile(model.home, (7, 1)), rng.normal(size=(7, len(model.independent)))
+    table = ax.Sampled(rng.normal(size=(7, 5, len(model.inputs))), 0.01)
+    options = {"start": (q, nu), "input": table, "combine": "zip", "step": 1e-2, "chunk": 3}
+    expected = ax.sweep(model, 0.05, **options)
+    with ThreadPoolExecutor(2) as pool:
+        assert_same(ax.sweep(model, 0.05, **options, executor=pool), expected)
+
+
+def test_rows_with_impossible_parameters_fail_and_others_do_not():
+    """Drawn values are rows that fail; listed ones are mistakes."""
+    model = machines.slider()
+    options = {"input": {model.inputs[0]: 1.0}, "step": 1e-2, "outputs": {"x": ("last", "rail")}}
+    drawn = options | {"parameters": {"mass": ax.Normal(0.0, 1.0)}, "samples": 40, "chunk": 16}
+    here = ax.sweep(model, 0.1, **drawn)
+    assert 10 < here.statuses["failed: not assembled"] < 30
+    assert here.finished.tolist() == (here.samples["mass"] > 0).tolist()
+    assert set(here.reasons.values()) != set() and all(
+        "mass: must be > 0 kg" in t for t in here.reasons.values()
+    )
+    with ThreadPoolExecutor(2) as pool:
+        there = ax.sweep(model, 0.1, **drawn, executor=pool)
+    np.testing.assert_array_equal(there["x"], here["x"])
+    assert dict(there.reasons) == dict(here.reasons)
+    with pytest.raises(ax.InvalidArgument, match=r"cannot have mass = -1 \(run 1 of 2\)"):
+        ax.sweep(model, 0.1, **options, parameters={"mass": [1.0, -1.0]})
+    with pytest.raises(ax.InvalidArgument, match=r"cannot have mass = -1"):
+        ax.sweep(model, 0.1, **options, samples={"mass": [1.0, -1.0]})
+
+
+class Stopping(Executor):
+    """An executor that computes two chunks and then loses its processes."""
+
+    def __init__(self):
+        self.left = 2
+
+    def submit(self, fn, /, *args, **kwargs):
+        future: Future = Future()
+        self.left -= 1
+        if self.left >= 0:
+            future.set_result(fn(*args, **kwargs))
+        else:
+            future.set_exception(BrokenProcessPool("a process ended"))
+        return future
+
+
+def test_an_executor_that_stops_leaves_what_it_had_computed(here):
+    with pytest.raises(ax.SweepFailed, match=r"stopped computing \(BrokenProcessPool") as e:
+        sweep(executor=Stopping())
+    made = e.value.result
+    assert made.statuses == {"finished": 2 * CHUNK, "interrupted": ROWS - 2 * CHUNK}
+    np.testing.assert_array_equal(made["top"][: 2 * CHUNK], here["top"][: 2 * CHUNK])
+
+
+def test_a_chunk_that_kills_every_process_is_given_up(monkeypatch):
+    with WorkerProcesses(1) as pool, pytest.raises(BaseException, match="3 processes were lost"):
+        pool.submit(os._exit, 1).result()
+
+
+def test_workers_with_another_version_leave_the_work_here(here, monkeypatch):
+    with ThreadPoolExecutor(1) as pool:
+        payload = remote.Payload("0.0", "", b"")
+        failure = pool.submit(remote.compute_chunk, payload, None, 0, 1).result()
+    assert failure.message == f"has Axode {ax.__version__}, not 0.0"
+    monkeypatch.setattr(engines, "compute_chunk", lambda *_: failure)
+    with ThreadPoolExecutor(1) as pool:
+        assert_same(sweep(executor=pool), here)
+
+
+def test_ctrl_c_keeps_the_chunks_that_arrived(arrivals):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    arrivals["then"] = [lambda: os.kill(os.getpid(), signal.SIGINT)]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            made = sweep(executor=pool, on_interrupt="return")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert CHUNK <= made.statuses["finished"] < ROWS
+
+
+@pytest.mark.parametrize(
+    ("executor", "message"),
+    [
+        (0, "executor: must be >= 1 process, got 0"),
+        ("threads", "executor: expected a number of processes.*got 'threads'"),
+        (True, "executor: expected a number of processes"),
+    ],
+)
+def test_what_is_no_executor(executor, message):
+    with pytest.raises(ax.InvalidArgument, match=message):
+        sweep(executor=executor)
+
+
+class FakeRay:
+    """What a sweep uses of Ray, without a cluster."""
+
+    __name__ = "ray"
+
+    def __init__(self, running):
+        self.running, self.pool = running, ThreadPoolExecutor(1)
+
+    def is_initialized(self):
+        return self.running
+
+    def cluster_resources(self):
+        return {"CPU": 2.0}
+
+    def put(self, value):
+        return value
+
+    def remote(self, **options):
+        assert options == {"max_retries": engines.RETRIES}
+        return lambda function: _Remote(self.pool, function)
+
+
+class _Remote:
+    def __init__(self, pool, function):
+        self.pool, self.function = pool, function
+
+    def remote(self, *arguments):
+        made = self.pool.submit(self.function, *arguments)
+        made.future = lambda: made
+        return made
+
+
+def test_the_calls_of_ray(here):
+    assert_same(sweep(executor=FakeRay(True)), here)
+    with pytest.raises(ax.NotApplicable, match=r"call ray\.init\(\) first"):
+        sweep(executor=FakeRay(False))
+
+
+def test_a_cluster_of_ray(here):
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2)
+    try:
+        assert_same(sweep(executor=ray), here)
+    finally:
+        ray.shutdown()
+
+
+def test_the_rate_of_every_worker():
+    class Bar:
+        def show(self, share, label):
+            self.share, self.label = share, label
+
+    bar = Bar()
+    tally = engines.Tally(bar, "robot", 100, 20)
+    for worker in ("a:1", "b:2"):
+        codes, none = np.zeros(30, np.int8), RowTexts.from_rows(30, {})
+        tally.add(ChunkResult(0, np.zeros((30, 1)), codes, none, None, worker, 0.5))
+    assert bar.share == 0.8
+    assert bar.label.startswith("robot: ") and bar.label.endswith("2 workers, 60 to 60 each")

@@ -1,0 +1,164 @@
+"""Plots of sweeps: every run is drawn or counted, axes have units, names are checked."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from axode.errors import FileError, InvalidArgument, UnknownName
+from axode.results.sweep_result import Sweep
+from axode.show.plot.sweep_panels import MAX_DOTS
+
+UNITS = {"falls": "s", "mass": "kg"}
+
+
+def scattered(runs=600):
+    """Runs at random, some of which fail, slip without load, or never fall."""
+    rng = np.random.default_rng(3)
+    mass, height = rng.uniform(5, 12, runs), rng.uniform(0.2, 0.6, runs)
+    finished = np.arange(runs) % 50 != 7
+    slip = 0.4 - 0.1 * (mass - 8) + 0.2 * rng.normal(size=runs)
+    slip[::100] = -np.inf
+    falls = np.where(height < 0.3, np.nan, height)
+    outputs = {"slip": slip, "falls": falls, "still": np.ones(runs)}
+    outputs = {name: np.where(finished, values, np.nan) for name, values in outputs.items()}
+    statuses = {"finished": int(finished.sum()), "failed": int((~finished).sum())}
+    samples = {"mass": mass, "height": height}
+    return Sweep(outputs, {}, finished, statuses, {"model": "bot", "units": UNITS}, samples=samples)
+
+
+def grid():
+    """Two axes, some of whose runs failed or have no value."""
+    a, b = np.linspace(-1, 1, 9), np.linspace(0, 3, 7)
+    x, y = np.meshgrid(a, b, indexing="ij")
+    finished = ~((x > 0.8) & (y > 2))
+    value = np.where(finished, x * y, np.nan)
+    falls = np.where(finished & (x > -0.6), y, np.nan)
+    statuses = {"finished": int(finished.sum()), "failed": int((~finished).sum())}
+    axes = {"pitch": a, "mass": b}
+    return Sweep({"value": value, "falls": falls}, axes, finished, statuses, {"units": UNITS})
+
+
+def title(figure):
+    return figure.get_suptitle()
+
+
+def legends(figure):
+    return [
+        text.get_text()
+        for axes in figure.axes
+        if axes.get_legend()
+        for text in axes.get_legend().get_texts()
+    ]
+
+
+def test_a_histogram_counts_every_run():
+    made = scattered()
+    figure = made.plot("slip", "falls", kind="histogram")
+    assert title(figure).startswith("bot \N{MIDDLE DOT} 600 runs") and "12 failed" in title(figure)
+    slip, falls = figure.axes
+    for axes, name in ((slip, "slip"), (falls, "falls")):
+        drawn = axes.patches[0].get_data().values.sum()
+        finite = np.isfinite(made[name]).sum()
+        lost = [int(words.split()[0]) for words in axes.get_title(loc="left").split(", ") if words]
+        assert drawn == finite and drawn + sum(lost) == made.finished.sum()
+    assert slip.get_title(loc="left") == "6 at minus infinity"
+    assert "without a value" in falls.get_title(loc="left")
+    assert falls.get_xlabel() == "falls [s]" and slip.get_ylabel() == "runs"
+
+
+def test_few_runs_far_from_the_others_are_counted():
+    values = np.concatenate([np.linspace(0, 1, 500), [90.0, 1e6, -4e5]])
+    made = Sweep({"y": values}, {}, np.ones(503, bool), {"finished": 503})
+    (axes,) = made.plot().axes
+    assert axes.get_title(loc="left") == "3 beyond the axis"
+    assert axes.patches[0].get_data().values.sum() == 500 and max(map(abs, axes.get_xlim())) < 3
+
+
+def test_the_default_follows_the_sweep():
+    made = scattered()
+    assert len(made.plot().axes) == 6  # a matrix of three outputs, one of them constant
+    assert len(made.plot("mass").axes) == 1
+    maps = grid().plot()
+    assert [axes.get_xlabel() for axes in maps.axes] == ["pitch", "", "pitch", ""]  # and bars
+    line = Sweep({"y": np.arange(5.0)}, {"x": np.arange(5.0)}, np.ones(5, bool), {"finished": 5})
+    (axes,) = line.plot().axes
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), np.arange(5.0))
+
+
+def test_a_matrix_draws_pairs_and_failures():
+    made = scattered()
+    figure = made.plot("slip", "mass", "height")
+    below = figure.axes[1]
+    dots, failed, *_ = below.lines
+    assert (below.get_xlabel(), below.get_ylabel()) == ("", "mass [kg]")
+    assert len(dots.get_xdata()) == np.isfinite(made["slip"]).sum()
+    np.testing.assert_array_equal(failed.get_ydata(), made.samples["mass"][~made.finished])
+    swept = figure.axes[4].lines[1]
+    np.testing.assert_array_equal(swept.get_xdata(), made.samples["mass"][~made.finished])
+
+
+def test_very_many_runs_are_counted_in_cells():
+    made = scattered(MAX_DOTS + 500)
+    (mesh,) = made.plot("mass", "height").axes[1].collections
+    assert mesh.get_array().sum() == made.runs
+
+
+def test_a_heat_map_hatches_what_has_no_value():
+    made = grid()
+    figure = made.plot("value", "falls", "pitch", "mass")
+    failed = int((~made.finished).sum())
+    never = int((np.isnan(made["falls"]) & made.finished).sum())
+    assert legends(figure) == [f"not finished ({failed})"] * 2 + [f"no value ({never})"]
+    mesh = figure.axes[0].collections[-1]
+    np.testing.assert_array_equal(mesh.get_array().filled(np.nan), made["value"].T)
+    assert mesh.norm.vmin == -mesh.norm.vmax  # zero is white
+
+
+def test_a_heat_map_of_scattered_runs_shows_means():
+    made = scattered(2000)
+    mesh = made.plot("slip", "mass", "height", kind="heatmap").axes[0].collections[-1]
+    means = mesh.get_array()
+    assert means.count() == means.size and means.min() < 0 < means.max()
+
+
+def test_bands_are_percentiles():
+    made = scattered(3000)
+    figure = made.plot("slip", "mass", kind="bands")
+    (axes,) = figure.axes
+    median, at = axes.lines[0].get_ydata(), axes.lines[0].get_xdata()
+    np.testing.assert_allclose(median, 0.4 - 0.1 * (at - 8), atol=0.15)
+    assert legends(figure) == ["median", "25 to 75 %", "5 to 95 %", "30 at minus infinity"]
+    over = grid().plot("value", "mass", kind="bands").axes[0].lines[0]
+    np.testing.assert_array_equal(over.get_xdata(), grid().axes["mass"])
+
+
+def test_a_figure_is_written(tmp_path):
+    path = tmp_path / "sweep.png"
+    grid().plot("value", size="column", save=path)
+    assert Image.open(path).width == 3.5 * 300
+    with pytest.raises(FileError, match="the file of a plot ends in"):
+        grid().plot(save=tmp_path / "sweep.txt")
+
+
+def test_what_is_refused():
+    made = scattered()
+    with pytest.raises(UnknownName, match=r"no output or swept value 'slipp'.*\n.*slip"):
+        made.plot("slipp")
+    with pytest.raises(UnknownName, match="histogram"):
+        made.plot(kind="histogramm")
+    with pytest.raises(InvalidArgument, match=r"'heatmap': name 2 swept values .*; swept: mass"):
+        made.plot("slip", "mass", kind="heatmap")
+    with pytest.raises(InvalidArgument, match=r"'bands': name one swept value"):
+        made.plot("slip", kind="bands")
+    many = Sweep({f"y{k}": np.ones(3) for k in range(13)}, {}, np.ones(3, bool), {"finished": 3})
+    with pytest.raises(InvalidArgument, match="13 outputs are too many for one figure"):
+        many.plot(kind="histogram")
+    with pytest.raises(InvalidArgument, match="13 columns are too many"):
+        many.plot(*many, kind="scatter")
+
+
+def test_a_swept_value_called_as_an_output_is():
+    axes, units = {"pitch": np.arange(3.0)}, {"pitch": "rad", "start.pitch": "rad"}
+    made = Sweep({"pitch": np.ones(3)}, axes, np.ones(3, bool), {"finished": 3}, {"units": units})
+    (drawn,) = made.plot("pitch").axes
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == ("start.pitch [rad]", "pitch [rad]")
