@@ -210,14 +210,15 @@ def check_executor(executor: Any) -> None:
     Raises:
         InvalidArgument: for anything that is none.
     """
-    if executor is None or executor == PROCESSES or _is_dask(executor):
+    named = isinstance(executor, str) and executor == PROCESSES  # arrays compare by element
+    if executor is None or named or _is_dask(executor):
         return
     if isinstance(executor, int) and not isinstance(executor, bool):
         if executor < 1:
             raise InvalidArgument(f"executor: must be >= 1 process, got {executor}")
         return
-    named = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
-    if not named and not callable(getattr(executor, "submit", None)):
+    ray = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
+    if not ray and not callable(getattr(executor, "submit", None)):
         raise InvalidArgument(f"executor: expected {EXPECTED}; got {shortened(executor)}")
 
 
