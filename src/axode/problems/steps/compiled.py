@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were
 MAX_NUMBERS_ON_GPU = 32  # of a traced function that are arguments: they are kept in registers
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
+_LOCK = threading.RLock()  # chunks of a sweep are computed by several threads
 _ROLLOUTS: WeakKeyDictionary[Model, OrderedDict[Any, Any]] = WeakKeyDictionary()
 
 
@@ -203,19 +205,20 @@ def compiled(
         program: Makes it.
         alike: Whether a run must have the same bits whatever others it is computed with.
     """
-    known = _ROLLOUTS.setdefault(model, OrderedDict())
-    key = (place, key)
-    if key not in known:
-        if place.target == "cuda":
-            from axode.codegen.targets.gpu_rollout import KernelRollout
+    with _LOCK:
+        known = _ROLLOUTS.setdefault(model, OrderedDict())
+        key = (place, key)
+        if key not in known:
+            if place.target == "cuda":
+                from axode.codegen.targets.gpu_rollout import KernelRollout
 
-            known[key] = KernelRollout(program(), place.precision, place.devices)
-        else:
-            known[key] = Rollout(program(), alike=alike)
-        while len(known) > MAX_PROGRAMS:
-            known.popitem(last=False)
-    known.move_to_end(key)
-    return known[key]
+                known[key] = KernelRollout(program(), place.precision, place.devices)
+            else:
+                known[key] = Rollout(program(), alike=alike)
+            while len(known) > MAX_PROGRAMS:
+                known.popitem(last=False)
+        known.move_to_end(key)
+        return known[key]
 
 
 def rollout_program(model: Model, method: str, given: Any, *, single: bool = False) -> Program:
