@@ -164,7 +164,7 @@ def press_while(monkeypatch: pytest.MonkeyPatch, module, name: str, presses: int
     monkeypatch.setattr(module, name, pressed)
 
 
-@pytest.mark.parametrize("phase", [(simulate, "starts"), (batch, "rollout_of")])
+@pytest.mark.parametrize("phase", [(simulate, "find_starts"), (batch, "rollout_of")])
 @pytest.mark.parametrize("angle", [0.3, np.array([0.1, 0.2])])
 def test_a_press_before_the_first_step(monkeypatch: pytest.MonkeyPatch, phase, angle):
     """Starts that are being assembled are the result; the steps are not compiled."""
@@ -181,7 +181,7 @@ def test_a_press_before_the_first_step(monkeypatch: pytest.MonkeyPatch, phase, a
 
 @pytest.mark.parametrize("answer", [{}, RETURN])
 def test_a_press_that_does_not_wait_for_the_starts(monkeypatch: pytest.MonkeyPatch, answer):
-    press_while(monkeypatch, simulate, "starts", presses=2)
+    press_while(monkeypatch, simulate, "find_starts", presses=2)
     with pytest.raises(ax.Interrupted, match="before the first step: there is no result") as caught:
         ax.simulate(machines.slider(), 1.0, **answer)
     assert caught.value.result is None

@@ -95,3 +95,20 @@ def test_runs_that_fail(options: dict):
         assert run.final["rail"].shape == (runs,)
 
     check(call)
+
+
+def test_sweeps():
+    def call(runs: int) -> None:
+        done = ax.sweep(machines.pendulum(), 0.2, start=starts(runs), step=0.01, progress=False)
+        assert done["pin"].shape == (runs,)
+
+    check(call)
+
+
+def test_starts_that_close_loops():
+    def call(runs: int) -> None:
+        begin = {"rocker": 1.9 + 0.1 * starts(runs)["pin"], "rocker.rate": 0.1}
+        run = ax.simulate(machines.four_bar(), 0.02, start=begin, **RK4)
+        assert run["coupler"].shape == (runs, 2)
+
+    check(call)

@@ -318,3 +318,12 @@ def test_a_sweep_goes_on_without_the_rows_that_have_no_start():
     assert dict(result.reasons) == {1: "'tip.y' is open", 3: "'tip.y' is open"}
     with pytest.raises(ax.LoopNotClosed, match=r"'tip\.y' is open"):
         ax.sweep(crank_rocker(), 0.01, start={"tip.y": [0.5, 0.6]}, progress=False)
+
+
+def test_a_model_from_a_file_starts_as_the_compiled_one(tmp_path):
+    """Among motions that would do, both leave the same speeds at zero."""
+    model = ax.gallery.build("caster_robot").derive().compile()
+    model.save(tmp_path / "robot.axm")
+    start = {"v_j": 0.3}
+    here, there = (ax.assemble(m, start) for m in (model, ax.load_model(tmp_path / "robot.axm")))
+    np.testing.assert_array_equal(there.nu, here.nu)

@@ -30,7 +30,7 @@ def computed(samples, first, last):
     status = np.where(rows % 5 == 4, 3, 1)
     finished = status == 1
     energy = np.where(finished, values["mass"] * values["base.pitch"] ** 2, np.nan)
-    outputs = {"arm.energy": energy, "base.pitch": np.where(finished, 2.0, np.nan)}
+    outputs = {"arm.energy": energy, "base.pitch": np.where(finished, 0.0, np.nan)}
     reasons = {int(k): f"no. {first + k}" for k in np.flatnonzero(~finished)}
     return outputs, status, reasons
 
@@ -164,8 +164,8 @@ def test_equal_numbers_are_chosen_in_the_order_of_the_rows(tmp_path):
 def test_chosen_rows_are_printed():
     lines = repr(in_memory("grid").best("energy", 2)).splitlines()
     assert lines[0] == "Sweep(2 runs over base.pitch, mass: 2 finished)"
-    assert lines[1].split() == ["row", "base.pitch", "mass", "arm.energy", "base.pitch"]
-    assert lines[2].split() == ["0", "0.1", "1", "0.01", "2"]
+    assert lines[1].split() == ["row", "start.base.pitch", "mass", "arm.energy", "base.pitch"]
+    assert lines[2].split() == ["0", "0.1", "1", "0.01", "0"]
     assert len({len(line) for line in lines[1:]}) == 1
     assert repr(in_memory("grid").take([0] * 30)).endswith("and 10 more")
     assert "<td" in in_memory("grid").best("energy", 2)._repr_html_()

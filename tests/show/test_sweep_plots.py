@@ -66,6 +66,14 @@ def test_a_histogram_counts_every_run():
     assert falls.get_xlabel() == "falls [s]" and slip.get_ylabel() == "runs"
 
 
+def test_few_runs_far_from_the_others_are_counted():
+    values = np.concatenate([np.linspace(0, 1, 500), [90.0, 1e6, -4e5]])
+    made = Sweep({"y": values}, {}, np.ones(503, bool), {"finished": 503})
+    (axes,) = made.plot().axes
+    assert axes.get_title(loc="left") == "3 beyond the axis"
+    assert axes.patches[0].get_data().values.sum() == 500 and max(map(abs, axes.get_xlim())) < 3
+
+
 def test_the_default_follows_the_sweep():
     made = scattered()
     assert len(made.plot().axes) == 6  # a matrix of three outputs, one of them constant

@@ -325,6 +325,7 @@ def test_files_are_held_to_the_shapes_that_functions_have(name, tmp_path):
         ({"unknown_forces": lambda x: [[0, 0]]}, "unknown forces"),
         ({"bodies": None}, "bodies"),
         ({"leaning": lambda x: ["disk"]}, "wheels that may lean and are not there"),
+        ({"rest_first": lambda x: ["disk"]}, "speeds to leave at zero that are not there"),
         (
             {"leaning": lambda x: ["disk"], "contacts": lambda x: ["disk"]},
             r"pivots gives \(0,\), for 1 wheels that may lean",

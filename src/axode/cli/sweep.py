@@ -79,9 +79,9 @@ def sweep(
 ) -> None:
     """Simulate very many runs and keep a few numbers of each; print how they are spread.
 
-    axode sweep wheeled_pendulum --over theta3=-0.1:0.1:101 --output top=max:theta3
+    axode sweep wheeled_pendulum --over theta3=-0.1:0.1:101 --output y=max:theta3
 
-    axode sweep caster_robot --over "mp=uniform(7,9)" --samples 1000 --store study
+    axode sweep caster_robot --over "mp=uniform(7,9)" --samples 100 --store study
     """
     from axode.cli.sweep_summaries import ENDINGS, save_rows, show_sweep, summarize
 

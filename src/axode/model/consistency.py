@@ -145,6 +145,8 @@ def _references(facts: Facts) -> Iterator[str]:
             yield "a base of coordinates that are not there"
     if not {speed for _, speed in facts.speed_aliases} <= set(facts.speeds):
         yield "other names of speeds that are not there"
+    if not set(facts.rest_first) <= set(facts.speeds):
+        yield "speeds to leave at zero that are not there"
     if not set(facts.leaning) <= set(facts.contacts):
         yield "wheels that may lean and are not there"
     if not set(facts.row_parameters) <= {name for name, _ in facts.parameters}:

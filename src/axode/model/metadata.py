@@ -50,6 +50,8 @@ class Facts:
     leaning: tuple[str, ...] = ()  # wheels that may come to lie flat: the last pairs of pivots
     length: float = 1.0  # [m] in which the mechanism is measured: a metre, or its extent
     bases: tuple[tuple[str, ...], ...] = ()  # bodies over the ground: name, x, y, yaw or quaternion
+    # independent speeds and those of bases that starts leave at zero, first those that move least
+    rest_first: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
@@ -86,6 +88,7 @@ class Facts:
             home=tuple(float(x) for x in system.home),
             length=system.assembly.length,
             bases=free_bases(system.mechanism),
+            rest_first=_rest_first(equations),
             dropped=tuple(str(row) for row in system.report.dropped),
             row_parameters=system.row_parameters,
             leaning=tuple(contact.name for contact in system.leaning),
@@ -108,6 +111,29 @@ class Facts:
             FileError: naming the first entry that is missing, unknown or of another type.
         """
         return as_dataclass(cls, data, "facts")
+
+
+def _rest_first(equations: Equations) -> tuple[str, ...]:
+    """Order independent speeds and those of bases, first those that had better not move."""
+    from axode.symbolic.system import preference
+
+    system, names = equations.system, list(equations.speeds)
+    joints = tree_order(system.mechanism)
+    own = [names.index(name) for name in equations.independent]
+    bases = {
+        names.index(speed): unit
+        for c in joints
+        if c.joint.carries_base
+        for speed, unit in zip(c.speeds, c.joint.speed_units, strict=True)
+    }
+    wheels = {contact.body for contact in system.mechanism.contacts}
+    spins = {names.index(s) for c in joints if c.child in wheels for s in c.speeds} - set(bases)
+    last_first = [j for j in preference(system.mechanism, system.tree)[::-1] if j in bases]
+    turning = [j for j in last_first if bases[j] == "rad/s"]
+    sliding = [j for j in last_first if bases[j] == "m/s" and j in own]
+    inner = [j for j in own if j not in bases and j not in spins]
+    order = [*inner, *turning, *sliding, *(j for j in own if j in spins)]
+    return tuple(names[j] for j in order)
 
 
 def _input_units(equations: Equations) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ Array = npt.NDArray[np.float64]
 Rows = slice | npt.NDArray[np.intp]  # samples of all runs alike, or (runs, samples) of each
 
 
-class Columns:
+class TrajectoryColumns:
     """Columns by name, computed when they are first asked for and then kept.
 
     Args:
@@ -41,7 +41,7 @@ class Columns:
             values[..., k] = self._compute(name) if kept is None else kept
         return values
 
-    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> Columns:
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
         """Columns of some samples.
 
         Args:
@@ -54,10 +54,10 @@ class Columns:
             column = self.get(name)
             return pick(column.reshape(-1, column.shape[-1]), runs, rows).reshape(shape)
 
-        return Columns(shape, compute)
+        return TrajectoryColumns(shape, compute)
 
 
-class StoredColumns(Columns):
+class ArrayColumns(TrajectoryColumns):
     """Columns of one array, (*batch, T, columns)."""
 
     def __init__(self, values: Array, names: Sequence[str]) -> None:
@@ -70,10 +70,10 @@ class StoredColumns(Columns):
             return self._values
         return self._values[..., [self._places[name] for name in names]]
 
-    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> Columns:
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
         samples, width = self._values.shape[-2:]
         flat = self._values.reshape(math.prod(self.shape[:-1]), samples, width)
-        return StoredColumns(pick(flat, runs, rows).reshape(*shape, width), tuple(self._places))
+        return ArrayColumns(pick(flat, runs, rows).reshape(*shape, width), tuple(self._places))
 
 
 def pick(values: Array, runs: slice, rows: Rows) -> Array:

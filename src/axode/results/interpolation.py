@@ -11,7 +11,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.named_arguments import as_numbers
 from axode.results.column_checks import time_range, time_rounding
-from axode.results.columns import Columns
+from axode.results.columns import TrajectoryColumns
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -45,7 +45,7 @@ def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Traje
     return run.changed(time=asked, lengths=lengths, values=values)
 
 
-class _ResampledColumns(Columns):
+class _ResampledColumns(TrajectoryColumns):
     """Columns at other times, ascending or, for a run backwards, with the opposite sign."""
 
     def __init__(self, run: Trajectory, at: Array, method: str | None) -> None:

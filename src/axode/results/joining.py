@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.results.column_checks import ROUNDING, group_quaternions
-from axode.results.columns import Columns, Later
+from axode.results.columns import Later, TrajectoryColumns
 from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
@@ -50,7 +50,7 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
 
     return first.changed(
         time=time,
-        values=Columns((*first.batch, len(time)), compute),
+        values=TrajectoryColumns((*first.batch, len(time)), compute),
         events=Later(lambda _: (*first.events, *second.events)),
         status=status,
         statuses=statuses,
@@ -151,7 +151,7 @@ def widened(
             ) from error
         added[name][beyond] = np.nan
     return trajectory.changed(
-        values=Columns(shape, lambda n: added[n] if n in added else trajectory[n]),
+        values=TrajectoryColumns(shape, lambda n: added[n] if n in added else trajectory[n]),
         names=(*trajectory.names, *columns),
         units=(*trajectory.units, *(units.get(name, "") for name in columns)),
         kinds={**trajectory.kinds, **dict.fromkeys(columns, kind)},

@@ -34,7 +34,7 @@ def sweep_html(sweep: Sweep) -> str:
     """Outputs with their extremes, and what was swept; chosen rows one by one."""
     title = repr(sweep).partition("\n")[0]
     if sweep.rows is not None:
-        heads = ("row", *sweep.samples, *sweep.arrays)
+        heads = ("row", *sweep.columns)
         columns = [*sweep.samples.values(), *sweep.arrays.values()]
         lines = [
             (str(row), *(_text(column[k]) for column in columns))

@@ -31,7 +31,7 @@ class SweptRows(Protocol):
 
     @property
     def groups(self) -> Mapping[str, Any]:
-        """Whether each value is of the start, the parameters or the inputs."""
+        """What each value belongs to: "start", "parameter" or "input"."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ class DrawnColumns(AbstractColumns):
         return found
 
 
-class StoredColumns(AbstractColumns):
+class DatasetColumns(AbstractColumns):
     """Columns of a store; every access reads the files again, one column at a time.
 
     Args:
@@ -205,10 +205,12 @@ class StoredColumns(AbstractColumns):
     def extremes(self, name: str) -> tuple[float, float] | None:
         """Smallest and largest number, from what the files declare."""
         found = self._store.extremes(self._columns[name])
-        return found if found is None or np.isfinite(found).all() else super().extremes(name)
+        if found is None or not np.isfinite(found).all():
+            return None if found is None else super().extremes(name)
+        return found[0] + 0.0, found[1] + 0.0  # files declare -0.0 for a smallest 0.0
 
 
-class StoredTexts:
+class DatasetTexts:
     """A column of texts of a store.
 
     Args:

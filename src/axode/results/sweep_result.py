@@ -18,10 +18,10 @@ from axode.results.sweep_arrays import (
     NOT_COMPUTED,
     SWEPT,
     AbstractColumns,
+    DatasetColumns,
+    DatasetTexts,
     DrawnColumns,
     HeldColumns,
-    StoredColumns,
-    StoredTexts,
     SweptRows,
     as_host,
 )
@@ -56,8 +56,8 @@ class Sweep(Mapping[str, Any]):
         info: Mapping[str, Any] | None = None,
         *,
         samples: SweptRows | Mapping[str, Any] | None = None,
-        status: RowTexts | StoredTexts | None = None,
-        reasons: Mapping[int, str] | StoredTexts | None = None,
+        status: RowTexts | DatasetTexts | None = None,
+        reasons: Mapping[int, str] | DatasetTexts | None = None,
         rows: npt.NDArray[np.intp] | None = None,
         store: SweepStore | None = None,
     ) -> None:
@@ -87,14 +87,14 @@ class Sweep(Mapping[str, Any]):
         described = manifest.study.get("samples")
         axes = described.get("axes", {}) if isinstance(described, dict) else {}
         return cls(
-            StoredColumns(store, outputs),
+            DatasetColumns(store, outputs),
             {name: np.array(values, dtype=float) for name, values in axes.items()},
             None,
             {},
             manifest.recorded,
-            samples=StoredColumns(store, swept, SWEPT),
-            status=StoredTexts(store, "status", NOT_COMPUTED),
-            reasons=StoredTexts(store, "reason"),
+            samples=DatasetColumns(store, swept, SWEPT),
+            status=DatasetTexts(store, "status", NOT_COMPUTED),
+            reasons=DatasetTexts(store, "reason"),
             store=store,
         )
 
@@ -151,14 +151,14 @@ class Sweep(Mapping[str, Any]):
         """Why runs failed, by row, where more is known than the status."""
         return _whole(self._own_reasons())
 
-    def _own_status(self) -> RowTexts | StoredTexts:
+    def _own_status(self) -> RowTexts | DatasetTexts:
         if self._status is not None:
             return self._status
         finished = as_host(self.finished).reshape(-1)
         return RowTexts.from_codes(finished, {0: "not finished", 1: FINISHED})
 
-    def _own_reasons(self) -> RowTexts | StoredTexts:
-        if isinstance(self._reasons, StoredTexts):
+    def _own_reasons(self) -> RowTexts | DatasetTexts:
+        if isinstance(self._reasons, DatasetTexts):
             return self._reasons
         return RowTexts.from_rows(self.runs, self._reasons or {})
 
@@ -246,10 +246,8 @@ class Sweep(Mapping[str, Any]):
 
     def _table(self, rows: Any) -> Any:
         wanted = np.asarray(rows, dtype=np.intp)
-        groups = {name: self.samples.groups.get(name, "start") for name in self.samples}
-        names = SweepManifest({}, (len(wanted),), 1, groups, tuple(self.arrays))
         return rows_table(
-            names,
+            self._naming(),
             wanted if self.rows is None else self.rows[wanted],
             {name: self.samples.take(name, wanted) for name in self.samples},
             {name: self.arrays.take(name, wanted) for name in self.arrays},
@@ -290,6 +288,20 @@ class Sweep(Mapping[str, Any]):
 
         return plot_sweep(self, *what, kind=kind, size=size, save=save, figure=figure)
 
+    def _naming(self) -> SweepManifest:
+        """Description that names the columns of tables."""
+        groups = {name: self.samples.groups.get(name, "start") for name in self.samples}
+        return SweepManifest({}, self.batch, 1, groups, tuple(self.arrays))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table of the sweep after the row: swept values, then outputs.
+
+        A swept value that has the name of an output is called "start.pitch" there.
+        """
+        swept, outputs = self._naming().columns
+        return *swept.values(), *outputs.values()
+
     # text ----------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
@@ -314,7 +326,7 @@ class Sweep(Mapping[str, Any]):
     def _lines(self) -> Iterator[str]:
         """Chosen rows, each with its swept values and its numbers."""
         assert self.rows is not None
-        heads = ["row", *self.samples, *self.arrays]
+        heads = ["row", *self.columns]
         columns = [*self.samples.values(), *self.arrays.values()]
         cells = [heads] + [
             [str(row), *(f"{column[k]:.6g}" for column in columns)]
@@ -328,8 +340,8 @@ class Sweep(Mapping[str, Any]):
             yield f"  and {len(self.rows) - MOST_SHOWN} more"
 
 
-def _whole(texts: RowTexts | StoredTexts) -> RowTexts:
-    return texts.whole() if isinstance(texts, StoredTexts) else texts
+def _whole(texts: RowTexts | DatasetTexts) -> RowTexts:
+    return texts.whole() if isinstance(texts, DatasetTexts) else texts
 
 
 def _as_columns(samples: Any, axes: Mapping[str, Array]) -> AbstractColumns:

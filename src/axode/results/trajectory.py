@@ -31,7 +31,7 @@ from axode.results.column_checks import (
     time_range,
     time_rounding,
 )
-from axode.results.columns import Columns, Later, StoredColumns, deferred, read_only
+from axode.results.columns import ArrayColumns, Later, TrajectoryColumns, deferred, read_only
 from axode.results.event import Event
 from axode.results.interpolation import resample
 
@@ -82,7 +82,7 @@ class Trajectory:
     lengths: npt.NDArray[np.intp] = None  # type: ignore[assignment]
     quaternions: tuple[tuple[str, ...], ...] = None  # type: ignore[assignment]
     origin: Origin | None = None
-    _columns: Columns = field(init=False)
+    _columns: TrajectoryColumns = field(init=False)
 
     def __post_init__(self) -> None:
         def keep(**values: Any) -> None:
@@ -94,13 +94,13 @@ class Trajectory:
 
         given = self.__dict__["values"]
         keep(time=read_only(self.time), names=tuple(self.names), units=tuple(self.units))
-        if isinstance(given, Columns):
+        if isinstance(given, TrajectoryColumns):
             check_shapes(self, (*given.shape, len(self.names)))
             keep(_columns=given, values=Later(Trajectory._stack))
         else:
             keep(values=read_only(given))
             check_shapes(self, self.values.shape)
-            keep(_columns=StoredColumns(self.values, self.names))
+            keep(_columns=ArrayColumns(self.values, self.names))
         check_kinds(self)
         keep(kinds={name: self.kinds[name] for name in self.names})
         keep(info={str(key): plain(str(key), value) for key, value in self.info.items()})
@@ -114,7 +114,7 @@ class Trajectory:
 
     def _stack(self) -> Array:
         values = read_only(self._columns.stack(self.names))
-        object.__setattr__(self, "_columns", StoredColumns(values, self.names))
+        object.__setattr__(self, "_columns", ArrayColumns(values, self.names))
         return values
 
     def changed(self, **changes: Any) -> Trajectory:
@@ -292,14 +292,9 @@ class Trajectory:
             origin=self.origin and self.origin.run(chosen),
         )
 
-    def window(self, first: int, last: int) -> Columns:
+    def window(self, first: int, last: int) -> TrajectoryColumns:
         """Columns of the samples from one number up to another."""
         return self._columns.part(slice(None), slice(first, last), (*self.batch, last - first))
-
-    @property
-    def by_run(self) -> Array:
-        """Values with one axis for all runs, shape (runs, T, columns)."""
-        return self.values.reshape(self.count, len(self.time), len(self.names))
 
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""

@@ -253,24 +253,4 @@ def _speeds_elsewhere(
 def _order(model: Model) -> list[int]:
     """Order independent speeds and those of bases, first those that had better not move."""
     names = list(model.speed_names)
-    own = [names.index(name) for name in model.independent]
-    if not model.has_equations:
-        return own[::-1]
-    from axode.mechanism.topology import tree_order
-    from axode.symbolic.system import preference
-
-    system = model.equations.system
-    joints = tree_order(system.mechanism)
-    bases = {
-        names.index(speed): speed_unit
-        for c in joints
-        if c.joint.carries_base
-        for speed, speed_unit in zip(c.speeds, c.joint.speed_units, strict=True)
-    }
-    wheels = {contact.body for contact in system.mechanism.contacts}
-    spins = {names.index(s) for c in joints if c.child in wheels for s in c.speeds} - set(bases)
-    last_first = [j for j in preference(system.mechanism, system.tree)[::-1] if j in bases]
-    turning = [j for j in last_first if bases[j] == "rad/s"]
-    sliding = [j for j in last_first if bases[j] == "m/s" and j in own]
-    inner = [j for j in own if j not in bases and j not in spins]
-    return [*inner, *turning, *sliding, *(j for j in own if j in spins)]
+    return [names.index(name) for name in model.facts.rest_first or model.independent[::-1]]

@@ -117,8 +117,12 @@ class Runs:
     @cached_property
     def _first(self) -> Batch:
         """All runs, from their start; steps are compiled now."""
-        q, nu, _ = np.split(self._start, [self.n_q, self._start.shape[1] - 2], axis=1)
-        return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
+        q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
+        try:
+            return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
+        except KeyboardInterrupt:
+            self.out[:, 0] = self._start
+            raise
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""

@@ -20,7 +20,7 @@ from axode.model.signal_values import (
 )
 from axode.model.signals import KINDS
 from axode.problems.tracing import TracedFunction, call_traced
-from axode.results.columns import Columns, Rows, pick
+from axode.results.columns import Rows, TrajectoryColumns, pick
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
@@ -123,7 +123,7 @@ class SavedStates:
         )
 
 
-class RecordedColumns(Columns):
+class RecordedColumns(TrajectoryColumns):
     """Signals of saved states; a function of the model is evaluated once for all its signals.
 
     Args:
@@ -171,7 +171,7 @@ class RecordedColumns(Columns):
         values = self._saved.evaluate_all(self._start_energy())
         return values.reshape(*self.shape, len(names))
 
-    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> Columns:
+    def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
         if self._saved.corrections:
             return super().part(runs, rows, shape)
         first = (self._first or self._saved).part(runs, slice(0, 1))

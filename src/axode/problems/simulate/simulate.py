@@ -131,9 +131,9 @@ def simulate(
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
         task = Task(model, plan.spread(batch), settings, watches)
         runs = Runs(task, input, q, begun.nu, p)
-        if len(begun.failed):
-            runs.end_unassembled(begun.failed)
         with session.keep_results():
+            if len(begun.failed):
+                runs.end_unassembled(begun.failed)
             runs.advance(session)
     trajectory = record(runs, batch, session.seconds)
     if session.interrupted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,11 +32,11 @@ EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
 MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were used last
-MAX_NUMBERS_ON_GPU = 32  # of a traced function that are arguments: they are kept in registers
+MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
 _LOCK = threading.RLock()  # chunks of a sweep are computed by several threads
-_ROLLOUTS: WeakKeyDictionary[Model, OrderedDict[Any, Any]] = WeakKeyDictionary()
+_ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -206,19 +205,19 @@ def compiled(
         alike: Whether a run must have the same bits whatever others it is computed with.
     """
     with _LOCK:
-        known = _ROLLOUTS.setdefault(model, OrderedDict())
+        known = _ROLLOUTS.setdefault(model, {})
         key = (place, key)
-        if key not in known:
-            if place.target == "cuda":
-                from axode.codegen.targets.gpu_rollout import KernelRollout
+        made = known.pop(key, None)
+        if made is None and place.target == "cuda":
+            from axode.codegen.targets.gpu_rollout import KernelRollout
 
-                known[key] = KernelRollout(program(), place.precision, place.devices)
-            else:
-                known[key] = Rollout(program(), alike=alike)
-            while len(known) > MAX_PROGRAMS:
-                known.popitem(last=False)
-        known.move_to_end(key)
-        return known[key]
+            made = KernelRollout(program(), place.precision, place.devices)
+        elif made is None:
+            made = Rollout(program(), alike=alike)
+        known[key] = made  # the last one
+        for oldest in list(known)[:-MAX_PROGRAMS]:
+            known.pop(oldest, None)
+        return made
 
 
 def rollout_program(model: Model, method: str, given: Any, *, single: bool = False) -> Program:

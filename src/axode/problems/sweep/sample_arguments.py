@@ -99,7 +99,7 @@ def _warn_of_balance(count: int) -> None:
             f"samples={count}: Sobol points are balanced if their number is a power of two.\n"
             f"  Remedy: samples={below} or samples={2 * below}",
             Doubtful,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
 
 Array = npt.NDArray[np.float64]
+RARE = 0.01  # part of the numbers at either end
+FAR = 1.0  # times the range of the others
 STILL = 1e-12  # of the largest value: a range below is a constant
 
 
@@ -47,9 +49,8 @@ class SweepColumn:
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """Smallest and largest number, a little apart if they are equal."""
-        known = self.values[self.finite]
-        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+        """Smallest and largest number that an axis shows, a little apart if they are equal."""
+        low, high = usual_range(self.values[self.finite])
         if high - low <= STILL * max(abs(low), abs(high)):
             half = 0.5 * max(abs(low), 1e-3)
             return low - half, high + half
@@ -59,12 +60,36 @@ class SweepColumn:
     def missing(self) -> str:
         """Counts of runs that finished without a number, as text."""
         values = self.values[self.finished]
-        counts = {
-            "without a value": int(np.isnan(values).sum()),
-            "at infinity": int(np.isposinf(values).sum()),
-            "at minus infinity": int(np.isneginf(values).sum()),
-        }
-        return ", ".join(f"{n:,} {words}" for words, n in counts.items() if n)
+        return _counts(
+            {
+                "without a value": np.isnan(values),
+                "at infinity": np.isposinf(values),
+                "at minus infinity": np.isneginf(values),
+            }
+        )
+
+    @property
+    def hidden(self) -> str:
+        """The same, and counts of runs whose number is beyond the axis."""
+        known, (low, high) = self.values[self.finite], self.range
+        beyond = _counts({"beyond the axis": (known < low) | (known > high)})
+        return ", ".join(filter(None, (beyond, self.missing)))
+
+
+def _counts(found: Mapping[str, npt.NDArray[np.bool_]]) -> str:
+    return ", ".join(f"{which.sum():,} {words}" for words, which in found.items() if which.any())
+
+
+def usual_range(known: Array) -> tuple[float, float]:
+    """Range of some numbers without the few that are very far from nearly all others."""
+    if not known.size:
+        return 0.0, 1.0
+    low, high = np.percentile(known, (100 * RARE, 100 - 100 * RARE))
+    margin = FAR * (high - low)
+    least, most = float(known.min()), float(known.max())
+    if margin == 0.0:
+        return least, most
+    return max(least, float(low - margin)), min(most, float(high + margin))
 
 
 class SweepColumns:

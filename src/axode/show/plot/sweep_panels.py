@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.show.plot.legends import LegendEntry, readable
-from axode.show.plot.sweep_columns import SweepColumn
+from axode.show.plot.sweep_columns import SweepColumn, usual_range
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ PERCENTILES = (5.0, 25.0, 50.0, 75.0, 95.0)
 MAX_BANDS, LEAST_IN_BAND = 40, 25  # bins of a swept value, and runs in each
 
 
-def draw_histogram(axes: Axes, column: SweepColumn, *, note: bool = True) -> None:
-    """Draw how often a number occurs; runs without one are counted beside it."""
+def draw_histogram(axes: Axes, column: SweepColumn) -> None:
+    """Draw how often a number occurs; runs without one, or far from the others, are counted."""
     known = column.values[column.finite]
     bins = int(np.clip(2.0 * known.size ** (1 / 3), MIN_BINS, MAX_BINS))
     counts, edges = np.histogram(known, bins, column.range)
     axes.stairs(counts, edges, fill=True, color=BLUE, alpha=0.85)
     axes.set_xlabel(readable(column.label))
     axes.set_ylim(bottom=0)
-    if note and column.missing:
-        axes.set_title(readable(column.missing), color=GREY, fontweight="normal")
+    if column.hidden:
+        axes.set_title(readable(column.hidden), color=GREY, fontweight="normal")
 
 
 def draw_pair(axes: Axes, x: SweepColumn, y: SweepColumn, size: Size) -> None:
@@ -134,13 +134,12 @@ def _draw_colours(axes: Axes, edges: Any, values: Array, column: SweepColumn) ->
     """Colour the cells; where numbers have both signs, zero is white."""
     from matplotlib.colors import Normalize
 
-    known = values[np.isfinite(values)]
-    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-    if low < 0 < high:
-        low, high = -max(-low, high), max(-low, high)
+    low, high = usual_range(values[np.isfinite(values)])
     signed = low < 0 < high
+    if signed:
+        low, high = -max(-low, high), max(-low, high)
     ends = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-    extend = ends.get((bool(np.isneginf(values).any()), bool(np.isposinf(values).any())), "both")
+    extend = ends.get((bool((values < low).any()), bool((values > high).any())), "both")
     shown = np.ma.masked_invalid(np.clip(values, low, high))
     mesh = axes.pcolormesh(
         *edges,
@@ -188,6 +187,10 @@ def draw_bands(axes: Axes, x: SweepColumn, column: SweepColumn) -> list[LegendEn
     axes.plot(middle, found[2], color=BLUE, marker="." if len(groups) < 60 else None)
     if alone:
         return missing
+    low, high = usual_range(found[np.isfinite(found)])
+    margin = 0.06 * (high - low)
+    if high > low:
+        axes.set_ylim(low - margin, high + margin)
     style: dict[str, Any] = {"color": BLUE, "linewidth": 0}
     axes.fill_between(middle, found[0], found[4], alpha=0.16, **style)
     axes.fill_between(middle, found[1], found[3], alpha=0.3, **style)
