@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,6 +101,7 @@ class Runs:
         self.passages: list[Passage] = []
         self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
         self._candidates = Candidates()
+        self._everyone: Batch | None = None
         self._waiting: list[Batch] = []
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
@@ -116,15 +116,18 @@ class Runs:
         """Number of coordinates of a saved state."""
         return len(self.model.coordinates)
 
-    @cached_property
+    @property
     def _first(self) -> Batch:
-        """All runs, from their start; steps are compiled now."""
-        q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
-        try:
-            return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
-        except KeyboardInterrupt:
-            self.out[:, 0] = self._start
-            raise
+        """All runs, from their start; steps are compiled when it is first asked for."""
+        if self._everyone is None:
+            q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
+            runs = np.arange(self.count)
+            try:
+                self._everyone = Batch(self.task, runs, {"q": q, "nu": nu}, self.p, self.out)
+            except KeyboardInterrupt:
+                self.out[:, 0] = self._start
+                raise
+        return self._everyone
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""
