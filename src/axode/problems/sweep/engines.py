@@ -6,14 +6,15 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from axode.errors import Doubtful, InvalidArgument, NotApplicable, SweepFailed, shortened
 from axode.problems.session import Session
-from axode.problems.sweep.chunk import Begun, ChunkResult, PreparedJob, SweepJob
+from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
+from axode.problems.sweep.gpu_engine import compute_on_gpus
 from axode.problems.sweep.remote import Failure, Payload, compute_chunk
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows
@@ -58,7 +59,11 @@ class Tally:
         self._done += rows
         known, seconds = self._workers.get(made.worker, (0, 0.0))
         self._workers[made.worker] = (known + rows, seconds + made.seconds)
-        self._session.show(self._done / self._count, self.label())
+        self.show(0.0)
+
+    def show(self, under_way: float) -> None:
+        """Show the progress, with so many rows of chunks that are under way."""
+        self._session.show((self._done + under_way) / self._count, self.label())
 
     @property
     def computed(self) -> int:
@@ -78,35 +83,21 @@ class Tally:
 def compute_here(
     study: Study, numbers: Iterable[int], session: Session, tally: Tally
 ) -> Iterator[tuple[int, ChunkResult]]:
-    """Compute chunks in this process, one after the other; after Ctrl-C the last is incomplete."""
+    """Compute chunks in this process; after Ctrl-C the last are incomplete."""
+    if study.job.settings.place.target == "cuda":
+        for number, made in compute_on_gpus(study, numbers, session, tally.show):
+            tally.add(made)
+            yield number, made
+        return
     prepared = PreparedJob(study.job)
-    for number, begun in _begin(prepared, study, numbers):
-        tally.begin(len(begun.q))
-        made = prepared.compute(begun, session)
+    for number in numbers:
+        first, last = study.span(number)
+        tally.begin(last - first)
+        made = prepared.compute(prepared.begin(study.rows, first, last), session)
         tally.add(made)
         yield number, made
         if session.interrupted:
             return
-
-
-def _begin(
-    prepared: PreparedJob, study: Study, numbers: Iterable[int]
-) -> Iterator[tuple[int, Begun]]:
-    """Find the starts of chunks; while a GPU computes, those of the next are found meanwhile."""
-    if study.job.settings.place.target != "cuda":
-        for number in numbers:
-            yield number, prepared.begin(study.rows, *study.span(number))
-        return
-    with ThreadPoolExecutor(1, "axode-starts") as pool:
-        waiting: list[tuple[int, Future[Begun]]] = []
-        for number in numbers:
-            job = pool.submit(prepared.begin, study.rows, *study.span(number))
-            waiting.append((number, job))
-            if len(waiting) > 1:
-                before, job = waiting.pop(0)
-                yield before, job.result()
-        for number, job in waiting:
-            yield number, job.result()
 
 
 def compute_elsewhere(
@@ -210,14 +201,15 @@ def check_executor(executor: Any) -> None:
     Raises:
         InvalidArgument: for anything that is none.
     """
-    if executor is None or executor == PROCESSES or _is_dask(executor):
+    named = isinstance(executor, str) and executor == PROCESSES  # arrays compare by element
+    if executor is None or named or _is_dask(executor):
         return
     if isinstance(executor, int) and not isinstance(executor, bool):
         if executor < 1:
             raise InvalidArgument(f"executor: must be >= 1 process, got {executor}")
         return
-    named = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
-    if not named and not callable(getattr(executor, "submit", None)):
+    ray = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
+    if not ray and not callable(getattr(executor, "submit", None)):
         raise InvalidArgument(f"executor: expected {EXPECTED}; got {shortened(executor)}")
 
 
