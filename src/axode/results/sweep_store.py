@@ -7,6 +7,7 @@ description is in a file of the same columns without rows, so that it does not d
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
 import re
@@ -21,14 +22,14 @@ import numpy.typing as npt
 from axode.disk.atomic import system_path, write_atomically
 from axode.disk.bounded import open_plain
 from axode.disk.lock import FolderLock
-from axode.disk.npz import check_expansion
+from axode.disk.npz import UNREADABLE, check_expansion
 from axode.errors import FileError
 from axode.results.arrow import MAX_PACKED, PAGES, require_pyarrow
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_manifest import SweepManifest
 
 MANIFEST = "_manifest.parquet"
-KEY, STUDY = b"axode.sweep", b"axode.study"
+KEY, DIGEST, STUDY = b"axode.sweep", b"axode.sha256", b"axode.study"
 _PART = re.compile(r"part-(\d{8,})\.parquet")
 _DRAFT = re.compile(r"\.(?:part-\d+|_manifest)\.parquet\.[0-9a-f]+\.part")
 _RECOMPUTE = "\n  Remedy: remove it and run the same sweep again, which computes its rows anew"
@@ -96,6 +97,8 @@ class SweepStore:
                 metadata = pq.read_schema(file).metadata or {}
             if KEY not in metadata:
                 raise FileError("its description is not that of a sweep")
+            if metadata.get(DIGEST) != _checksum(metadata[KEY]):
+                raise FileError("its description is damaged: its checksum does not match")
             return cls(path, SweepManifest.from_json(metadata[KEY]))
         except (FileNotFoundError, NotADirectoryError):
             raise FileError(
@@ -160,7 +163,7 @@ class SweepStore:
         table = rows_table(
             self.manifest, np.arange(first, last), swept, outputs, status, reasons or {}
         )
-        self._write_table(self._path(chunk), table, {STUDY: self.manifest.digest})
+        self._write_table(self._path(chunk), table, {STUDY: self.manifest.digest.encode()})
         self._found().add(chunk)
         self._extremes = None
 
@@ -190,14 +193,9 @@ class SweepStore:
         found: dict[str, tuple[float, float]] = {}
         for chunk in self._found():
             with self._opened(chunk) as part:
-                names, metadata = part.schema_arrow.names, part.metadata
-            for group in map(metadata.row_group, range(metadata.num_row_groups)):
-                for place, name in enumerate(names):
-                    declared = group.column(place).statistics
-                    if declared is not None and declared.has_min_max:
-                        ends = (declared.min, declared.max)
-                        low, high = found.get(name, ends)
-                        found[name] = min(low, ends[0]), max(high, ends[1])
+                for name, low, high in _declared(part):
+                    least, most = found.get(name, (low, high))
+                    found[name] = min(least, low), max(most, high)
         return found
 
     # files ---------------------------------------------------------------------------------------
@@ -244,20 +242,19 @@ class SweepStore:
             )
 
     def _write_manifest(self) -> None:
-        empty = np.empty(0)
-        swept, outputs = self.manifest.columns
-        none = RowTexts(np.empty(0, dtype=np.int32), ())
-        table = rows_table(
-            self.manifest,
-            np.empty(0, dtype=np.int64),
-            dict.fromkeys(swept, empty),
-            dict.fromkeys(outputs, empty),
-            none,
-            {},
-        )
-        self._write_table(self.folder / MANIFEST, table, {KEY: self.manifest.to_json()})
+        text = self.manifest.to_json().encode()
+        metadata = {KEY: text, DIGEST: _checksum(text)}
+        self._write_table(self.folder / MANIFEST, self._schema().empty_table(), metadata)
 
-    def _write_table(self, path: Path, table: Any, metadata: Mapping[bytes, str]) -> None:
+    def _schema(self) -> Any:
+        """Columns of the files with their types."""
+        pa = self._arrow
+        names = schema_names(self.manifest)
+        text = pa.dictionary(pa.int32(), pa.string())
+        types = [pa.int64(), *(pa.float64() for _ in names[1:-2]), text, text]
+        return pa.schema(list(zip(names, types, strict=True)))
+
+    def _write_table(self, path: Path, table: Any, metadata: Mapping[bytes, bytes]) -> None:
         file = io.BytesIO()
         self._parquet.write_table(
             table.replace_schema_metadata(metadata),
@@ -277,7 +274,7 @@ class SweepStore:
                 part = self._parquet.ParquetFile(file, page_checksum_verification=True)
                 self._check_footer(chunk, part, os.fstat(file.fileno()).st_size)
                 yield part
-        except (pa.ArrowException, OSError, ValueError, FileError) as error:
+        except (pa.ArrowException, *UNREADABLE, FileError) as error:
             reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
             raise FileError(f"'{path}' is damaged: {reason.rstrip('.')}.{_RECOMPUTE}") from error
 
@@ -289,8 +286,7 @@ class SweepStore:
         groups = [found.row_group(k) for k in range(found.num_row_groups)]
         if found.num_rows != rows or sum(group.num_rows for group in groups) != rows:
             raise FileError(f"it has {found.num_rows} rows instead of {rows}")
-        wanted = schema_names(self.manifest)
-        if part.schema_arrow.names != wanted:
+        if not part.schema_arrow.equals(self._schema()):
             raise FileError("it has other columns than its sweep")
         for group in groups:
             for column in (group.column(k) for k in range(group.num_columns)):
@@ -308,7 +304,24 @@ class SweepStore:
 
     def _read_part(self, chunk: int, columns: Sequence[str]) -> Any:
         with self._opened(chunk) as part:
-            return part.read(list(columns))
+            table = part.read(list(columns))
+            table.validate(full=True)  # texts too
+            return table
+
+
+def _checksum(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
+
+
+def _declared(part: Any) -> Iterator[tuple[str, float, float]]:
+    """Extremes of the columns of numbers that a file declares."""
+    for group in map(part.metadata.row_group, range(part.metadata.num_row_groups)):
+        for place, name in enumerate(part.schema_arrow.names):
+            column = group.column(place)
+            if column.physical_type == "DOUBLE" and column.is_stats_set:
+                declared = column.statistics
+                if declared.has_min_max:
+                    yield name, declared.min, declared.max
 
 
 def _make_folder(folder: str | PathLike[str]) -> Path:
