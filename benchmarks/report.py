@@ -414,6 +414,7 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "derivation": ("derive", derivation),
     "gpu conditions": ("gpu", tables.conditions),
     "gpu kernels": ("gpu", lambda found: tables.kernels(found, table)),
+    "gpu calls": ("gpu-calls", lambda found: tables.calls(found, table)),
     "gpu peers": ("gpu", lambda found: tables.peers(found, newest("gpu-peers"), table)),
 }
 

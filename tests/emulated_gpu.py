@@ -95,7 +95,7 @@ class EmulatedGpu:
 
     def __init__(self, capability="90", driver=13000, free=2**34, registers=64, devices=1):
         self.launches, self.copies, self.allocated = [], [], []
-        self.stream, self.free, self.registers = 0, free, registers
+        self.free, self.registers = free, registers
         self.capability, self.waits, self.assembled, self.refuses = capability, 0, 0, False
         self._thread = threading.local()
         gpu = self
@@ -158,6 +158,15 @@ class EmulatedGpu:
     @device.setter
     def device(self, number):
         self._thread.device = number
+
+    @property
+    def stream(self):
+        """Address of this thread's current stream."""
+        return getattr(self._thread, "stream", 0)
+
+    @stream.setter
+    def stream(self, address):
+        self._thread.stream = address
 
     def _copy(self, to, source, size, direction, stream):
         self.copies.append(size)

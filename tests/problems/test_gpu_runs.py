@@ -141,6 +141,23 @@ def test_several_gpus_share_the_runs(monkeypatch):
         ax.simulate(model("caster_robot"), 0.1, target="cpu:0")
 
 
+def test_ctrl_c_ends_a_sweep_whose_chunks_run_side_by_side(gpu, monkeypatch):
+    def press(interrupt):
+        interrupt.pressed = True
+        raise KeyboardInterrupt
+
+    options = {"start": starts("caster_robot", 12), "target": "cuda", "chunk": 2}
+    whole = ax.sweep(model("caster_robot"), 0.1, **options)
+    assert whole.finished.all()
+    assert {launch.runs for launch in gpu.launches} == {2}
+    monkeypatch.setattr("axode.problems.interrupt.Interrupt.check", press)
+    monkeypatch.setattr("axode.problems.session.FIRST_SLICE", 1.0)
+    made = ax.sweep(model("caster_robot"), 0.1, on_interrupt="return", **options)
+    assert not made.finished.any() and np.isnan(made["phi"]).all()
+    with pytest.raises(ax.Interrupted):
+        ax.sweep(model("caster_robot"), 0.1, **options)
+
+
 def test_results_of_a_sweep_are_handed_out_on_the_gpu(gpu):
     options = {"start": starts("caster_robot", 4), "outputs": {"turn": ("max", "phi")}}
     there = ax.sweep(model("caster_robot"), 0.1, target="cuda", asarray="cupy", **options)

@@ -186,6 +186,17 @@ class Session:
         self._count, self._done = max(count, 1), 0.0
         self._before, self._part = before, part
 
+    def beside(self, count: int) -> Session:
+        """Return a session of other runs of this call, for another thread; it shows nothing."""
+        other = Session("", self._settings, count, False)
+        other._interrupt = self._interrupt
+        return other
+
+    @property
+    def done(self) -> float:
+        """How many runs are done; those under way count in part."""
+        return self._done
+
     def check(self) -> None:
         """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""
         self._interrupt.check()

@@ -13,6 +13,8 @@ from axode.runtime.launch_geometry import Chip
 
 SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
 
+_STREAMS: dict[tuple[int, int], Any] = {}
+
 # CUDA version a driver must have for a version of PTX, where the numbers do not go in step.
 _CUDA_OF_PTX = {
     "6.3": (10, 0),
@@ -134,6 +136,23 @@ def on_stream(stream: Any) -> Iterator[None]:
         return
     with cp.cuda.ExternalStream(address):
         yield
+
+
+@contextmanager
+def on_own_stream(number: int, place: int) -> Iterator[None]:
+    """Work on a GPU and on one of its streams, apart from those of other threads.
+
+    Args:
+        number: Number of the GPU.
+        place: Which of the streams; they are kept, as memory is reused on the stream it was on.
+    """
+    cp = cupy()
+    with cp.cuda.Device(number):
+        key = number, place
+        if key not in _STREAMS:
+            _STREAMS[key] = cp.cuda.Stream(non_blocking=True)
+        with cp.cuda.ExternalStream(_STREAMS[key].ptr):
+            yield
 
 
 class MemoryGuard:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, MutableMapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,11 +69,16 @@ class KernelRollout:
     ) -> None:
         own_capability()  # before anything is compiled: there may be no GPU
         self.program, self.precision, self.devices = program, precision, tuple(devices)
+        self._kernel: GpuKernel | None = None
+        self._lock = threading.Lock()
 
-    @cached_property
+    @property
     def kernel(self) -> GpuKernel:
         """The kernel on the current GPU."""
-        return load_kernel(self.program, self.precision)[self.program.name]
+        with self._lock:
+            if self._kernel is None:
+                self._kernel = load_kernel(self.program, self.precision)[self.program.name]
+        return self._kernel
 
     def __call__(
         self,
@@ -92,7 +97,7 @@ class KernelRollout:
         self, runs: int, start: Mapping[str, npt.ArrayLike], *, resident: bool = False
     ) -> MutableMapping[str, Array]:
         """Make buffers of the state; see `Rollout`. Resident ones are on the GPU."""
-        if resident and not self.devices and ResidentBuffers.fit(self.kernel, runs):
+        if resident and ResidentBuffers.fit(self.kernel, runs):
             return ResidentBuffers(self.kernel, runs, start)
         return new_state(self.program, runs, start)
 
@@ -100,12 +105,13 @@ class KernelRollout:
         self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
     ) -> BoundKernel:
         """Bind the program to arrays, to be called repeatedly; see `BoundKernel`."""
+        devices = self.devices
         if isinstance(buffers, ResidentBuffers):
-            buffers = buffers.arrays()
+            buffers, devices = buffers.arrays(), ()  # they are on the current one
         for name in self.program.constants:
             places = self.program.varying(name)
             one = len(places) == 1  # the most usual case needs no copy
             varying = buffers[name][..., slice(places[0], places[0] + 1) if one else places]
             varying.setflags(write=False)
             buffers = {**buffers, name: varying}
-        return BoundKernel(self.kernel, buffers, tables, resident=resident, devices=self.devices)
+        return BoundKernel(self.kernel, buffers, tables, resident=resident, devices=devices)

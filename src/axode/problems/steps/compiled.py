@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were
 MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
+_LOCK = threading.RLock()  # chunks of a sweep are computed by several threads
 _ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
 
 
@@ -202,19 +204,20 @@ def compiled(
         program: Makes it.
         alike: Whether a run must have the same bits whatever others it is computed with.
     """
-    known = _ROLLOUTS.setdefault(model, {})
-    key = (place, key)
-    made = known.pop(key, None)
-    if made is None and place.target == "cuda":
-        from axode.codegen.targets.gpu_rollout import KernelRollout
+    with _LOCK:
+        known = _ROLLOUTS.setdefault(model, {})
+        key = (place, key)
+        made = known.pop(key, None)
+        if made is None and place.target == "cuda":
+            from axode.codegen.targets.gpu_rollout import KernelRollout
 
-        made = KernelRollout(program(), place.precision, place.devices)
-    elif made is None:
-        made = Rollout(program(), alike=alike)
-    known[key] = made  # the last one; other threads may do the same meanwhile
-    for oldest in list(known)[:-MAX_PROGRAMS]:
-        known.pop(oldest, None)
-    return made
+            made = KernelRollout(program(), place.precision, place.devices)
+        elif made is None:
+            made = Rollout(program(), alike=alike)
+        known[key] = made  # the last one
+        for oldest in list(known)[:-MAX_PROGRAMS]:
+            known.pop(oldest, None)
+        return made
 
 
 def rollout_program(model: Model, method: str, given: Any, *, single: bool = False) -> Program:

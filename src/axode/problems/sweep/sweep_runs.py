@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,7 @@ Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 GOOD_PIVOT = 0.2  # of the user's model, from which on runs stay with it
 LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
+_SWITCHING = threading.RLock()  # equations are derived by one thread at a time
 RESET_BUFFERS = ("q", "nu", "status", "near", "flat")  # where a run changes its model
 
 
@@ -140,8 +142,9 @@ class SweepRuns:
                 raise
             finally:
                 self._deliver(batch)
-            for model, which, least_pivot in () if self._leave else self._find_models(batch):
-                waiting.append(self._move(batch, model, which, least_pivot))
+            if not self._leave:
+                with _SWITCHING:
+                    waiting += [self._move(batch, *found) for found in self._find_models(batch)]
 
     def _deliver(self, batch: SweepBatch) -> None:
         """Keep what a batch has done."""
