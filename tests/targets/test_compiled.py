@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import warnings
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -18,6 +19,7 @@ from axode.codegen.lowering import instructions as lowering
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import cpu as llvm
+from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.fastcall import _layout_is_known
 from axode.errors import InvalidArgument
@@ -352,6 +354,16 @@ def test_fast_path_takes_small_batches(function):
     many = np.empty((10**6, 3))
     large = np.empty((10**6, 3, 3)), np.empty(10**6)
     assert function._fast(many, p[0, :1].reshape(()), *large) == 0  # left to threads
+
+
+def test_code_for_arm_reaches_tables_wherever_the_linker_puts_them(monkeypatch):
+    """Tables more than 4 GiB away ended the process."""
+    asked = {}
+    target = SimpleNamespace(create_target_machine=lambda **given: asked.update(given))
+    monkeypatch.setattr(jit.llvm.Target, "from_triple", lambda triple: target)
+    monkeypatch.setattr(jit, "host", lambda: jit.Host("aarch64-linux-gnu", "generic", "", 2))
+    jit._target_machine.__wrapped__()
+    assert (asked["reloc"], asked["codemodel"]) == ("static", "large")
 
 
 def test_careful_path_serves_when_the_array_layout_is_unknown(monkeypatch):

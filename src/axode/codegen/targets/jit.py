@@ -183,8 +183,11 @@ def _target_machine(effort: int = EFFORT) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     this = host()
+    # On ARM, code reaches 4 GiB; the linker may put its tables farther away.
+    far = this.triple.startswith("aarch64")
+    relocation, reach = ("static", "large") if far else ("pic", "jitdefault")
     return llvm.Target.from_triple(this.triple).create_target_machine(
-        cpu=this.cpu, features=this.features, opt=effort, reloc="pic", codemodel="jitdefault"
+        cpu=this.cpu, features=this.features, opt=effort, reloc=relocation, codemodel=reach
     )
 
 
