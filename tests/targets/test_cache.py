@@ -258,6 +258,6 @@ def test_key_depends_on_tape_width_and_processor(folder, monkeypatch):
     arm().prepare(single=False)
     assert len(set(folder.glob("*.o")) - first) == 1
     other = jit.Host(**(jit.host().__dict__ | {"cpu": "another"}))
-    key = jit._key("same")
+    key = jit.cache_key("same")
     monkeypatch.setattr(jit, "host", lambda: other)
-    assert jit._key("same") != key
+    assert jit.cache_key("same") != key

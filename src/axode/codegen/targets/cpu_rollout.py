@@ -44,16 +44,17 @@ class Rollout:
 
     def function(self, lanes: int) -> jit.Native:
         """Machine code for vectors of so many runs."""
-        if lanes not in self._native:
-            identity = f"{self.program.digest} program lanes {lanes}"
-            self._native[lanes] = jit.load(
-                self.program.name,
-                identity,
-                ENTRY,
-                lambda: program_module(self.program, lanes),
-                sum(tape.n_operations for tape in self.program.tapes),
-            )
-        return self._native[lanes]
+        with jit.LOCK:  # code that another thread uses must not be replaced, it would be unloaded
+            if lanes not in self._native:
+                identity = f"{self.program.digest} program lanes {lanes}"
+                self._native[lanes] = jit.load(
+                    self.program.name,
+                    identity,
+                    ENTRY,
+                    lambda: program_module(self.program, lanes),
+                    sum(tape.n_operations for tape in self.program.tapes),
+                )
+            return self._native[lanes]
 
     def work_size(self, lanes: int) -> int:
         """Bytes of the work array that one thread needs."""
