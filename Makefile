@@ -54,20 +54,24 @@ test-emulated: $(STAMP)  ## exported C on a Cortex-M4F and on aarch64, both emul
 	$(BIN)/python -m tests.targets.emulated $(ARGS)
 
 # In an empty folder, so that nothing but what was installed is found.
-test-dist: dist  ## install the wheel without extras into an empty environment, run the README there
+test-dist: dist  ## install source archive and wheel without extras into an empty environment, run the README
 	$(PYTHON) -m venv --clear $(FRESH)
-	$(FRESH)/bin/python -m pip --disable-pip-version-check -qq install dist/*.whl
-	@$(FRESH)/bin/python -m pip --disable-pip-version-check list
 	@set -eu; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; unset PYTHONPATH; \
 	sed -n '/^```python$$/,/^```$$/{/^```/!p}' README.md > "$$scratch/example.py"; \
-	fresh=$$PWD/$(FRESH)/bin; cd "$$scratch"; \
-	"$$fresh/python" example.py; "$$fresh/axode" check caster_robot; "$$fresh/axode" doctor
+	fresh=$$PWD/$(FRESH)/bin; pip="$$fresh/python -m pip --disable-pip-version-check"; \
+	for archive in $$PWD/dist/*.tar.gz $$PWD/dist/*.whl; do \
+	  echo "Installing $${archive##*/}"; \
+	  $$pip -qq uninstall --yes axode; $$pip -qq install --no-compile "$$archive"; \
+	  (cd "$$scratch"; "$$fresh/python" example.py; "$$fresh/axode" check caster_robot; \
+	   "$$fresh/axode" doctor); \
+	done; \
+	$$pip list; $$pip check
 	@du -sm $(FRESH)/lib/python*/site-packages/* | sort -rn | head -12
 
 lint: $(STAMP)  ## style, format and types, in seconds
 	$(BIN)/ruff check .
 	@$(BIN)/ruff format --check . || { echo "Remedy: make format"; exit 1; }
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(JOBS)
 
 format: $(STAMP)  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix-only --quiet .
@@ -76,9 +80,10 @@ format: $(STAMP)  ## rewrite the sources in the house format
 bench: $(STAMP)  ## correctness first, then times against other libraries
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
-soak: $(STAMP)  ## 10 000 random mechanisms against the oracle, and the fuzzers: about an hour
+soak: $(STAMP)  ## 10 000 random mechanisms against the oracle, long tests, fuzzers: about an hour
 	$(BIN)/python -m tests.oracle.soak --jobs $(JOBS) \
 	  --out benchmarks/results/$$(date -u +%F)-soak.json
+	$(BIN)/python -m pytest -n $(JOBS) --soak -m soak
 	$(BIN)/python -m tests.soak $(ARGS)
 
 docs: $(STAMP)  ## the manual, into site/
@@ -119,7 +124,7 @@ $(STAMP): $(LOCK) pyproject.toml
 	  echo "Remedy: make distclean, then try again with PYTHON=python3.11 or newer."; \
 	  exit 1; }
 	@echo "Installing the pinned packages into $(VENV) (once; again when the pins change)"
-	@$(PIP) install -r $(LOCK)
+	@$(PIP) install --no-compile -r $(LOCK)  # of what is imported, Python keeps the compiled code
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -5,12 +5,12 @@ and its pitch rate after a push. All are balanced with the gains of the robot on
 motion is ideal rolling; what it asks of the ground is found on the way: the friction that the
 wheels need, and the least load on them.
 
-    python examples/push_study.py [robots [folder for plots]]
+    python examples/push_study.py --robots 20000 --plots out
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +75,12 @@ def hardest_push(push: np.ndarray, good: np.ndarray) -> float:
     return float(push[order][part >= SAFE].max(initial=0.0))
 
 
-def main(robots: int = ROBOTS, folder: str = "") -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--robots", type=int, default=ROBOTS)
+    parser.add_argument("--plots", type=Path, help="folder for pictures")
+    options, _ = parser.parse_known_args()
+    robots, folder = options.robots, options.plots
     made = study(robots)
     push = made.samples["pitch_rate"]
     stands = (np.abs(made["end"]) < STANDING) & (made["lean"] < FALLEN)
@@ -87,12 +92,11 @@ def main(robots: int = ROBOTS, folder: str = "") -> None:
         f"and without slipping, on a friction of {FLOOR:g}, {hardest_push(push, grips):.1f} rad/s"
     )
     if folder:
-        where = Path(folder)
-        where.mkdir(parents=True, exist_ok=True)
-        made.plot("friction", "load", "pitch_rate", kind="bands", save=where / "ground.png")
-        made.plot("friction", "load", "pitch_rate", "height", save=where / "pairs.png")
-        made.plot("lean", "pitch_rate", "height", kind="heatmap", save=where / "lean.png")
+        folder.mkdir(parents=True, exist_ok=True)
+        made.plot("friction", "load", "pitch_rate", kind="bands", save=folder / "ground.png")
+        made.plot("friction", "load", "pitch_rate", "height", save=folder / "pairs.png")
+        made.plot("lean", "pitch_rate", "height", kind="heatmap", save=folder / "lean.png")
 
 
 if __name__ == "__main__":
-    main(*(read(given) for read, given in zip((int, str), sys.argv[1:], strict=False)))
+    main()

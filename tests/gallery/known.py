@@ -1,5 +1,6 @@
 """What is known of a gallery mechanism, and the checks that every one has to pass."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import axode as ax
 from axode.gallery import NAMES, build
 
-FOUR = ("recursive", "complement", "multipliers", "lagrange")
+RIVALS = ("complement", "multipliers", "lagrange")
 AGREE = 1e-9  # relative, between formulations
 ENERGY = 1e-8  # relative, lost or won in ten seconds
 STATES = 3
@@ -38,6 +39,16 @@ class Known:
         return build(self.name or label, **self.options)
 
 
+_DERIVED: dict[str, ax.Equations] = {}
+
+
+def derived(label: str, known: Known) -> ax.Equations:
+    """Return the equations of a mechanism, derived once for all checks."""
+    if label not in _DERIVED:
+        _DERIVED[label] = known.mechanism(label).derive()
+    return _DERIVED[label]
+
+
 def check_description(label: str, known: Known) -> None:
     """It stands in the registry, and a picture of it shows every body."""
     mechanism = known.mechanism(label)
@@ -47,7 +58,7 @@ def check_description(label: str, known: Known) -> None:
 
 def check_mobility(label: str, known: Known) -> None:
     """The report tells what is known."""
-    report = known.mechanism(label).derive().mobility
+    report = derived(label, known).mobility
     assert (report.mobility, report.rows, report.rank, report.loops) == (
         known.mobility,
         known.rows,
@@ -62,13 +73,12 @@ def check_mobility(label: str, known: Known) -> None:
 
 def check_formulations(label: str, known: Known) -> None:
     """Four derivations give the same accelerations at random states."""
-    mechanism = known.mechanism(label)
-    equations = mechanism.derive()
-    models = {
+    mechanism, equations = known.mechanism(label), derived(label, known)
+    model = equations.compile("interpreter")
+    rivals = {
         name: mechanism.derive(name, independent=equations.independent).compile("interpreter")
-        for name in FOUR
+        for name in RIVALS
     }
-    model = models["recursive"]
     centre = ax.assemble(model, known.near or None).q
     rng = np.random.default_rng(11)
     for _ in range(STATES):
@@ -77,14 +87,14 @@ def check_formulations(label: str, known: Known) -> None:
         nu, u = rng.normal(size=len(model.independent)), rng.normal(size=len(model.inputs))
         wanted = model.forward_dynamics(q, nu, u)
         size = max(float(np.abs(wanted).max()), 1e-3)
-        for name, rival in models.items():
+        for name, rival in rivals.items():
             worst = np.abs(rival.forward_dynamics(q, nu, u) - wanted).max() / size
             assert worst <= AGREE, f"{name} differs by {worst:.2g} of {size:.3g}"
 
 
 def check_energy(label: str, known: Known) -> None:
     """Ten seconds without friction and motors cost nothing."""
-    model = known.mechanism(label).derive().compile()
+    model = derived(label, known).compile()
     run = ax.simulate(model, 10.0, start=known.start, rtol=1e-11, atol=1e-12, progress=False)
     assert run.status == "finished" and abs(run.ended - 10.0) < 1e-9
     assert max(np.ptp(run[name]) for name in model.coordinates) > 0.1, "it hardly moved"
@@ -92,6 +102,20 @@ def check_energy(label: str, known: Known) -> None:
 
 
 CHECKS = (check_description, check_mobility, check_formulations, check_energy)
-each_check = pytest.mark.parametrize(
-    "check", CHECKS, ids=[check.__name__.removeprefix("check_") for check in CHECKS]
-)
+
+
+def each_check(labels: Iterable[str], long_runs: Collection[str]) -> pytest.MarkDecorator:
+    """Every check of every mechanism; energies in `long_runs` for `make soak` only."""
+    return pytest.mark.parametrize(
+        ("label", "check"),
+        [
+            pytest.param(
+                label,
+                check,
+                marks=[pytest.mark.soak] if check is check_energy and label in long_runs else [],
+                id=f"{label}-{check.__name__.removeprefix('check_')}",
+            )
+            for label in labels
+            for check in CHECKS
+        ],
+    )

@@ -85,8 +85,7 @@ KNOWN = {
 }
 
 
-@each_check
-@pytest.mark.parametrize("label", KNOWN)
+@each_check(KNOWN, long_runs={"delta_robot", "pendulum_on_slope"})
 def test_known(label: str, check: Callable[[str, Known], None]):
     check(label, KNOWN[label])
 

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from house.tree import parsed
+
 # The pipeline. A folder may import itself and what stands before it.
 ORDER = (
     "errors",
@@ -78,7 +80,7 @@ class Import:
 def imports(source: str, module: str, *, is_package: bool = False) -> Iterator[Import]:
     """All imports of a module, relative ones made absolute."""
     package = module if is_package else module.rpartition(".")[0]
-    yield from _walk(ast.parse(source), package, lazy=False)
+    yield from _walk(parsed(source), package, lazy=False)
 
 
 def _walk(node: ast.AST, package: str, *, lazy: bool) -> Iterator[Import]:

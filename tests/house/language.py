@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from house.tree import parsed
+
 # What text may not hold, and what to write instead. `a` for `per` is caught only after words that
 # are counted, since "a run" is otherwise good English.
 _COUNTED = (
@@ -40,7 +42,7 @@ NAMES = {
 
 def wrong_words(source: str) -> list[str]:
     """List what a reader would stumble over, with lines."""
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = list(ast.walk(parsed(source)))
     found = [*_wrong_text(source), *_wrong_docstrings(nodes), *_wrong_names(nodes)]
     return [f"line {line}: {fault}" for line, fault in sorted(set(found))]
 

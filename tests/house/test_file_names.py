@@ -14,6 +14,7 @@ SHARED = {
     "inverse": COMMAND,
     "linearize": COMMAND,
     "simulate": COMMAND,
+    "sweep": COMMAND,
     "cooperating_arms": "the mechanism of the gallery, and the source's own method for it",
 }
 EVERY_FOLDER = ("__init__", "__main__", "base")  # base: the abstract class of a folder's family

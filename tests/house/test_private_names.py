@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.house.tree import relative, sources
+from house.tree import parsed, relative, sources
 
 # What another library offers no public way to do.
 FOREIGN = {
@@ -30,7 +30,7 @@ def own_names(tree: ast.AST) -> set[str]:
 
 def intrusions(source: str) -> list[str]:
     """Uses of private names of other files, with their lines."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     own, found = own_names(tree), []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

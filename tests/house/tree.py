@@ -1,7 +1,9 @@
 """Where things stand in the project, for the tests that guard its house rules."""
 
+import ast
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,6 +16,12 @@ _MADE |= {".mypy_cache", ".ruff_cache", ".pytest_cache"}
 def relative(path: Path) -> str:
     """Path as one would type it at the project root."""
     return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """Syntax tree of some code, parsed once for all tests; not to be changed."""
+    return ast.parse(source)
 
 
 def sources() -> list[Path]:

@@ -4,8 +4,9 @@ from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
 from axode.mechanism.values.expressions import numeric
 from random_mechanisms import CLOSURES, MECHANISMS
+from variants import FURTHER_DRAWS
 
-BUILT = {name: build() for name, build in MECHANISMS.items()}
+BUILT = {name: build() for name, build in MECHANISMS.items() if name not in FURTHER_DRAWS}
 
 
 def kinds(records, attribute):

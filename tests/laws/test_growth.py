@@ -6,6 +6,7 @@ to them as long as no function gets longer.
 
 import re
 import sys
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import axode as ax
 from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.lowering import instructions as lowering
+from axode.codegen.tape.tape import Tape
 from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph
 
@@ -70,6 +72,12 @@ def robot(limbs: int, length: int, base: str = "floating", motors: bool = True) 
     return bot
 
 
+@cache
+def derived(limbs: int, length: int, base: str, motors: bool) -> ax.Equations:
+    """Return the equations of a robot, derived once for all tests."""
+    return robot(limbs, length, base, motors).derive()
+
+
 def operations(equations: ax.Equations, name: str) -> int:
     return graph_tape(function_graph(equations, name, fixed=True)).n_operations
 
@@ -85,31 +93,31 @@ def assert_linear(sizes, counts, what: str) -> None:
 def test_operations_grow_linearly_with_the_limbs(kind):
     """Matrices too: limbs do not feel each other."""
     base = "wheels" if kind == "wheels" else "floating"
-    derived = [robot(n, 3, base, motors=kind != "passive").derive() for n in LIMBS]
+    robots = [derived(n, 3, base, kind != "passive") for n in LIMBS]
     dynamics = ("forward_dynamics", "inverse_solution", "mass_matrix", "coriolis")
     for name in (*OF_STATE, *MATRICES) if kind == "driven" else dynamics:
-        assert_linear(LIMBS, [operations(e, name) for e in derived], name)
+        assert_linear(LIMBS, [operations(e, name) for e in robots], name)
 
 
 def test_operations_of_vectors_grow_linearly_with_the_length():
-    derived = [robot(1, n).derive() for n in LENGTHS]
+    robots = [derived(1, n, "floating", True) for n in LENGTHS]
     for name in OF_STATE:
-        assert_linear(LENGTHS, [operations(e, name) for e in derived], name)
+        assert_linear(LENGTHS, [operations(e, name) for e in robots], name)
 
 
 def test_operations_of_matrices_grow_with_their_entries():
     """Twice the joints of one chain are four times the pairs."""
-    derived = [robot(1, n).derive() for n in LENGTHS]
+    robots = [derived(1, n, "floating", True) for n in LENGTHS]
     pairs = [n**2 for n in LENGTHS]
     for name in MATRICES:
-        assert_linear(pairs, [operations(e, name) for e in derived], name)
+        assert_linear(pairs, [operations(e, name) for e in robots], name)
 
 
 def test_hybrid_dynamics_of_known_joints_grows_linearly():
     """The base alone is solved for."""
     counts = []
     for limbs in LIMBS:
-        e = robot(limbs, 3).derive()
+        e = derived(limbs, 3, "floating", True)
         known = [s for s in e.independent if s.startswith("limb")]
         solved = ca.vertcat(*e.hybrid_dynamics(known, []))
         function = ca.Function("h", [e.q, e.nu, e.nu_dot, e.u], [solved])
@@ -121,11 +129,16 @@ def test_hybrid_dynamics_of_known_joints_grows_linearly():
     assert_linear(LIMBS, counts, "hybrid dynamics")
 
 
+@cache
+def coriolis_tape(limbs: int) -> Tape:
+    return graph_tape(function_graph(robot(limbs, 3).derive(), "coriolis", fixed=True))
+
+
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_no_function_of_the_code_gets_longer_with_the_results(lanes):
     """LLVM's time grows faster than the length of a function."""
     for limbs in (6, 8):
-        tape = graph_tape(function_graph(robot(limbs, 3).derive(), "coriolis", fixed=True))
+        tape = coriolis_tape(limbs)
         assert len(tape.results) > lowering.MOST_STORES
         text = kernel.module(tape, lanes)
         bodies = re.findall(r"define [^{]*\{\n(.*?)\n\}", text, re.DOTALL)

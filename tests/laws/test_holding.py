@@ -6,6 +6,7 @@ import pytest
 
 import axode as ax
 from laws.cases import SOLVED, Case, agree
+from variants import further
 
 
 def dense_nearest(G, need, I):
@@ -14,7 +15,9 @@ def dense_nearest(G, need, I):
     return np.linalg.solve(G.T @ reduced, reduced.T @ need)
 
 
-@pytest.mark.parametrize("passive", ["", "shoulder1", "elbow0 elbow1", "shoulder0 elbow1 wrist1"])
+@pytest.mark.parametrize(
+    "passive", ["", further("shoulder1"), "elbow0 elbow1", further("shoulder0 elbow1 wrist1")]
+)
 @pytest.mark.parametrize("base", ["floating", "spherical", "planar", "fixed"])
 def test_holding_the_driven_joints_is_the_nearest_in_the_norm_of_the_inverse_inertia(base, passive):
     """Two arms on a base, some joints without motors, rotors and a motor on part of the base."""

@@ -53,7 +53,7 @@ def test_direct_dynamics_of_a_long_chain_grows_linearly():
 
 def test_direct_dynamics_of_platforms_grows_linearly_with_the_legs():
     twist = [f"base.{s}" for s in ("wx", "wy", "wz", "vx", "vy", "vz")]
-    legs = np.array([3, 4, 6, 8, 10, 12])
+    legs = np.array([3, 4, 6, 9])
     counts = np.array([direct(platform(n), twist) for n in legs])
     increments = np.diff(counts) / np.diff(legs)
     assert np.abs(increments / np.median(increments) - 1).max() <= LEG_SPREAD, increments

@@ -1,4 +1,4 @@
-"""Three hundred random mechanisms: every formulation and the oracle agree, or it is refused.
+"""Nearly two hundred random mechanisms: every formulation and the oracle agree, or it is refused.
 
 `make soak` does the same for ten thousand.
 """
@@ -9,7 +9,12 @@ from near_mechanisms import KINDS, SHAPES, mechanism_of
 from oracle.agreement import judge
 from oracle.soak import RIVALS
 
-COUNTS = {"tree": 66, "loop": 15, "vehicle": 19}  # of each kind: 300 in all
+# Most are nearly special, where mistakes hide.
+COUNTS = {
+    "generic": {"tree": 22, "loop": 6, "vehicle": 7},
+    "nearly": {"tree": 66, "loop": 15, "vehicle": 19},
+    "rounded": {"tree": 33, "loop": 8, "vehicle": 10},
+}
 # A refusal is right for a description that does not close or move; most must be taken.
 MOST = 0.7
 
@@ -20,9 +25,9 @@ MOST = 0.7
 def test_formulations_agree_with_the_oracle(kind, shape):
     """Rivals and the system of all bodies in turn, each with every third mechanism."""
     verdicts = []
-    for seed in range(COUNTS[shape]):
+    for seed in range(COUNTS[kind][shape]):
         rivals = [RIVALS[seed // 3 % len(RIVALS)]] if seed % 3 == 0 else []
         verdicts.append(judge(mechanism_of(kind, shape, seed), rivals, bodies=seed % 3 == 1))
     failed = [f"{verdict.name}: {verdict.failed}" for verdict in verdicts if verdict.failed]
     assert not failed, "\n".join(failed)
-    assert sum(not verdict.refused for verdict in verdicts) > MOST * COUNTS[shape]
+    assert sum(not verdict.refused for verdict in verdicts) > MOST * COUNTS[kind][shape]

@@ -6,14 +6,17 @@ import pytest
 import axode as ax
 import random_mechanisms
 from tests.problems import machines
+from variants import further
 
 OPEN = 1e-10  # [m] at any time
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 
 
-@pytest.mark.parametrize(("name", "duration"), [("platform", 200.0), ("four_bar", 1000.0)])
+@pytest.mark.parametrize(
+    ("name", "duration"), [("platform", 40.0), further("platform", 200.0), ("four_bar", 1000.0)]
+)
 def test_loops_stay_closed(name: str, duration: float):
-    """A million steps of a four-bar, and a fifth of that of a platform."""
+    """A million steps of a four-bar, and fewer of a platform."""
     model = getattr(machines, name)()
     start = {"base.vx": 0.1, "base.wz": 0.2} if name == "platform" else {"crank.rate": 15.0}
     run = ax.simulate(model, duration, start=start, method="rk4", step=1e-3, save_every=0.5)

@@ -1,6 +1,8 @@
 """How often code is compiled, and how long it is kept: once per structure, not per gain."""
 
 import gc
+import threading
+import time
 import weakref
 
 import numpy as np
@@ -197,6 +199,35 @@ def test_a_model_takes_its_code_along(loads: Loads):
         del model
         assert loads.alive <= 1  # the entry that Python calls, of all functions
         assert all(item() is None for item in left)
+
+
+def test_threads_that_begin_together_load_a_program_once(
+    loads: Loads, monkeypatch: pytest.MonkeyPatch
+):
+    """What one of them loaded twice would be unloaded while another runs it."""
+    model = machines.slider.__wrapped__()
+    ax.simulate(model, 0.02, start={"rail": 1.0}, **RK4)
+    (rollout,) = compiled._ROLLOUTS[model].values()
+    rollout._native.clear()
+    loads.clear()
+    load, together = jit.load, threading.Barrier(2)
+
+    def wait_and_load(*arguments):
+        time.sleep(0.05)  # long enough for the other one to look
+        return load(*arguments)
+
+    monkeypatch.setattr(jit, "load", wait_and_load)
+
+    def use():
+        together.wait()
+        rollout.function(1)
+
+    threads = [threading.Thread(target=use) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
 
 
 def test_functions_beyond_the_limit_are_unloaded(loads: Loads):

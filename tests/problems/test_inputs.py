@@ -296,3 +296,11 @@ def test_motors_that_a_trajectory_lacks():
         ax.InvalidArgument, match=r"input: samples 1e-07 s apart would make 100000001"
     ):
         ax.simulate(model, 1.0, input=uneven)
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda s: "full", lambda s: None, lambda s: [s["rail"]], lambda s: np.ones(2)]
+)
+def test_functions_that_give_no_numbers(wrong):
+    with pytest.raises(ax.InvalidArgument, match="where one number or expression is needed"):
+        ax.simulate(machines.slider(), 0.1, input=lambda s: [wrong(s)])

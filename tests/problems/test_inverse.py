@@ -11,6 +11,7 @@ import random_mechanisms as rm
 from axode.cli import run as run_cli
 from axode.problems.inverse.inverse import inverse
 from tests.problems.test_feasible import balancer
+from variants import further
 
 SWING = "0.3 + 0.4 * sin(2 * t)"
 
@@ -47,7 +48,7 @@ def test_a_simulated_motion_gives_its_inputs_back(caster):
     assert np.abs(inputs_of(caster, again) - inputs_of(caster, run)).max() < 1e-5
 
 
-@pytest.mark.parametrize("name", ["four_bar", "platform", "shaken_pendulum", "arm"])
+@pytest.mark.parametrize("name", ["four_bar", further("platform"), "shaken_pendulum", "arm"])
 def test_round_trip_of_other_machines(name):
     model = getattr(rm, name)().derive().compile()
     given = {u: f"{0.5 + 0.1 * k} * cos({1 + k} * t)" for k, u in enumerate(model.inputs)}

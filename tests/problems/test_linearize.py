@@ -16,6 +16,7 @@ import random_mechanisms
 from axode.cli import run
 from tests.problems import machines
 from tests.problems.linear_machines import balancer, built, cart_pole, gimbal, interpreted, pendulum
+from variants import some
 
 G = 9.81
 HORIZON, STEPS = 0.1, 20  # [s] of the flows that are differentiated
@@ -144,7 +145,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some(CASES, "platform"))
 def test_the_linear_model_is_the_derivative_of_the_flow(name):
     make, at, options = CASES[name]
     model = make()

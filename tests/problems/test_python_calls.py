@@ -112,3 +112,12 @@ def test_starts_that_close_loops():
         assert run["coupler"].shape == (runs, 2)
 
     check(call)
+
+
+def test_runs_that_change_their_independent_speed():
+    def call(runs: int) -> None:
+        begin = {"crank": 0.4 + 0.1 * starts(runs)["pin"], "crank.rate": 8.0}
+        run = ax.simulate(machines.four_bar("rocker"), 0.3, start=begin, **RK4)
+        assert run.info["switches"] >= runs and run["coupler"].shape[0] == runs
+
+    check(call)

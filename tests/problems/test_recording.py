@@ -1,7 +1,9 @@
 """Columns of a simulation: computed when asked for, the same however they are asked for."""
 
 import copy
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -111,3 +113,19 @@ def test_only_what_is_asked_for_is_computed(monkeypatch: pytest.MonkeyPatch):
     assert np.isnan(run["left.normal"]).all() and asked == []
     assert run.energy_error.max() < 1e-6 and asked == ["energy"]
     assert run["left.rate"].shape == run["right.rate"].shape and asked == ["energy", "joint_speeds"]
+
+
+def test_states_are_released_with_the_run():
+    """At once, not when garbage is collected: they may fill the memory."""
+    run = finished()
+    assert run["left.rate"].shape == (3, 2, len(run)) and run.resample([0.1])["pitch"].size == 6
+    states = run["pitch"]
+    while states.base is not None:
+        states = states.base
+    kept = weakref.ref(states)
+    gc.disable()
+    try:
+        del run, states
+        assert kept() is None
+    finally:
+        gc.enable()

@@ -9,6 +9,7 @@ import pytest
 
 import axode as ax
 from axode.symbolic.constraints.row_choice import rows_at
+from variants import further
 
 ENERGY = 1e-8  # relative, in several turns
 CLOSED = 1e-10  # [m or rad]: also rows that are not kept
@@ -61,7 +62,7 @@ SHIPPED = (math.radians(60), math.radians(30))
 DRAWN = [tuple(np.random.default_rng(seed).uniform(0.4, 2.7, 2)) for seed in (3, 5)]
 
 
-@pytest.mark.parametrize("twists", [SHIPPED, *DRAWN])
+@pytest.mark.parametrize("twists", [SHIPPED, DRAWN[0], further(DRAWN[1])])
 def test_bennett_linkages_turn(twists: tuple[float, float]):
     """From rest under a torque, and with a speed, until the first link has turned twice."""
     model = bennett(*twists)

@@ -344,3 +344,10 @@ def test_sobol_has_only_so_many_dimensions(monkeypatch):
     monkeypatch.setattr("axode.problems.sweep.sample_arguments.SOBOL_DIMENSIONS", 2)
     with pytest.raises(ax.InvalidArgument, match="4 values are swept, it draws 2 at most"):
         drawn("sobol", 64)
+
+
+def test_a_long_axis_does_not_travel_with_every_chunk():
+    made = plan_samples({"start": {"a": np.linspace(0.0, 1.0, 10_000)}, "parameter": {"b": [1, 2]}})
+    assert len(pickle.dumps(made.part(400, 500))) < 5000
+    for name, values in made.part(400, 500).rows(400, 500).items():
+        np.testing.assert_array_equal(values, made.rows(400, 500)[name])

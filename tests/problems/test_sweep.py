@@ -234,7 +234,8 @@ def test_zipped_values_and_arrays_of_starts():
     np.testing.assert_array_equal(zipped["phi"], np.diagonal(grid["phi"]))
     q, nu = np.repeat(m.home[np.newaxis], 3, axis=0), rng.normal(size=(3, 2))
     assert ax.sweep(m, 0.1, start=(q, nu), step=1e-2).batch == (3,)
-    with pytest.raises(ax.InvalidArgument, match="mp make a grid, but start is an array of runs"):
+    mixed = "mp make a grid, but start is an array of runs; use combine='zip', or names"
+    with pytest.raises(ax.InvalidArgument, match=mixed):
         ax.sweep(m, 0.1, start=(q, nu), parameters={"mp": [10.0, 20.0]})
     table = ax.Sampled({"tau1": np.zeros((2, 5))}, 0.01)
     with pytest.raises(ax.InvalidArgument, match="mp make a grid, but input is an array of runs"):

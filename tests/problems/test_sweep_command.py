@@ -79,7 +79,10 @@ def test_mistakes_in_the_command(model, capsys, flags, words):
 
 
 def test_names_that_mean_nothing(model, capsys):
-    assert "has no signal 'mas'" in call(capsys, model, "--over", "mas=1:2:3", code=1).err
+    assert (
+        "has no parameter, input or signal 'mas'"
+        in call(capsys, model, "--over", "mas=1:2:3", code=1).err
+    )
 
 
 def test_after_ctrl_c_what_was_computed_is_shown(model, capsys, monkeypatch):
@@ -97,7 +100,7 @@ def test_a_cluster_that_cannot_be_reached(monkeypatch):
         raise OSError("no answer")
 
     monkeypatch.setitem(sys.modules, "distributed", types.SimpleNamespace(Client=client))
-    with pytest.raises(ax.InvalidArgument, match="no scheduler of Dask answers at 'tcp://a:1'"):
+    with pytest.raises(ax.InvalidArgument, match="cluster: no scheduler of Dask answers at 'tcp"):
         engines.connect_to_dask("tcp://a:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ax.NotApplicable, match=r"pip install 'axode\[cluster\]'"):
@@ -107,3 +110,11 @@ def test_a_cluster_that_cannot_be_reached(monkeypatch):
 def test_inputs_that_a_table_cannot_add_to():
     with pytest.raises(ax.InvalidArgument, match="give inputs by name where the table has columns"):
         sweep(machines.slider(), 0.1, input=[1.0], samples={"rail.force": [1.0, 2.0]})
+
+
+def test_more_rows_than_memory():
+    mass = {"mass": ax.Uniform(1.0, 2.0)}
+    with pytest.raises(ax.InvalidArgument, match="do not fit into the memory; store='folder'"):
+        sweep(machines.slider(), 0.1, parameters=mass, samples=10**14)
+    with pytest.raises(ax.InvalidArgument, match="samples: expected how many rows to draw"):
+        sweep(machines.slider(), 0.1, parameters=mass, samples=True)

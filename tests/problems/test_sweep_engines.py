@@ -169,7 +169,8 @@ def test_workers_with_another_version_leave_the_work_here(here, monkeypatch):
         failure = pool.submit(remote.compute_chunk, payload, None, 0, 1).result()
     assert failure.message == f"has Axode {ax.__version__}, not 0.0"
     monkeypatch.setattr(engines, "compute_chunk", lambda *_: failure)
-    with ThreadPoolExecutor(1) as pool:
+    left = pytest.warns(ax.Doubtful, match="leaves its chunks to this process: has Axode")
+    with ThreadPoolExecutor(1) as pool, left:
         assert_same(sweep(executor=pool), here)
 
 
@@ -242,6 +243,17 @@ def test_a_cluster_of_ray(here):
         assert_same(sweep(executor=ray), here)
     finally:
         ray.shutdown()
+
+
+def test_processes_of_mpi(here):
+    try:
+        from mpi4py import MPI  # noqa: F401
+    except (ImportError, RuntimeError):
+        pytest.skip("mpi4py finds no MPI library")
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor(1) as pool:
+        assert_same(sweep(executor=pool), here)
 
 
 def test_the_rate_of_every_worker():

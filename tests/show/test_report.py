@@ -15,6 +15,7 @@ from axode.show.render.animation import animate
 from axode.show.report import report
 from axode.show.report.player_data import playback
 from random_mechanisms import MECHANISMS
+from variants import further
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +170,7 @@ def test_what_cannot_be_told(pendulum, swing, tmp_path):
     assert not list(tmp_path.glob("*.html*"))
 
 
-@pytest.mark.parametrize("name", ["four_bar", "six_legged_platform"])
+@pytest.mark.parametrize("name", ["four_bar", further("six_legged_platform")])
 def test_without_the_converter_equations_are_tex(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
     page = report(gallery.build(name), tmp_path / "x.html").read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from axode.show.render.camera import Camera
 from axode.show.render.meshes import meshes
 from axode.show.render.picture import SKY, camera_of, picture
 from random_mechanisms import MECHANISMS
+from variants import further
 
 ROUNDING = 1e-9  # of coordinates and radii of the order of one
 ON_THE_FLOOR = 1e-8  # [m]: what assembling leaves open
@@ -157,7 +158,7 @@ def test_a_spring_is_a_cord_between_its_ends() -> None:
     assert cord.bodies == ("ground", "bob") and cord.ends == ((0, 0, 2), (0, 0, 0))
 
 
-@pytest.mark.parametrize("name", ["five_bar", "caster_robot", "six_legged_platform"])
+@pytest.mark.parametrize("name", ["five_bar", "caster_robot", further("six_legged_platform")])
 def test_the_camera_sees_the_whole_mechanism(name):
     """With a margin, and not from too far away: the picture's own frame is the measure."""
     model = ax.gallery.build(name).derive().compile("interpreter")

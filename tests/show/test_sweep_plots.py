@@ -146,14 +146,22 @@ def test_what_is_refused():
         made.plot("slipp")
     with pytest.raises(UnknownName, match="histogram"):
         made.plot(kind="histogramm")
-    with pytest.raises(InvalidArgument, match=r"'heatmap': name 2 swept values .*; swept: mass"):
+    with pytest.raises(
+        InvalidArgument,
+        match="plot, kind 'heatmap': name 2 swept values besides outputs; swept: mass, height",
+    ):
         made.plot("slip", "mass", kind="heatmap")
-    with pytest.raises(InvalidArgument, match=r"'bands': name one swept value"):
+    with pytest.raises(
+        InvalidArgument, match="plot, kind 'bands': name one swept value besides outputs"
+    ):
         made.plot("slip", kind="bands")
     many = Sweep({f"y{k}": np.ones(3) for k in range(13)}, {}, np.ones(3, bool), {"finished": 3})
-    with pytest.raises(InvalidArgument, match="13 outputs are too many for one figure"):
-        many.plot(kind="histogram")
-    with pytest.raises(InvalidArgument, match="13 columns are too many"):
+    assert "4 of 13 outputs" in title(many.plot())
+    with pytest.raises(InvalidArgument, match="13 outputs are too many for one figure, name up to"):
+        many.plot(*many, kind="histogram")
+    with pytest.raises(
+        InvalidArgument, match="plot, kind 'scatter': 13 columns are too many, name up to 7"
+    ):
         many.plot(*many, kind="scatter")
 
 

@@ -12,7 +12,7 @@ from axode.codegen.tape.tape import Port, Tape
 ULP_OF_LARGEST_TERM = 16
 
 # Samples a function: many where rounding accumulates, fewer where every result is short.
-MANY = {"arm": 100_000, "solve": 100_000, "planar": 20_000, "every_operation": 20_000}
+MANY = {"arm": 20_000, "solve": 20_000, "planar": 4_000, "every_operation": 4_000}
 
 
 def samples(tape: Tape, count: int, seed: int = 0) -> list[np.ndarray]:

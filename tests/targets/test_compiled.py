@@ -23,6 +23,7 @@ from axode.codegen.targets.fastcall import _layout_is_known
 from axode.errors import InvalidArgument
 from tests.targets import accuracy, functions
 from tests.targets.agreement import MANY, assert_agree, interpreter, largest_terms, samples
+from variants import further
 
 EXAMPLES = {
     "every_operation": functions.every_operation,
@@ -44,11 +45,12 @@ def function() -> CompiledFunction:
     return CompiledFunction(doubled())
 
 
+@pytest.mark.parametrize("times", [1, further(5)])
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_all_widths_agree_with_the_interpreter(name):
+def test_all_widths_agree_with_the_interpreter(name, times):
     source = EXAMPLES[name]()
     tape = Tape.from_casadi(source)
-    arrays = samples(tape, MANY[name])
+    arrays = samples(tape, times * MANY[name])
     expected = interpreter(source, arrays)
     scale = largest_terms(tape, arrays)
     for lanes in (1, 2, 4, 8):
@@ -224,7 +226,7 @@ def test_threads_give_the_same_numbers():
 
 
 def test_two_threads_may_call_one_function():
-    tape = Tape.from_casadi(functions.long_function(20_000))
+    tape = Tape.from_casadi(functions.long_function(9_000))
     compiled = CompiledFunction(tape)  # long enough to use a work array
     arrays = samples(tape, 400)[0] * 0.1
     expected = compiled(arrays)
@@ -279,6 +281,7 @@ def test_functions_are_bounded_in_lines_not_only_in_operations():
         assert max(body.count("\n") for body in bodies) <= 4 * lowering.CHUNK
 
 
+@pytest.mark.soak
 def test_a_very_long_tape_compiles():
     tape = Tape.from_casadi(functions.long_function(30_000))
     arrays = [samples(tape, 8)[0] * 0.3]

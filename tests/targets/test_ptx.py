@@ -22,6 +22,7 @@ from axode.problems.sweep.accumulate import KINDS, Output, gather_outputs
 from axode.runtime import cuda
 from random_mechanisms import MECHANISMS
 from tests.targets.host_kernels import HostKernel, evaluated
+from variants import some
 
 NAMES = ("arm", "platform", "balancer", "four_bar", "mecanum_base", "caster_robot")
 PTXAS = shutil.which("ptxas")
@@ -29,6 +30,18 @@ RUNS = 5
 ROUNDING = 1e-9  # relative: the optimizer may regroup sums, and steps pile the difference up
 SINGLE = 2e-4  # relative: seven digits, less what solves of badly scaled systems lose
 LARGE = {"six_legged_platform", "flight_simulator", "delta_robot"}
+# Others of the gallery have the same joints, wheels and loops.
+ALIKE = (
+    "cooperating_arms",
+    "delta_array",
+    "differential_drive",
+    "mecanum_platform",
+    "mobile_manipulator",
+    "seven_axis_arm",
+    "six_wheel_platform",
+    "two_caster_robot",
+    "two_wheeled_cart",
+)
 
 
 @cache
@@ -104,7 +117,7 @@ def test_kernels_of_sweeps_assemble(precision):
     assert "out" not in made.header["kernels"]["rk4"]["tables"]  # nothing is stored
 
 
-@pytest.mark.parametrize("name", sorted(set(ax.gallery.NAMES) - LARGE))
+@pytest.mark.parametrize("name", some(sorted(set(ax.gallery.NAMES) - LARGE), *ALIKE))
 def test_every_mechanism_of_the_gallery_assembles(name):
     tape = shown(name).tape("forward_dynamics")
     made = ptx.kernels(
@@ -113,7 +126,7 @@ def test_every_mechanism_of_the_gallery_assembles(name):
     assert_assembles(made, entries=2)
 
 
-@pytest.mark.parametrize("name", sorted(LARGE))
+@pytest.mark.parametrize("name", some(sorted(LARGE), "six_legged_platform"))
 def test_large_mechanisms_assemble(name):
     """Their functions; whole runs of them take an assembler many seconds."""
     assert_assembles(ptx.kernel(ptx.map_program(shown(name).tape("forward_dynamics")), "9.0"))
@@ -131,7 +144,7 @@ def states(m, runs=RUNS):
     }
 
 
-@pytest.mark.parametrize("name", ax.gallery.NAMES)
+@pytest.mark.parametrize("name", some(ax.gallery.NAMES, "six_legged_platform", *ALIKE))
 def test_kernels_of_the_gallery_on_the_cpu_agree_with_its_models(name):
     tape = shown(name).tape("forward_dynamics")
     arrays = [states(shown(name))[port.name] for port in tape.inputs]

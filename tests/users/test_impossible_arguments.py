@@ -54,6 +54,11 @@ def test_coordinates_beside_speeds_by_name_have_their_shape(q, sound):
         sound.model.contact_forces(q, {"theta1": 1.0})
 
 
+def test_an_array_is_no_executor(sound):
+    with pytest.raises(ax.InvalidArgument, match=r"executor: expected .*; got array\(\[\]"):
+        ax.sweep(sound.model, 0.01, step=1e-3, executor=np.zeros(0))
+
+
 def test_fractions_of_seconds_are_printed(sound):
     run = ax.simulate(sound.model, 0.01, method="rk4", step=1e-3)
     with pytest.raises(ax.InvalidArgument, match=r"no sample from 0\.333333 s to 1 s"):

@@ -236,12 +236,10 @@ def test_platforms_need_six_freedoms(monkeypatch):
 
 
 def test_a_name_is_swept_once():
-    from axode.problems.sweep.axes import Axes
+    from axode.problems.sweep.sample_arguments import plan_samples
 
-    axes = Axes("grid")
-    axes.collect("start", {"x": [1.0, 2.0]})
-    with pytest.raises(InvalidArgument, match="is swept twice, now as parameters; a coordinate"):
-        axes.collect("parameters", {"x": [1.0]})
+    with pytest.raises(InvalidArgument, match="is swept twice, now as parameter; a coordinate"):
+        plan_samples({"start": {"x": [1.0, 2.0]}, "parameter": {"x": [1.0]}})
 
 
 def test_functions_that_are_no_formulas():

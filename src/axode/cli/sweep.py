@@ -133,7 +133,7 @@ def sweep(
 
 @contextmanager
 def _executor(workers: int | None, cluster: str | None) -> Iterator[Any]:
-    """Where chunks are computed: in this process unless told otherwise."""
+    """Yield what computes the chunks; None for this process."""
     if workers is not None and cluster is not None:
         raise typer.BadParameter(
             "a cluster has workers of its own; leave one of both out", param_hint="--workers"

@@ -76,7 +76,9 @@ def show_sweep(made: Sweep, files: list[Path]) -> None:
     over = ", ".join(f"{n} ({len(a)})" for n, a in made.axes.items()) or ", ".join(made.samples)
     entries = [("over", over)] if over else []
     entries += [("ended", ", ".join(f"{count} {text}" for text, count in made.statuses.items()))]
-    entries += [("rate", f"{_rate(made):,.0f} runs/s, {info['steps']} steps of {info['step']:g} s")]
+    computed, seconds = info["computed"], max(info["seconds"], 1e-9)
+    entries += [("computed", f"{computed} runs, {computed / seconds:,.0f} per second")]
+    entries += [("steps", f"{info['steps']} of {info['step']:g} s")]
     show_entries(f"{info['model']}: {made.runs} runs", entries)
     print()
     rows = [
@@ -100,10 +102,6 @@ def summarize(made: Sweep, files: list[Path]) -> dict[str, Any]:
         "info": dict(made.info),
         "files": [str(path) for path in files],
     }
-
-
-def _rate(made: Sweep) -> float:
-    return made.runs / max(float(made.info.get("seconds", 0.0)), 1e-9)
 
 
 def _statistics(made: Sweep, name: str) -> dict[str, float]:

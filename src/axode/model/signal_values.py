@@ -44,7 +44,9 @@ def signal_values(
     given = {"q": q, "nu": nu, "u": u, "w": w}
     arrays: dict[str, Any] = {name: array for name, array in given.items() if array is not None}
     values = np.empty((*arrays["q"].shape[:-1], len(layout.names)))
-    for function, (columns, places) in layout.parts.items():
+    # functions first: their threads share the work of touching new memory
+    parts = sorted(layout.parts.items(), key=lambda part: part[0] in arrays)
+    for function, (columns, places) in parts:
         if function == "energy_balance":
             continue
         if function in arrays:

@@ -15,7 +15,7 @@ from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, shortened
 from axode.mechanism.values.expressions import (
     TIME,
     Expression,
@@ -120,7 +120,7 @@ def _casadi_tape(
         def nu(self) -> Any:
             return nu
 
-    made = [ca.SX(x) for x in trace(name, function, Symbols(e))]
+    made = [_as_expression(name, x) for x in trace(name, function, Symbols(e))]
     if bounds is not None:
         made = [
             x if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
@@ -137,6 +137,22 @@ def _casadi_tape(
     _refuse_nan(compiled, name)
     sizes = {n: s.shape[0] for n, s in symbols.items()}
     return shaped_tape(compiled, sizes, name, (values.shape[0],))
+
+
+def _as_expression(name: str, given: Any) -> Any:
+    """One number that a function returned, as an expression."""
+    import casadi as ca
+
+    try:
+        made = ca.SX(given)
+    except NotImplementedError:  # CasADi's word for a type that it does not know
+        made = None
+    if made is None or made.shape != (1, 1):
+        raise InvalidArgument(
+            f"{name}: the function gives {shortened(given)} where one number or expression is "
+            "needed"
+        )
+    return made
 
 
 def _refuse_nan(made: Any, name: str) -> None:

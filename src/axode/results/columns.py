@@ -18,10 +18,10 @@ class TrajectoryColumns:
 
     Args:
         shape: Shape of a column, (*batch, T).
-        compute: Makes a column from its name.
+        compute: Makes a column from its name; a subclass may have `_make` instead.
     """
 
-    def __init__(self, shape: Sequence[int], compute: Callable[[str], Array]) -> None:
+    def __init__(self, shape: Sequence[int], compute: Callable[[str], Array] | None = None) -> None:
         self.shape = tuple(shape)
         self._compute = compute
         self._kept: dict[str, Array] = {}
@@ -30,15 +30,19 @@ class TrajectoryColumns:
         """Column of a name, (*batch, T), read-only."""
         column = self._kept.get(name)
         if column is None:
-            column = self._kept[name] = read_only(self._compute(name))
+            column = self._kept[name] = read_only(self._make(name))
         return column
+
+    def _make(self, name: str) -> Array:
+        assert self._compute is not None
+        return self._compute(name)
 
     def stack(self, names: Sequence[str]) -> Array:
         """Several columns in one array, (*batch, T, columns); none is kept."""
         values = np.empty((*self.shape, len(names)))
         for k, name in enumerate(names):
             kept = self._kept.get(name)
-            values[..., k] = self._compute(name) if kept is None else kept
+            values[..., k] = self._make(name) if kept is None else kept
         return values
 
     def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
@@ -61,9 +65,12 @@ class ArrayColumns(TrajectoryColumns):
     """Columns of one array, (*batch, T, columns)."""
 
     def __init__(self, values: Array, names: Sequence[str]) -> None:
-        places = {name: k for k, name in enumerate(names)}
-        super().__init__(values.shape[:-1], lambda name: values[..., places[name]])
-        self._values, self._places = values, places
+        super().__init__(values.shape[:-1])
+        self._values = values
+        self._places = {name: k for k, name in enumerate(names)}
+
+    def _make(self, name: str) -> Array:
+        return self._values[..., self._places[name]]
 
     def stack(self, names: Sequence[str]) -> Array:
         if tuple(names) == tuple(self._places):

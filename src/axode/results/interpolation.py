@@ -49,7 +49,7 @@ class _ResampledColumns(TrajectoryColumns):
     """Columns at other times, ascending or, for a run backwards, with the opposite sign."""
 
     def __init__(self, run: Trajectory, at: Array, method: str | None) -> None:
-        super().__init__((*run.batch, len(at)), self._one)
+        super().__init__((*run.batch, len(at)))
         time = run.time if run.time[0] <= run.time[-1] else -run.time
         first = max(int(np.searchsorted(time, at.min(), "right")) - 1 - REACH, 0)
         last = int(np.searchsorted(time, at.max())) + 1 + REACH
@@ -58,7 +58,7 @@ class _ResampledColumns(TrajectoryColumns):
         self._kinds, self._quaternions = run.kinds, run.quaternions
         self._window = run.window(first, first + len(self._time))
 
-    def _one(self, name: str) -> Array:
+    def _make(self, name: str) -> Array:
         group = next((group for group in self._quaternions if name in group), (name,))
         return self.stack(group)[..., group.index(name)]
 

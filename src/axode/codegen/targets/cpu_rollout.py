@@ -44,7 +44,10 @@ class Rollout:
 
     def function(self, lanes: int) -> jit.Native:
         """Machine code for vectors of so many runs."""
-        with jit.LOCK:  # code that another thread uses must not be replaced, it would be unloaded
+        known = self._native.get(lanes)
+        if known is not None:
+            return known
+        with jit.LOCK:  # code that two threads load is unloaded under one of them
             if lanes not in self._native:
                 identity = f"{self.program.digest} program lanes {lanes}"
                 self._native[lanes] = jit.load(
@@ -122,8 +125,9 @@ class Bound:
         for name, width in program.tables.items():
             items += self._place("table", name, tables[name], 2, width)
         self._table = np.array([*items, 0, 0], dtype=np.int64)
-        self._kept = (rollout, buffers, tables)  # as long as addresses of them are
-        self._call = _TYPE(rollout.function(self.lanes).address)
+        native = rollout.function(self.lanes)
+        self._buffers, self._kept = buffers, (native, tables)  # as long as addresses of them are
+        self._call = _TYPE(native.address)
         self._size = rollout.work_size(self.lanes) + WORK_ALIGNMENT
 
     def __call__(self, budget: int, threads: int | None = None) -> None:
@@ -145,7 +149,7 @@ class Bound:
 
     def summary(self) -> Summary:
         """Count runs by status, and find their mean time."""
-        buffers = self._kept[1]
+        buffers = self._buffers
         codes = np.bincount(buffers["status"][:, 0].astype(np.intp), minlength=STATUSES)
         return Summary(tuple(codes.tolist()), float(buffers["t"].mean()))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,8 @@ from axode.problems.singular.passing import Candidates, Landing, find_events, la
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
 from axode.problems.singular.switching import (
     UNDETERMINED_PIVOT,
+    choose_known_models,
+    count_models,
     find_start_elsewhere,
     near_singular,
 )
@@ -100,6 +101,7 @@ class Runs:
         self.passages: list[Passage] = []
         self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
         self._candidates = Candidates()
+        self._everyone: Batch | None = None
         self._waiting: list[Batch] = []
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
         self._begun: set[int] = set()  # runs whose start is in the speeds of another model already
@@ -114,15 +116,18 @@ class Runs:
         """Number of coordinates of a saved state."""
         return len(self.model.coordinates)
 
-    @cached_property
+    @property
     def _first(self) -> Batch:
-        """All runs, from their start; steps are compiled now."""
-        q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
-        try:
-            return Batch(self.task, np.arange(self.count), {"q": q, "nu": nu}, self.p, self.out)
-        except KeyboardInterrupt:
-            self.out[:, 0] = self._start
-            raise
+        """All runs, from their start; steps are compiled when it is first asked for."""
+        if self._everyone is None:
+            q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
+            runs = np.arange(self.count)
+            try:
+                self._everyone = Batch(self.task, runs, {"q": q, "nu": nu}, self.p, self.out)
+            except KeyboardInterrupt:
+                self.out[:, 0] = self._start
+                raise
+        return self._everyone
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""
@@ -146,11 +151,7 @@ class Runs:
             self.crossings.append(locate(batch, runs[crossing]))
         runs = self._begin_elsewhere(batch, runs[~crossing])
         status = batch.buffers["status"][runs, 0]
-        across = self._pass if self.settings.singular == "pass" else None
-        for run in runs[status == SINGULAR].tolist():
-            model = near_singular(batch, run, self.model, across)
-            if model is not None:
-                self._leave(batch, [run], model, batch.settings)
+        self._leave_singular(batch, runs[status == SINGULAR])
         self._answer_stiffness(batch, runs[status == STIFF])
         failed = runs[(status != SINGULAR) & (status != STIFF)]
         if failed.size:
@@ -163,6 +164,22 @@ class Runs:
                 causes[upright] = find_causes(batch, failed[upright])
             status = batch.buffers["status"][failed, 0].astype(np.intp)
             batch.resolve(failed, np.where(lies, SINGULAR, status), causes)
+
+    def _leave_singular(self, batch: Batch, runs: Numbers) -> None:
+        """Let runs near a singular configuration change their model, go on or end."""
+        across = self._pass if self.settings.singular == "pass" else None
+        tried = 0
+        while runs.size:
+            if across is None and tried < count_models(self.model):
+                tried = count_models(self.model)
+                for model, which in choose_known_models(batch, runs, self.model):
+                    self._leave(batch, which.tolist(), model, batch.settings)
+                    runs = np.setdiff1d(runs, which)
+            else:
+                run, runs = int(runs[0]), runs[1:]
+                other = near_singular(batch, run, self.model, across)
+                if other is not None:
+                    self._leave(batch, [run], other, batch.settings)
 
     def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""

@@ -136,11 +136,11 @@ class RecordedColumns(TrajectoryColumns):
     def __init__(
         self, saved: SavedStates, shape: Sequence[int], first: SavedStates | None = None
     ) -> None:
-        super().__init__(shape, self._signal)
+        super().__init__(shape)
         self._saved, self._first = saved, first
         self._evaluated: dict[str, Array] = {}
 
-    def _signal(self, name: str) -> Array:
+    def _make(self, name: str) -> Array:
         signal = self._saved.model.signals.resolve(name)
         if signal.function == "energy_balance":
             return self._balance().reshape(self.shape)

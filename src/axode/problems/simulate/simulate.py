@@ -90,8 +90,8 @@ def simulate(
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
-            carries the trajectory so far, or "return" that trajectory. If Ctrl-C is pressed twice
-            before the starts are known, the error carries None.
+            carries the trajectory so far, or "return" that trajectory. While starts are not known,
+            the error is raised in either case and carries None.
 
     Raises:
         Interrupted: after Ctrl-C.

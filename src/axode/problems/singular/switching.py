@@ -14,6 +14,7 @@ from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model import Model
+from axode.problems.session import Numbers
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
 from axode.problems.singular.passing import PASSING_PIVOT
@@ -138,6 +139,37 @@ def _min_gain(model: Model) -> float:
 def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
     """Find the smallest pivot of all solves behind a model's speeds."""
     return float(find_smallest_pivots(model, q, conditions))
+
+
+def count_models(own: Model) -> int:
+    """Count the models that describe the same mechanism as the user's, itself included."""
+    return 1 + len(_CHOICES.setdefault(own, Choices()).made)
+
+
+def choose_known_models(batch: Batch, runs: Numbers, own: Model) -> list[tuple[Model, Numbers]]:
+    """Choose models that were made before for runs before whose next step a pivot becomes small.
+
+    Args:
+        batch: Where they run now.
+        runs: Their numbers there.
+        own: The model the user gave.
+
+    Returns:
+        Models that do better, each with its runs; the other runs are left to `near_singular`.
+    """
+    b, models = (
+        batch.buffers,
+        [own, *(made for made, _ in _CHOICES.setdefault(own, Choices()).made)],
+    )
+    if "flat" in b:
+        runs = runs[~(b["flat"][runs, 0] < np.minimum(NEARLY_FLAT, b["near"][runs, 0]))]
+    q, conditions = b["q"][runs], batch.conditions(runs)
+    present = find_smallest_pivots(batch.model, q, conditions)
+    offered = np.array([find_smallest_pivots(model, q, conditions) for model in models])
+    best = offered.argmax(axis=0)
+    enough = offered.max(axis=0) > np.maximum(_min_gain(own) * present, SINGULAR_PIVOT)
+    found = ((model, runs[enough & (best == k)]) for k, model in enumerate(models))
+    return [(model, which) for model, which in found if which.size and model is not batch.model]
 
 
 def near_singular(

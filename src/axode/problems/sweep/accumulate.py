@@ -15,7 +15,7 @@ from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.explicit import Gathering
 from axode.problems.steps.rates import Dynamics
 from axode.problems.sweep.ground_quantities import resolve_quantity
-from axode.problems.sweep.state_columns import START_ENERGY, Columns, Quantity
+from axode.problems.sweep.state_columns import START_ENERGY, Quantity, StateColumns
 from axode.problems.tracing import traced_tape
 
 NEVER = float("nan")
@@ -184,7 +184,7 @@ def gather_outputs(
         functions: Functions of the state to which the outputs refer by number.
     """
     wanted = list(dict.fromkeys(output.what for output in outputs))
-    numbers = Columns(model, d, wanted, functions)
+    numbers = StateColumns(model, d, wanted, functions)
     kinds = [(KINDS[output.how], wanted.index(output.what)) for output in outputs]
     n, m = len(wanted), len(outputs)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.errors import InvalidArgument
 from axode.problems.simulate.record import STATUS_WORDS
 from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING
 from axode.problems.sweep.chunk import ChunkResult
@@ -35,8 +37,8 @@ class AbstractCollector(ABC):
         """Keep the numbers of a chunk."""
 
     @abstractmethod
-    def result(self, seconds: float) -> Sweep:
-        """Return the numbers of all rows; `seconds` is how long it took."""
+    def result(self, took: Mapping[str, Any]) -> Sweep:
+        """Return the numbers of all rows; `took` describes the computation."""
 
     @abstractmethod
     def close(self) -> None:
@@ -50,7 +52,13 @@ class MemoryCollector(AbstractCollector):
         super().__init__(study)
         shape = study.rows.count, len(study.job.outputs)
         by_column = study.job.settings.place.target == "cuda"  # as a GPU returns them
-        self._values = np.empty(shape, order="F" if by_column else "C")
+        try:
+            self._values = np.empty(shape, order="F" if by_column else "C")
+        except MemoryError:
+            raise InvalidArgument(
+                f"sweep: {shape[0]} runs with {shape[1]} outputs do not fit into the memory; "
+                "store='folder' keeps them on disk"
+            ) from None
         self._status = np.full(study.rows.count, LEFT, dtype=np.int8)
         self._reasons: dict[str, int] = {}
         self._reason_codes = np.empty(0, dtype=np.int32)
@@ -73,7 +81,7 @@ class MemoryCollector(AbstractCollector):
         places = [known.setdefault(text, len(known)) for text in texts.texts]
         self._reason_codes[rows] = np.array([*places, NO_TEXT], dtype=np.int32)[texts.codes]
 
-    def result(self, seconds: float) -> Sweep:
+    def result(self, took: Mapping[str, Any]) -> Sweep:
         """Name the numbers."""
         study, shape = self.study, self.study.rows.shape
         self._status[self._status == RUNNING] = LEFT
@@ -89,7 +97,7 @@ class MemoryCollector(AbstractCollector):
             study.rows.samples.axes,
             (self._status == FINISHED).reshape(shape),
             {text: n for text, n in counts.items() if n},
-            study.info() | {"seconds": seconds},
+            {**study.info(), **took},
             samples=study.rows.samples if study.rows.samples.names else None,
             status=RowTexts(self._status, texts),
             reasons=reasons,
@@ -119,10 +127,10 @@ class StoreCollector(AbstractCollector):
         status = RowTexts.from_codes(part.status, STATUS_WORDS)
         self._store.write(number, swept, outputs, status, part.reasons)
 
-    def result(self, seconds: float) -> Sweep:
+    def result(self, took: Mapping[str, Any]) -> Sweep:
         """Open the store; columns are read when they are asked for."""
         made = Sweep.load(self._store.folder)
-        made.info["seconds"] = seconds
+        made.info.update(took)
         return made
 
     def close(self) -> None:

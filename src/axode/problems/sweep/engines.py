@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from axode.errors import InvalidArgument, NotApplicable, SweepFailed, shortened
+from axode.errors import Doubtful, InvalidArgument, NotApplicable, SweepFailed, shortened
 from axode.problems.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
 from axode.problems.sweep.gpu_engine import compute_on_gpus
@@ -24,6 +25,7 @@ POLL = 0.1  # [s] between checks for Ctrl-C
 SPARE = 2  # chunks per worker that are under way, so that none waits for this process
 RETRIES = 3  # times that a cluster starts a chunk again whose worker was lost
 CONNECT_TIMEOUT = 10.0  # [s]
+RECOUNT = 2.0  # [s] between looks at how many workers a cluster has
 PROCESSES = "processes"
 EXPECTED = (
     "a number of processes, 'processes', an executor such as "
@@ -63,10 +65,15 @@ class Tally:
         """Show the progress, with so many rows of chunks that are under way."""
         self._session.show((self._done + under_way) / self._count, self.label())
 
+    @property
+    def computed(self) -> int:
+        """How many rows were computed."""
+        return self._done - self._before
+
     def label(self) -> str:
         """Describe the rate of all workers, and of each."""
         seconds = max(time.perf_counter() - self._began, 1e-9)
-        label = f"{self._name}: {(self._done - self._before) / seconds:,.0f} runs/s"
+        label = f"{self._name}: {self.computed / seconds:,.0f} runs/s"
         rates = [rows / max(busy, 1e-9) for rows, busy in self._workers.values()]
         if len(rates) > 1:
             label += f", {len(rates)} workers, {min(rates):,.0f} to {max(rates):,.0f} each"
@@ -107,11 +114,10 @@ def compute_elsewhere(
     with _submitter(executor, study.job) as (submit, workers):
         try:
             while True:
-                for number in islice(numbers, SPARE * workers - len(waiting)):
+                for number in islice(numbers, max(0, SPARE * workers() - len(waiting))):
                     first, last = study.span(number)
-                    waiting[submit(study.rows.part(study.job.model, first, last), first, last)] = (
-                        number
-                    )
+                    rows = study.rows.part(study.job.model, first, last)
+                    waiting[submit(rows, first, last)] = number
                 if not waiting:
                     return
                 done, _ = wait(waiting, POLL, FIRST_COMPLETED)
@@ -132,6 +138,7 @@ class _Finisher:
     def __init__(self, study: Study, session: Session, tally: Tally) -> None:
         self._study, self._session, self._tally = study, session, tally
         self._prepared: PreparedJob | None = None
+        self._failed: set[str] = set()
 
     def finish(self, number: int, made: ChunkResult | Failure) -> ChunkResult:
         """Return a chunk with all of its rows."""
@@ -144,6 +151,13 @@ class _Finisher:
         rows = self._study.rows
         self._tally.begin(last - first)
         here = self._prepared.compute(self._prepared.begin(rows, first, last), self._session, only)
+        if isinstance(made, Failure) and made.worker not in self._failed:
+            self._failed.add(made.worker)
+            warnings.warn(
+                f"the worker {made.worker} leaves its chunks to this process: {made.message}",
+                Doubtful,
+                stacklevel=2,
+            )
         return here if isinstance(made, Failure) else made.finished_by(here)
 
 
@@ -163,21 +177,22 @@ def _result(future: Future[Any]) -> Any:
 
 
 @contextmanager
-def _submitter(executor: Any, job: SweepJob) -> Iterator[tuple[Submit, int]]:
-    """Return what submits a chunk to an executor, and how many workers it has."""
+def _submitter(executor: Any, job: SweepJob) -> Iterator[tuple[Submit, Callable[[], int]]]:
+    """Yield what submits a chunk to an executor, and what counts its workers."""
     payload = Payload.of(job)
     if executor == PROCESSES or (isinstance(executor, int) and not isinstance(executor, bool)):
         with _own_processes(executor, job) as own:
-            yield _submit_to(own, payload), own.num_workers
+            yield _submit_to(own, payload), lambda: own.num_workers
     elif _is_dask(executor):
         # a task, not scattered data: it is made again where its worker is lost
         shared = executor.submit(Payload, payload.version, payload.digest, payload.content)
         pool = executor.get_executor(retries=RETRIES, pure=False)
-        yield _submit_to(pool, shared), max(1, sum(executor.nthreads().values()))
+        yield _submit_to(pool, shared), _recounted(lambda: sum(executor.nthreads().values()))
     elif getattr(executor, "__name__", "") == "ray":
-        yield _submit_to_ray(executor, payload), int(executor.cluster_resources().get("CPU", 1))
+        submit = _submit_to_ray(executor, payload)
+        yield submit, _recounted(lambda: int(executor.cluster_resources().get("CPU", 1)))
     else:
-        yield _submit_to(executor, payload), _workers_of(executor)
+        yield _submit_to(executor, payload), lambda: _workers_of(executor)
 
 
 def check_executor(executor: Any) -> None:
@@ -186,14 +201,15 @@ def check_executor(executor: Any) -> None:
     Raises:
         InvalidArgument: for anything that is none.
     """
-    if executor is None or executor == PROCESSES or _is_dask(executor):
+    named = isinstance(executor, str) and executor == PROCESSES  # arrays compare by element
+    if executor is None or named or _is_dask(executor):
         return
     if isinstance(executor, int) and not isinstance(executor, bool):
         if executor < 1:
             raise InvalidArgument(f"executor: must be >= 1 process, got {executor}")
         return
-    named = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
-    if not named and not callable(getattr(executor, "submit", None)):
+    ray = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
+    if not ray and not callable(getattr(executor, "submit", None)):
         raise InvalidArgument(f"executor: expected {EXPECTED}; got {shortened(executor)}")
 
 
@@ -222,6 +238,19 @@ def connect_to_dask(address: str) -> Any:
 def _is_dask(executor: Any) -> bool:
     kind = type(executor)
     return kind.__module__.partition(".")[0] == "distributed" and hasattr(executor, "nthreads")
+
+
+def _recounted(count: Callable[[], int]) -> Callable[[], int]:
+    """Count the workers of a cluster now and then: they come and go."""
+    known = [0.0, -RECOUNT]
+
+    def recount() -> int:
+        now = time.monotonic()
+        if now - known[1] >= RECOUNT:
+            known[:] = [max(1, count()), now]
+        return int(known[0])
+
+    return recount
 
 
 def _workers_of(executor: Any) -> int:

@@ -1,4 +1,8 @@
-"""Loads on wheels, shares of friction and both margins of `feasible`, inside compiled steps."""
+"""Loads on wheels, shares of friction and both margins of `feasible`, inside compiled steps.
+
+Loads that statics does not determine are those of equally stiff wheels. Where one of these would
+have to pull, its load is negative, and it slips; `feasible` then shares its load among the others.
+"""
 
 from __future__ import annotations
 

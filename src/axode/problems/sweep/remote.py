@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import sys
 import threading
 from dataclasses import dataclass, replace
 
-import axode
 from axode.problems.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob, process_name
 from axode.problems.sweep.sweep_rows import SweepRows
@@ -49,7 +49,7 @@ class Payload:
         """Pickle a job; where it has no number of threads, other processes use one each."""
         threads = job.settings.threads or 1
         content = pickle.dumps(replace(job, settings=replace(job.settings, threads=threads)))
-        return cls(axode.__version__, hashlib.sha256(content).hexdigest(), content)
+        return cls(own_version(), hashlib.sha256(content).hexdigest(), content)
 
     def prepare(self) -> PreparedJob:
         """Return the job, prepared once in a process."""
@@ -61,6 +61,11 @@ class Payload:
             return _PREPARED[self.digest]
 
 
+def own_version() -> str:
+    """Version of Axode in this process."""
+    return str(sys.modules["axode"].__version__)
+
+
 def compute_chunk(
     payload: Payload, rows: SweepRows, first: int, last: int
 ) -> ChunkResult | Failure:
@@ -69,8 +74,8 @@ def compute_chunk(
     Errors are returned: the process that called `sweep` computes the chunk itself, where they can
     be raised, and may have the equations that are missing here.
     """
-    if payload.version != axode.__version__:
-        return Failure(process_name(), f"has Axode {axode.__version__}, not {payload.version}")
+    if payload.version != own_version():
+        return Failure(process_name(), f"has Axode {own_version()}, not {payload.version}")
     try:
         job = payload.prepare()
         with Session(job.job.model.name, job.job.settings, last - first, False) as session:

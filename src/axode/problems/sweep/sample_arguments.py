@@ -77,13 +77,15 @@ def _is_count(samples: Any) -> bool:
     if isinstance(samples, str | PathLike | Mapping) or hasattr(type(samples), "columns"):
         return False
     try:
+        if isinstance(samples, bool):
+            raise TypeError
         operator.index(samples)
     except TypeError:
         raise InvalidArgument(
             "samples: expected how many rows to draw, or a table: arrays by name, a DataFrame, the "
             f"path of a .csv or .parquet file; got {shortened(samples)}"
         ) from None
-    return not isinstance(samples, bool)
+    return True
 
 
 def _all_at_once(faults: list[str]) -> InvalidArgument:

@@ -111,6 +111,12 @@ class GridSamples(AbstractSamples):
                 found[name] = np.repeat(each, stride)[start : start + last - first]
         return found
 
+    def part(self, first: int, last: int) -> AbstractSamples:
+        """Return what is needed for the rows `first` ... `last - 1`: these alone of long axes."""
+        if sum(map(len, self.values.values())) <= last - first:
+            return self
+        return TableSamples(self.groups, self.shape, self.rows(first, last), first)
+
     def details(self) -> dict[str, Any]:
         """Values of the axes."""
         return {"axes": {name: values.tolist() for name, values in self.values.items()}}

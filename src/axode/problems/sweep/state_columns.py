@@ -24,7 +24,7 @@ BUFFERS = ("q", "nu", "u", "w")  # signals that need no function
 BALANCE, RESIDUAL = "energy_balance", "largest_residual"  # signals made of several numbers
 
 
-class Columns:
+class StateColumns:
     """Several numbers of a state, each computed once.
 
     Args:

@@ -1,17 +1,17 @@
-"""A study: what a sweep computes, divided into chunks, and how it is told from other studies."""
+"""A study: what a sweep computes, divided into chunks, and what distinguishes it from others."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-import axode
 from axode.problems.steps.compiled import tape_of
 from axode.problems.sweep.accumulate import Output
 from axode.problems.sweep.chunk import SweepJob
@@ -69,7 +69,7 @@ class Study:
             "samples": rows.samples.describe(),
         }
         recorded = self.info() | {
-            "axode": axode.__version__,
+            "axode": sys.modules["axode"].__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
             "machine": platform.machine(),

@@ -124,8 +124,7 @@ def sweep(
     collector = MemoryCollector(study) if store is None else StoreCollector(study, store)
     session = Session(model.name, settings, 0, progress)
     try:
-        _compute(collector, executor, session)
-        made = collector.result(session.seconds)
+        made = _compute(collector, executor, session)
         made.library = asarray
         result: Sweep = session.deliver(made, on_interrupt)
     finally:
@@ -133,7 +132,7 @@ def sweep(
     return result
 
 
-def _compute(collector: AbstractCollector, executor: Any, session: Session) -> None:
+def _compute(collector: AbstractCollector, executor: Any, session: Session) -> Sweep:
     """Compute all chunks that are missing.
 
     Raises:
@@ -142,8 +141,12 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> N
     study, done = collector.study, collector.finished()
     rows = sum(last - first for first, last in map(study.span, done))
     missing = (number for number in range(study.chunks) if number not in done)
+    tally = Tally(session, study.job.model.name, study.rows.count, rows)
+
+    def result() -> Sweep:
+        return collector.result({"seconds": session.seconds, "computed": tally.computed})
+
     with session, session.keep_results():
-        tally = Tally(session, study.job.model.name, study.rows.count, rows)
         if executor is None:
             made = compute_here(study, missing, session, tally)
         else:
@@ -152,8 +155,9 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> N
             for number, part in made:
                 collector.add(number, part)
         except SweepFailed as error:
-            error.result = collector.result(session.seconds)
+            error.result = result()
             raise
+    return result()
 
 
 def _check_chunk(chunk: int | None, job: SweepJob, rows: SweepRows) -> int:

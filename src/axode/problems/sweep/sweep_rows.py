@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, UnknownName
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.names import NamedValues
@@ -221,7 +221,11 @@ def locate(model: Model, name: str) -> Group:
         return "parameter"
     if model.signals.names("input").matching(name):
         return "input"
-    model.signals.names(*STATE_KINDS).resolve(name)
+    known = model.signals.names(*STATE_KINDS)
+    if not known.matching(name):
+        others = (*model.parameters, *model.inputs, *known)
+        raise UnknownName(f"model '{model.name}'", "parameter, input or signal", name, others)
+    known.resolve(name)
     return "start"
 
 

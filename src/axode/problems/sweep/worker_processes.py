@@ -6,6 +6,7 @@ nothing of the caller's code runs in them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -153,9 +154,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that called `sweep` answers it
     given, made = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what functions print is no answer
-    while True:
-        try:
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the other process has gone
+        while True:
             function, args, kwargs = pickle.loads(_receive(given))
-        except EOFError:
-            return
-        _send(made, pickle.dumps(function(*args, **kwargs)))
+            _send(made, pickle.dumps(function(*args, **kwargs)))

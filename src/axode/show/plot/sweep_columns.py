@@ -27,7 +27,7 @@ class SweepColumn:
     """Numbers of all runs.
 
     Attributes:
-        name: Of an output, or of what was swept.
+        name: Name of an output, or of what was swept.
         label: Name and unit.
         values: One per run.
         swept: Whether it was swept; else it is an output.
@@ -70,7 +70,7 @@ class SweepColumn:
 
     @property
     def hidden(self) -> str:
-        """The same, and counts of runs whose number is beyond the axis."""
+        """Counts of runs beyond the axis, and of those that are missing, as text."""
         known, (low, high) = self.values[self.finite], self.range
         beyond = _counts({"beyond the axis": (known < low) | (known > high)})
         return ", ".join(filter(None, (beyond, self.missing)))
@@ -118,7 +118,7 @@ class SweepColumns:
 
     @property
     def grid(self) -> bool:
-        """Whether the swept values are axes of a grid."""
+        """Return whether the swept values are axes of a grid."""
         return bool(self._sweep.axes)
 
     def resolve(self, names: Sequence[str]) -> list[str]:

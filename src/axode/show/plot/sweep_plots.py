@@ -54,12 +54,18 @@ def plot_sweep(
     columns = SweepColumns(sweep)
     names = columns.resolve(what)
     kind = kind or _default_kind(sweep, columns, names)
+    left_out = 0
+    if not names or (kind in ("heatmap", "bands") and set(names) <= set(columns.swept)):
+        shown = columns.outputs[: MATRIX_OUTPUTS if kind == "scatter" else MAX_PANELS]
+        names, left_out = [*names, *shown], len(columns.outputs) - len(shown)
     with figure_style(size) as measures:
         drawn = new_figure(measures.width, measures.width) if figure is None else figure
         if drawn.canvas.figure.get_layout_engine() is None:
             drawn.canvas.figure.set_layout_engine("constrained")
         height = _DRAW[kind](drawn, columns, names, measures)
-        _title(drawn, sweep, measures, named=measures.title and figure is None)
+        more = [f"{len(columns.outputs) - left_out} of {len(columns.outputs)} outputs"]
+        named = measures.title and figure is None
+        _title(drawn, sweep, measures, more if left_out else [], named=named)
         if figure is None:
             drawn.canvas.figure.set_size_inches(measures.width, height + FRAME * measures.text / 10)
         drawn.canvas.figure.draw_without_rendering()  # ticks take the style, not the user's
@@ -79,7 +85,7 @@ def _default_kind(sweep: Sweep, columns: SweepColumns, names: Sequence[str]) -> 
     return "histogram" if outputs == 1 else "scatter"
 
 
-def _title(figure: Any, sweep: Sweep, size: Size, *, named: bool) -> None:
+def _title(figure: Any, sweep: Sweep, size: Size, more: Sequence[str], *, named: bool) -> None:
     """Write the model's name on a screen, and always the counts of runs and of failures."""
     name = sweep.info.get("model", "")
     runs = sweep.runs
@@ -88,7 +94,9 @@ def _title(figure: Any, sweep: Sweep, size: Size, *, named: bool) -> None:
     notes += [
         f"{count:,} {words}" for words, count in sweep.statuses.items() if words != "finished"
     ]
-    text = shorten(" \N{MIDDLE DOT} ".join(notes), int(14 * size.width), placeholder=" ...")
+    text = shorten(
+        " \N{MIDDLE DOT} ".join([*notes, *more]), int(14 * size.width), placeholder=" ..."
+    )
     figure.suptitle(
         readable(text), x=0.01, ha="left", color=GREY, fontweight="normal", fontsize=size.text
     )
@@ -126,7 +134,7 @@ def _histograms(figure: Any, columns: SweepColumns, names: Sequence[str], size: 
         axes.set_ylabel("runs")
         return []
 
-    return _panels(figure, names or columns.outputs, size, 1.2 * size.panel, draw)
+    return _panels(figure, names, size, 1.2 * size.panel, draw)
 
 
 def _bands(figure: Any, columns: SweepColumns, names: Sequence[str], size: Size) -> float:
@@ -156,7 +164,7 @@ def _split(
     columns: SweepColumns, names: Sequence[str], kind: str, count: int
 ) -> tuple[list[str], list[str]]:
     """Outputs, and the swept values over which they are drawn."""
-    outputs = [name for name in names if name not in columns.swept] or list(columns.outputs)
+    outputs = [name for name in names if name not in columns.swept]
     over = [name for name in names if name in columns.swept]
     if not over and len(columns.swept) >= count and (len(columns.swept) == count or columns.grid):
         over = list(columns.swept[:count])
@@ -169,12 +177,11 @@ def _split(
 
 def _matrix(figure: Any, columns: SweepColumns, names: Sequence[str], size: Size) -> float:
     """Draw all pairs below the diagonal, and histograms on it; return the height [in]."""
-    chosen = list(names) or list(columns.outputs[:MATRIX_OUTPUTS])
-    if len(chosen) > MAX_MATRIX:
+    if len(names) > MAX_MATRIX:
         raise InvalidArgument(
-            f"plot, kind 'scatter': {len(chosen)} columns are too many, name up to {MAX_MATRIX}"
+            f"plot, kind 'scatter': {len(names)} columns are too many, name up to {MAX_MATRIX}"
         )
-    made = [columns[name] for name in chosen]
+    made = [columns[name] for name in names]
     n = len(made)
     grid = figure.add_gridspec(n, n)
     for i in range(n):

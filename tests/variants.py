@@ -1,0 +1,27 @@
+"""Further variants of tests: `make soak` runs them, `make test` leaves them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+# Random draws of the registry beyond the first of each kind.
+FURTHER_DRAWS = frozenset(
+    [
+        *(f"tree_{seed}" for seed in (2, 3)),
+        *(f"loop_{seed}" for seed in (31, 32, 33)),
+        *(f"vehicle_{seed}" for seed in (3, 4, 5, 6, 7)),
+    ]
+)
+
+
+def further(*values: Any, marks: Any = pytest.mark.soak) -> Any:
+    """Return arguments for `parametrize` that only `make soak` tries."""
+    return pytest.param(*values, marks=marks)
+
+
+def some(values: Iterable[Any], *rest: Any) -> list[Any]:
+    """Return values for `parametrize`, those of `rest` for `make soak` only."""
+    return [further(value) if value in rest else value for value in values]
