@@ -156,22 +156,17 @@ def _memory(runs: int) -> dict[str, float]:
 
 def _sweep_into(folder: str, runs: int) -> None:
     """Sweep into a store, and print the peak memory of this process as JSON."""
-    import resource
-
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _peak_megabytes()
     seconds, made = timed(lambda: study(peers.model(), runs, store=Path(folder) / "study"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert made.statuses == {"finished": runs}, made.statuses
-    unit = 1.0 if sys.platform == "darwin" else 1024.0
-    print(
-        json.dumps(
-            {
-                "peak_mb": peak * unit / MEGABYTE,
-                "before_mb": before * unit / MEGABYTE,
-                "seconds": seconds,
-            }
-        )
-    )
+    peak = _peak_megabytes()
+    print(json.dumps({"peak_mb": peak, "before_mb": before, "seconds": seconds}))
+
+
+def _peak_megabytes() -> float:
+    """Most memory that this process has had; that of its parent does not count, as with rusage."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(x.split()[1]) for x in lines if x.startswith("VmHWM")) * 1024 / MEGABYTE
 
 
 # others ------------------------------------------------------------------------------------------

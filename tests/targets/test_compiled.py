@@ -290,8 +290,6 @@ def test_a_very_long_tape_compiles():
     compiled = CompiledFunction(tape, lanes=4)
     scale = largest_terms(tape, arrays)
     assert_agree(compiled(*arrays), tape.evaluate(*arrays), tape, "long", scale)
-    seconds = compiled.compile_seconds[4]
-    assert seconds < 20, f"{tape.n_operations} operations took {seconds:.1f} s"  # about 1 s
 
 
 def test_a_child_process_has_its_own_threads():

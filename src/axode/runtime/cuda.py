@@ -8,6 +8,7 @@ of a (size, runs) array, which `soa` makes. A launch waits for nothing and alloc
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ from axode.runtime.launch_geometry import launch_geometry
 __all__ = ["GpuKernel", "KernelFile", "as_array", "cupy", "load", "own_capability", "soa"]
 
 FORMAT = 3
+_LOADING = threading.Lock()  # one module per GPU, whichever threads ask for it first
 MAX_GEOMETRIES = 256  # that a kernel remembers
 LOCAL_BYTES, NUM_REGISTERS = 3, 4  # attributes of a function, as the driver numbers them
 
@@ -166,7 +168,9 @@ class GpuKernel:
     def _function(self) -> Any:
         number = use_device(self.cupy)
         if number not in self._functions:
-            self._functions[number] = self._find()
+            with _LOADING:
+                if number not in self._functions:
+                    self._functions[number] = self._find()
         return self._functions[number]
 
     @property
