@@ -154,7 +154,7 @@ def check_outputs(
             )
         how, what = pair
         if how not in KINDS:
-            raise UnknownName(f"outputs, '{name}':", "kind", how, KINDS)
+            raise UnknownName(f"output '{name}'", "kind", how, KINDS)
         if not (isinstance(what, str) or callable(what)):
             raise InvalidArgument(
                 f"outputs, '{name}': expected the name of a column, a formula or a function of "
