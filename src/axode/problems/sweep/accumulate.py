@@ -114,7 +114,7 @@ class Outputs:
         """
         if not self.functions:
             return None
-        return traced_tape(model, "outputs", self._expressions, speeds)
+        return traced_tape(model, "outputs", self._expressions, speeds, inputs=True)
 
     def _expressions(self, state: Any) -> list[Any]:
         made = []
@@ -160,7 +160,7 @@ def check_outputs(
                 f"outputs, '{name}': expected the name of a column, a formula or a function of "
                 f"the state, got {shortened(what)}"
             )
-        what = name_or_function(model, what, f"outputs, '{name}'")
+        what = name_or_function(model, what, f"outputs, '{name}'", inputs=True)
         if isinstance(what, str):
             what = resolve_quantity(model, what, friction)
         else:
