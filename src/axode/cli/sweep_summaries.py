@@ -78,7 +78,8 @@ def show_sweep(made: Sweep, files: list[Path]) -> None:
     entries = [("over", over)] if over else []
     entries += [("ended", ", ".join(f"{runs} {text}" for text, runs in made.statuses.items()))]
     computed, seconds = info["computed"], max(info["seconds"], 1e-9)
-    entries += [("computed", f"{count(computed, 'run')}, {computed / seconds:,.0f} per second")]
+    rate = f"{count(computed, 'run')}, {computed / seconds:,.0f} per second"
+    entries += [("computed", rate if computed else "nothing: the store has all rows")]
     entries += [("steps", f"{info['steps']} of {info['step']:g} s")]
     show_entries(f"{info['model']}: {count(made.runs, 'run')}", entries)
     print()
