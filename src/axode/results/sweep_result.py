@@ -14,6 +14,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
+from axode.results.column_checks import count as counted
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_arrays import (
     NOT_COMPUTED,
@@ -324,13 +325,13 @@ class Sweep(Mapping[str, Any]):
         over = " x ".join(f"{name} ({len(a)})" for name, a in self.axes.items())
         if not over and len(self.samples):
             over = ", ".join(self.samples)
-        ended = ", ".join(f"{count} {words}" for words, count in self.statuses.items())
-        lines = [f"Sweep({self.runs} runs{' over ' + over if over else ''}: {ended})"]
+        ended = ", ".join(f"{runs} {words}" for words, runs in self.statuses.items())
+        lines = [f"Sweep({counted(self.runs, 'run')}{' over ' + over if over else ''}: {ended})"]
         if self.rows is not None:
             return "\n".join([*lines, *self._lines()])
         for name in self.arrays:
             found = self.arrays.extremes(name)
-            span = f"{found[0]:.6g} ... {found[1]:.6g}" if found else "not a number"
+            span = f"{found[0]:.6g} ... {found[1]:.6g}" if found else "no values"
             lines.append(f"  {name}: {span}")
         return "\n".join(lines)
 
