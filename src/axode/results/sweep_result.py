@@ -22,6 +22,7 @@ from axode.results.sweep_arrays import (
     AbstractColumns,
     DatasetColumns,
     DatasetTexts,
+    DeviceTexts,
     DrawnColumns,
     HeldColumns,
     SweptRows,
@@ -58,7 +59,7 @@ class Sweep(Mapping[str, Any]):
         info: Mapping[str, Any] | None = None,
         *,
         samples: SweptRows | Mapping[str, Any] | None = None,
-        status: RowTexts | DatasetTexts | None = None,
+        status: RowTexts | DatasetTexts | DeviceTexts | None = None,
         reasons: Mapping[int, str] | DatasetTexts | None = None,
         rows: npt.NDArray[np.intp] | None = None,
         store: SweepStore | None = None,
@@ -106,11 +107,11 @@ class Sweep(Mapping[str, Any]):
         array = self.arrays[name]
         if self.library is None:
             return array
-        from axode.runtime.staging import from_numpy
+        from axode.runtime.staging import hand_out
 
         key = self.library, name
         if key not in self._handed:
-            self._handed[key] = from_numpy(np.asarray(array), self.library)
+            self._handed[key] = hand_out(array, self.library)
         return self._handed[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -128,7 +129,11 @@ class Sweep(Mapping[str, Any]):
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch of runs."""
-        return self._store.manifest.shape if self._store is not None else self._finished.shape
+        if self._store is not None:
+            return self._store.manifest.shape
+        if isinstance(self._status, DeviceTexts):
+            return self._status.shape
+        return self._finished.shape
 
     @property
     def runs(self) -> int:
@@ -159,7 +164,7 @@ class Sweep(Mapping[str, Any]):
         """Why runs failed, by row, where more is known than the status."""
         return _whole(self._own_reasons())
 
-    def _own_status(self) -> RowTexts | DatasetTexts:
+    def _own_status(self) -> RowTexts | DatasetTexts | DeviceTexts:
         if self._status is not None:
             return self._status
         finished = as_host(self.finished).reshape(-1)
@@ -352,8 +357,8 @@ class Sweep(Mapping[str, Any]):
             yield f"  and {len(self.rows) - MOST_SHOWN} more"
 
 
-def _whole(texts: RowTexts | DatasetTexts) -> RowTexts:
-    return texts.whole() if isinstance(texts, DatasetTexts) else texts
+def _whole(texts: RowTexts | DatasetTexts | DeviceTexts) -> RowTexts:
+    return texts if isinstance(texts, RowTexts) else texts.whole()
 
 
 def _as_columns(samples: Any, axes: Mapping[str, Array]) -> AbstractColumns:
