@@ -195,7 +195,8 @@ def test_ctrl_c_keeps_the_chunks_that_arrived(arrivals):
 @pytest.mark.parametrize(
     ("executor", "message"),
     [
-        (0, "executor: must be >= 1 process, got 0"),
+        (0, "executor: must be 1 to 1024 processes, got 0"),
+        (10**30, "executor: must be 1 to 1024 processes, got a whole number of very many"),
         ("threads", "executor: expected a number of processes.*got 'threads'"),
         (True, "executor: expected a number of processes"),
     ],
