@@ -86,7 +86,7 @@ def _check(columns: Iterable[tuple[Any, Any]]) -> dict[str, Array]:
 def without_mask(values: Any) -> Any:
     """Return masked numbers as NaN, and anything else as it is."""
     if isinstance(values, np.ma.MaskedArray):
-        return values.astype(float).filled(np.nan)
+        return np.ma.filled(values.astype(float), np.nan)
     return values
 
 
