@@ -57,6 +57,33 @@ def test_formulas_in_outputs():
         ax.sweep(model(), 0.1, outputs={"far": ("max", "2*yy")})
 
 
+def test_outputs_of_inputs(tmp_path):
+    """Power of a motor and the square of its torque, of a law, of a table and of constants."""
+    model().save(tmp_path / "robot.axm")
+    outputs = {
+        "work": ("integral", "tau1 * theta1_dot"),
+        "effort": ("integral", lambda s: s["tau1"] ** 2),
+        "peak": ("largest", "tau1"),
+    }
+    table = ax.Sampled({"tau1": np.sin(np.arange(12.0))}, period=0.01)
+    from_file = ax.load_model(tmp_path / "robot.axm")
+    law = {"tau1": "0.3 - 0.2*theta1_dot"}
+    for robot, given in (
+        (model(), law),
+        (model(), table),
+        (from_file, INPUT),
+        (from_file, {"tau1": 0.2}),
+    ):
+        made = ax.sweep(robot, 0.1, input=given, step=STEP, outputs=outputs)
+        run = ax.simulate(robot, 0.1, input=given, method="rk4", step=STEP)
+        torque, power = run["tau1"], run["tau1"] * run["theta1_dot"]
+        assert made["work"] == pytest.approx(np.trapezoid(power, run.time), abs=1e-9)
+        assert made["effort"] == pytest.approx(np.trapezoid(torque**2, run.time), abs=1e-9)
+        assert made["peak"] == pytest.approx(np.abs(torque).max())
+    with pytest.raises(ax.InvalidArgument, match="cannot depend on inputs"):
+        ax.simulate(model(), 0.1, input=lambda s: {"tau1": s["tau2"]})
+
+
 def first_crossing(t, y, rising, falling):
     found = np.full(y.shape[:-1], np.nan)
     for run in np.ndindex(found.shape):

@@ -181,7 +181,7 @@ def test_a_store_that_is_not_finished(tmp_path):
     assert made.to_pandas().index.tolist() == [5, 6, 7, 8, 9]
     assert made.best("energy", 1).rows[0] == np.nanargmin(energy)
     empty = stored("drawn", tmp_path / "empty", chunks=[])
-    assert empty.best("energy").rows.size == 0 and "not a number" in repr(empty)
+    assert empty.best("energy").rows.size == 0 and "no values" in repr(empty)
     assert len(empty.to_pandas()) == 0 and "12 not computed" in repr(empty)
 
 

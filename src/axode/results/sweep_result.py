@@ -14,6 +14,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
+from axode.results.column_checks import count as counted
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_arrays import (
     NOT_COMPUTED,
@@ -21,6 +22,7 @@ from axode.results.sweep_arrays import (
     AbstractColumns,
     DatasetColumns,
     DatasetTexts,
+    DeviceTexts,
     DrawnColumns,
     HeldColumns,
     SweptRows,
@@ -57,7 +59,7 @@ class Sweep(Mapping[str, Any]):
         info: Mapping[str, Any] | None = None,
         *,
         samples: SweptRows | Mapping[str, Any] | None = None,
-        status: RowTexts | DatasetTexts | None = None,
+        status: RowTexts | DatasetTexts | DeviceTexts | None = None,
         reasons: Mapping[int, str] | DatasetTexts | None = None,
         rows: npt.NDArray[np.intp] | None = None,
         store: SweepStore | None = None,
@@ -105,11 +107,11 @@ class Sweep(Mapping[str, Any]):
         array = self.arrays[name]
         if self.library is None:
             return array
-        from axode.runtime.staging import from_numpy
+        from axode.runtime.staging import hand_out
 
         key = self.library, name
         if key not in self._handed:
-            self._handed[key] = from_numpy(np.asarray(array), self.library)
+            self._handed[key] = hand_out(array, self.library)
         return self._handed[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -127,7 +129,11 @@ class Sweep(Mapping[str, Any]):
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch of runs."""
-        return self._store.manifest.shape if self._store is not None else self._finished.shape
+        if self._store is not None:
+            return self._store.manifest.shape
+        if isinstance(self._status, DeviceTexts):
+            return self._status.shape
+        return self._finished.shape
 
     @property
     def runs(self) -> int:
@@ -158,7 +164,7 @@ class Sweep(Mapping[str, Any]):
         """Why runs failed, by row, where more is known than the status."""
         return _whole(self._own_reasons())
 
-    def _own_status(self) -> RowTexts | DatasetTexts:
+    def _own_status(self) -> RowTexts | DatasetTexts | DeviceTexts:
         if self._status is not None:
             return self._status
         finished = as_host(self.finished).reshape(-1)
@@ -324,13 +330,13 @@ class Sweep(Mapping[str, Any]):
         over = " x ".join(f"{name} ({len(a)})" for name, a in self.axes.items())
         if not over and len(self.samples):
             over = ", ".join(self.samples)
-        ended = ", ".join(f"{count} {words}" for words, count in self.statuses.items())
-        lines = [f"Sweep({self.runs} runs{' over ' + over if over else ''}: {ended})"]
+        ended = ", ".join(f"{runs} {words}" for words, runs in self.statuses.items())
+        lines = [f"Sweep({counted(self.runs, 'run')}{' over ' + over if over else ''}: {ended})"]
         if self.rows is not None:
             return "\n".join([*lines, *self._lines()])
         for name in self.arrays:
             found = self.arrays.extremes(name)
-            span = f"{found[0]:.6g} ... {found[1]:.6g}" if found else "not a number"
+            span = f"{found[0]:.6g} ... {found[1]:.6g}" if found else "no values"
             lines.append(f"  {name}: {span}")
         return "\n".join(lines)
 
@@ -351,8 +357,8 @@ class Sweep(Mapping[str, Any]):
             yield f"  and {len(self.rows) - MOST_SHOWN} more"
 
 
-def _whole(texts: RowTexts | DatasetTexts) -> RowTexts:
-    return texts.whole() if isinstance(texts, DatasetTexts) else texts
+def _whole(texts: RowTexts | DatasetTexts | DeviceTexts) -> RowTexts:
+    return texts if isinstance(texts, RowTexts) else texts.whole()
 
 
 def _as_columns(samples: Any, axes: Mapping[str, Array]) -> AbstractColumns:

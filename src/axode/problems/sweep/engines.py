@@ -81,11 +81,19 @@ class Tally:
 
 
 def compute_here(
-    study: Study, numbers: Iterable[int], session: Session, tally: Tally
+    study: Study, numbers: Iterable[int], session: Session, tally: Tally, *, on_gpu: bool = False
 ) -> Iterator[tuple[int, ChunkResult]]:
-    """Compute chunks in this process; after Ctrl-C the last are incomplete."""
+    """Compute chunks in this process; after Ctrl-C the last are incomplete.
+
+    Args:
+        study: Job and rows.
+        numbers: Which chunks.
+        session: Shows the progress and answers Ctrl-C.
+        tally: Counts rows.
+        on_gpu: Leave numbers on the GPU that computes them.
+    """
     if study.job.settings.place.target == "cuda":
-        for number, made in compute_on_gpus(study, numbers, session, tally.show):
+        for number, made in compute_on_gpus(study, numbers, session, tally.show, stay=on_gpu):
             tally.add(made)
             yield number, made
         return
