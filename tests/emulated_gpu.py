@@ -84,6 +84,7 @@ class EmulatedGpu:
     Attributes:
         launches: What was launched: grid, block, runs, stream, device.
         copies: Bytes of every copy between the CPU and the GPU.
+        fetched: Bytes of those from the GPU.
         allocated: Numbers of every array that was made.
         waits: How often the CPU waited.
         assembled: How often a text was assembled.
@@ -94,7 +95,7 @@ class EmulatedGpu:
     float64, float32, ndarray = np.float64, np.float32, DeviceArray
 
     def __init__(self, capability="90", driver=13000, free=2**34, registers=64, devices=1):
-        self.launches, self.copies, self.allocated = [], [], []
+        self.launches, self.copies, self.fetched, self.allocated = [], [], [], []
         self.free, self.registers = free, registers
         self.capability, self.waits, self.assembled, self.refuses = capability, 0, 0, False
         self._thread = threading.local()
@@ -169,7 +170,10 @@ class EmulatedGpu:
         self._thread.stream = address
 
     def _copy(self, to, source, size, direction, stream):
-        self.copies.append(size)
+        if direction != 4:  # between GPUs, or on one
+            self.copies.append(size)
+        if direction == 2:
+            self.fetched.append(size)
         ctypes.memmove(to, source, size)
 
     def _launch(self, function, blocks, _, __, threads, *others):
@@ -200,11 +204,16 @@ class EmulatedGpu:
 
     def asnumpy(self, a):
         self.copies.append(a.nbytes)
+        self.fetched.append(a.nbytes)
         return np.array(a.view(np.ndarray))
 
     @staticmethod
     def from_dlpack(a):
         return np.from_dlpack(a).view(DeviceArray)
+
+    @staticmethod
+    def where(condition, a, b):
+        return np.where(condition, a, b).view(DeviceArray)
 
     @staticmethod
     def broadcast_to(a, shape):

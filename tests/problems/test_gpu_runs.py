@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import axode as ax
+from axode.runtime.launch import SUMMARY_BYTES
 from emulated_gpu import DeviceArray, install
+from tests.problems import machines
 
 ROUNDING = 1e-9  # relative: the optimizer may regroup sums, and steps pile the difference up
 SINGLE = 2e-4
@@ -141,12 +145,18 @@ def test_several_gpus_share_the_runs(monkeypatch):
         ax.simulate(model("caster_robot"), 0.1, target="cpu:0")
 
 
-def test_ctrl_c_ends_a_sweep_whose_chunks_run_side_by_side(gpu, monkeypatch):
+@pytest.mark.parametrize("asarray", [None, "cupy"])
+def test_ctrl_c_ends_a_sweep_whose_chunks_run_side_by_side(gpu, monkeypatch, asarray):
     def press(interrupt):
         interrupt.pressed = True
         raise KeyboardInterrupt
 
-    options = {"start": starts("caster_robot", 12), "target": "cuda", "chunk": 2}
+    options = {
+        "start": starts("caster_robot", 12),
+        "target": "cuda",
+        "chunk": 2,
+        "asarray": asarray,
+    }
     whole = ax.sweep(model("caster_robot"), 0.1, **options)
     assert whole.finished.all()
     assert {launch.runs for launch in gpu.launches} == {2}
@@ -154,6 +164,7 @@ def test_ctrl_c_ends_a_sweep_whose_chunks_run_side_by_side(gpu, monkeypatch):
     monkeypatch.setattr("axode.problems.session.FIRST_SLICE", 1.0)
     made = ax.sweep(model("caster_robot"), 0.1, on_interrupt="return", **options)
     assert not made.finished.any() and np.isnan(made["phi"]).all()
+    assert made.statuses == {"interrupted": 12}
     with pytest.raises(ax.Interrupted):
         ax.sweep(model("caster_robot"), 0.1, **options)
 
@@ -166,6 +177,53 @@ def test_results_of_a_sweep_are_handed_out_on_the_gpu(gpu):
     np.testing.assert_allclose(there["turn"], here["turn"], rtol=1e-9)
     with pytest.raises(ax.UnknownName, match="Libraries: cupy, torch, jax"):
         ax.sweep(model("caster_robot"), 0.1, asarray="numpy", **options)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_results_of_a_sweep_stay_on_the_gpu(monkeypatch, precision):
+    """Nothing but counts comes back, and other libraries see the same memory."""
+    gpu = install(monkeypatch, devices=2)
+    dlpack = SimpleNamespace(from_dlpack=np.from_dlpack)
+    for module in ("torch", "torch.utils"):
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "torch.utils.dlpack", dlpack)
+    outputs = {"turn": ("max", "phi"), "far": ("last", "x")}
+    options = {"start": {"theta1_dot": np.linspace(-1, 1, 6)}, "outputs": outputs, "step": 1e-2}
+    options |= {"parameters": {"mp": [10.0, 15.0]}}
+    here = ax.sweep(model("caster_robot"), 0.1, **options)
+    options |= {"target": "cuda:1,0", "chunk": 5, "precision": precision}
+    there = ax.sweep(model("caster_robot"), 0.1, asarray="torch", **options)
+    assert set(gpu.fetched) == {SUMMARY_BYTES}
+    assert there.statuses == {"finished": 12} and there.batch == (6, 2) and there.finished.all()
+    loose = ROUNDING if precision == "float64" else SINGLE
+    for name in outputs:
+        assert np.shares_memory(there[name], there.arrays[name])
+        np.testing.assert_allclose(there[name], here[name], rtol=loose, atol=loose)
+    assert there.best("turn", 3).rows.tolist() == here.best("turn", 3).rows.tolist()
+
+
+def test_rows_that_python_has_to_finish_are_written_among_those_on_the_gpu(gpu):
+    """Some end before a change point, one goes on with smaller pivots; some have no start."""
+    angles, rates = np.array([1.0, 1.0, 1.0, np.pi - 0.03]), [20.0, 1.0, 30.0, -9.0]
+    start = {"crank": angles, "coupler": -angles, "rocker": angles, "crank.rate": rates}
+    options = {"start": start, "combine": "zip", "step": 1e-3}
+    compare_with_cpu(machines.parallelogram(), 0.1, options)
+    drawn = {"parameters": {"mass": ax.Normal(0.0, 1.0)}, "samples": 20, "chunk": 8, "step": 1e-2}
+    slider = machines.slider()
+    compare_with_cpu(slider, 0.05, drawn | {"input": {slider.inputs[0]: 1.0}})
+    gpu.free = 1000  # in pieces, whose numbers come back and go there again
+    compare_with_cpu(slider, 0.05, drawn)
+
+
+def compare_with_cpu(model, duration, options):
+    here = ax.sweep(model, duration, **options)
+    there = ax.sweep(model, duration, target="cuda", asarray="cupy", **options)
+    assert there.statuses == here.statuses and "finished" in here.statuses
+    assert len(here.statuses) == 2 and dict(there.reasons) == dict(here.reasons)
+    assert there.finished.tolist() == here.finished.tolist()
+    for name in here:
+        assert isinstance(there[name], DeviceArray)
+        np.testing.assert_allclose(there[name], here[name], rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 def test_runs_that_do_not_fit_go_in_pieces(gpu):

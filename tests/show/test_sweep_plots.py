@@ -159,6 +159,16 @@ def test_bands_are_percentiles():
     np.testing.assert_array_equal(over.get_xdata(), grid().axes["mass"])
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", ["histogram", "scatter", "heatmap", "bands"])
+def test_sweeps_without_a_finite_number_are_drawn(kind, value):
+    runs = {"a": np.full(9, value), "b": np.full(9, value)}
+    samples = {"mass": np.arange(9.0), "height": np.arange(9.0) // 3}
+    swept = ["mass", "height"][: {"bands": 1, "heatmap": 2}.get(kind, 0)]
+    made = Sweep(runs, {}, np.isinf(runs["a"]), {"failed": 9}, samples=samples)
+    assert made.plot("a", "b", *swept, kind=kind).axes
+
+
 def test_a_figure_is_written(tmp_path):
     path = tmp_path / "sweep.png"
     grid().plot("value", size="column", save=path)

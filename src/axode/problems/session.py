@@ -22,6 +22,7 @@ from axode.problems.simulate.settings import Settings
 from axode.problems.steps.compiled import dynamics_of
 from axode.problems.steps.rates import Dynamics
 from axode.results.event import Event
+from axode.runtime.launch import Summary
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
@@ -79,6 +80,7 @@ class CompiledRuns:
         buffers: State (runs, size), and what the steps read, (runs, size) or (size,) if shared.
         tables: Rows of numbers, such as samples of the input.
         begun: Mean time at the start of the runs [s].
+        summary: How many runs have which status, once all have ended; None until then.
     """
 
     resident = False  # whether Python leaves the state alone between steps
@@ -97,6 +99,7 @@ class CompiledRuns:
         self.task, self.dynamics, self.rollout = task, dynamics, rollout
         self.members, self.p = members, p
         self.count = len(members)
+        self.summary: Summary | None = None
         self.buffers = self._make_buffers(start, given)
         self.tables: dict[str, Array] = {}
         if task.plan.sampled is not None:
@@ -257,6 +260,8 @@ class Session:
                 self._interrupt.check()
                 self._done = done + runs.count * (self._share(now) - begun)
                 self._bar.update(self._before + self._part * self._done / self._count)
+            if after is None:
+                runs.summary = summary
         finally:
             steps.fetch()  # what is elsewhere
 

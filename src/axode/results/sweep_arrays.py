@@ -254,6 +254,32 @@ class DatasetTexts:
         return RowTexts(codes.astype(np.int32), tuple(array.dictionary.to_pylist()))
 
 
+class DeviceTexts:
+    """A few texts that rows on a device share; they are copied from there when asked for.
+
+    Args:
+        codes: By row, which of the texts, of the shape of the batch.
+        texts: The texts.
+        counts: How often each occurs.
+    """
+
+    def __init__(self, codes: Any, texts: tuple[str, ...], counts: Mapping[str, int]) -> None:
+        self._codes, self._texts, self._counts = codes, texts, dict(counts)
+        self.shape = tuple(codes.shape)
+
+    def whole(self) -> RowTexts:
+        """Texts of all rows."""
+        return RowTexts(as_host(self._codes).reshape(-1), self._texts)
+
+    def counts(self) -> dict[str, int]:
+        """How often each text occurs."""
+        return self._counts
+
+    def take(self, rows: Numbers) -> RowTexts:
+        """Texts of some rows, renumbered."""
+        return self.whole().take(rows)
+
+
 def as_host(array: Any) -> npt.NDArray[Any]:
     """Array of NumPy with the numbers of any array, on whatever device it is."""
     if hasattr(array, "__cuda_array_interface__") and hasattr(array, "get"):

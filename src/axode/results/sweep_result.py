@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
 from axode.results.column_checks import count as counted
@@ -21,6 +22,7 @@ from axode.results.sweep_arrays import (
     AbstractColumns,
     DatasetColumns,
     DatasetTexts,
+    DeviceTexts,
     DrawnColumns,
     HeldColumns,
     SweptRows,
@@ -57,7 +59,7 @@ class Sweep(Mapping[str, Any]):
         info: Mapping[str, Any] | None = None,
         *,
         samples: SweptRows | Mapping[str, Any] | None = None,
-        status: RowTexts | DatasetTexts | None = None,
+        status: RowTexts | DatasetTexts | DeviceTexts | None = None,
         reasons: Mapping[int, str] | DatasetTexts | None = None,
         rows: npt.NDArray[np.intp] | None = None,
         store: SweepStore | None = None,
@@ -105,11 +107,11 @@ class Sweep(Mapping[str, Any]):
         array = self.arrays[name]
         if self.library is None:
             return array
-        from axode.runtime.staging import from_numpy
+        from axode.runtime.staging import hand_out
 
         key = self.library, name
         if key not in self._handed:
-            self._handed[key] = from_numpy(np.asarray(array), self.library)
+            self._handed[key] = hand_out(array, self.library)
         return self._handed[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -118,10 +120,20 @@ class Sweep(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.arrays)
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # arrays compare by element
+
+    def __hash__(self) -> int:
+        return id(self)
+
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch of runs."""
-        return self._store.manifest.shape if self._store is not None else self._finished.shape
+        if self._store is not None:
+            return self._store.manifest.shape
+        if isinstance(self._status, DeviceTexts):
+            return self._status.shape
+        return self._finished.shape
 
     @property
     def runs(self) -> int:
@@ -152,7 +164,7 @@ class Sweep(Mapping[str, Any]):
         """Why runs failed, by row, where more is known than the status."""
         return _whole(self._own_reasons())
 
-    def _own_status(self) -> RowTexts | DatasetTexts:
+    def _own_status(self) -> RowTexts | DatasetTexts | DeviceTexts:
         if self._status is not None:
             return self._status
         finished = as_host(self.finished).reshape(-1)
@@ -177,6 +189,7 @@ class Sweep(Mapping[str, Any]):
             UnknownName: if there is no such output.
             InvalidArgument: if the count is not positive.
         """
+        check_arguments(Sweep.best, locals())
         if count < 1:
             raise InvalidArgument(f"best: count must be > 0, got {count}")
         full = Names("the sweep", "output", self.arrays).resolve(name)
@@ -200,7 +213,10 @@ class Sweep(Mapping[str, Any]):
         Raises:
             InvalidArgument: if there is no such row.
         """
-        wanted = np.asarray(rows, dtype=np.intp).reshape(-1)
+        wanted = np.asarray(rows).reshape(-1)
+        if wanted.dtype.kind not in "iu" and wanted.size:
+            raise InvalidArgument(f"take: expected numbers of rows, got {shortened(rows)}")
+        wanted = wanted.astype(np.intp)
         wrong = wanted[(wanted < 0) | (wanted >= self.runs)]
         if wrong.size:
             raise InvalidArgument(f"take: there is no row {wrong[0]}; the sweep has {self.runs}")
@@ -341,8 +357,8 @@ class Sweep(Mapping[str, Any]):
             yield f"  and {len(self.rows) - MOST_SHOWN} more"
 
 
-def _whole(texts: RowTexts | DatasetTexts) -> RowTexts:
-    return texts.whole() if isinstance(texts, DatasetTexts) else texts
+def _whole(texts: RowTexts | DatasetTexts | DeviceTexts) -> RowTexts:
+    return texts if isinstance(texts, RowTexts) else texts.whole()
 
 
 def _as_columns(samples: Any, axes: Mapping[str, Array]) -> AbstractColumns:

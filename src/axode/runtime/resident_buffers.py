@@ -12,6 +12,7 @@ from axode.runtime import device, staging
 from axode.runtime.cuda import GpuKernel
 
 Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
 
 
 class ResidentBuffers(MutableMapping[str, Array]):
@@ -61,6 +62,28 @@ class ResidentBuffers(MutableMapping[str, Array]):
             self._here[name] = columns.T
         return self._here[name]
 
+    def there(self, name: str) -> Any:
+        """State on the GPU, (runs, size), without what was written to a copy of it."""
+        return self._there[name]
+
+    def was_read(self, name: str) -> bool:
+        """Return whether state was read since the kernel ran; Python may have changed it."""
+        return name in self._here
+
+    def write_rows(self, name: str, rows: Numbers, values: Array) -> None:
+        """Write the state of some runs, on the GPU and to the copy if it was read."""
+        there, cp = self._there[name], self._cupy
+        there[cp.asarray(rows)] = cp.asarray(values, dtype=there.dtype)
+        if name in self._here:
+            self._here[name][rows] = values
+
+    def read_rows(self, name: str, rows: Numbers) -> Array:
+        """Read the state of some runs, and fetch no more than that."""
+        if name in self._here:
+            return self._here[name][rows]
+        some = self._there[name][self._cupy.asarray(rows)]
+        return np.asarray(self._cupy.asnumpy(some), dtype=np.float64)
+
     def __setitem__(self, name: str, value: Array) -> None:
         self._here[name] = value
 
@@ -72,3 +95,33 @@ class ResidentBuffers(MutableMapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._there | self._here)
+
+
+def write_rows(
+    buffers: MutableMapping[str, Array], name: str, rows: Numbers, values: Array
+) -> None:
+    """Write the state of some runs, wherever the state of all is.
+
+    Args:
+        buffers: State of all runs.
+        name: Which of it.
+        rows: Numbers of the runs.
+        values: Their state, (runs, size).
+    """
+    if isinstance(buffers, ResidentBuffers):
+        buffers.write_rows(name, rows, values)
+    else:
+        buffers[name][rows] = values
+
+
+def read_rows(buffers: Mapping[str, Array], name: str, rows: Numbers) -> Array:
+    """Read the state of some runs, wherever the state of all is.
+
+    Args:
+        buffers: State of all runs.
+        name: Which of it.
+        rows: Numbers of the runs.
+    """
+    if isinstance(buffers, ResidentBuffers):
+        return buffers.read_rows(name, rows)
+    return np.asarray(buffers[name][rows])

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.runtime.arrays import as_array
+from axode.runtime.arrays import as_array, is_on_device
 from axode.runtime.cuda import GpuKernel, cupy
 from axode.runtime.launch import use_device
 
 Array = npt.NDArray[Any]
 PIECES = (2**20, 2**23)  # bytes that go at once: least, most
 LANES = 8  # at most: threads copy faster than one, as far as the memory's bandwidth goes
-TO_DEVICE, TO_HOST = 1, 2  # as the driver numbers directions
+TO_DEVICE, TO_HOST, ANYWHERE = 1, 2, 4  # as the driver numbers directions
 
 
 class Lane:
@@ -180,6 +180,21 @@ def send(cp: Any, array: Array, there: Any) -> None:
     _by_rows(cp, array, there, fill)
 
 
+def move(cp: Any, array: Any, there: Any) -> None:
+    """Copy an array into a contiguous one on the current GPU; may not wait.
+
+    Args:
+        cp: The module cupy.
+        array: Array of NumPy, or a contiguous one of CuPy on any GPU, of the other's type.
+        there: Array of CuPy.
+    """
+    if not is_on_device(array):
+        send(cp, array, there)
+        return
+    stream = cp.cuda.get_current_stream().ptr
+    cp.cuda.runtime.memcpyAsync(there.data.ptr, array.data.ptr, there.nbytes, ANYWHERE, stream)
+
+
 def receive(cp: Any, there: Any, array: Array) -> None:
     """Copy a contiguous array on the GPU into a NumPy array of its shape; waits.
 
@@ -215,8 +230,10 @@ def _by_rows(cp: Any, array: Array, there: Any, move: Callable[[Lane, Array, int
     lanes(cp).run(-(-count // step), row * step, work)
 
 
-def from_numpy(array: Any, library: str) -> Any:
-    """Carry a NumPy array to the GPU, as an array of a library."""
+def hand_out(array: Any, library: str) -> Any:
+    """Return an array as one of a library on the GPU; one of NumPy is copied there."""
+    if is_on_device(array):
+        return array if library == "cupy" else as_array(array, library)
     cp = cupy()
     there = cp.empty(array.shape, dtype=array.dtype)
     send(cp, array, there)

@@ -152,6 +152,8 @@ def check_outputs(
                 f"outputs, '{name}': expected a pair such as ('max', 'pitch') or "
                 f"('integral', lambda s: s['pitch'] ** 2), got {shortened(pair)}"
             )
+        if not (name and name.isprintable()):
+            raise InvalidArgument(f"outputs: a name must be printable text, got {shortened(name)}")
         how, what = pair
         if how not in KINDS:
             raise UnknownName(f"output '{name}'", "kind", how, KINDS)

@@ -22,13 +22,15 @@ from axode.problems.simulate.starts import find_starts
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, UNASSEMBLED
 from axode.problems.sweep.accumulate import Output, Outputs
+from axode.problems.sweep.gpu_rows import numbers_there
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
 from axode.results.row_texts import RowTexts
+from axode.runtime.resident_buffers import ResidentBuffers
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.int8]
+Numbers = npt.NDArray[np.intp]
 CHUNK_OPERATIONS = 4e9  # about a second of one core
 STAGES = 4  # evaluations of the rates in a step
 MIN_CHUNK = 512  # rows; fewer do not fill a machine of many cores
@@ -108,21 +110,24 @@ class ChunkResult:
 
     Attributes:
         first: Number of the first row.
-        values: Outputs, (rows, outputs); NaN for runs that did not finish.
-        status: How each run ended, a code of `step_acceptance`.
+        values: Outputs, (rows, outputs); NaN for runs that did not finish. On a GPU if asked for.
+        status: How each run ended, a code of `step_acceptance`; on a GPU where values are there
+            and statuses differ.
         reasons: Why runs failed, by place in the chunk, where more is known than the status.
         left: Runs that are left to the process that called `sweep`.
         worker: Machine and process that computed it.
         seconds: How long it took.
+        counts: How many rows have each status, by its code; known where values are on a GPU.
     """
 
     first: int
-    values: Array
-    status: Codes
+    values: Any
+    status: Any
     reasons: RowTexts
     left: Flags | None = None
     worker: str = ""
     seconds: float = 0.0
+    counts: tuple[int, ...] = ()
 
     def finished_by(self, other: ChunkResult) -> ChunkResult:
         """Return these numbers with those of another process for the runs that were left to it."""
@@ -197,7 +202,9 @@ class PreparedJob:
         seconds = time.perf_counter() - began
         return Begun(first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds)
 
-    def compute(self, begun: Begun, session: Session, only: Flags | None = None) -> ChunkResult:
+    def compute(
+        self, begun: Begun, session: Session, only: Flags | None = None, *, on_gpu: bool = False
+    ) -> ChunkResult:
         """Compute rows that were begun; after Ctrl-C those that had not ended are NaN.
 
         Args:
@@ -205,12 +212,36 @@ class PreparedJob:
             session: Shows the progress and answers Ctrl-C.
             only: Which of them; all unless given. All are started in any case, since the last bit
                 of a start may depend on the others.
+            on_gpu: Leave the numbers of all rows on the GPU, unless they do not fit there.
         """
-        began = time.perf_counter()
-        count, plan, q, nu, p = len(begun.q), begun.plan, begun.q, begun.nu, begun.p
-        status = begun.status
-        if only is not None:
-            members = np.flatnonzero(only)
+        began, count = time.perf_counter(), len(begun.q)
+        members = None if only is None else np.flatnonzero(only)
+        batch = self._advance(begun, session, members).first
+        left: Flags | None = None
+        counts: tuple[int, ...] = ()
+        if on_gpu and isinstance(batch.buffers, ResidentBuffers):
+            values, codes, counts = numbers_there(batch.buffers, batch.summary)
+        else:
+            values = batch.buffers["made"]
+            codes = batch.buffers["status"][:, 0].astype(np.int8)
+            unfinished = np.flatnonzero(codes != FINISHED)
+            if unfinished.size:
+                values[unfinished] = np.nan
+            if members is not None:
+                some, codes_of_some = values, codes
+                values = np.full((count, some.shape[1]), np.nan)
+                codes = np.zeros(count, dtype=np.int8)
+                values[members], codes[members] = some, codes_of_some
+            left = codes == SINGULAR if self._leaves else None
+        seconds = begun.seconds + time.perf_counter() - began
+        return ChunkResult(
+            begun.first, values, codes, begun.reasons, left, process_name(), seconds, counts
+        )
+
+    def _advance(self, begun: Begun, session: Session, members: Numbers | None) -> SweepRuns:
+        """Run rows to their ends, or until Ctrl-C; all of those begun, or some."""
+        plan, q, nu, p, status = begun.plan, begun.q, begun.nu, begun.p, begun.status
+        if members is not None:
             plan, q, nu, status = plan.part(members), q[members], nu[members], status[members]
             p = p if p is None or p.ndim == 1 else p[members]
         runs = SweepRuns(
@@ -222,18 +253,7 @@ class PreparedJob:
         )
         with session.keep_results():
             runs.advance(session)
-        values = runs.first.buffers["made"]
-        codes = runs.first.buffers["status"][:, 0].astype(np.int8)
-        unfinished = np.flatnonzero(codes != FINISHED)
-        if unfinished.size:
-            values[unfinished] = np.nan
-        if only is not None:
-            some, codes_of_some = values, codes
-            values, codes = np.full((count, some.shape[1]), np.nan), np.zeros(count, dtype=np.int8)
-            values[members], codes[members] = some, codes_of_some
-        left = codes == SINGULAR if self._leaves else None
-        seconds = begun.seconds + time.perf_counter() - began
-        return ChunkResult(begun.first, values, codes, begun.reasons, left, process_name(), seconds)
+        return runs
 
     def _elsewhere(self, model: Model, plan: InputPlan) -> SweepTask:
         """Make the steps of a model on other rows or speeds; `plan` is the input of its runs."""

@@ -14,16 +14,23 @@ from axode.errors import InvalidArgument
 from axode.problems.simulate.record import STATUS_WORDS
 from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING
 from axode.problems.sweep.chunk import ChunkResult
+from axode.problems.sweep.gpu_rows import GpuRows, gpus_of
 from axode.problems.sweep.study import Study
 from axode.results.row_texts import NO_TEXT, RowTexts
+from axode.results.sweep_arrays import DeviceTexts
 from axode.results.sweep_result import Sweep
 from axode.results.sweep_store import SweepStore
 
-Array = npt.NDArray[np.float64]
+# a word per code; runs that had not ended count as left
+STATUS_TEXTS = tuple(
+    "" if code == RUNNING else STATUS_WORDS.get(code, "") for code in range(max(STATUS_WORDS) + 1)
+)
 
 
 class AbstractCollector(ABC):
     """Takes chunks in any order and makes the result of them."""
+
+    on_gpu = False  # whether numbers are to stay there
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -60,8 +67,7 @@ class MemoryCollector(AbstractCollector):
                 "store='folder' keeps them on disk"
             ) from None
         self._status = np.full(study.rows.count, LEFT, dtype=np.int8)
-        self._reasons: dict[str, int] = {}
-        self._reason_codes = np.empty(0, dtype=np.int32)
+        self._reasons = _Reasons(study.rows.count)
 
     def finished(self) -> set[int]:
         """Return none: the sweep begins here."""
@@ -71,40 +77,98 @@ class MemoryCollector(AbstractCollector):
         """Keep the numbers of a chunk."""
         rows = slice(part.first, part.first + len(part.status))
         self._values[rows], self._status[rows] = part.values, part.status
-        if part.reasons:
-            self._add_reasons(rows, part.reasons)
-
-    def _add_reasons(self, rows: slice, texts: RowTexts) -> None:
-        if not self._reason_codes.size:
-            self._reason_codes = np.full(self.study.rows.count, NO_TEXT, dtype=np.int32)
-        known = self._reasons
-        places = [known.setdefault(text, len(known)) for text in texts.texts]
-        self._reason_codes[rows] = np.array([*places, NO_TEXT], dtype=np.int32)[texts.codes]
+        self._reasons.add(rows, part.reasons)
 
     def result(self, took: Mapping[str, Any]) -> Sweep:
         """Name the numbers."""
         study, shape = self.study, self.study.rows.shape
         self._status[self._status == RUNNING] = LEFT
         self._values[np.flatnonzero(self._status == LEFT)] = np.nan  # those not computed as well
-        words = {code: text for code, text in STATUS_WORDS.items() if code != RUNNING}
-        counts = {text: int((self._status == code).sum()) for code, text in words.items()}
-        texts = tuple(words.get(code, "") for code in range(max(words) + 1))  # a word per code
-        reasons = RowTexts(self._reason_codes, tuple(self._reasons)) if self._reasons else None
         names = enumerate(study.job.outputs)
-        arrays = {name: self._values[:, k].reshape(shape) for k, name in names}
+        codes = range(len(STATUS_TEXTS))
+        counts = [np.count_nonzero(self._status == code) for code in codes]
         return Sweep(
-            arrays,
+            {name: self._values[:, k].reshape(shape) for k, name in names},
             study.rows.samples.axes,
             (self._status == FINISHED).reshape(shape),
-            {text: n for text, n in counts.items() if n},
+            _by_text(np.array(counts)),
             {**study.info(), **took},
             samples=study.rows.samples if study.rows.samples.names else None,
-            status=RowTexts(self._status, texts),
-            reasons=reasons,
+            status=RowTexts(self._status, STATUS_TEXTS),
+            reasons=self._reasons.texts(),
         )
 
     def close(self) -> None:
         """Do nothing: the memory is this process's own."""
+
+
+class GpuCollector(AbstractCollector):
+    """Numbers of all rows on the first GPU of the study."""
+
+    on_gpu = True
+
+    def __init__(self, study: Study) -> None:
+        super().__init__(study)
+        count, (first, *_) = study.rows.count, gpus_of(study.job.settings.place)
+        self._rows = GpuRows(count, len(study.job.outputs), first)
+        self._reasons = _Reasons(count)
+
+    def finished(self) -> set[int]:
+        """Return none: the sweep begins here."""
+        return set()
+
+    def add(self, number: int, part: ChunkResult) -> None:
+        """Keep the numbers of a chunk."""
+        self._rows.add(part.first, part.values, part.status, part.counts)
+        self._reasons.add(slice(part.first, part.first + len(part.status)), part.reasons)
+
+    def result(self, took: Mapping[str, Any]) -> Sweep:
+        """Name the numbers, which stay there."""
+        self._rows.finish()
+        study, shape, made = self.study, self.study.rows.shape, self._rows
+        status = DeviceTexts(made.status.reshape(shape), STATUS_TEXTS, _by_text(made.counts))
+        names = enumerate(study.job.outputs)
+        return Sweep(
+            {name: made.values[k].reshape(shape) for k, name in names},
+            study.rows.samples.axes,
+            None,
+            status.counts(),
+            {**study.info(), **took},
+            samples=study.rows.samples if study.rows.samples.names else None,
+            status=status,
+            reasons=self._reasons.texts(),
+        )
+
+    def close(self) -> None:
+        """Do nothing: the memory is this process's own."""
+
+
+def _by_text(counts: npt.NDArray[np.int64]) -> dict[str, int]:
+    """How often each status occurs, of those that do."""
+    words = {code: text for code, text in STATUS_WORDS.items() if code != RUNNING}
+    return {text: int(counts[code]) for code, text in words.items() if counts[code]}
+
+
+class _Reasons:
+    """Why runs failed, of all rows."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows, self._known = rows, dict[str, int]()
+        self._codes = np.empty(0, dtype=np.int32)
+
+    def add(self, rows: slice, texts: RowTexts) -> None:
+        """Keep those of some rows."""
+        if not texts:
+            return
+        if not self._codes.size:
+            self._codes = np.full(self._rows, NO_TEXT, dtype=np.int32)
+        known = self._known
+        places = [known.setdefault(text, len(known)) for text in texts.texts]
+        self._codes[rows] = np.array([*places, NO_TEXT], dtype=np.int32)[texts.codes]
+
+    def texts(self) -> RowTexts | None:
+        """Return them by row; None if there are none."""
+        return RowTexts(self._codes, tuple(self._known)) if self._known else None
 
 
 class StoreCollector(AbstractCollector):

@@ -81,11 +81,19 @@ class Tally:
 
 
 def compute_here(
-    study: Study, numbers: Iterable[int], session: Session, tally: Tally
+    study: Study, numbers: Iterable[int], session: Session, tally: Tally, *, on_gpu: bool = False
 ) -> Iterator[tuple[int, ChunkResult]]:
-    """Compute chunks in this process; after Ctrl-C the last are incomplete."""
+    """Compute chunks in this process; after Ctrl-C the last are incomplete.
+
+    Args:
+        study: Job and rows.
+        numbers: Which chunks.
+        session: Shows the progress and answers Ctrl-C.
+        tally: Counts rows.
+        on_gpu: Leave numbers on the GPU that computes them.
+    """
     if study.job.settings.place.target == "cuda":
-        for number, made in compute_on_gpus(study, numbers, session, tally.show):
+        for number, made in compute_on_gpus(study, numbers, session, tally.show, stay=on_gpu):
             tally.add(made)
             yield number, made
         return
@@ -117,7 +125,7 @@ def compute_elsewhere(
                 for number in islice(numbers, max(0, SPARE * workers() - len(waiting))):
                     first, last = study.span(number)
                     rows = study.rows.part(study.job.model, first, last)
-                    waiting[submit(rows, first, last)] = number
+                    waiting[_submitted(submit, rows, first, last)] = number
                 if not waiting:
                     return
                 done, _ = wait(waiting, POLL, FIRST_COMPLETED)
@@ -130,6 +138,16 @@ def compute_elsewhere(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _submitted(submit: Submit, rows: SweepRows, first: int, last: int) -> Future[Any]:
+    """Submit a chunk; an executor that takes none has failed as one that returns none."""
+    try:
+        return submit(rows, first, last)
+    except Exception as error:
+        future: Future[Any] = Future()
+        future.set_exception(error)
+        return future
 
 
 class _Finisher:

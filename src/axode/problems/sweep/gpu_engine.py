@@ -10,15 +10,21 @@ from queue import SimpleQueue
 
 from axode.problems.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob
+from axode.problems.sweep.gpu_rows import gpus_of
 from axode.problems.sweep.study import Study
-from axode.runtime.device import cupy, on_own_stream
+from axode.runtime.device import on_own_stream
 
 UNDER_WAY = 3  # chunks per GPU: of one starts are found, one runs, one brings its numbers back
 POLL = 0.1  # [s] between updates of the progress bar
 
 
 def compute_on_gpus(
-    study: Study, numbers: Iterable[int], session: Session, show: Callable[[float], None]
+    study: Study,
+    numbers: Iterable[int],
+    session: Session,
+    show: Callable[[float], None],
+    *,
+    stay: bool = False,
 ) -> Iterator[tuple[int, ChunkResult]]:
     """Compute chunks on the GPUs of the study; after Ctrl-C the last ones are incomplete.
 
@@ -27,8 +33,9 @@ def compute_on_gpus(
         numbers: Which chunks.
         session: Answers Ctrl-C.
         show: Called with how many rows of chunks under way are done.
+        stay: Leave the numbers there.
     """
-    devices = study.job.settings.place.devices or (int(cupy().cuda.runtime.getDevice()),)
+    devices = gpus_of(study.job.settings.place)
     prepared, turn = PreparedJob(study.job), threading.Lock()
     places: SimpleQueue[tuple[int, int]] = SimpleQueue()
     for place in range(UNDER_WAY):
@@ -41,7 +48,7 @@ def compute_on_gpus(
         device, place = places.get()
         try:
             with on_own_stream(device, place):
-                return prepared.compute(begun, beside)
+                return prepared.compute(begun, beside, on_gpu=stay)
         finally:
             places.put((device, place))
 

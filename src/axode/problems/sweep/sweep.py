@@ -17,7 +17,12 @@ from axode.problems.simulate.settings import Settings
 from axode.problems.steps.compiled import Place
 from axode.problems.sweep.accumulate import check_outputs
 from axode.problems.sweep.chunk import Sources, SweepJob, default_chunk
-from axode.problems.sweep.collecting import AbstractCollector, MemoryCollector, StoreCollector
+from axode.problems.sweep.collecting import (
+    AbstractCollector,
+    GpuCollector,
+    MemoryCollector,
+    StoreCollector,
+)
 from axode.problems.sweep.engines import Tally, check_executor, compute_elsewhere, compute_here
 from axode.problems.sweep.samples import Group
 from axode.problems.sweep.study import Study
@@ -121,7 +126,8 @@ def sweep(
         Sources(input, wanted),
     )
     study = Study(job, rows, _check_chunk(chunk, job, rows))
-    collector = MemoryCollector(study) if store is None else StoreCollector(study, store)
+    stays = asarray is not None and executor is None and place.target == "cuda"
+    collector = _collector(study, store, on_gpu=stays)
     session = Session(model.name, settings, 0, progress)
     try:
         made = _compute(collector, executor, session)
@@ -148,7 +154,7 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> S
 
     with session, session.keep_results():
         if executor is None:
-            made = compute_here(study, missing, session, tally)
+            made = compute_here(study, missing, session, tally, on_gpu=collector.on_gpu)
         else:
             made = compute_elsewhere(executor, study, missing, session, tally)
         try:
@@ -158,6 +164,15 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> S
             error.result = result()
             raise
     return result()
+
+
+def _collector(
+    study: Study, store: str | PathLike[str] | None, *, on_gpu: bool
+) -> AbstractCollector:
+    """Choose where the numbers go: a folder, the GPU, or the memory."""
+    if store is not None:
+        return StoreCollector(study, store)
+    return GpuCollector(study) if on_gpu else MemoryCollector(study)
 
 
 def _check_chunk(chunk: int | None, job: SweepJob, rows: SweepRows) -> int:

@@ -24,6 +24,7 @@ from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import LEFT, SINGULAR
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import Output, gather_outputs
+from axode.runtime.resident_buffers import read_rows, write_rows
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
@@ -150,11 +151,13 @@ class SweepRuns:
         """Keep what a batch has done."""
         if batch is not self.first:
             for name in ("status", "made", "step"):
-                self.first.buffers[name][batch.members] = batch.buffers[name]
+                write_rows(self.first.buffers, name, batch.members, batch.buffers[name])
 
     def _find_models(self, batch: SweepBatch) -> Iterator[tuple[Model, Numbers, float]]:
         """Choose models for runs that stopped: which runs, and how small pivots may become."""
         b, members = batch.buffers, batch.members
+        if batch.summary is not None and not batch.summary.counts[SINGULAR]:
+            return  # without fetching the status of all runs
         stopped = np.flatnonzero(b["status"][:, 0] == SINGULAR)
         if not stopped.size:
             return
@@ -167,7 +170,7 @@ class SweepRuns:
         own = self.task.model
         if fresh.any() and not names_forces(own, self.task.outputs):
             conditions = batch.conditions(stopped)
-            described = choose_models(own, b["q"][stopped], conditions, GOOD_PIVOT)
+            described = choose_models(own, read_rows(b, "q", stopped), conditions, GOOD_PIVOT)
             stays = np.flatnonzero(~described.elsewhere)
             for model, (k, *_) in [(own, (stays,)), *described.others()]:
                 k = k[fresh[k]]
@@ -184,10 +187,10 @@ class SweepRuns:
         """Move some runs to another model, from where they are."""
         own, members, conditions = batch.buffers, batch.members[which], batch.conditions(which)
         self.first.buffers["status"][members] = LEFT  # until the other batch has run
-        q = own["q"][which]
-        nu = translate_speeds(batch.model, model.independent, q, own["nu"][which], conditions)
+        q, speeds = read_rows(own, "q", which), read_rows(own, "nu", which)
+        nu = translate_speeds(batch.model, model.independent, q, speeds, conditions)
         start = {
-            name: own[name][which]
+            name: read_rows(own, name, which)
             for name in own
             if name in batch.rollout.program.state and name not in RESET_BUFFERS
         }

@@ -213,7 +213,9 @@ def draw_bands(axes: Axes, x: SweepColumn, column: SweepColumn) -> list[LegendEn
 
 def _groups(at: Array, grid: bool) -> list[tuple[int, int]]:
     """Runs of each value of an axis, or equal groups of runs with neighbouring values."""
-    starts = np.flatnonzero(np.r_[True, np.diff(at) > 0]) if at.size else np.zeros(0, dtype=int)
+    if not at.size:
+        return []
+    starts = np.flatnonzero(np.r_[True, np.diff(at) > 0])
     if not grid and starts.size > MAX_BANDS:
         count = int(np.clip(at.size // LEAST_IN_BAND, 1, MAX_BANDS))
         starts = np.linspace(0, at.size, count, endpoint=False).astype(int)
