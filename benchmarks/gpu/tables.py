@@ -110,7 +110,8 @@ def calls(found: dict[str, Any], table: Table) -> str:
         elif "runs" in row:
             runs, took = f"2^{row['runs'].bit_length() - 1}", f"{row['s a call']:.3g} s"
             kept = row["what"].rpartition("sweep, ")[2]
-            sweeps.append((kept, runs, str(row["steps"]), took, f"{row['steps/s']:.3g}"))
+            rate = f"{row['steps/s']:.3g}"
+            sweeps.append((kept, row["arrays"], runs, str(row["steps"]), took, rate))
         else:
             kind = row["what"].rpartition(", ")[2]
             parts = ("s to import axode", "s to import cupy", "s to the result")
@@ -120,7 +121,7 @@ def calls(found: dict[str, Any], table: Table) -> str:
         [
             about,
             table(("forward_dynamics, arrays", "batch", "a call", "per second"), functions),
-            table(("sweep", "runs", "steps", "a call", "steps/s"), sweeps),
+            table(("sweep", "results", "runs", "steps", "a call", "steps/s"), sweeps),
             table(("caches", "import axode [s]", "import cupy [s]", "first sweep [s]"), cold),
         ]
     )
