@@ -247,15 +247,17 @@ def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = 
     if not known:
         return f"There is no {kind} yet."
     name = name[:100] if isinstance(name, str) else shortened(name)
-    shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
+    shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else ".")
     close = _nearest(name, [*known, *others])
     hint = f"   Did you mean '{close}'?" if close else ""
-    return f"{plural(kind).capitalize()}: {shown}.{hint}"
+    return f"{plural(kind).capitalize()}: {shown}{hint}"
 
 
 def plural(noun: str) -> str:
-    """Plural of a regular noun."""
-    return noun[:-1] + "ies" if re.search("[^aeiou]y$", noun) else noun + "s"
+    """Plural of a regular noun, or of each of several: "outputs or swept values"."""
+    parts = re.split("(, | or )", noun)
+    parts[::2] = [re.sub("(?<=[^aeiou])y$", "ie", part) + "s" for part in parts[::2]]
+    return "".join(parts)
 
 
 def with_article(noun: str) -> str:

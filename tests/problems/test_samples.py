@@ -225,6 +225,7 @@ def test_a_frame_with_a_filtered_index_keeps_its_columns(tmp_path):
         ({"a": []}, "the table is empty; it needs a column"),
         ({"a": [1.0], "b": ["x"]}, "column 'b': expected numbers, got"),
         ({"a": [1.0], "b": [True]}, "column 'b': expected numbers, got"),
+        ({"a": [1.0, 10**400]}, "column 'a': expected numbers, got"),
         ({"a": [[1.0]]}, r"column 'a': expected a list of numbers, got shape \(1, 1\)"),
         ({"a": [1.0], "b": [1.0, 2.0]}, "the columns differ in length: a 1, b 2"),
         ({3: [1.0]}, "column 3: its name should be text"),
@@ -313,6 +314,7 @@ U = ax.Uniform(0.0, 1.0)
         ({f"v{k}": np.zeros(100) for k in range(9)}, {}, "the grid of v0, .*1e.18 rows"),
         ({"a": [1.0, np.inf]}, {}, "parameter 'a': 1 of 2 values are not finite, the first in row"),
         ({"a": ["x", "y"]}, {}, "parameter 'a': expected numbers, got"),
+        ({"a": [10**400]}, {}, "parameter 'a': expected numbers, got"),
         ({"a": [[1.0], [1.0, 2.0]]}, {}, "parameter 'a': expected numbers, got"),
         ({"a": [[1.0, 2.0]]}, {}, "a grid takes a list of values, got shape"),
         ({"a": [1.0, 2.0], "b": [1, 2, 3]}, {"combine": "zip"}, r"one length; got a \(2,\), b \(3"),
@@ -351,3 +353,31 @@ def test_a_long_axis_does_not_travel_with_every_chunk():
     assert len(pickle.dumps(made.part(400, 500))) < 5000
     for name, values in made.part(400, 500).rows(400, 500).items():
         np.testing.assert_array_equal(values, made.rows(400, 500)[name])
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (scipy.stats.poisson(1.0), scipy.stats.poisson(1.000001)),
+        (scipy.stats.uniform(3.0, 2.0), scipy.stats.uniform(3.0 + 1e-13, 2.0)),
+        (
+            scipy.stats.rv_discrete(values=([3, 5], [0.6, 0.4])),
+            scipy.stats.rv_discrete(values=([3, 5], [0.65, 0.35])),
+        ),
+    ],
+)
+def test_distributions_that_hardly_differ_are_told_apart(pair):
+    first, second = (drawn("random", given={"start": {"a": d}}).describe() for d in pair)
+    assert first["distributions"] != second["distributions"]
+    assert first == json.loads(json.dumps(first))
+
+
+def test_values_travel_where_other_processes_do_not_know_a_distribution():
+    class Fixed:
+        def ppf(self, probability):
+            return 0.0 * probability + 2.0
+
+    made = drawn("random", given={"start": {"a": Fixed(), "b": ax.Uniform(0, 1)}})
+    part = pickle.loads(pickle.dumps(made.part(3, 7)))
+    for name, values in part.rows(3, 7).items():
+        np.testing.assert_array_equal(values, made.rows(3, 7)[name])

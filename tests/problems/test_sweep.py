@@ -57,6 +57,33 @@ def test_formulas_in_outputs():
         ax.sweep(model(), 0.1, outputs={"far": ("max", "2*yy")})
 
 
+def test_outputs_of_inputs(tmp_path):
+    """Power of a motor and the square of its torque, of a law, of a table and of constants."""
+    model().save(tmp_path / "robot.axm")
+    outputs = {
+        "work": ("integral", "tau1 * theta1_dot"),
+        "effort": ("integral", lambda s: s["tau1"] ** 2),
+        "peak": ("largest", "tau1"),
+    }
+    table = ax.Sampled({"tau1": np.sin(np.arange(12.0))}, period=0.01)
+    from_file = ax.load_model(tmp_path / "robot.axm")
+    law = {"tau1": "0.3 - 0.2*theta1_dot"}
+    for robot, given in (
+        (model(), law),
+        (model(), table),
+        (from_file, INPUT),
+        (from_file, {"tau1": 0.2}),
+    ):
+        made = ax.sweep(robot, 0.1, input=given, step=STEP, outputs=outputs)
+        run = ax.simulate(robot, 0.1, input=given, method="rk4", step=STEP)
+        torque, power = run["tau1"], run["tau1"] * run["theta1_dot"]
+        assert made["work"] == pytest.approx(np.trapezoid(power, run.time), abs=1e-9)
+        assert made["effort"] == pytest.approx(np.trapezoid(torque**2, run.time), abs=1e-9)
+        assert made["peak"] == pytest.approx(np.abs(torque).max())
+    with pytest.raises(ax.InvalidArgument, match="cannot depend on inputs"):
+        ax.simulate(model(), 0.1, input=lambda s: {"tau1": s["tau2"]})
+
+
 def first_crossing(t, y, rising, falling):
     found = np.full(y.shape[:-1], np.nan)
     for run in np.ndindex(found.shape):
@@ -258,6 +285,14 @@ def test_inputs_are_swept_too():
     np.testing.assert_allclose(sampled["u"], run["tau1"].max(-1))
 
 
+def test_inputs_of_a_sample_of_runs_are_not_a_grid():
+    inputs = {"tau1": [0.1, 0.2], "tau2": [0.3, -0.1]}
+    end = ax.simulate(model(), 0.01, input=inputs).final
+    outputs = {name: ("last", name) for name in inputs}
+    made = ax.sweep(model(), 0.01, input=end, outputs=outputs)
+    assert {name: made[name].tolist() for name in made} == inputs
+
+
 def test_runs_that_fail_are_told_and_not_numbers():
     made = ax.sweep(model(), 0.1, input={"tau1": [0.1, 1e305]}, step=1e-3)
     assert made.finished.tolist() == [True, False]
@@ -285,6 +320,23 @@ def test_a_model_from_a_file_is_swept_by_names(tmp_path):
         ({"outputs": {"a": "max x"}}, r"'a': expected a pair such as \('max', 'pitch'\)"),
         ({"outputs": {"a": ("max", 3)}}, r"name of a column, a formula or a function of the state"),
         ({"outputs": {}}, r"give at least one"),
+        ({"outputs": {"a\0b": ("max", "x")}}, r"a name must be printable text"),
+        (
+            {"outputs": {"a": ("max", "wheel1.lateral")}},
+            r"'wheel1.lateral': .* leave this force indeterminate; ask for 'wheel1.load'",
+        ),
+        (
+            {"start": (np.zeros(7), np.zeros(2)), "samples": {"theta1_dot": [1.0, 2.0]}},
+            r"start: give values by name where the table has columns",
+        ),
+        (
+            {"input": {"tau1": [0.1, 0.2], "tau2": "sin(t)"}},
+            r"input: tau1 swept beside formulas or functions; give the mechanism a parameter",
+        ),
+        (
+            {"input": {"tau1": 0.1, "tau2": lambda s: s["x"]}, "samples": {"tau1": [0.1]}},
+            r"'tau1': given as input and as a column",
+        ),
         ({"outputs": {"a": ("max", lambda s: s.q)}}, r"one number is needed, not \(7, 1\)"),
         ({"combine": "mix"}, r"has no combination 'mix'.*grid, zip"),
         ({"start": {"x": np.zeros((2, 2))}}, r"a grid takes a list of values, got shape \(2, 2\)"),

@@ -158,6 +158,13 @@ def test_an_executor_that_stops_leaves_what_it_had_computed(here):
     np.testing.assert_array_equal(made["top"][: 2 * CHUNK], here["top"][: 2 * CHUNK])
 
 
+def test_an_executor_that_takes_no_chunks():
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(ax.SweepFailed, match=r"stopped computing \(RuntimeError: .*shutdown"):
+        sweep(executor=pool)
+
+
 def test_a_chunk_that_kills_every_process_is_given_up(monkeypatch):
     with WorkerProcesses(1) as pool, pytest.raises(BaseException, match="3 processes were lost"):
         pool.submit(os._exit, 1).result()

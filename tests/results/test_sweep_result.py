@@ -181,7 +181,7 @@ def test_a_store_that_is_not_finished(tmp_path):
     assert made.to_pandas().index.tolist() == [5, 6, 7, 8, 9]
     assert made.best("energy", 1).rows[0] == np.nanargmin(energy)
     empty = stored("drawn", tmp_path / "empty", chunks=[])
-    assert empty.best("energy").rows.size == 0 and "not a number" in repr(empty)
+    assert empty.best("energy").rows.size == 0 and "no values" in repr(empty)
     assert len(empty.to_pandas()) == 0 and "12 not computed" in repr(empty)
 
 
@@ -223,6 +223,11 @@ def test_what_is_not_there_is_refused(tmp_path, monkeypatch):
         made.samples["far"]
     with pytest.raises(ax.InvalidArgument, match="best: count must be > 0, got 0"):
         made.best("energy", 0)
+    with pytest.raises(ax.InvalidArgument, match="count: expected a whole number, got 2.5"):
+        made.best("energy", 2.5)
+    with pytest.raises(ax.InvalidArgument, match="take: expected numbers of rows, got"):
+        made.take([0.5])
+    assert made == made and made != made.take([0]) and len({made, made}) == 1
     with pytest.raises(ax.InvalidArgument, match="take: there is no row 12; the sweep has 12"):
         made.take([1, 12])
     with pytest.raises(ax.FileError, match="is not the folder of a sweep"):

@@ -147,6 +147,8 @@ def damage(path, how):
     elif how == "of another study":
         table = pq.read_table(path)
         pq.write_table(table.replace_schema_metadata({STUDY: "x"}), path)
+    elif how == "with rows of another chunk":
+        path.write_bytes((path.parent / "part-00000000.parquet").read_bytes())
     elif how == "with fewer rows":
         table = pq.read_table(path)
         pq.write_table(table.slice(0, 1), path)
@@ -155,7 +157,14 @@ def damage(path, how):
         pq.write_table(table.drop_columns(["far"]), path)
 
 
-DAMAGES = ("truncated", "empty", "of another study", "with fewer rows", "with fewer columns")
+DAMAGES = (
+    "truncated",
+    "empty",
+    "of another study",
+    "with rows of another chunk",
+    "with fewer rows",
+    "with fewer columns",
+)
 
 
 @pytest.mark.parametrize("how", DAMAGES)
@@ -172,6 +181,7 @@ def test_a_damaged_part_is_computed_again(folder, how):
     [
         ("truncated", "is damaged: "),
         ("of another study", "is damaged: it belongs to another sweep"),
+        ("with rows of another chunk", "is damaged: it has the rows of another chunk"),
         ("with fewer rows", "is damaged: it has 1 rows instead of 4"),
         ("with fewer columns", "is damaged: it has other columns than its sweep"),
     ],

@@ -109,9 +109,29 @@ def test_a_heat_map_hatches_what_has_no_value():
     failed = int((~made.finished).sum())
     never = int((np.isnan(made["falls"]) & made.finished).sum())
     assert legends(figure) == [f"not finished ({failed})"] * 2 + [f"no value ({never})"]
+    assert len(figure.axes[2].patches) == 2  # one path each, whatever the number of cells
+    failed_cells, empty_cells = (patch.get_path() for patch in figure.axes[2].patches)
+    assert failed_cells.contains_point((1.0, 2.5)) and empty_cells.contains_point((-1.0, 0.5))
+    assert not empty_cells.contains_point((0.0, 0.5))
     mesh = figure.axes[0].collections[-1]
     np.testing.assert_array_equal(mesh.get_array().filled(np.nan), made["value"].T)
     assert mesh.norm.vmin == -mesh.norm.vmax  # zero is white
+
+
+def test_a_constant_lies_in_the_middle_of_its_colours():
+    axes = {"a": np.arange(3.0), "b": np.arange(2.0)}
+    made = Sweep({"y": np.full((3, 2), 0.3)}, axes, np.ones((3, 2), bool), {"finished": 6})
+    norm = made.plot("y").axes[0].collections[-1].norm
+    assert norm.vmin < 0.3 < norm.vmax and norm.vmax - 0.3 == pytest.approx(0.3 - norm.vmin)
+
+
+def test_outputs_without_any_value_are_drawn_only_when_named():
+    made = scattered()
+    outputs = dict(made) | {"never": np.full(made.runs, np.nan)}
+    made = Sweep(outputs, {}, made.finished, made.statuses, samples=made.samples)
+    assert len(made.plot().axes) == 6 and "3 of 4 outputs" in title(made.plot())
+    (axes,) = made.plot("never").axes
+    assert "without a value" in axes.get_title(loc="left")
 
 
 def test_a_heat_map_of_scattered_runs_shows_means():
@@ -130,6 +150,16 @@ def test_bands_are_percentiles():
     assert legends(figure) == ["median", "25 to 75 %", "5 to 95 %", "30 at minus infinity"]
     over = grid().plot("value", "mass", kind="bands").axes[0].lines[0]
     np.testing.assert_array_equal(over.get_xdata(), grid().axes["mass"])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", ["histogram", "scatter", "heatmap", "bands"])
+def test_sweeps_without_a_finite_number_are_drawn(kind, value):
+    runs = {"a": np.full(9, value), "b": np.full(9, value)}
+    samples = {"mass": np.arange(9.0), "height": np.arange(9.0) // 3}
+    swept = ["mass", "height"][: {"bands": 1, "heatmap": 2}.get(kind, 0)]
+    made = Sweep(runs, {}, np.isinf(runs["a"]), {"failed": 9}, samples=samples)
+    assert made.plot("a", "b", *swept, kind=kind).axes
 
 
 def test_a_figure_is_written(tmp_path):

@@ -71,21 +71,23 @@ def _quote(text: str) -> str:
 def show_sweep(made: Sweep, files: list[Path]) -> None:
     """Print how runs ended, and the extremes and means of all outputs."""
     from axode.cli.tables import format_number, show_entries, show_table
+    from axode.results.column_checks import count
 
     info, units = made.info, made.info.get("units", {})
     over = ", ".join(f"{n} ({len(a)})" for n, a in made.axes.items()) or ", ".join(made.samples)
     entries = [("over", over)] if over else []
-    entries += [("ended", ", ".join(f"{count} {text}" for text, count in made.statuses.items()))]
+    entries += [("ended", ", ".join(f"{runs} {text}" for text, runs in made.statuses.items()))]
     computed, seconds = info["computed"], max(info["seconds"], 1e-9)
-    entries += [("computed", f"{computed} runs, {computed / seconds:,.0f} per second")]
+    rate = f"{count(computed, 'run')}, {computed / seconds:,.0f} per second"
+    entries += [("computed", rate if computed else "nothing: the store has all rows")]
     entries += [("steps", f"{info['steps']} of {info['step']:g} s")]
-    show_entries(f"{info['model']}: {made.runs} runs", entries)
+    show_entries(f"{info['model']}: {count(made.runs, 'run')}", entries)
     print()
     rows = [
         (name, units.get(name, ""), *map(format_number, _statistics(made, name).values()))
         for name in made
     ]
-    show_table(("name", "unit", ">min", ">mean", ">max"), rows)
+    show_table(("name", "unit", ">min", ">mean", ">max", ">runs"), rows)
     for path in files:
         print(f"wrote {path}")
 
@@ -105,11 +107,12 @@ def summarize(made: Sweep, files: list[Path]) -> dict[str, Any]:
 
 
 def _statistics(made: Sweep, name: str) -> dict[str, float]:
-    low, high, total, count = np.inf, -np.inf, 0.0, 0
+    """Extremes and mean of an output, and how many runs have a finite one."""
+    low, high, total, runs = np.inf, -np.inf, 0.0, 0
     for _, piece in made.arrays.pieces(name):
         known = piece[np.isfinite(piece)]
         low, high = min(low, known.min(initial=np.inf)), max(high, known.max(initial=-np.inf))
-        total, count = total + float(known.sum()), count + known.size
-    if not count:
-        return dict.fromkeys(("min", "mean", "max"), float("nan"))
-    return {"min": float(low), "mean": total / count, "max": float(high)}
+        total, runs = total + float(known.sum()), runs + known.size
+    if not runs:
+        return dict.fromkeys(("min", "mean", "max"), float("nan")) | {"runs": 0}
+    return {"min": float(low), "mean": total / runs, "max": float(high), "runs": runs}

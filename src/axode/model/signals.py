@@ -166,6 +166,12 @@ class Signals:
         rest = [s.name for s in self if s.function == "energy"]
         return Names(self._owner, "signal", state, rest)
 
+    @cached_property
+    def step_names(self) -> Names:
+        """Names of the signals that depend on the state and the inputs alone."""
+        inputs = [s.name for s in self if s.kind == "input"]
+        return Names(self._owner, "signal", *self.state_names.groups, inputs)
+
     def depends_on_speeds(self, name: str) -> bool:
         """Check whether a coordinate, speed or measure depends on the speeds."""
         return self._by_name[name].kind in SPEED_KINDS or name in self._moving

@@ -20,13 +20,16 @@ from axode.model.model import Model
 NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
-def parse_formula(model: Model, text: str, what: str) -> float | Expression | Callable[[Any], Any]:
+def parse_formula(
+    model: Model, text: str, what: str, *, inputs: bool = False
+) -> float | Expression | Callable[[Any], Any]:
     """Number, formula of time and parameters, or function of the state that a text means.
 
     Args:
         model: Owner of the parameters and signals.
         text: The formula.
         what: What it is for, for error messages.
+        inputs: Whether it may depend on inputs.
 
     Raises:
         InvalidArgument: for what is not a formula, and for a name that means nothing.
@@ -34,7 +37,7 @@ def parse_formula(model: Model, text: str, what: str) -> float | Expression | Ca
     names = _signals_in(model, text)
     if not names:
         return _parse(what, text, text, model, {})
-    known = model.signals.state_names
+    known = model.signals.step_names if inputs else model.signals.state_names
     try:
         signals = {name: known.resolve(name) for name in names}
     except UnknownName as error:
@@ -53,17 +56,18 @@ def parse_formula(model: Model, text: str, what: str) -> float | Expression | Ca
     return lambda state: state.evaluate(formula, meanings)
 
 
-def name_or_function(model: Model, given: Any, what: str) -> Any:
+def name_or_function(model: Model, given: Any, what: str, *, inputs: bool = False) -> Any:
     """Return a formula in text as a function of the state; names and functions as they are.
 
     Args:
         model: Owner of the parameters and signals.
         given: Name of a signal, formula or function.
         what: What it is for, for error messages.
+        inputs: Whether a formula may depend on inputs.
     """
     if not isinstance(given, str) or NAME.fullmatch(given) or model.signals.names().matching(given):
         return given
-    formula = parse_formula(model, given, what)
+    formula = parse_formula(model, given, what, inputs=inputs)
     return formula if callable(formula) else lambda state: state.evaluate(formula, {})
 
 

@@ -76,8 +76,9 @@ def traced_tape(
     function: Function,
     speeds: Sequence[str] | None = None,
     bounds: Sequence[float] | None = None,
+    inputs: bool = False,
 ) -> Tape:
-    """Expressions of the state as a tape of t, q, nu and free parameters.
+    """Expressions of the state as a tape of t, q, nu and free parameters; also of u if they use it.
 
     Args:
         model: The model whose state it is.
@@ -85,13 +86,14 @@ def traced_tape(
         function: Called with the state's symbols; returns expressions.
         speeds: Names of what the function calls nu, where the model has other independent speeds.
         bounds: Largest absolute value of each expression; none unless given.
+        inputs: Whether they may depend on inputs.
 
     Raises:
         InvalidArgument: for symbols that are not of the model.
     """
     if model.has_equations:
-        return _casadi_tape(model, name, function, speeds, bounds)
-    return _formula_tape(model, name, function, bounds)
+        return _casadi_tape(model, name, function, speeds, bounds, inputs)
+    return _formula_tape(model, name, function, bounds, inputs)
 
 
 # models that have their equations ----------------------------------------------------------------
@@ -103,6 +105,7 @@ def _casadi_tape(
     function: Function,
     speeds: Sequence[str] | None,
     bounds: Sequence[float] | None,
+    inputs: bool,
 ) -> Tape:
     import casadi as ca
 
@@ -120,7 +123,7 @@ def _casadi_tape(
         def nu(self) -> Any:
             return nu
 
-    made = [_as_expression(name, x) for x in trace(name, function, Symbols(e))]
+    made = [_as_expression(name, x) for x in trace(name, function, Symbols(e, inputs=inputs))]
     if bounds is not None:
         made = [
             x if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
@@ -132,6 +135,8 @@ def _casadi_tape(
     symbols = {"t": e.t, "q": e.q, "nu": e.nu}
     if e.parameters and not model.facts.fixed:
         symbols["p"] = e.p
+    if inputs and ca.depends_on(values, e.u):
+        symbols["u"] = e.u
     values = _in_own_speeds(values, [s for v in symbols.values() for s in ca.symvar(v)], own, name)
     compiled = ca.Function(name, list(symbols.values()), [values], list(symbols), [name])
     _refuse_nan(compiled, name)
@@ -199,9 +204,10 @@ class StateFormulas:
     Every signal is a parameter of a formula, which the tape of the model's function computes.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, inputs: bool = False) -> None:
         self._model = model
-        self._names = {name: stand_in(model, k) for k, name in enumerate(model.signals.state_names)}
+        self._known = model.signals.step_names if inputs else model.signals.state_names
+        self._names = {name: stand_in(model, k) for k, name in enumerate(self._known)}
         self.t = Time()
         self.q = self._vector(model.coordinates)
         self.nu = self._vector(model.independent)
@@ -209,7 +215,7 @@ class StateFormulas:
     def __getitem__(self, name: str) -> Parameter:
         if name in self._model.parameters and name not in self._names:
             return Parameter(name, self._model.parameters[name])
-        return Parameter(self._names[self._model.signals.state_names.resolve(name)], 0.0)
+        return Parameter(self._names[self._known.resolve(name)], 0.0)
 
     def _vector(self, names: Sequence[str]) -> Any:
         vector = np.empty(len(names), dtype=object)
@@ -234,13 +240,13 @@ class StateFormulas:
         """Values of parameters of a formula on a tape, by name.
 
         Args:
-            ports: Elements of t, q, nu and, if they are free, p.
+            ports: Elements of t, q, nu and, if the formula has them, of p and u.
             used: Parameters that the formula has.
         """
         model, builder = self._model, ports["t"][0].builder
         found: dict[str, Any] = dict(model.parameters) | {TIME: ports["t"][0]}
         found |= dict(zip(model.parameters, ports.get("p", []), strict=False))
-        made: dict[str, Vector] = {"q": ports["q"], "nu": ports["nu"]}
+        made = {name: ports[name] for name in ("q", "nu", "u") if name in ports}
         for full, word in self._names.items():
             if word not in used:
                 continue
@@ -264,9 +270,9 @@ def _replaced(formula: Scalar, values: Mapping[str, Expression]) -> Scalar:
 
 
 def _formula_tape(
-    model: Model, name: str, function: Function, bounds: Sequence[float] | None
+    model: Model, name: str, function: Function, bounds: Sequence[float] | None, inputs: bool
 ) -> Tape:
-    state = StateFormulas(model)
+    state = StateFormulas(model, inputs)
     try:
         made = [as_scalar(x) for x in function(state)]
     except (TypeError, AttributeError) as error:
@@ -274,9 +280,11 @@ def _formula_tape(
     sizes = {"t": 1, "q": len(model.coordinates), "nu": len(model.independent)}
     if model.parameters and not model.facts.fixed:
         sizes["p"] = len(model.parameters)
+    used = {parameter.name for x in made for parameter in parameters_in(x)}
+    if inputs and any(state[name].name in used for name in model.inputs):
+        sizes["u"] = len(model.inputs)
 
     def build(**ports: Vector) -> dict[str, Vector]:
-        used = {parameter.name for x in made for parameter in parameters_in(x)}
         values, zero = state.values(ports, used), 0.0 * ports["t"][0]
         found = [zero + evaluate(x, values, TAPE_FUNCTIONS) for x in made]
         limits = bounds or [math.inf] * len(found)

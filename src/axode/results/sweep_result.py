@@ -10,9 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
+from axode.results.column_checks import count as counted
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_arrays import (
     NOT_COMPUTED,
@@ -118,6 +120,12 @@ class Sweep(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.arrays)
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # arrays compare by element
+
+    def __hash__(self) -> int:
+        return id(self)
+
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch of runs."""
@@ -181,6 +189,7 @@ class Sweep(Mapping[str, Any]):
             UnknownName: if there is no such output.
             InvalidArgument: if the count is not positive.
         """
+        check_arguments(Sweep.best, locals())
         if count < 1:
             raise InvalidArgument(f"best: count must be > 0, got {count}")
         full = Names("the sweep", "output", self.arrays).resolve(name)
@@ -204,7 +213,10 @@ class Sweep(Mapping[str, Any]):
         Raises:
             InvalidArgument: if there is no such row.
         """
-        wanted = np.asarray(rows, dtype=np.intp).reshape(-1)
+        wanted = np.asarray(rows).reshape(-1)
+        if wanted.dtype.kind not in "iu" and wanted.size:
+            raise InvalidArgument(f"take: expected numbers of rows, got {shortened(rows)}")
+        wanted = wanted.astype(np.intp)
         wrong = wanted[(wanted < 0) | (wanted >= self.runs)]
         if wrong.size:
             raise InvalidArgument(f"take: there is no row {wrong[0]}; the sweep has {self.runs}")
@@ -318,13 +330,13 @@ class Sweep(Mapping[str, Any]):
         over = " x ".join(f"{name} ({len(a)})" for name, a in self.axes.items())
         if not over and len(self.samples):
             over = ", ".join(self.samples)
-        ended = ", ".join(f"{count} {words}" for words, count in self.statuses.items())
-        lines = [f"Sweep({self.runs} runs{' over ' + over if over else ''}: {ended})"]
+        ended = ", ".join(f"{runs} {words}" for words, runs in self.statuses.items())
+        lines = [f"Sweep({counted(self.runs, 'run')}{' over ' + over if over else ''}: {ended})"]
         if self.rows is not None:
             return "\n".join([*lines, *self._lines()])
         for name in self.arrays:
             found = self.arrays.extremes(name)
-            span = f"{found[0]:.6g} ... {found[1]:.6g}" if found else "not a number"
+            span = f"{found[0]:.6g} ... {found[1]:.6g}" if found else "no values"
             lines.append(f"  {name}: {span}")
         return "\n".join(lines)
 

@@ -288,6 +288,9 @@ class SweepStore:
             raise FileError(f"it has {found.num_rows} rows instead of {rows}")
         if not part.schema_arrow.equals(self._schema()):
             raise FileError("it has other columns than its sweep")
+        numbers = [group.column(0).statistics for group in groups]
+        if not all(s is None or first <= s.min <= s.max < last for s in numbers):
+            raise FileError("it has the rows of another chunk")
         for group in groups:
             for column in (group.column(k) for k in range(group.num_columns)):
                 plain = column.physical_type in ("DOUBLE", "INT64")

@@ -59,7 +59,7 @@ def manipulator() -> ItemResult:
     worst = max(gaps, key=lambda name: gaps[name])
     checks = [
         Check(
-            f"{worst} coupled and taken apart, after {DURATION:g} s apart by",
+            f"{worst} of the coupled and of the separate models, after {DURATION:g} s apart by",
             gaps[worst],
             0.0,
             SAME,

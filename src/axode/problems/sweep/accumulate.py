@@ -114,7 +114,7 @@ class Outputs:
         """
         if not self.functions:
             return None
-        return traced_tape(model, "outputs", self._expressions, speeds)
+        return traced_tape(model, "outputs", self._expressions, speeds, inputs=True)
 
     def _expressions(self, state: Any) -> list[Any]:
         made = []
@@ -152,15 +152,17 @@ def check_outputs(
                 f"outputs, '{name}': expected a pair such as ('max', 'pitch') or "
                 f"('integral', lambda s: s['pitch'] ** 2), got {shortened(pair)}"
             )
+        if not (name and name.isprintable()):
+            raise InvalidArgument(f"outputs: a name must be printable text, got {shortened(name)}")
         how, what = pair
         if how not in KINDS:
-            raise UnknownName(f"outputs, '{name}':", "kind", how, KINDS)
+            raise UnknownName(f"output '{name}'", "kind", how, KINDS)
         if not (isinstance(what, str) or callable(what)):
             raise InvalidArgument(
                 f"outputs, '{name}': expected the name of a column, a formula or a function of "
                 f"the state, got {shortened(what)}"
             )
-        what = name_or_function(model, what, f"outputs, '{name}'")
+        what = name_or_function(model, what, f"outputs, '{name}'", inputs=True)
         if isinstance(what, str):
             what = resolve_quantity(model, what, friction)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 from dataclasses import asdict, dataclass
@@ -15,6 +16,7 @@ from axode.errors import shortened
 Array = npt.NDArray[np.float64]
 # Where distributions of other libraries are looked at: they are described by these quantiles.
 PROBABILITIES = (2.0**-53, 1e-6, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0 - 1e-6, 1.0 - 2.0**-53)
+FINE = 1 << 12  # equal parts at whose ends they are compared as well
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,20 @@ def describe_distribution(value: Any) -> dict[str, Any]:
         return {"kind": type(value).__name__, **{k: float(v) for k, v in asdict(value).items()}}
     name = getattr(getattr(value, "dist", None), "name", type(value).__name__)
     quantiles = np.asarray(value.ppf(np.array(PROBABILITIES)), dtype=float)
-    return {"kind": str(name), "quantiles": [float(f"{x:.12g}") for x in quantiles]}
+    made = {"kind": str(name), "quantiles": [float(f"{x:.12g}") for x in quantiles]}
+    return made | _describe_finely(value)
+
+
+def _describe_finely(value: Any) -> dict[str, Any]:
+    """Tell apart distributions of equal quantiles, as two of whole numbers often have."""
+    fine = np.asarray(value.ppf(np.arange(1, FINE) / FINE), dtype=float)
+    rounded = " ".join(f"{x:.9g}" for x in fine + 0.0)  # other machines differ in the last digits
+    made = {"sha256": hashlib.sha256(rounded.encode()).hexdigest()[:16]}
+    given = [*getattr(value, "args", ()), *getattr(value, "kwds", {}).values()]  # SciPy's frozen
+    if given and all(isinstance(x, int | float | np.number) for x in given):
+        names = getattr(value, "kwds", {})
+        return made | {"arguments": [*map(float, given)], "named": list(names)}
+    return made
 
 
 def _unbounded(given: Any) -> str:

@@ -125,7 +125,7 @@ def compute_elsewhere(
                 for number in islice(numbers, max(0, SPARE * workers() - len(waiting))):
                     first, last = study.span(number)
                     rows = study.rows.part(study.job.model, first, last)
-                    waiting[submit(rows, first, last)] = number
+                    waiting[_submitted(submit, rows, first, last)] = number
                 if not waiting:
                     return
                 done, _ = wait(waiting, POLL, FIRST_COMPLETED)
@@ -138,6 +138,16 @@ def compute_elsewhere(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _submitted(submit: Submit, rows: SweepRows, first: int, last: int) -> Future[Any]:
+    """Submit a chunk; an executor that takes none has failed as one that returns none."""
+    try:
+        return submit(rows, first, last)
+    except Exception as error:
+        future: Future[Any] = Future()
+        future.set_exception(error)
+        return future
 
 
 class _Finisher:

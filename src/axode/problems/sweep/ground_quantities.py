@@ -12,8 +12,10 @@ from functools import reduce
 from typing import Any
 
 from axode.codegen.tape.formulas import Formula, Vector
-from axode.errors import NotApplicable
+from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
+from axode.model.signal_values import unknown_forces
+from axode.model.signals import Signal
 from axode.names import Names
 from axode.problems.feasible.feasible import IDLE
 from axode.problems.feasible.ground_tape import GroundTape, ground_tape
@@ -53,16 +55,28 @@ def resolve_quantity(
 
     Raises:
         UnknownName: for a name that means neither.
+        InvalidArgument: for a wheel's force that the constraints leave indeterminate.
         NotApplicable: for wheels that cannot hold the model, and for a model read from a file.
     """
     signals = model.signals.names()
     if signals.matching(name):
+        _require_determined(model, model.signals.resolve(name))
         return name
     own = [f"{wheel}.{what}" for wheel in model.contacts for what in (LOAD, SHARE)]
     margins = (SLIPPING, TIPPING) if own else ()
     full = Names(signals.owner, signals.kind, signals.known, own, margins).resolve(name)
     mu = tuple(by_contact(model, "friction", friction, 1.0).values())
     return GroundQuantity(full, mu, ground_tape(model))
+
+
+def _require_determined(model: Model, signal: Signal) -> None:
+    """Refuse a force that is NaN in a trajectory: compiled steps have just one of its values."""
+    if signal.function == "contact_forces" and signal.index in unknown_forces(model):
+        wheel = signal.name.rpartition(".")[0]
+        raise InvalidArgument(
+            f"output '{signal.name}': the constraints leave this force indeterminate; ask for "
+            f"'{wheel}.{LOAD}' or '{wheel}.{SHARE}', which assume equally stiff wheels"
+        )
 
 
 def ground_formula(

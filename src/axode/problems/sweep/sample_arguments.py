@@ -178,7 +178,7 @@ class _Plan:
     def _as_list(self, group: Group, name: str, value: Any) -> Array | None:
         try:
             array = np.array(value, dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             self.faults.append(f"{group} '{name}': expected numbers, got {shortened(value)}")
             return None
         if self.combine == "grid" and (array.ndim != 1 or not array.size):

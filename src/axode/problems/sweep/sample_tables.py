@@ -61,7 +61,7 @@ def _check(columns: Iterable[tuple[Any, Any]]) -> dict[str, Array]:
             column = np.array(values)
             wrong = column.dtype.kind not in "fiu" and not _is_numbers(column)
             column = column if wrong else column.astype(float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             wrong = True
         if wrong:
             faults.append(f"column '{name}': expected numbers, got {shortened(values)}")

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.problems.sweep.distributions import describe_distribution
+from axode.problems.sweep.distributions import OWN, describe_distribution
 from axode.problems.sweep.unit_cube import SAMPLERS, digest_points
 
 Array = npt.NDArray[np.float64]
@@ -184,6 +184,12 @@ class DrawnSamples(AbstractSamples):
             self.names[k]: np.asarray(self.distributions[self.names[k]].ppf(u), dtype=float)
             for k, u in zip(wanted, points, strict=True)
         }
+
+    def part(self, first: int, last: int) -> AbstractSamples:
+        """Return the rows as values where other processes may not know the distributions."""
+        if all(isinstance(d, OWN) for d in self.distributions.values()):
+            return self
+        return TableSamples(self.groups, self.shape, self.rows(first, last), first)
 
     def details(self) -> dict[str, Any]:
         """Distributions, the seed, and a digest of the first points."""

@@ -55,7 +55,8 @@ class StateColumns:
 
     @cached_property
     def _needs_input(self) -> bool:
-        tapes = (tape for tape, _ in self._tapes.values())
+        tapes = [tape for tape, _ in self._tapes.values()]
+        tapes += [] if self._functions is None else [self._functions]
         used = {port.name for tape in tapes for port in tape.inputs}
         return "u" in used or any(s.function == "u" for s in self._named.values())
 

@@ -184,16 +184,19 @@ def plan_rows(
     Raises:
         InvalidArgument: for what cannot be swept.
     """
-    input = inputs_of_sample(model, given["input"])
+    input = _inputs_by_name(model, given["input"])
     named = {group: value for group, value in given.items() if not isinstance(value, NamedValues)}
     named["input"] = input
     swept = plan_samples(
         named, combine=combine, batch=(), locate=lambda n: locate(model, n), **choice
     )
     state = read_state(model, _shared("start", given["start"], swept), "start")
-    inputs = _shared("input", input or {}, swept) if "input" in swept.groups.values() else None
-    if inputs is not None and not isinstance(inputs, Mapping):
-        raise InvalidArgument("input: give inputs by name where the table has columns of some")
+    if state.q is not None and "start" in swept.groups.values():
+        raise InvalidArgument("start: give values by name where the table has columns of some")
+    inputs = None
+    if "input" in swept.groups.values():
+        inputs = _shared("input", {} if input is None else input, swept)
+        _require_constants(model, inputs, swept)
     plan = InputPlan() if inputs is not None else plan_input(model, input)
     if plan.callback is not None:
         raise InvalidArgument(
@@ -234,6 +237,26 @@ def _shared(group: Group, given: Any, swept: AbstractSamples) -> Any:
     if not isinstance(given, Mapping) or isinstance(given, NamedValues):
         return given
     return {name: value for name, value in given.items() if swept.groups.get(name) != group}
+
+
+def _inputs_by_name(model: Model, given: Any) -> Any:
+    """Inputs of the sample of a trajectory, those of a batch as an array of runs."""
+    made = inputs_of_sample(model, given)
+    if isinstance(given, NamedValues) and any(map(np.ndim, made.values())):
+        return np.stack(list(made.values()), axis=-1)
+    return made
+
+
+def _require_constants(model: Model, inputs: Any, swept: AbstractSamples) -> None:
+    """Check that inputs are numbers by name where others are swept."""
+    if not isinstance(inputs, Mapping):
+        raise InvalidArgument("input: give inputs by name where the table has columns of some")
+    names = [name for name, group in swept.groups.items() if group == "input"]
+    if plan_input(model, {**inputs, **dict.fromkeys(names, 0.0)}).tape is not None:
+        raise InvalidArgument(
+            f"input: {', '.join(names)} swept beside formulas or functions; give the mechanism a "
+            "parameter for the number, use it in the formula and sweep the parameter"
+        )
 
 
 def _refuse_mixture(swept: AbstractSamples, combine: str, argument: str) -> None:

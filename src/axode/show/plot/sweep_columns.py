@@ -50,11 +50,7 @@ class SweepColumn:
     @cached_property
     def range(self) -> tuple[float, float]:
         """Smallest and largest number that an axis shows, a little apart if they are equal."""
-        low, high = usual_range(self.values[self.finite])
-        if high - low <= STILL * max(abs(low), abs(high)):
-            half = 0.5 * max(abs(low), 1e-3)
-            return low - half, high + half
-        return low, high
+        return axis_range(self.values[self.finite])
 
     @property
     def missing(self) -> str:
@@ -90,6 +86,15 @@ def usual_range(known: Array) -> tuple[float, float]:
     if margin == 0.0:
         return least, most
     return max(least, float(low - margin)), min(most, float(high + margin))
+
+
+def axis_range(known: Array) -> tuple[float, float]:
+    """Usual range of some numbers, with room around a constant."""
+    low, high = usual_range(known)
+    if high - low <= STILL * max(abs(low), abs(high)):
+        half = 0.5 * max(abs(low), 1e-3)
+        return low - half, high + half
+    return low, high
 
 
 class SweepColumns:

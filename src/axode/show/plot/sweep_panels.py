@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.show.plot.legends import LegendEntry, readable
-from axode.show.plot.sweep_columns import SweepColumn, usual_range
+from axode.show.plot.sweep_columns import SweepColumn, axis_range, usual_range
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
 if TYPE_CHECKING:
@@ -100,13 +100,21 @@ def draw_heat_map(
 
 
 def _hatch(axes: Axes, edges: Any, which: npt.NDArray[np.bool_], face: str, hatch: str) -> None:
-    """Hatch some cells."""
-    from matplotlib.colors import ListedColormap
+    """Hatch some cells, all as one path: matplotlib draws the hatching anew for each path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
 
-    shown = np.ma.masked_equal(which.T.astype(float), 0.0)
-    axes.pcolor(
-        *edges, shown, cmap=ListedColormap([face]), hatch=hatch, edgecolor=GREY, linewidth=0
-    )
+    x, y = edges
+    changes = np.diff(np.pad(which, ((1, 1), (0, 0))).astype(np.int8), axis=0).T
+    row, first = np.nonzero(changes > 0)  # neighbouring cells of a row are one rectangle
+    last = np.nonzero(changes < 0)[1]
+    left, right, bottom, top = x[first], x[last], y[row], y[row + 1]
+    corners = ((left, bottom), (right, bottom), (right, top), (left, top), (left, bottom))
+    points = np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1)
+    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    outline = Path(points.reshape(-1, 2), np.tile(np.array(codes, Path.code_type), row.size))
+    style: dict[str, Any] = {"facecolor": face, "edgecolor": GREY, "linewidth": 0}
+    axes.add_patch(PathPatch(outline, hatch=hatch, **style))
 
 
 def _infinite(column: SweepColumn, place: npt.NDArray[np.intp], count: int) -> Array:
@@ -134,7 +142,7 @@ def _draw_colours(axes: Axes, edges: Any, values: Array, column: SweepColumn) ->
     """Colour the cells; where numbers have both signs, zero is white."""
     from matplotlib.colors import Normalize
 
-    low, high = usual_range(values[np.isfinite(values)])
+    low, high = axis_range(values[np.isfinite(values)])
     signed = low < 0 < high
     if signed:
         low, high = -max(-low, high), max(-low, high)
@@ -145,7 +153,7 @@ def _draw_colours(axes: Axes, edges: Any, values: Array, column: SweepColumn) ->
         *edges,
         shown.T,
         cmap=_diverging() if signed else _rising(),
-        norm=Normalize(low, high if high > low else low + max(abs(low), 1e-3)),
+        norm=Normalize(low, high),
         rasterized=True,
     )
     axes.grid(False)
@@ -205,7 +213,9 @@ def draw_bands(axes: Axes, x: SweepColumn, column: SweepColumn) -> list[LegendEn
 
 def _groups(at: Array, grid: bool) -> list[tuple[int, int]]:
     """Runs of each value of an axis, or equal groups of runs with neighbouring values."""
-    starts = np.flatnonzero(np.r_[True, np.diff(at) > 0]) if at.size else np.zeros(0, dtype=int)
+    if not at.size:
+        return []
+    starts = np.flatnonzero(np.r_[True, np.diff(at) > 0])
     if not grid and starts.size > MAX_BANDS:
         count = int(np.clip(at.size // LEAST_IN_BAND, 1, MAX_BANDS))
         starts = np.linspace(0, at.size, count, endpoint=False).astype(int)

@@ -56,7 +56,8 @@ def plot_sweep(
     kind = kind or _default_kind(sweep, columns, names)
     left_out = 0
     if not names or (kind in ("heatmap", "bands") and set(names) <= set(columns.swept)):
-        shown = columns.outputs[: MATRIX_OUTPUTS if kind == "scatter" else MAX_PANELS]
+        known = [name for name in columns.outputs if sweep.arrays.extremes(name) is not None]
+        shown = (known or columns.outputs)[: MATRIX_OUTPUTS if kind == "scatter" else MAX_PANELS]
         names, left_out = [*names, *shown], len(columns.outputs) - len(shown)
     with figure_style(size) as measures:
         drawn = new_figure(measures.width, measures.width) if figure is None else figure

@@ -187,20 +187,26 @@ class StateSymbols:
     """The state as a traced function sees it: `s["pitch"]`, `s.t`, `s.position("tip")`.
 
     Names are those of coordinates, speeds, measures, parameters and the energies `kinetic` and
-    `potential`; short ones will do, as in the catalogue of signals.
+    `potential`; short ones will do, as in the catalogue of signals. Where the input is known, as
+    for the outputs of a sweep, those of inputs are too.
     """
 
     def __init__(
-        self, equations: Equations, measures: Mapping[str, SymbolicMeasure] | None = None
+        self,
+        equations: Equations,
+        measures: Mapping[str, SymbolicMeasure] | None = None,
+        inputs: bool = False,
     ) -> None:
-        self._equations = equations
+        self._equations, self._has_inputs = equations, inputs
         self._measures = equations.measures if measures is None else measures
         e = equations
         self._symbols: dict[str, SX] = {}
-        for names, values in ((e.parameters, e.p), (e.speeds, e.v), (e.coordinates, e.q)):
+        known = [(e.parameters, e.p), (e.speeds, e.v), (e.coordinates, e.q)]
+        for names, values in [(e.inputs, e.u), *known] if inputs else known:
             self._symbols |= dict(zip(names, ca.vertsplit(values), strict=True)) if names else {}
         state = dict.fromkeys((*e.coordinates, *e.speeds, *self._measures))
-        self._names = Names(f"mechanism '{e.name}'", "signal", state, (*e.parameters, *ENERGIES))
+        groups = (state, (*e.parameters, *ENERGIES), e.inputs if inputs else ())
+        self._names = Names(f"mechanism '{e.name}'", "signal", *groups)
 
     @property
     def t(self) -> SX:
@@ -218,7 +224,7 @@ class StateSymbols:
         return self._equations.nu
 
     def __getitem__(self, name: str) -> SX:
-        if name in self._equations.inputs:
+        if name in self._equations.inputs and not self._has_inputs:
             raise InvalidArgument(
                 f"'{name}' is an input, and a function of the state cannot depend on inputs"
             )
