@@ -30,6 +30,7 @@ from axode.runtime import staging
 MODELS = ("pendulum", "caster", "arm")
 SMALL, LARGE = 2**12, 2**20
 SWEEPS = ((2**20, 1000), (2**22, 1000), (2**20, 10_000), (2**24, 1000))
+ARRAYS = {"NumPy": None, "CuPy": "cupy"}  # of results
 OUTPUTS: dict[str, dict[str, tuple[str, Any]]] = {
     "1 number kept": {"turn": ("max", "phi")},
     "3 numbers kept, energy error": {
@@ -149,7 +150,7 @@ def measure_sweeps(folder: Path) -> list[dict[str, Any]]:
     """Sweeps over a grid of a start and a parameter."""
     model = ax.load_model(folder / "whole_caster_robot.axm")
     rows = []
-    for (kept, outputs), (count, steps) in product(OUTPUTS.items(), SWEEPS):
+    for (kept, outputs), arrays, (count, steps) in product(OUTPUTS.items(), ARRAYS, SWEEPS):
         side = 2 ** ((count.bit_length() - 1) // 2)
         call = partial(
             ax.sweep,
@@ -160,12 +161,14 @@ def measure_sweeps(folder: Path) -> list[dict[str, Any]]:
             step=1e-3,
             outputs=outputs,
             target="cuda",
+            asarray=ARRAYS[arrays],
         )
         assert call().finished.all()
         took = seconds(call, repeats=5)
         rows.append(
             {
                 "what": f"caster robot, sweep, {kept}",
+                "arrays": arrays,
                 "runs": count,
                 "steps": steps,
                 "s a call": took,

@@ -110,7 +110,8 @@ def calls(found: dict[str, Any], table: Table) -> str:
         elif "runs" in row:
             runs, took = f"2^{row['runs'].bit_length() - 1}", f"{row['s a call']:.3g} s"
             kept = row["what"].rpartition("sweep, ")[2]
-            sweeps.append((kept, runs, str(row["steps"]), took, f"{row['steps/s']:.3g}"))
+            rate = f"{row['steps/s']:.3g}"
+            sweeps.append((kept, row["arrays"], runs, str(row["steps"]), took, rate))
         else:
             kind = row["what"].rpartition(", ")[2]
             parts = ("s to import axode", "s to import cupy", "s to the result")
@@ -120,7 +121,24 @@ def calls(found: dict[str, Any], table: Table) -> str:
         [
             about,
             table(("forward_dynamics, arrays", "batch", "a call", "per second"), functions),
-            table(("sweep", "runs", "steps", "a call", "steps/s"), sweeps),
+            table(("times the transfers alone", "batch", "NumPy, out=", "NumPy"), _ratios(found)),
+            table(("sweep", "results", "runs", "steps", "a call", "steps/s"), sweeps),
             table(("caches", "import axode [s]", "import cupy [s]", "first sweep [s]"), cold),
         ]
     )
+
+
+def _ratios(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    """How many times as long as the transfers calls on NumPy arrays take, by function and batch."""
+    took = {
+        (row["what"], row["batch"], row["arrays"]): row["us a call"]
+        for row in found["rows"]
+        if "evaluations/s" in row
+    }
+    rows = []
+    for what, batch in dict.fromkeys((what, batch) for what, batch, _ in took):
+        alone = took[what, batch, "NumPy: transfers alone, page-locked"]
+        ratios = (took[what, batch, kind] / alone for kind in ("NumPy, out=", "NumPy"))
+        name = what.partition(",")[0]
+        rows.append((name, f"2^{batch.bit_length() - 1}", *(f"{ratio:.2f}" for ratio in ratios)))
+    return rows
