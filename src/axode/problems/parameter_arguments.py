@@ -48,6 +48,8 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
 def find_impossible_runs(model: Model, p: Array, names: list[str]) -> tuple[Runs, str]:
     """Runs whose parameters no mechanism can have, and why the first of them cannot.
 
+    The reason is without its value, since others have other values.
+
     Args:
         model: Whose parameters they are; one read from a file takes all values.
         p: Free parameters, (runs, size).
@@ -57,7 +59,8 @@ def find_impossible_runs(model: Model, p: Array, names: list[str]) -> tuple[Runs
         return np.zeros(len(p), dtype=bool), ""
     columns = dict(zip(model.parameters, np.ascontiguousarray(p.T), strict=True))
     impossible, faults = find_impossible(model.equations.system.mechanism, columns)
-    return impossible, f"no mechanism has such parameters: {faults[0]}" if faults else ""
+    reason = str(faults[0]).partition(", got ")[0] if faults else ""
+    return impossible, f"no mechanism has such parameters, for instance {reason}" if reason else ""
 
 
 def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> None:
