@@ -123,12 +123,12 @@ class Interrupted(KeyboardInterrupt):
             if even the starts were not known yet.
     """
 
-    def __init__(self, result: object) -> None:
+    def __init__(self, result: object, kept: str = "") -> None:
         self.result = result
         super().__init__(
             "interrupted before the first step: there is no result"
             if result is None
-            else "interrupted; what was computed is in the error's .result"
+            else f"interrupted; what was computed is in the error's .result{kept}"
         )
 
 

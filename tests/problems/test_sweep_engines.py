@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.mechanism.values.parameter_values import find_impossible
 from axode.problems.sweep import engines, remote
 from axode.problems.sweep.chunk import ChunkResult
 from axode.problems.sweep.worker_processes import WorkerProcesses
@@ -122,6 +123,18 @@ def test_runs_of_tables_and_arrays_travel_with_their_chunks():
         assert_same(ax.sweep(model, 0.05, **options, executor=pool), expected)
 
 
+def test_reasons_are_of_their_rows():
+    """A reason names what is wrong in its own row, whatever is wrong in others of the chunk."""
+    bot = ax.Mechanism("slider")
+    cart = bot.add_body("cart", mass=ax.Parameter("mass", 1.0), inertia=ax.Inertia.point())
+    bot.add_joint("rail", ax.Prismatic("x"), parent=bot.ground, child=cart)
+    bot.add_damper("oil", "rail", coefficient=ax.Parameter("oil", 1.0))
+    values = {"mass": np.array([-1.0, 1, 1, -2]), "oil": np.array([-3.0, -1, 1, 1])}
+    kinds, texts = find_impossible(bot, values)
+    mass, oil = "[body.cart] mass: must be > 0 kg", "[damper.oil] coefficient: must be >= 0"
+    assert [texts.get(kind) for kind in kinds.tolist()] == [mass, oil, None, mass]
+
+
 def test_rows_with_impossible_parameters_fail_and_others_do_not():
     """Drawn values are rows that fail; listed ones are mistakes."""
     model = machines.slider()
@@ -130,8 +143,8 @@ def test_rows_with_impossible_parameters_fail_and_others_do_not():
     here = ax.sweep(model, 0.1, **drawn)
     assert 10 < here.statuses["failed: not assembled"] < 30
     assert here.finished.tolist() == (here.samples["mass"] > 0).tolist()
-    (reason,) = set(here.reasons.values())  # the same for all, without the value of one of them
-    assert reason.endswith("such parameters, for instance [body.cart] mass: must be > 0 kg")
+    (reason,) = set(here.reasons.values())  # one for all: it has no value of a single row
+    assert reason.endswith("[body.cart] mass: must be > 0 kg")
     with ThreadPoolExecutor(2) as pool:
         there = ax.sweep(model, 0.1, **drawn, executor=pool)
     np.testing.assert_array_equal(there["x"], here["x"])
@@ -203,7 +216,8 @@ def test_ctrl_c_keeps_the_chunks_that_arrived(arrivals):
 @pytest.mark.parametrize(
     ("executor", "message"),
     [
-        (0, "executor: must be >= 1 process, got 0"),
+        (0, "executor: must be 1 to 1024 processes, got 0"),
+        (10**30, "executor: must be 1 to 1024 processes, got a whole number of very many"),
         ("threads", "executor: expected a number of processes.*got 'threads'"),
         (True, "executor: expected a number of processes"),
     ],

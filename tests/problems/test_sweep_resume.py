@@ -104,7 +104,10 @@ def test_an_interrupted_sweep_is_resumed(tmp_path, computed, monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     press = lambda self, rows: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
     try:
-        with monkeypatch.context() as patch, pytest.raises(ax.Interrupted) as caught:
+        with (
+            monkeypatch.context() as patch,
+            pytest.raises(ax.Interrupted, match="same call computes the rest") as caught,
+        ):
             patch.setattr(engines.Tally, "begin", press)
             sweep(store=tmp_path / "s")
     finally:

@@ -93,7 +93,7 @@ def test_sweep():
         outputs={"least": ("min", "pin")},
     )
     rows = [[cell.text for cell in row] for row in shown(made).iter("tr")]
-    assert rows[1] == ["swept", "pin", "0.1", "0.2"] and rows[2][:2] == ["output", "least"]
+    assert rows[1] == ["swept", "pin", "rad", "0.1", "0.2"] and rows[2][:2] == ["output", "least"]
     assert "2 runs over pin (2)" in text_of(made)
 
 

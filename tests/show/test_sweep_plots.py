@@ -80,6 +80,13 @@ def test_the_default_follows_the_sweep():
     assert len(made.plot("mass").axes) == 1
     maps = grid().plot()
     assert [axes.get_xlabel() for axes in maps.axes] == ["pitch", "", "pitch", ""]  # and bars
+    assert grid().plot("value", "mass").axes[0].get_xlabel() == "mass [kg]"  # bands over the other
+    box = {name: np.arange(2.0) for name in "abc"}
+    cube = Sweep(
+        {"y": np.arange(8.0).reshape(2, 2, 2)}, box, np.ones((2, 2, 2), bool), {"finished": 8}
+    )
+    mesh = cube.plot("y", "a", "c").axes[0].collections[-1]
+    np.testing.assert_array_equal(mesh.get_array(), [[1, 5], [2, 6]])  # means over b
     line = Sweep({"y": np.arange(5.0)}, {"x": np.arange(5.0)}, np.ones(5, bool), {"finished": 5})
     (axes,) = line.plot().axes
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), np.arange(5.0))

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.mechanism.values.parameter_values import faults_of_values, find_impossible
 from axode.model.model import Model
+from axode.results.row_texts import RowTexts
 
 Array = npt.NDArray[np.float64]
-Runs = npt.NDArray[np.bool_]
 
 
 def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> Array | None:
@@ -45,10 +45,8 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
     return values
 
 
-def find_impossible_runs(model: Model, p: Array, names: list[str]) -> tuple[Runs, str]:
-    """Runs whose parameters no mechanism can have, and why the first of them cannot.
-
-    The reason is without its value, since others have other values.
+def find_impossible_runs(model: Model, p: Array, names: list[str]) -> RowTexts:
+    """Why no mechanism can have the parameters of some runs.
 
     Args:
         model: Whose parameters they are; one read from a file takes all values.
@@ -56,11 +54,11 @@ def find_impossible_runs(model: Model, p: Array, names: list[str]) -> tuple[Runs
         names: Parameters that were given.
     """
     if not names or not model.has_equations:
-        return np.zeros(len(p), dtype=bool), ""
+        return RowTexts.from_rows(len(p), {})
     columns = dict(zip(model.parameters, np.ascontiguousarray(p.T), strict=True))
-    impossible, faults = find_impossible(model.equations.system.mechanism, columns)
-    reason = str(faults[0]).partition(", got ")[0] if faults else ""
-    return impossible, f"no mechanism has such parameters, for instance {reason}" if reason else ""
+    kinds, faults = find_impossible(model.equations.system.mechanism, columns)
+    texts = {kind: f"no mechanism has such parameters: {fault}" for kind, fault in faults.items()}
+    return RowTexts.from_codes(kinds, texts)
 
 
 def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) -> None:

@@ -269,14 +269,19 @@ class Session:
         """Part of a run that is done at a time."""
         return abs(time - self._settings.t0) / abs(self._settings.duration)
 
-    def deliver(self, result: Any, on_interrupt: str) -> Any:
+    def deliver(self, result: Any, on_interrupt: str, kept: str = "") -> Any:
         """Return the result of the call.
+
+        Args:
+            result: What was computed.
+            on_interrupt: What Ctrl-C does: "raise" or "return".
+            kept: Where else the result is kept, for the error's text.
 
         Raises:
             Interrupted: after Ctrl-C, if that was asked for; it carries the result.
         """
         if self.interrupted and on_interrupt == "raise":
-            raise Interrupted(result)
+            raise Interrupted(result, kept)
         return result
 
 

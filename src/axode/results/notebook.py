@@ -41,11 +41,13 @@ def sweep_html(sweep: Sweep) -> str:
             for k, row in enumerate(sweep.rows.tolist())
         ]
         return notebook(title, limited_table(heads, lines))
-    rows = [("swept", name, *_extremes(array)) for name, array in sweep.axes.items()]
-    if not rows:
-        rows = [("swept", name, *_ends(sweep.samples.extremes(name))) for name in sweep.samples]
-    rows += [("output", name, *_ends(sweep.arrays.extremes(name))) for name in sweep.arrays]
-    return notebook(title, limited_table(("", "", "min", "max"), rows))
+    units = sweep.info.get("units", {})
+    found = {("swept", name): _extremes(array) for name, array in sweep.axes.items()}
+    if not found:
+        found = {("swept", name): _ends(sweep.samples.extremes(name)) for name in sweep.samples}
+    found |= {("output", name): _ends(sweep.arrays.extremes(name)) for name in sweep.arrays}
+    rows = [(kind, name, units.get(name, ""), *ends) for (kind, name), ends in found.items()]
+    return notebook(title, limited_table(("", "", "unit", "min", "max"), rows))
 
 
 def _ends(found: tuple[float, float] | None) -> tuple[str, str]:

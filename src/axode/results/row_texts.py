@@ -67,9 +67,10 @@ class RowTexts(Mapping[int, str]):
         ]
         return cls(np.concatenate(codes) if codes else np.empty(0, np.int32), tuple(texts))
 
-    def replaced(self, rows: npt.NDArray[np.bool_], text: str) -> RowTexts:
-        """Texts with another one for some rows."""
-        return RowTexts(np.where(rows, len(self.texts), self.codes), (*self.texts, text))
+    def replaced(self, others: RowTexts) -> RowTexts:
+        """Texts, with those of others where they have one."""
+        codes = np.where(others.codes >= 0, others.codes + len(self.texts), self.codes)
+        return RowTexts(codes, (*self.texts, *others.texts))
 
     def compact(self) -> RowTexts:
         """Return the same without texts that no row has, each text once."""

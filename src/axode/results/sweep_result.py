@@ -286,8 +286,8 @@ class Sweep(Mapping[str, Any]):
             what: Names of outputs and of swept values; all outputs unless given.
             kind: "histogram" of each output; "scatter", a matrix of all pairs; "heatmap" of outputs
                 over two swept values; "bands", percentiles of outputs over a swept value. Unless
-                given, a grid of one axis has bands and one of two axes heat maps; otherwise one
-                output has a histogram, several have a scatter matrix.
+                given, a grid has bands over one axis and heat maps over two, of all axes or of
+                those named; otherwise one output has a histogram, several a scatter matrix.
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
             save: A file to write as well, .png, .svg or .pdf.
             figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.

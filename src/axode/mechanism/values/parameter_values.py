@@ -7,6 +7,8 @@ the words that its description would have got.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -24,8 +26,10 @@ from axode.mechanism.values.formula_functions import UFUNCS
 from axode.mechanism.values.geometry import UNIT_TOLERANCE
 
 Array = npt.NDArray[np.float64]
-LOOKED_AT = 20  # runs that are suspected and looked at closely; if they pass, all do
+LOOKED_AT = 20  # runs suspected of one fault and looked at closely; if they pass, all do
 Runs = npt.NDArray[np.bool_]
+Kinds = npt.NDArray[np.intp]
+_VALUE = re.compile(", got .*", re.DOTALL)  # end of a fault's text that differs from run to run
 
 
 # the functions of formulas on arrays, one value per run
@@ -42,26 +46,47 @@ def faults_of_values(
         mechanism: Whose parameters they are.
         values: Values of all parameters by name, (runs,) each.
     """
-    impossible, faults = find_impossible(mechanism, values)
-    return (int(np.argmax(impossible)), faults) if faults else None
+    kinds, _ = find_impossible(mechanism, values)
+    if not kinds.any():
+        return None
+    run = int(np.argmax(kinds > 0))
+    return run, _faults_of(mechanism, values, run)
 
 
-def find_impossible(mechanism: Mechanism, values: Mapping[str, Array]) -> tuple[Runs, list[Fault]]:
-    """Runs whose parameters no mechanism can have, and the faults of the first of them.
+def find_impossible(
+    mechanism: Mechanism, values: Mapping[str, Array]
+) -> tuple[Kinds, dict[int, str]]:
+    """Find runs whose parameters no mechanism can have.
 
     Args:
         mechanism: Whose parameters they are.
         values: Values of all parameters by name, (runs,) each.
+
+    Returns:
+        By run, zero or the number of what is wrong with it; and what that is, by number.
     """
     count = len(next(iter(values.values()), ()))
-    suspects = np.ones(1, dtype=bool) if count == 1 else _suspect(mechanism, values, count)
-    faults: list[Fault] = []
-    for run in np.flatnonzero(suspects)[:LOOKED_AT].tolist():
-        own = {name: float(column[run]) for name, column in values.items()}
-        found = value_faults(at_values(mechanism, own))
-        suspects[run] = bool(found)
-        faults = faults or found
-    return (suspects, faults) if faults else (np.zeros(count, dtype=bool), [])
+    kinds = np.ones(1, dtype=np.intp) if count == 1 else _suspect(mechanism, values, count)
+    texts: dict[int, str] = {}
+    for kind in np.unique(kinds[kinds > 0]).tolist():
+        shared: list[str] | None = None  # what is wrong with all that are looked at
+        suspects = np.flatnonzero(kinds == kind)
+        for run in suspects[:LOOKED_AT].tolist():
+            found = [_VALUE.sub("", str(f)) for f in _faults_of(mechanism, values, run)]
+            if not found:
+                kinds[run] = 0
+            else:
+                shared = found if shared is None else [f for f in shared if f in found] or shared
+        if shared is None:
+            kinds[suspects] = 0
+        else:
+            texts[kind] = shared[0]
+    return kinds, texts
+
+
+def _faults_of(mechanism: Mechanism, values: Mapping[str, Array], run: int) -> list[Fault]:
+    own = {name: float(column[run]) for name, column in values.items()}
+    return value_faults(at_values(mechanism, own))
 
 
 def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
@@ -90,11 +115,15 @@ def _replaced(part: Any, values: Mapping[str, float]) -> Any:
 # many runs at once -------------------------------------------------------------------------------
 
 
-def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Runs:
-    """Runs that may have a fault, to be checked one by one."""
+def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Kinds:
+    """Number of the first check that each run fails, zero if it passes all."""
     columns: dict[str, Any] = {TIME: 0.0}
     columns |= {name: np.asarray(v, dtype=float) for name, v in values.items()}
-    bad = np.zeros(count, dtype=bool)
+    kinds = np.zeros(count, dtype=np.intp)
+    checks = itertools.count(1)
+
+    def note(bad: Runs) -> None:
+        kinds[bad & (kinds == 0)] = next(checks)
 
     def numbers(scalar: Any) -> Array:
         return np.broadcast_to(
@@ -105,15 +134,15 @@ def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> R
         for strict, scalar in _bounded(mechanism):
             if isinstance(scalar, Expression):
                 x = numbers(scalar)
-                bad |= ~np.isfinite(x) | ((x <= 0) if strict else (x < 0))
+                note(~np.isfinite(x) | ((x <= 0) if strict else (x < 0)))
         for inertia in (body.inertia for body in mechanism.bodies):
             if next(formulas_in(inertia), None) is not None:
-                bad |= _unphysical(inertia, [numbers(entry) for entry in inertia.entries])
+                note(_unphysical(inertia, [numbers(entry) for entry in inertia.entries]))
         for axis in _axes(mechanism):
             if next(formulas_in(axis), None) is not None:
                 length = np.sqrt(sum(numbers(a) ** 2 for a in axis))
-                bad |= ~(np.abs(length - 1) <= UNIT_TOLERANCE)
-    return bad
+                note(~(np.abs(length - 1) <= UNIT_TOLERANCE))
+    return kinds
 
 
 def _bounded(mechanism: Mechanism) -> Iterator[tuple[bool, Any]]:

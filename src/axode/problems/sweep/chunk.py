@@ -202,10 +202,10 @@ class PreparedJob:
         if len(begun.failed):
             status = status.copy()
             status[begun.failed.runs] = UNASSEMBLED
-        if given.impossible is not None and given.impossible.any():
+        if given.impossible is not None and len(given.impossible):
             status = status.copy()
-            status[given.impossible] = UNASSEMBLED
-            reasons = reasons.replaced(given.impossible, given.fault)
+            status[given.impossible.codes >= 0] = UNASSEMBLED
+            reasons = reasons.replaced(given.impossible)
         seconds = time.perf_counter() - began
         made = first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds
         return Begun(*made, tuple(notices))

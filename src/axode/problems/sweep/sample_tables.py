@@ -67,7 +67,8 @@ def _check(columns: Iterable[tuple[Any, Any]]) -> dict[str, Array]:
         except (TypeError, ValueError, OverflowError):
             wrong = True
         if wrong:
-            faults.append(f"column '{name}': expected numbers, got {shortened(values)}")
+            listed = getattr(values, "tolist", lambda values=values: values)()  # of pandas, Polars
+            faults.append(f"column '{name}': expected numbers, got {shortened(listed)}")
         elif column.ndim != 1:
             faults.append(f"column '{name}': expected a list of numbers, got shape {column.shape}")
         else:

@@ -133,7 +133,8 @@ def sweep(
     try:
         made = _compute(collector, executor, session)
         made.library = asarray
-        result: Sweep = session.deliver(made, on_interrupt)
+        kept = "" if store is None else f" and in '{store}'; the same call computes the rest"
+        result: Sweep = session.deliver(made, on_interrupt, kept)
     finally:
         collector.close()
     return result

@@ -20,10 +20,10 @@ from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_inp
 from axode.problems.simulate.starts import shared_batch
 from axode.problems.sweep.sample_arguments import plan_samples
 from axode.problems.sweep.samples import AbstractSamples, Group
+from axode.results.row_texts import RowTexts
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,13 @@ class GivenRows:
         start: State to start from.
         p: Free parameters, (size,) or (rows, size); defaults where they are impossible.
         plan: Input.
-        impossible: Rows whose parameters no mechanism can have; None if there are none.
-        fault: Why the first of them cannot.
+        impossible: Why no mechanism can have the parameters of some rows; None if all are shared.
     """
 
     start: GivenState
     p: Array | None
     plan: InputPlan
-    impossible: Flags | None = None
-    fault: str = ""
+    impossible: RowTexts | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class SweepRows:
         inputs: Inputs by name that all rows share, where others are swept; they replace the plan.
         shape: Shape of the rows.
         first: Number of the first row of the arrays of runs, where only some rows are here.
-        impossible: Rows whose parameters no mechanism can have, and why, where only some are here.
+        impossible: Why no mechanism can have the parameters of some, where only some are here.
     """
 
     samples: AbstractSamples
@@ -68,7 +66,7 @@ class SweepRows:
     inputs: Mapping[str, Any] | None
     shape: tuple[int, ...]
     first: int | None = None
-    impossible: tuple[Flags, str] | None = None
+    impossible: RowTexts | None = None
 
     @property
     def count(self) -> int:
@@ -91,8 +89,7 @@ class SweepRows:
         """
         rows, impossible = np.arange(first, last), None
         if "parameter" in self.samples.groups.values():
-            given = self.given(model, first, last)
-            impossible = None if given.impossible is None else (given.impossible, given.fault)
+            impossible = self.given(model, first, last).impossible
         return replace(
             self,
             impossible=impossible,
@@ -109,18 +106,17 @@ class SweepRows:
         for name, values in self.samples.rows(first, last).items():
             groups[self.samples.groups[name]][name] = values
         p = impossible = None
-        fault = ""
         if model.parameters and not model.facts.fixed:
             p = model.parameter_vector({**(self.parameters or {}), **groups["parameter"]})
         if p is not None and p.ndim > 1:
-            impossible, fault = self._impossible_in(model, p, list(groups["parameter"]))
-            p[impossible] = model.parameter_vector()
+            impossible = self._impossible_in(model, p, list(groups["parameter"]))
+            p[impossible.codes >= 0] = model.parameter_vector()
         plan = self._plan_of(rows)
         if self.inputs is not None:
             plan = plan_input(model, {**self.inputs, **groups["input"]})
-        return GivenRows(self._start_of(rows, groups["start"]), p, plan, impossible, fault)
+        return GivenRows(self._start_of(rows, groups["start"]), p, plan, impossible)
 
-    def _impossible_in(self, model: Model, p: Array, names: list[str]) -> tuple[Flags, str]:
+    def _impossible_in(self, model: Model, p: Array, names: list[str]) -> RowTexts:
         if self.impossible is not None:
             return self.impossible
         return find_impossible_runs(model, p, names)

@@ -80,8 +80,9 @@ def _default_kind(sweep: Sweep, columns: SweepColumns, names: Sequence[str]) -> 
     axes = [name for name, values in sweep.axes.items() if len(values) > 1]
     if names and len(swept) == len(names):
         return "scatter" if len(names) > 1 else "histogram"
-    if axes and len(axes) == len(columns.swept) <= 2 and len(swept) in (0, len(axes)):
-        return "bands" if len(axes) == 1 else "heatmap"
+    over = len(swept or axes)
+    if axes and len(axes) == len(columns.swept) and over <= 2:
+        return "bands" if over == 1 else "heatmap"
     outputs = len(names) or len(columns.outputs)
     return "histogram" if outputs == 1 else "scatter"
 
