@@ -104,6 +104,15 @@ def test_runs_that_change_rows_are_finished_here(monkeypatch):
     assert left == [[False, True]]
 
 
+@pytest.mark.parametrize("executor", [None, 1])
+def test_what_was_not_asked_for_is_warned_of_once(executor):
+    model = ax.gallery.build("wheeled_pendulum").derive().compile()
+    start = {"wheel1.contact.x": [0.5, 0.6], "x": [3.0, 4.0], "psi": [0.0, 0.0]}
+    with pytest.warns(ax.NotAsAsked, match="x = [34] was asked for") as told:
+        ax.sweep(model, 2e-3, start=start, combine="zip", chunk=1, executor=executor)
+    assert [warning.filename for warning in told] == [__file__]
+
+
 def test_runs_of_tables_and_arrays_travel_with_their_chunks():
     model, rng = machines.wheeled_pendulum(), np.random.default_rng(0)
     q, nu = np.tile(model.home, (7, 1)), rng.normal(size=(7, len(model.independent)))
@@ -207,7 +216,8 @@ def test_ctrl_c_keeps_the_chunks_that_arrived(arrivals):
 @pytest.mark.parametrize(
     ("executor", "message"),
     [
-        (0, "executor: must be >= 1 process, got 0"),
+        (0, "executor: must be 1 to 1024 processes, got 0"),
+        (10**30, "executor: must be 1 to 1024 processes, got a whole number of very many"),
         ("threads", "executor: expected a number of processes.*got 'threads'"),
         (True, "executor: expected a number of processes"),
     ],

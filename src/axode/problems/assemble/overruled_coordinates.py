@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NotAsAsked
+from axode.problems.assemble.notices import notice
 from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
@@ -61,7 +60,7 @@ def warn_of_overruled(
         for k, place in enumerate(places)
         if overruled[first, k]
     ]
-    warnings.warn("; ".join(listed), NotAsAsked, stacklevel=4)
+    notice("; ".join(listed), stacklevel=4)
 
 
 def _cause(row: str, wanted: Mapping[str, Array], run: int) -> str:

@@ -7,17 +7,17 @@ first, then how a base rolls, pitches and turns, last how it moves ahead.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import AxodeError, InvalidArgument, NotAsAsked, SingularConfiguration
+from axode.errors import AxodeError, InvalidArgument, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.assemble.failed_starts import FailedStarts
+from axode.problems.assemble.notices import notice
 from axode.symbolic.algebra.rank import smallest_singular_value
 
 Array = npt.NDArray[np.float64]
@@ -221,10 +221,9 @@ def _warn_of_moving(
     listed = ", ".join(
         f"{model.speed_names[j]} = {speeds[j][state]:.4g}" for j, at in shown.items() if at[state]
     )
-    warnings.warn(
+    notice(
         f"{', '.join(names)} can be had in several ways, and this one has {listed}, which "
         "was not asked for; name these speeds too, to choose another",
-        NotAsAsked,
         stacklevel=7,
     )
 

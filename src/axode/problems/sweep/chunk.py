@@ -15,6 +15,7 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.model.model_file import decode_model, encode_model
+from axode.problems.assemble.notices import collect_notices
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
@@ -118,6 +119,7 @@ class ChunkResult:
         worker: Machine and process that computed it.
         seconds: How long it took.
         counts: How many rows have each status, by its code; known where values are on a GPU.
+        notices: What starts have that was not asked for.
     """
 
     first: int
@@ -128,6 +130,7 @@ class ChunkResult:
     worker: str = ""
     seconds: float = 0.0
     counts: tuple[int, ...] = ()
+    notices: tuple[str, ...] = ()
 
     def finished_by(self, other: ChunkResult) -> ChunkResult:
         """Return these numbers with those of another process for the runs that were left to it."""
@@ -153,6 +156,7 @@ class Begun:
         status: `UNASSEMBLED` for rows without a start, (rows, 1).
         reasons: Why they have none.
         seconds: How long it took to find them.
+        notices: What they have that was not asked for.
     """
 
     first: int
@@ -163,6 +167,7 @@ class Begun:
     status: Array
     reasons: RowTexts
     seconds: float
+    notices: tuple[str, ...] = ()
 
 
 class PreparedJob:
@@ -187,7 +192,9 @@ class PreparedJob:
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
         target, batch = job.settings.place.target, (last - first,)
-        begun = find_starts(job.model, given.start, job.settings.t0, given.p, batch, target=target)
+        t0 = job.settings.t0
+        with collect_notices() as notices:
+            begun = find_starts(job.model, given.start, t0, given.p, batch, target=target)
         if last - first == rows.count:
             begun.require_some()
         status: Array = np.broadcast_to(float(RUNNING), (last - first, 1))
@@ -200,7 +207,8 @@ class PreparedJob:
             status[given.impossible.codes >= 0] = UNASSEMBLED
             reasons = reasons.replaced(given.impossible)
         seconds = time.perf_counter() - began
-        return Begun(first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds)
+        made = first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds
+        return Begun(*made, tuple(notices))
 
     def compute(
         self, begun: Begun, session: Session, only: Flags | None = None, *, on_gpu: bool = False
@@ -234,9 +242,8 @@ class PreparedJob:
                 values[members], codes[members] = some, codes_of_some
             left = codes == SINGULAR if self._leaves else None
         seconds = begun.seconds + time.perf_counter() - began
-        return ChunkResult(
-            begun.first, values, codes, begun.reasons, left, process_name(), seconds, counts
-        )
+        made = begun.first, values, codes, begun.reasons, left, process_name(), seconds, counts
+        return ChunkResult(*made, begun.notices)
 
     def _advance(self, begun: Begun, session: Session, members: Numbers | None) -> SweepRuns:
         """Run rows to their ends, or until Ctrl-C; all of those begun, or some."""

@@ -25,6 +25,7 @@ POLL = 0.1  # [s] between checks for Ctrl-C
 SPARE = 2  # chunks per worker that are under way, so that none waits for this process
 RETRIES = 3  # times that a cluster starts a chunk again whose worker was lost
 CONNECT_TIMEOUT = 10.0  # [s]
+MAX_PROCESSES = 1024  # of one call, all on this machine
 RECOUNT = 2.0  # [s] between looks at how many workers a cluster has
 PROCESSES = "processes"
 EXPECTED = (
@@ -223,8 +224,10 @@ def check_executor(executor: Any) -> None:
     if executor is None or named or _is_dask(executor):
         return
     if isinstance(executor, int) and not isinstance(executor, bool):
-        if executor < 1:
-            raise InvalidArgument(f"executor: must be >= 1 process, got {executor}")
+        if not 1 <= executor <= MAX_PROCESSES:
+            raise InvalidArgument(
+                f"executor: must be 1 to {MAX_PROCESSES} processes, got {shortened(executor)}"
+            )
         return
     ray = getattr(executor, "__name__", "") == "ray" and hasattr(executor, "remote")
     if not ray and not callable(getattr(executor, "submit", None)):

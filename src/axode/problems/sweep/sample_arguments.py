@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from axode.errors import Doubtful, InvalidArgument, UnknownName, shortened
 from axode.problems.sweep.distributions import distribution_fault, is_distribution
-from axode.problems.sweep.sample_tables import read_table
+from axode.problems.sweep.sample_tables import read_table, without_mask
 from axode.problems.sweep.samples import (
     AbstractSamples,
     DrawnSamples,
@@ -177,7 +177,7 @@ class _Plan:
 
     def _as_list(self, group: Group, name: str, value: Any) -> Array | None:
         try:
-            array = np.array(value, dtype=float)
+            array = np.array(without_mask(value), dtype=float)
         except (TypeError, ValueError, OverflowError):
             self.faults.append(f"{group} '{name}': expected numbers, got {shortened(value)}")
             return None

@@ -37,6 +37,9 @@ def read_table(samples: Any) -> dict[str, Array]:
     if hasattr(samples, "collect"):
         samples = samples.collect()  # a query of Polars
     names = list(getattr(samples, "column_names", samples.columns))  # Arrow, or a DataFrame
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InvalidArgument(f"samples: the table has two columns {shortened(twice[0])}")
     return _check((name, samples[name]) for name in names)
 
 
@@ -58,7 +61,7 @@ def _check(columns: Iterable[tuple[Any, Any]]) -> dict[str, Array]:
             faults.append(f"column {shortened(name)}: its name should be text")
             continue
         try:
-            column = np.array(values)
+            column = np.array(without_mask(values))
             wrong = column.dtype.kind not in "fiu" and not _is_numbers(column)
             column = column if wrong else column.astype(float)
         except (TypeError, ValueError, OverflowError):
@@ -79,6 +82,13 @@ def _check(columns: Iterable[tuple[Any, Any]]) -> dict[str, Array]:
     if faults:
         raise InvalidArgument("\n  ".join(["samples: the table cannot be used.", *faults]))
     return found
+
+
+def without_mask(values: Any) -> Any:
+    """Return masked numbers as NaN, and anything else as it is."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(float), np.nan)
+    return values
 
 
 def _is_numbers(column: npt.NDArray[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, SweepFailed
+from axode.errors import InvalidArgument, NotAsAsked, SweepFailed
 from axode.model.model import Model
 from axode.problems.arguments import require_model
 from axode.problems.session import Session, check_on_interrupt
@@ -158,9 +159,13 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> S
             made = compute_here(study, missing, session, tally, on_gpu=collector.on_gpu)
         else:
             made = compute_elsewhere(executor, study, missing, session, tally)
+        noticed: tuple[str, ...] = ()
         try:
             for number, part in made:
                 collector.add(number, part)
+                if part.notices and not noticed:
+                    noticed = part.notices
+                    warnings.warn("\n  ".join(noticed), NotAsAsked, stacklevel=3)
         except SweepFailed as error:
             error.result = result()
             raise
