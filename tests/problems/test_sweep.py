@@ -331,7 +331,7 @@ def test_a_model_from_a_file_is_swept_by_names(tmp_path):
         ),
         (
             {"input": {"tau1": [0.1, 0.2], "tau2": "sin(t)"}},
-            r"input: tau1 swept beside formulas or functions; give the mechanism a parameter",
+            r"tau1 swept beside formulas or functions; give .* use it in the formula and sweep",
         ),
         (
             {"input": {"tau1": 0.1, "tau2": lambda s: s["x"]}, "samples": {"tau1": [0.1]}},
