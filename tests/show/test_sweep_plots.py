@@ -146,6 +146,9 @@ def test_a_heat_map_of_scattered_runs_shows_means():
     mesh = made.plot("slip", "mass", "height", kind="heatmap").axes[0].collections[-1]
     means = mesh.get_array()
     assert means.count() == means.size and means.min() < 0 < means.max()
+    figure = scattered(20).plot("slip", "mass", "height", kind="heatmap")
+    assert figure.axes[0].collections[-1].get_array().shape == (4, 4)  # not a row for each run
+    assert any(text.startswith("no run (") for text in legends(figure))
 
 
 def test_bands_are_percentiles():
