@@ -26,6 +26,7 @@ SAME = 1e-8  # [rad, m, J] between ours and the corrected equations
 SMALL = 1e-3  # of its amplitude: error of the linear wobble
 PRINT_STRAYS = 1.0  # [J] that the printed equations may gain or lose
 TIME = "t [s]"
+GREY = "closed form, or (35) corrected"
 
 
 def disk() -> ItemResult:
@@ -104,7 +105,7 @@ def _panels(
     linear: Array,
 ) -> list[FigurePanel]:
     t, (right, wrong) = free.time, states
-    grey, dashed = "(35) corrected", "(35) as printed"
+    dashed = "(35) as printed"
     centre = _centre(round_)
     angle = np.linspace(0, 2 * np.pi, 200)
     circle = centre[:, np.newaxis] + _circle_radius() * np.array([np.cos(angle), np.sin(angle)])
@@ -115,7 +116,7 @@ def _panels(
             "y [m]",
             (
                 FigureCurve(round_["base.x"], round_["base.y"], "Axode"),
-                FigureCurve(circle[0], circle[1], "closed form", "printed"),
+                FigureCurve(circle[0], circle[1], GREY, "printed"),
             ),
             equal=True,
         ),
@@ -125,7 +126,7 @@ def _panels(
             "lean [mrad]",
             (
                 FigureCurve(wobble.time, 1e3 * _lean(wobble), "Axode"),
-                FigureCurve(wobble.time, 1e3 * linear, "linear", "printed"),
+                FigureCurve(wobble.time, 1e3 * linear, GREY, "printed"),
             ),
         ),
         FigurePanel(
@@ -134,7 +135,7 @@ def _panels(
             "lean [rad]",
             (
                 FigureCurve(t, _lean(free), "Axode"),
-                FigureCurve(t, np.arcsin(right[2]), grey, "printed"),
+                FigureCurve(t, np.arcsin(right[2]), GREY, "printed"),
                 FigureCurve(t, np.arcsin(wrong[2]), dashed, "misprint"),
             ),
         ),
@@ -144,7 +145,7 @@ def _panels(
             "energy [J]",
             (
                 FigureCurve(t, _energy(free), "Axode"),
-                FigureCurve(t, energies[0], grey, "printed"),
+                FigureCurve(t, energies[0], GREY, "printed"),
                 FigureCurve(t, energies[1], dashed, "misprint"),
             ),
         ),

@@ -119,7 +119,9 @@ def _panels(
         title: str, y: str, names: tuple[str, ...], ours: list[Array], theirs: list[Array], t: Array
     ) -> FigurePanel:
         solid = (FigureCurve(t, v, name) for name, v in zip(names, ours, strict=True))
-        dashed = (FigureCurve(t, v, role="misprint") for v in theirs)
+        dashed = (
+            FigureCurve(t, v, "apart" if k == 0 else "", "misprint") for k, v in enumerate(theirs)
+        )
         return FigurePanel(title, TIME, y, (*solid, *dashed))
 
     t, axes = together.time, ARM_AXES[:4]
