@@ -29,6 +29,7 @@ from axode.problems.sweep.samples import Group
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows, plan_rows
 from axode.runtime.arrays import check_library
+from axode.runtime.device import cupy
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
@@ -111,6 +112,7 @@ def sweep(
     check_executor(executor)
     if asarray is not None:
         check_library(asarray)
+        cupy()  # now rather than after all the computing
     place = Place.of(model, target, precision)
     settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
