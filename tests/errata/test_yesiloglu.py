@@ -227,12 +227,17 @@ def test_D3_two_matrices_share_one_letter():
     judge(np.zeros(3), printed=problem.A @ tips - load, correct=problem.A @ tips)
 
 
-def test_D4_the_reduced_closure():
-    """Arms of two joints: J has fewer columns than tip velocities."""
+def arms_of_two_joints() -> tuple[Problem, np.ndarray, np.ndarray]:
+    """The Jacobian of arms that lack a joint, and R of equation 11."""
     problem = Problem(REST)
     J = problem.J[:, [0, 1, 3, 4]]
     left, sizes, _ = np.linalg.svd(J)
-    R = left[:, : int((sizes > 1e-10).sum())].T
+    return problem, J, left[:, : int((sizes > 1e-10).sum())].T
+
+
+def test_D4_the_reduced_closure():
+    """Arms of two joints: J has fewer columns than tip velocities."""
+    problem, J, R = arms_of_two_joints()
     assert R.shape == (4, 6)
     assert not conforms(problem.A.shape, R.shape)
     A_r, J_r = problem.A @ R.T, R @ J
@@ -252,10 +257,7 @@ def test_D11_equation_10_gives_accelerations():
 
 
 def test_D12_the_reduced_closure_takes_the_place_of_the_full_one():
-    problem = Problem(REST)
-    J = problem.J[:, [0, 1, 3, 4]]
-    left, sizes, _ = np.linalg.svd(J)
-    R = left[:, : int((sizes > 1e-10).sum())].T
+    problem, J, R = arms_of_two_joints()
     J_r = R @ J
     assert not conforms(problem.A.shape, J_r.shape)
     assert conforms((problem.A @ R.T).shape, J_r.shape)

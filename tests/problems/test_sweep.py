@@ -372,3 +372,15 @@ def test_sweeps_on_a_real_gpu(precision):
     loose = 1e-3 if precision == "float32" else 1e-9
     for name in ("last", "max", "integral", "push"):
         np.testing.assert_allclose(there[name], here[name], rtol=loose, atol=loose, err_msg=name)
+
+
+def test_rows_whose_loops_are_closed_have_the_same_bits_in_any_chunk():
+    """More rows than NumPy closes, in chunks of more and of fewer."""
+    linkage = model("four_bar")
+    near = {linkage.coordinates[0]: ax.Uniform(linkage.home[0] - 0.05, linkage.home[0] + 0.05)}
+    whole, few, fewer = (
+        ax.sweep(linkage, 0.01, start=near, samples=300, step=STEP, chunk=chunk)
+        for chunk in (300, 64, 7)
+    )
+    for name in whole:
+        assert np.array_equal(whole[name], few[name]) and np.array_equal(whole[name], fewer[name])

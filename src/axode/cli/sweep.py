@@ -70,7 +70,9 @@ def sweep(
     cluster: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, as in tcp://host:8786.")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="cpu, cuda, or several GPUs: cuda:0,1.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File for all rows: .csv, .parquet or .npz.")
     ] = None,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.model.model_file import decode_model, encode_model
+from axode.problems.assemble.closure import MAX_INTERPRETED
 from axode.problems.assemble.notices import collect_notices
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, plan_input
@@ -192,9 +193,11 @@ class PreparedJob:
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
         target, batch = job.settings.place.target, (last - first,)
-        t0 = job.settings.t0
+        t0, alike = job.settings.t0, rows.count > MAX_INTERPRETED  # whatever the chunk
         with collect_notices() as notices:
-            begun = find_starts(job.model, given.start, t0, given.p, batch, target=target)
+            begun = find_starts(
+                job.model, given.start, t0, given.p, batch, alike=alike, target=target
+            )
         if last - first == rows.count:
             begun.require_some()
         status: Array = np.broadcast_to(float(RUNNING), (last - first, 1))

@@ -96,7 +96,8 @@ def sweep(
         t0: Time at the start [s].
         threads: How many threads share the runs; one in each process of an executor unless given.
         progress: Show a bar; unless given, after a second on a terminal.
-        target: "cpu" or "cuda"; where the model's functions run unless given.
+        target: "cpu", "cuda", or several GPUs, "cuda:0,1" or "cuda:all"; where the model's
+            functions run unless given.
         precision: "float64" or, on a GPU, "float32"; the model's unless given.
         asarray: Hand out results as arrays on the GPU, of "cupy", "torch" or "jax".
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
