@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, UnknownName, shortened
-from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.elements.parts import BodyLike, body_name
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import coordinate_names, coordinate_of, not_in_tree, speed_meanings
