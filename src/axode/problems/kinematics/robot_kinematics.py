@@ -99,7 +99,7 @@ def _output_body(mechanism: Mechanism, output: BodyLike | None) -> str:
 
 def _ends_on(connection: Connection, body: str) -> bool:
     """Return whether a joint that is not fixed has one end on a body."""
-    return not isinstance(connection.joint, Fixed) and body in (connection.parent, connection.child)
+    return connection.joint.dof > 0 and body in (connection.parent, connection.child)
 
 
 def _driven_coordinates(mechanism: Mechanism, driven: Sequence[str] | None) -> tuple[str, ...]:
