@@ -14,13 +14,14 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.mechanism.elements.parts import BodyLike, body_name
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import coordinate_names, coordinate_of, not_in_tree, speed_meanings
+from axode.problems.kinematics.velocity_methods import VelocityMethods
 
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.symbolic.equations import Equations
 
 
-class Kinematics:
+class Kinematics(VelocityMethods):
     """A robot whose driven coordinates move an output body.
 
     Args:
