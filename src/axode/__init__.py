@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.model.state import State as State
     from axode.problems.assemble.assemble import assemble as assemble
     from axode.problems.compare import compare as compare
+    from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
@@ -100,6 +101,7 @@ _LAZY = {
     "Callback": "axode.problems.simulate.inputs",
     "Event": "axode.results.event",
     "Trajectory": "axode.results.trajectory",
+    "Cooperation": "axode.problems.cooperation.cooperation",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
     "inverse": "axode.problems.inverse.inverse",
@@ -124,6 +126,7 @@ __all__ = [
     "Ball",
     "Box",
     "Callback",
+    "Cooperation",
     "Cylinder",
     "Cylindrical",
     "Equations",
