@@ -71,6 +71,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
+    from axode.problems.motions import generators as motions
     from axode.problems.paths import paths
     from axode.problems.paths.paths import Path as Path
     from axode.problems.simulate.inputs import Callback as Callback
@@ -170,6 +171,7 @@ __all__ = [
     "linearize",
     "load",
     "load_model",
+    "motions",
     "paths",
     "schema",
     "simulate",
@@ -179,7 +181,11 @@ __all__ = [
 ]
 
 
-_LAZY_MODULES = {"gallery": "axode.gallery", "paths": "axode.problems.paths.paths"}
+_LAZY_MODULES = {
+    "gallery": "axode.gallery",
+    "motions": "axode.problems.motions.generators",
+    "paths": "axode.problems.paths.paths",
+}
 
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there
