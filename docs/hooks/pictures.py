@@ -14,7 +14,7 @@ from PIL import Image
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "assets" / "images"
-PAGES = ("guide/plots.md", "start/first-robot.md")
+PAGES = ("guide/plots.md", "guide/mobile-manipulator.md", "start/first-robot.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COLOURS = 160  # few enough for small files, enough for smooth edges of lines
 
