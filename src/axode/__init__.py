@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.compare import compare as compare
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
+    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.paths import paths
@@ -102,6 +103,7 @@ _LAZY = {
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
     "inverse": "axode.problems.inverse.inverse",
+    "Kinematics": "axode.problems.kinematics.robot_kinematics",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
     "Normal": "axode.problems.sweep.distributions",
@@ -129,6 +131,7 @@ __all__ = [
     "Fixed",
     "Floating",
     "Inertia",
+    "Kinematics",
     "Linearization",
     "LogUniform",
     "Mecanum",

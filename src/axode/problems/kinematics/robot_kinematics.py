@@ -1,0 +1,181 @@
+"""Kinematics of a robot: which body it moves, which coordinates are driven, what follows from them.
+
+A thin class: every capability stands in a file of its own and is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.parts import BodyLike, body_name
+from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.topology import coordinate_names, coordinate_of, not_in_tree, speed_meanings
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+    from axode.problems.kinematics.leg_paths import LegPath
+    from axode.problems.kinematics.motion_graph import MotionGraph
+    from axode.symbolic.equations import Equations
+
+Array = npt.NDArray[np.float64]
+
+OUTPUT_NAMES = ("platform", "tool")
+
+
+class Kinematics:
+    """A robot whose driven coordinates move an output body.
+
+    Args:
+        mechanism: What the robot is made of.
+        output: The body that it moves; unless given, the one called "platform" or "tool", else the
+            only one on which three joints or more end, or the end of a serial chain.
+        driven: Names of the coordinates that motors hold; those with motors unless given.
+
+    Attributes:
+        mechanism: An independent copy of the description.
+        output: Name of the output body.
+        driven: Names of the driven coordinates.
+
+    Raises:
+        MechanismError: if the description is wrong.
+        UnknownName: for an output or a driven coordinate that there is not.
+        InvalidArgument: if the output or the driven coordinates must be named.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        output: BodyLike | None = None,
+        driven: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidArgument(
+                f"Kinematics, mechanism: expected a Mechanism, got {shortened(mechanism)}"
+            )
+        check_arguments(Kinematics.__init__, locals())
+        mechanism.check()
+        self.mechanism = mechanism.copy()
+        self.output = _output_body(self.mechanism, output)
+        self.driven = _driven_coordinates(self.mechanism, driven)
+
+    @cached_property
+    def equations(self) -> Equations:
+        """Equations of motion of the mechanism."""
+        return self.mechanism.derive()
+
+    @cached_property
+    def model(self) -> Model:
+        """Compiled functions of the mechanism."""
+        return self.equations.compile()
+
+    @cached_property
+    def legs(self) -> tuple[LegPath, ...]:
+        """Chains of joints from the ground to the output body, in numbers."""
+        from axode.problems.kinematics.leg_paths import leg_paths
+
+        names = self.graph.values
+        parameters = np.array([self.model.parameters[name] for name in names])
+        return leg_paths(self.graph, self.output, self.driven, parameters, self.home_poses)
+
+    @cached_property
+    def graph(self) -> MotionGraph:
+        """Links and elementary joints of the mechanism."""
+        from axode.problems.kinematics.motion_graph import motion_graph
+
+        return motion_graph(self.mechanism)
+
+    @cached_property
+    def home_poses(self) -> dict[str, Array]:
+        """Poses of all bodies and of the ground at home, homogeneous matrices by name."""
+        poses = zip(self.model.bodies, self.model.poses(self.model.home), strict=True)
+        return {GROUND.name: np.eye(4), **dict(poses)}
+
+    @cached_property
+    def mobility(self) -> int:
+        """Number of independent motions near home."""
+        return len(self.equations.independent)
+
+    def __repr__(self) -> str:
+        driven = ", ".join(self.driven)
+        return f"Kinematics('{self.mechanism.name}': {driven} move '{self.output}')"
+
+
+def _output_body(mechanism: Mechanism, output: BodyLike | None) -> str:
+    """Name of the output body, given or found."""
+    names = [body.name for body in mechanism.bodies]
+    if output is not None:
+        name = body_name("Kinematics", "output", output)
+        if name not in names:
+            raise UnknownName(f"mechanism '{mechanism.name}'", "body", name, names)
+        return name
+    called = [name for name in names if name in OUTPUT_NAMES]
+    if len(called) == 1:
+        return called[0]
+    joints = [*mechanism.connections, *mechanism.loops]
+    ends = {name: sum(_ends_on(joint, name) for joint in joints) for name in names}
+    candidates = [name for name, count in ends.items() if count > 2]
+    if not candidates and not mechanism.loops:
+        candidates = [name for name, count in ends.items() if count == 1]
+    if len(candidates) != 1:
+        listed = ", ".join(candidates or names)
+        raise InvalidArgument(
+            f"Kinematics of '{mechanism.name}': name the output body, output=...: {listed}"
+        )
+    return candidates[0]
+
+
+def _ends_on(connection: Connection, body: str) -> bool:
+    """Return whether a joint that is not fixed has one end on a body."""
+    return connection.joint.dof > 0 and body in (connection.parent, connection.child)
+
+
+def _driven_coordinates(mechanism: Mechanism, driven: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the driven coordinates, given or those with motors."""
+    if driven is None:
+        found = _with_motors(mechanism)
+        if not found:
+            listed = ", ".join(coordinate_names(mechanism))
+            raise InvalidArgument(
+                f"Kinematics of '{mechanism.name}': no coordinate has a motor; "
+                f"name those that are driven, driven=[...]: {listed}"
+            )
+        return found
+    if isinstance(driven, str) or not all(isinstance(name, str) for name in driven):
+        raise InvalidArgument(
+            f"Kinematics, driven: expected a list of names, got {shortened(driven)}"
+        )
+    meant = {name: coordinate_of(mechanism, name) for name in driven}
+    unknown = [name for name, coordinate in meant.items() if coordinate is None]
+    if unknown:
+        raise UnknownName(
+            f"mechanism '{mechanism.name}'",
+            "coordinate",
+            unknown[0],
+            coordinate_names(mechanism),
+            "; ".join(not_in_tree(mechanism, name, "coordinate") for name in unknown),
+        )
+    coordinates = [coordinate for coordinate in meant.values() if coordinate is not None]
+    if len(set(coordinates)) != len(tuple(driven)):
+        raise InvalidArgument(f"Kinematics, driven: {', '.join(driven)} names one of them twice")
+    return tuple(coordinates)
+
+
+def _with_motors(mechanism: Mechanism) -> tuple[str, ...]:
+    """Coordinates with motors, in the order of the motors."""
+    speeds = speed_meanings(mechanism)
+    rates = {
+        speed: connection.coordinates[place]
+        for connection in mechanism.connections
+        for k, speed in enumerate(connection.speeds)
+        if (place := connection.joint.rate_of(k)) is not None
+    }
+    found = [rates.get(speeds.get(drive.coordinate, "")) for drive in mechanism.drives]
+    return tuple(dict.fromkeys(name for name in found if name is not None))
