@@ -1,0 +1,187 @@
+"""All roots of a generic member of a family: what paths to other members start from.
+
+The roots are found by monodromy: along a closed way of parameters the roots change places, so that
+one of them leads to others, until further ways find nothing new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from axode.codegen.targets.object_cache import ObjectCache, cache_directory
+from axode.errors import AxodeError
+from axode.problems.kinematics.distinct_roots import first_of_each
+from axode.problems.kinematics.polynomial_family import ComplexArray, PolynomialFamily
+from axode.problems.kinematics.tracked_paths import TrackingSettings, track
+
+VERSION = 1  # of start sets on disk
+SEEDS = 4  # members from which roots are brought to the start, at the begin and at the end
+QUIET_LOOPS = 6  # loops in a row that must find nothing new
+MAX_LOOPS = 200
+MAX_ROOTS = 20_000
+CAREFUL = TrackingSettings(tolerance=1e-4)
+_MEMORY: dict[str, list[StartSet]] = {}
+
+
+class NoStartSet(AxodeError):
+    """The roots of a generic member of a family cannot be found."""
+
+
+@dataclass(frozen=True)
+class StartSet:
+    """Roots of one generic member.
+
+    Attributes:
+        roots: All that were found, (roots, unknowns).
+        parameters: Of the member.
+    """
+
+    roots: ComplexArray
+    parameters: ComplexArray
+
+
+def start_set(family: PolynomialFamily, number: int = 0, *, threads: int | None = None) -> StartSet:
+    """Return the start set of a family, from memory, from disk, or by monodromy.
+
+    Args:
+        family: The polynomials.
+        number: Which one: others are at other generic parameters.
+        threads: How many threads share the paths.
+    """
+    known = _MEMORY.setdefault(family.digest, [])
+    while len(known) <= number:
+        known.append(_load_or_make(family, known, threads))
+    return known[number]
+
+
+def _load_or_make(family: PolynomialFamily, known: list[StartSet], threads: int | None) -> StartSet:
+    number, cache = len(known), ObjectCache(cache_directory())
+    key = hashlib.sha256(f"start set {VERSION} {number} {family.digest}".encode()).hexdigest()
+    stored = cache.read(key)
+    made = None if stored is None else _unpack(stored, family)
+    if made is None:
+        made = (
+            _moved(family, known[0], number, threads)
+            if known
+            else monodromy(family, threads=threads)
+        )
+        cache.write(key, _pack(made))
+    return made
+
+
+def monodromy(family: PolynomialFamily, *, seed: int = 0, threads: int | None = None) -> StartSet:
+    """Find the roots of a generic member.
+
+    Ends when several loops in a row find nothing new and neither do roots of other members that
+    are brought here. That all roots are found then is very likely, and not proved.
+
+    Args:
+        family: The polynomials.
+        seed: Seed of all random numbers.
+        threads: How many threads share the paths.
+
+    Raises:
+        NoStartSet: if no path can be tracked, or if there is no end of new roots.
+    """
+    rng = np.random.default_rng(seed)
+    first, base = family.seed(rng)
+    scale = np.maximum(np.abs(base), 1e-3)
+
+    def elsewhere() -> ComplexArray:
+        turned = np.exp(2j * np.pi * rng.random(len(base))) * rng.uniform(0.5, 1.5, len(base))
+        moved: ComplexArray = scale * turned
+        return moved
+
+    roots = _brought(family, first[np.newaxis], base, rng, threads)
+    quiet = 0
+    for _ in range(MAX_LOOPS):
+        ends, at = roots, base
+        for there in (elsewhere(), elsewhere(), base):
+            moved = track(
+                family,
+                ends,
+                at,
+                there[np.newaxis],
+                np.zeros(len(ends), np.intp),
+                CAREFUL,
+                threads=threads,
+            )
+            ends, at = moved.x[moved.finished], there
+        more = distinct(np.concatenate([roots, ends]))
+        quiet = quiet + 1 if len(more) == len(roots) and len(ends) else 0
+        roots = more
+        if len(roots) > MAX_ROOTS:
+            break
+        if quiet >= QUIET_LOOPS:
+            more = _brought(family, roots, base, rng, threads)
+            if len(more) == len(roots):
+                return StartSet(roots, base)
+            roots, quiet = more, 0
+    raise NoStartSet(
+        f"family '{family.key}': no complete set of roots after {MAX_LOOPS} loops "
+        f"({len(roots)} roots so far). Check that its generic members have finitely many regular "
+        "roots."
+    )
+
+
+def _brought(
+    family: PolynomialFamily,
+    roots: ComplexArray,
+    base: ComplexArray,
+    rng: np.random.Generator,
+    threads: int | None,
+) -> ComplexArray:
+    """Add the roots of other members, moved to one, in case loops do not connect all roots."""
+    seeds = [family.seed(rng) for _ in range(SEEDS)]
+    x, p = np.stack([x for x, _ in seeds]), np.stack([p for _, p in seeds])
+    moved = track(
+        family, x, p, base[np.newaxis], np.zeros(SEEDS, np.intp), CAREFUL, threads=threads
+    )
+    return distinct(np.concatenate([roots, moved.x[moved.finished]]))
+
+
+def _moved(family: PolynomialFamily, known: StartSet, number: int, threads: int | None) -> StartSet:
+    """Move a start set to other generic parameters."""
+    count = len(known.roots)
+    for attempt in range(10):
+        rng = np.random.default_rng((number, attempt))
+        there = family.seed(rng)[1]
+        moved = track(
+            family,
+            known.roots,
+            known.parameters,
+            there[np.newaxis],
+            np.zeros(count, np.intp),
+            CAREFUL.tighter(attempt // 2),
+            threads=threads,
+        )
+        if moved.finished.all() and len(distinct(moved.x)) == count:
+            return StartSet(moved.x, there)
+    raise NoStartSet(
+        f"family '{family.key}': its {count} roots cannot be moved to other generic parameters. "
+        "Check that its generic members have finitely many regular roots."
+    )
+
+
+def distinct(roots: ComplexArray) -> ComplexArray:
+    """Return the roots of one member, each once."""
+    return roots[first_of_each(roots[np.newaxis])[0]]
+
+
+def _pack(made: StartSet) -> bytes:
+    table = np.concatenate([made.parameters, made.roots.ravel()])
+    return table.astype("<c16").tobytes()
+
+
+def _unpack(data: bytes, family: PolynomialFamily) -> StartSet | None:
+    """Read a start set, if it is one of the family."""
+    n, m = family.unknowns, family.parameters
+    if len(data) % 16 or len(data) < 16 * (n + m) or (len(data) // 16 - m) % n:
+        return None
+    table = np.frombuffer(data, dtype="<c16").astype(np.complex128)
+    if not np.isfinite(table).all():
+        return None
+    return StartSet(table[m:].reshape(-1, n), table[:m])
