@@ -100,7 +100,7 @@ class Singularity:
         kind: "serial" (type 1), "parallel" (type 2), "mobility" (a constraint singularity if the
             output gains the freedom) or "passive".
         margin: Smallest singular value that belongs to it.
-        motion: InstantaneousScrew of the output in the motion that is free or, of a serial singularity, in the
+        motion: Screw of the output in the motion that is free or, of a serial singularity, in the
             velocity that the output cannot have; None where the output stands.
         driven: Driven speeds in that motion by name.
         text: The same in words.
