@@ -7,7 +7,8 @@ import pytest
 import axode as ax
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
 from axode.problems.kinematics.solve_family import solve_family
-from polynomial_families import dietmaier, gough_stewart, platforms
+from benchmarks.platform_numbers import dietmaier, platforms
+from benchmarks.platforms import gough_stewart
 
 
 @pytest.fixture(scope="module")

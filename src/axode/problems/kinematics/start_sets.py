@@ -7,6 +7,7 @@ one of them leads to others, until further ways find nothing new.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,11 @@ def start_set(family: PolynomialFamily, number: int = 0, *, threads: int | None 
     while len(known) <= number:
         known.append(_load_or_make(family, known, threads))
     return known[number]
+
+
+def remember_start_sets(family: PolynomialFamily, sets: Sequence[StartSet]) -> None:
+    """Use start sets that were made elsewhere, as long as this process lives."""
+    _MEMORY[family.digest] = list(sets)
 
 
 def _load_or_make(family: PolynomialFamily, known: list[StartSet], threads: int | None) -> StartSet:

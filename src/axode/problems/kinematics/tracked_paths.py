@@ -125,7 +125,7 @@ def track(
     }
     rollout({**state, **given}, {"targets": _real(targets)}, budget=0, threads=threads)
     found: ComplexArray = state["x"].view(np.complex128)
-    status, steps = (state[name][:, 0].astype(np.intp) for name in ("status", "steps"))
+    status, steps = (state[name][:, 0].astype(np.intp) for name in ("ending", "steps"))
     return TrackedPaths(found, status, steps, state["error"][:, 0])
 
 
