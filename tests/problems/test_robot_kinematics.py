@@ -28,9 +28,9 @@ def test_coordinates_may_be_named_by_their_joints():
 
 
 def test_what_cannot_be_found_must_be_named():
+    with pytest.raises(ax.InvalidArgument, match=r"name the output body, output=.*coupler"):
+        ax.Kinematics(ax.gallery.build("four_bar"))
     bar = ax.gallery.build("five_bar")
-    with pytest.raises(ax.InvalidArgument, match=r"name the output body, output=.*link1"):
-        ax.Kinematics(bar)
     with pytest.raises(ax.UnknownName, match="has no body 'toool'"):
         ax.Kinematics(bar, "toool")
     with pytest.raises(ax.UnknownName, match=r"unknown joint or coordinate 'phi3'.*'sholder1'"):

@@ -9,24 +9,35 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import BodyLike, body_name
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import coordinate_names, coordinate_of, not_in_tree, speed_meanings
+from axode.problems.kinematics.velocity_methods import VelocityMethods
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+    from axode.problems.kinematics.leg_paths import LegPath
+    from axode.problems.kinematics.motion_graph import MotionGraph
     from axode.symbolic.equations import Equations
 
+Array = npt.NDArray[np.float64]
 
-class Kinematics:
+OUTPUT_NAMES = ("platform", "tool")
+
+
+class Kinematics(VelocityMethods):
     """A robot whose driven coordinates move an output body.
 
     Args:
         mechanism: What the robot is made of.
-        output: The body that it moves, such as a platform; found where only one body can be
-            meant: the one on which three joints or more end, or the end of a serial chain.
+        output: The body that it moves; unless given, the one called "platform" or "tool", else the
+            only one on which three joints or more end, or the end of a serial chain.
         driven: Names of the coordinates that motors hold; those with motors unless given.
 
     Attributes:
@@ -67,6 +78,28 @@ class Kinematics:
         return self.equations.compile()
 
     @cached_property
+    def legs(self) -> tuple[LegPath, ...]:
+        """Chains of joints from the ground to the output body, in numbers."""
+        from axode.problems.kinematics.leg_paths import leg_paths
+
+        names = self.graph.values
+        parameters = np.array([self.model.parameters[name] for name in names])
+        return leg_paths(self.graph, self.output, self.driven, parameters, self.home_poses)
+
+    @cached_property
+    def graph(self) -> MotionGraph:
+        """Links and elementary joints of the mechanism."""
+        from axode.problems.kinematics.motion_graph import motion_graph
+
+        return motion_graph(self.mechanism)
+
+    @cached_property
+    def home_poses(self) -> dict[str, Array]:
+        """Poses of all bodies and of the ground at home, homogeneous matrices by name."""
+        poses = zip(self.model.bodies, self.model.poses(self.model.home), strict=True)
+        return {GROUND.name: np.eye(4), **dict(poses)}
+
+    @cached_property
     def mobility(self) -> int:
         """Number of independent motions near home."""
         return len(self.equations.independent)
@@ -84,6 +117,9 @@ def _output_body(mechanism: Mechanism, output: BodyLike | None) -> str:
         if name not in names:
             raise UnknownName(f"mechanism '{mechanism.name}'", "body", name, names)
         return name
+    called = [name for name in names if name in OUTPUT_NAMES]
+    if len(called) == 1:
+        return called[0]
     joints = [*mechanism.connections, *mechanism.loops]
     ends = {name: sum(_ends_on(joint, name) for joint in joints) for name in names}
     candidates = [name for name, count in ends.items() if count > 2]
