@@ -60,12 +60,16 @@ def real_in_own_charts(
 
     A homogeneous root times any complex number is the same root.
 
+    Args:
+        roots: Of one platform or of several, (roots, 8).
+        parameters: Of the platform, or one row per root.
+
     Returns:
         Real parts, parameters, and how large the imaginary parts are.
     """
     largest = np.take_along_axis(roots, np.abs(roots).argmax(axis=1)[:, np.newaxis], axis=1)
     turned = roots / largest
     x = turned.real / np.linalg.norm(turned.real, axis=1, keepdims=True)
-    p = np.broadcast_to(parameters, (len(roots), len(parameters))).real.copy()
+    p = np.broadcast_to(parameters, (len(roots), LEGS + 8)).real.copy()
     p[:, LEGS:] = x
     return x, p, np.abs(turned.imag).max(axis=1)

@@ -58,3 +58,16 @@ def three_angles():
         return root, p
 
     return PolynomialFamily("test three angles", residual, 3, 39, seed)
+
+
+def parabola():
+    """One polynomial of degree two."""
+    x, p = ca.SX.sym("x"), ca.SX.sym("p", 3)
+    residual = ca.Function("parabola", [x, p], [p[0] * x * x + p[1] * x + p[2]])
+
+    def seed(rng):
+        root, p = random_complex(rng, 1), random_complex(rng, 3)
+        p[2] = -(p[0] * root[0] + p[1]) * root[0]
+        return root, p
+
+    return PolynomialFamily("test parabola", residual, 1, 3, seed)

@@ -26,10 +26,11 @@ SHRINK, GROW = 0.4, 1.6  # of a step after a refusal, and at most after a succes
 LARGEST_FACTOR = 4.0
 AT_INFINITY = 1e8  # size of a root
 NEARLY_INFINITE = 1e3  # size of a root where the end cannot be reached
-NEAR_END = 1e-3  # s below which a root may be at infinity
-SINGULAR_END = 1e-11  # s below which a path that cannot reach its end is singular there
+NEAR_END = 1e-3  # s below which a path that gets stuck ends at infinity or is singular at its end
+TOO_NEAR = 1e-11  # s at which a path is stuck
 SHORTEST = 1e-13  # step
 POLISHING = 3  # Newton steps at the end
+FIRST_POLISH, REGULAR = 1e-3, 1e-8  # largest relative size of any of them, and of the last one
 
 
 class PathStatus(IntEnum):
@@ -41,6 +42,7 @@ class PathStatus(IntEnum):
     SINGULAR = 3  # the end is a root of higher multiplicity, or on a continuum of roots
     STUCK = 4  # the step became too small on the way
     TOO_LONG = 5  # more steps than allowed
+    JUMPED = 6  # at a regular root where another path ends too
 
 
 def tracking_program(family: PolynomialFamily) -> Program:
@@ -64,7 +66,7 @@ def tracking_program(family: PolynomialFamily) -> Program:
     polish = formula_tape(
         "track_polish", {"x": 2 * n, "ending": 1, "turns": 1, "target": 2 * m}, tracker.polish
     )
-    polishing = ("x", "ending", "turns", "target", "x", "error", "turns")
+    polishing = ("x", "ending", "turns", "target", "x", "ending", "error", "turns")
     operations = (
         ReadRow("targets", "which", "target"),
         Evaluate(begin, ("ending", "active", "turns")),
@@ -121,9 +123,15 @@ class _Tracker:
         at, parameters = pairs(x), pairs(target)
         change = self._eliminated(at, parameters).solve(self._residual_at(at, parameters))
         arrived = ending[0].equals(float(PathStatus.FINISHED))
-        end = [(a - b).then(arrived, a) for a, b in zip(at, change, strict=True)]
         error = _norm(change, _weights(at))
-        return {"x": parts(end), "error": [error], "turns": [turns[0] - 1.0]}
+        good = error <= (turns[0] > 1.5).then(FIRST_POLISH, REGULAR)
+        end = [(a - b).then(arrived & good, a) for a, b in zip(at, change, strict=True)]
+        return {
+            "x": parts(end),
+            "ending": [(arrived & ~good).then(float(PathStatus.SINGULAR), ending[0])],
+            "error": [error],
+            "turns": [turns[0] - 1.0],
+        }
 
     def _residual_at(self, x: Sequence[Complex], p: Sequence[Complex]) -> list[Complex]:
         return evaluate_rational(self.residual, (x, p), x[0].real)
@@ -222,13 +230,13 @@ def _outcome(
     near = s < NEAR_END
     lost = (near & (large > NEARLY_INFINITE)).then(
         float(PathStatus.AT_INFINITY),
-        (s < SINGULAR_END).then(float(PathStatus.SINGULAR), float(PathStatus.STUCK)),
+        near.then(float(PathStatus.SINGULAR), float(PathStatus.STUCK)),
     )
     ended = s.equals(0.0).then(
         float(PathStatus.FINISHED),
         (near & (large > AT_INFINITY)).then(
             float(PathStatus.AT_INFINITY),
-            ((s < SINGULAR_END) | stuck).then(
+            ((s < TOO_NEAR) | stuck).then(
                 lost, (steps >= settings["max_steps"]).then(float(PathStatus.TOO_LONG), 0.0)
             ),
         ),

@@ -114,6 +114,9 @@ def track(
         threads: How many threads share the paths.
         target: "cpu" or "cuda".
     """
+    if not len(x):
+        none = np.zeros(0, dtype=np.intp)
+        return TrackedPaths(x, none, none, np.zeros(0))
     rollout = tracker_of(family, target)
     state = rollout.new_state(len(x), {"x": _real(x), "s": 1.0, "factor": 1.0})
     given = {
