@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import LeftOut as LeftOut
     from axode.errors import LoopNotClosed as LoopNotClosed
     from axode.errors import MechanismError as MechanismError
+    from axode.errors import NearSingularity as NearSingularity
     from axode.errors import NotAnEquilibrium as NotAnEquilibrium
     from axode.errors import NotApplicable as NotApplicable
     from axode.errors import NotAsAsked as NotAsAsked
