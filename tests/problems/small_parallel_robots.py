@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -183,3 +184,13 @@ def _between(a, b, first, second):
     flat = x[0] * a + x[1] * b
     normal = np.cross(a, b) / np.linalg.norm(np.cross(a, b))
     return flat + math.sqrt(1 - flat @ flat) * normal
+
+
+@cache
+def known_robot(name: str) -> ax.Kinematics:
+    """A robot that tests share, by the name of its function here or in the gallery."""
+    if name == "three_legs_with_knees":
+        legs = {"beta": (0.2, 2.3, 4.4), "pi": (0.3, 2.2, 4.3)}
+        return ax.Kinematics(ax.gallery.build("six_legged_platform", **legs))
+    own = {f.__name__: f for f in (three_rpr, three_rrr, three_rps, spherical_rrr)}
+    return ax.Kinematics(own[name]() if name in own else ax.gallery.build(name))

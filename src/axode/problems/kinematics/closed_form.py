@@ -91,7 +91,7 @@ class DrivenLeg:
         assert drive is not None
         return not self.turns and (not drive.square or (self.equation.place == 1 and self._on_axis))
 
-    def solve(self, sign: float = 1.0, middle: float | None = None) -> tuple[SX, SX, SX, SX]:
+    def solve(self, sign: float = 1.0, middle: SX | None = None) -> tuple[SX, SX, SX, SX]:
         """Driven coordinate, its two functions in `ScalarEquation`, and how far it is reached.
 
         Args:
@@ -117,10 +117,12 @@ class DrivenLeg:
         free = h - A * A
         s = sign * ca.sqrt(ca.fmax(free, 0))
         c, s = (C * s - A * B) / h, (-B * s - A * C) / h
-        shift = 0.0 if middle is None else middle - self.home
-        cos, sin = math.cos(shift), math.sin(shift)
-        x = shift + ca.atan2(s * cos - c * sin, c * cos + s * sin)
-        return self.home + x, c, s, free / (h + A * A)
+        if middle is None:
+            x = self.home + ca.atan2(s, c)
+        else:
+            cos, sin = ca.cos(middle - self.home), ca.sin(middle - self.home)
+            x = middle + ca.atan2(s * cos - c * sin, c * cos + s * sin)
+        return x, c, s, free / (h + A * A)
 
 
 class ClosedFormLegs:

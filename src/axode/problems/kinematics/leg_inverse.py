@@ -25,19 +25,21 @@ TOUCHES = 1e-14  # of a discriminant: what rounding makes of zero
 COMPLETED = 1e-9  # error of a pose that Newton's method completed, relative
 
 
-def pose_tape(legs: ClosedFormLegs, name: str, values: Any) -> Tape:
-    """Tape from position r and rotation R (by rows) to values in the symbols of a pose.
+def pose_tape(legs: ClosedFormLegs, name: str, values: Any, numbers: Any = None) -> Tape:
+    """Tape from position r, rotation R (by rows) and numbers to values in symbols of these.
 
     The last value is the error of a pose that had to be completed, relative to the robot's size.
     """
+    pose = [legs.pose.r, legs.pose.R]
+    more = [] if numbers is None else [numbers]
+    error = ca.SX(0)
     if legs.motion.kind == "restricted":
         r, R, error = legs.completed
-        values = ca.vertcat(ca.Function("at", [legs.pose.r, legs.pose.R], [values])(r, R), error)
-    else:
-        values = ca.vertcat(values, 0)
-    values = ca.densify(values)
-    function = ca.Function(name, [legs.pose.r, legs.pose.R], [values], ["r", "R"], [name])
-    return shaped_tape(function, {"r": 3, "R": 9}, name, (values.shape[0],))
+        values = ca.Function("at", [*pose, *more], [values])(r, R, *more)
+    values = ca.densify(ca.vertcat(values, error))
+    sizes = {"r": 3, "R": 9} | ({} if numbers is None else {"numbers": numbers.shape[0]})
+    function = ca.Function(name, [*pose, *more], [values], list(sizes), [name])
+    return shaped_tape(function, sizes, name, (values.shape[0],))
 
 
 _SOLUTIONS: WeakKeyDictionary[ClosedFormLegs, CompiledFunction] = WeakKeyDictionary()

@@ -38,8 +38,7 @@ class PoseLimits:
         cones: Largest angle of a leg against its direction at home, by the name of the joint [rad].
         diameter: Diameter of the legs, which may not touch [m]; None if they may.
         condition: Largest condition number; None for any.
-        length: By which angular velocities are multiplied in condition numbers [m].
-        branch: 1 for the solution of a leg that home has, -1 for the other one, by coordinate.
+        length: Length by which angular velocities are multiplied in condition numbers [m].
     """
 
     driven: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -47,7 +46,22 @@ class PoseLimits:
     diameter: float | None = None
     condition: float | None = None
     length: float = 1.0
-    branch: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """What there are limits of, whatever they are."""
+        kinds = (self.diameter is None, self.condition is None)
+        return tuple(self.driven), tuple(self.cones), *kinds
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """All numbers, by name."""
+        found = {"length": self.length}
+        for name, (low, high) in self.driven.items():
+            found |= {f"{name} min": low, f"{name} max": high}
+        found |= {f"{joint} angle": angle for joint, angle in self.cones.items()}
+        more = {"diameter": self.diameter, "condition": self.condition}
+        return found | {name: value for name, value in more.items() if value is not None}
 
 
 def read_limits(
@@ -138,11 +152,13 @@ class PoseMeasures:
         margins: By the name of the limit.
         determinant: Determinant of the legs' unit wrenches, if as many as freedoms; else NaN.
         dexterity: Reciprocal condition number of the driven speeds' map to the output's velocity.
+        numbers: Symbols of the limits' numbers, in the order of `PoseLimits.numbers`.
     """
 
     margins: dict[str, SX]
     determinant: SX
     dexterity: SX
+    numbers: SX
 
     @property
     def smallest(self) -> tuple[SX, SX]:
@@ -156,62 +172,65 @@ class PoseMeasures:
 
 def pose_measures(legs: ClosedFormLegs, limits: PoseLimits) -> PoseMeasures:
     """Margins of all limits, and how near a pose is to a singularity."""
+    symbols = {name: SX.sym(name) for name in limits.numbers}
     margins: dict[str, SX] = {}
     ends: list[tuple[SX, SX]] = []
     rows: list[SX] = []
     rates: list[SX] = []
     for leg in legs.legs:
         name = leg.coordinate
-        low, high = limits.driven.get(name, (-math.inf, math.inf))
-        middle = (low + high) / 2 if name in limits.driven else None
-        x, c, s, reach = leg.solve(limits.branch.get(name, 1.0), middle)
+        low, high = (symbols.get(f"{name} {end}") for end in ("min", "max"))
+        middle = None if low is None or high is None else (low + high) / 2
+        x, c, s, reach = leg.solve(middle=middle)
         if not leg.always_reaches:
             margins[f"{name} reach"] = reach
-        if name in limits.driven:
+        if low is not None and high is not None:
             margins[f"{name} min"] = (x - low) / (high - low)
             margins[f"{name} max"] = (high - x) / (high - low)
-        start, end = leg.equation.start.at(c, s), leg.equation.end.at(c, s)
-        ends.append((start, end))
-        margins |= _cone_margins(legs, leg, limits.cones, c, s)
+        ends.append((leg.equation.start.at(c, s), leg.equation.end.at(c, s)))
+        for joint, angle in _cone_angles(legs, leg, limits.cones, c, s).items():
+            margins[f"{joint} angle"] = 1 - angle / symbols[f"{joint} angle"]
         rows.append(_wrench(legs, leg, c, s))
         rates.append(_rate(legs, leg, c, s))
     if limits.diameter is not None:
         for (i, a), (j, b) in combinations(enumerate(ends), 2):
             first, second = legs.legs[i].coordinate, legs.legs[j].coordinate
             gap = segment_distance(a, b)
-            margins[f"{first} and {second}"] = gap / limits.diameter - 1
+            margins[f"{first} and {second}"] = gap / symbols["diameter"] - 1
     if legs.motion.kind == "restricted":
         rows += _restriction_rows(legs)
         rates += [SX(1)] * (len(rows) - len(rates))
-    J = _scaled(legs, rows, limits.length)
+    J = _scaled(legs, rows, symbols["length"])
     count, n = J.shape
     dexterity = SX(0)
     if count >= n:
         dexterity = reciprocal_condition(ca.vertcat(*[J[k, :] / rates[k] for k in range(count)]))
     if limits.condition is not None:
-        margins["condition"] = dexterity * limits.condition - 1
-    return PoseMeasures(margins, determinant(J) if count == n else SX(math.nan), dexterity)
+        margins["condition"] = dexterity * symbols["condition"] - 1
+    whole = determinant(J) if count == n else SX(math.nan)
+    return PoseMeasures(margins, whole, dexterity, ca.vertcat(*symbols.values()))
 
 
-def _cone_margins(
+def _cone_angles(
     legs: ClosedFormLegs, leg: DrivenLeg, cones: Mapping[str, float], c: SX, s: SX
 ) -> dict[str, SX]:
-    """Angles of a straight leg against its directions at home, seen from either end."""
-    e, made = leg.equation, {}
+    """Angles of a straight leg against its direction at home, seen from either end, by joint."""
+    e = leg.equation
+    ends = [(e.near, True), (e.far, False)]
+    wanted = [(joint, near) for end, near in ends for joint in end.joints if joint in cones]
+    if not wanted:
+        return {}
     span = e.far.point - e.near.point
     along = span / np.linalg.norm(span)
-    own = e.driven
     seen = e.end.at(c, s) - e.start.at(c, s)
     seen = seen / ca.norm_2(seen)
-    near = _turned(own if e.place == 0 else None, along, 1.0)
-    far = _turned(own if e.place == 2 else None, along, -1.0)
-    rest = MovedPoint(*(legs.pose.vector(part) for part in far))
-    for end, home in ((e.near, MovedPoint(*map(SX, near))), (e.far, rest)):
-        for joint in end.joints:
-            if joint in cones:
-                angle = ca.acos(ca.fmax(-1, ca.fmin(1, ca.dot(seen, home.at(c, s)))))
-                made[f"{joint} angle"] = 1 - angle / cones[joint]
-    return made
+    base = MovedPoint(*map(SX, _turned(e.driven if e.place == 0 else None, along, 1.0)))
+    moved = _turned(e.driven if e.place == 2 else None, along, -1.0)
+    top = MovedPoint(*(legs.pose.vector(part) for part in moved))
+    return {
+        joint: ca.acos(ca.fmax(-1, ca.fmin(1, ca.dot(seen, (base if near else top).at(c, s)))))
+        for joint, near in wanted
+    }
 
 
 def _turned(driven: HomeScrew | None, v: Array, sign: float) -> tuple[Array, Array, Array]:
@@ -274,7 +293,7 @@ def velocity_row(legs: ClosedFormLegs, value: SX) -> SX:
     return ca.densify(ca.horzcat(ca.jacobian(value, pose.r), spin.T))
 
 
-def _scaled(legs: ClosedFormLegs, rows: list[SX], length: float) -> SX:
+def _scaled(legs: ClosedFormLegs, rows: list[SX], length: SX) -> SX:
     """Rows in the freedoms of the output, angular velocities times a length."""
     motion = legs.motion
     J = ca.vertcat(*rows)
@@ -282,8 +301,8 @@ def _scaled(legs: ClosedFormLegs, rows: list[SX], length: float) -> SX:
         # about the centre, of which the rows hold the velocity as well
         arm = legs.pose.r - SX(motion.centre)
         return J[:, 3:] + ca.vertcat(*[ca.cross(arm, J[k, :3].T).T for k in range(J.shape[0])])
-    scale = np.diag([1.0] * 3 + [1.0 / length] * 3)
-    return ca.mtimes(J, SX(scale @ motion.basis))
+    scaled = ca.horzcat(J[:, :3], J[:, 3:] / length)
+    return ca.mtimes(scaled, SX(motion.basis))
 
 
 def segment_distance(a: tuple[SX, SX], b: tuple[SX, SX]) -> SX:

@@ -6,8 +6,8 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
@@ -34,13 +34,56 @@ Array = npt.NDArray[np.float64]
 Kind = Literal["constant-orientation", "orientation", "reachable", "dexterous", "pose"]
 KINDS = ("constant-orientation", "orientation", "reachable", "dexterous", "pose")
 POSITIONS = ("x", "y", "z", "u", "v")
+UNCOMPLETED = -1.0  # margin of a pose whose other coordinates cannot be found
 CHUNK = 1 << 16  # poses that are evaluated at a time
 ANGLES = {"roll": math.pi / 2, "pitch": math.pi / 2}  # bounds of angles, half a turn for others
 
 
-@dataclass(frozen=True, eq=False)
+class PoseFunctions:
+    """Margins and singularities of poses in compiled functions of r, R and the limits' numbers.
+
+    Args:
+        legs: The legs of the robot.
+        limits: Limits of the same structure as those of all calls.
+
+    Attributes:
+        names: Names of the limits; of completed poses, the last one says that there is none.
+        measures: Tape of margin, active limit, determinant, dexterity and error.
+        margin: Tape of margin and error.
+    """
+
+    def __init__(self, legs: ClosedFormLegs, limits: PoseLimits) -> None:
+        made = pose_measures(legs, limits)
+        least, active = made.smallest
+        every = ca.vertcat(least, active, made.determinant, made.dexterity)
+        self.measures = pose_tape(legs, "pose_measures", every, made.numbers)
+        self.margin = pose_tape(legs, "pose_margin", least, made.numbers)
+        self.names = tuple(made.margins)
+        if legs.motion.kind == "restricted":
+            self.names += ("pose",)
+        self._calls: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def call(self, tape: Tape, target: str) -> Callable[..., Any]:
+        """Return one of the tapes as a function, compiled when it is first called."""
+        key = tape.name, target
+        if key not in self._calls:
+            self._calls[key] = tape_entry(tape, target).call
+        return self._calls[key]
+
+
+_FUNCTIONS: WeakKeyDictionary[ClosedFormLegs, dict[Any, PoseFunctions]] = WeakKeyDictionary()
+
+
+def pose_functions(legs: ClosedFormLegs, limits: PoseLimits) -> PoseFunctions:
+    """Return the functions of a robot with limits of some structure, made once."""
+    known = _FUNCTIONS.setdefault(legs, {})
+    if limits.structure not in known:
+        known[limits.structure] = PoseFunctions(legs, limits)
+    return known[limits.structure]
+
+
 class PoseEvaluator:
-    """Margins and singularities of poses, compiled.
+    """Margins and singularities of poses within given limits.
 
     Args:
         legs: The legs of the robot.
@@ -49,58 +92,34 @@ class PoseEvaluator:
         threads: How many threads share a batch; None decides by its size.
     """
 
-    legs: ClosedFormLegs
-    limits: PoseLimits
-    target: str = "cpu"
-    threads: int | None = None
-
-    @cached_property
-    def _measures(self) -> Any:
-        return pose_measures(self.legs, self.limits)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the limits; of completed poses, the last one says that there is none."""
-        names = tuple(self._measures.margins)
-        return (*names, "pose") if self.legs.motion.kind == "restricted" else names
-
-    @cached_property
-    def tape(self) -> Tape:
-        """Tape from r and R to margin, active limit, determinant, dexterity and error."""
-        m = self._measures
-        return pose_tape(
-            self.legs, "pose_measures", ca.vertcat(*m.smallest, m.determinant, m.dexterity)
-        )
-
-    @cached_property
-    def margin_tape(self) -> Tape:
-        """Tape from r and R to margin and error."""
-        return pose_tape(self.legs, "pose_margin", self._measures.smallest[0])
-
-    @cached_property
-    def _function(self) -> Callable[..., Any]:
-        return tape_entry(self.tape, self.target).call
-
-    @cached_property
-    def _margin(self) -> Callable[..., Any]:
-        return tape_entry(self.margin_tape, self.target).call
+    def __init__(
+        self,
+        legs: ClosedFormLegs,
+        limits: PoseLimits,
+        target: str = "cpu",
+        threads: int | None = None,
+    ) -> None:
+        self.legs, self.target, self.threads = legs, target, threads
+        self.functions = pose_functions(legs, limits)
+        self.numbers = np.array(list(limits.numbers.values()))
 
     def measure(self, r: Array, R: Array) -> Array:
         """Margin, active limit, determinant and dexterity of poses, (n, 4)."""
-        return self._completed(self._function(r, R, threads=self.threads), active=True)
+        made = self._evaluate(self.functions.measures, r, R)
+        if self.legs.motion.kind == "restricted":
+            made[made[:, 0] == UNCOMPLETED, 1] = len(self.functions.names) - 1
+        return made
 
     def margin(self, r: Array, R: Array) -> Array:
         """Margins of poses."""
-        made: Array = self._completed(self._margin(r, R, threads=self.threads))[:, 0]
-        return made
+        return self._evaluate(self.functions.margin, r, R)[:, 0]
 
-    def _completed(self, made: Array, *, active: bool = False) -> Array:
-        """Take poses that could not be completed as outside."""
+    def _evaluate(self, tape: Tape, r: Array, R: Array) -> Array:
+        """Values without the error; poses that could not be completed are outside."""
+        function = self.functions.call(tape, self.target)
+        made: Array = function(r, R, self.numbers, threads=self.threads)
         if self.legs.motion.kind == "restricted":
-            lost = ~(made[:, -1] < COMPLETED)
-            made[lost, 0] = -1.0
-            if active:
-                made[lost, 1] = len(self.names) - 1
+            made[~(made[:, -1] < COMPLETED), 0] = UNCOMPLETED
         return made[:, :-1]
 
 
@@ -147,7 +166,7 @@ def workspace(
         plan.held,
         values[:, 0].reshape(shape),
         values[:, 1].astype(np.int16).reshape(shape),
-        evaluator.names,
+        evaluator.functions.names,
         values[:, 2].reshape(shape),
         values[:, 3].reshape(shape),
         info,
@@ -349,8 +368,9 @@ def _extent(legs: ClosedFormLegs, name: str, box: Array) -> tuple[float, float]:
         direction = np.eye(3)[("x", "y", "z").index(name)]
     with np.errstate(invalid="ignore"):
         ends = np.where(direction == 0, 0.0, box * direction)
-    low, high = ends.min(axis=0).sum(), ends.max(axis=0).sum()
-    return (float(low), float(high)) if not np.isnan(low + high) else (-math.inf, math.inf)
+    if not np.isfinite(ends).all():
+        return -math.inf, math.inf
+    return float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
