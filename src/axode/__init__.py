@@ -65,11 +65,13 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.model.state import State as State
     from axode.problems.assemble.assemble import assemble as assemble
     from axode.problems.compare import compare as compare
+    from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
+    from axode.problems.motions import generators as motions
     from axode.problems.paths import paths
     from axode.problems.paths.paths import Path as Path
     from axode.problems.simulate.inputs import Callback as Callback
@@ -100,6 +102,7 @@ _LAZY = {
     "Callback": "axode.problems.simulate.inputs",
     "Event": "axode.results.event",
     "Trajectory": "axode.results.trajectory",
+    "Cooperation": "axode.problems.cooperation.cooperation",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
     "inverse": "axode.problems.inverse.inverse",
@@ -124,6 +127,7 @@ __all__ = [
     "Ball",
     "Box",
     "Callback",
+    "Cooperation",
     "Cylinder",
     "Cylindrical",
     "Equations",
@@ -167,6 +171,7 @@ __all__ = [
     "linearize",
     "load",
     "load_model",
+    "motions",
     "paths",
     "schema",
     "simulate",
@@ -176,7 +181,11 @@ __all__ = [
 ]
 
 
-_LAZY_MODULES = {"gallery": "axode.gallery", "paths": "axode.problems.paths.paths"}
+_LAZY_MODULES = {
+    "gallery": "axode.gallery",
+    "motions": "axode.problems.motions.generators",
+    "paths": "axode.problems.paths.paths",
+}
 
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there

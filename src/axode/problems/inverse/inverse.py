@@ -55,9 +55,10 @@ def inverse(
 
     Args:
         model: What moves.
-        motion: A `Trajectory` of this model, or coordinates, speeds and measures of position by
-            name: numbers, formulas of t (text, `Expression`, a Python function) or samples at
-            `times`. As many as there are independent speeds determine the rest.
+        motion: A `Trajectory` of this model, a motion of `ax.motions`, or coordinates, speeds and
+            measures of position by name: numbers, formulas of t (text, `Expression`, a Python
+            function) or samples at `times`. As many as there are independent speeds determine the
+            rest.
         times: Times of the samples [s]; for functions also the duration, from t = 0.
         start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
             where the motion does not tell them (the swivel of a caster, the place of a vehicle);
@@ -81,6 +82,7 @@ def inverse(
             constraints do not allow or that is not determined.
     """
     check_arguments(inverse, locals())
+    from axode.problems.motions.planned_motion import PlannedMotion, solve_planned
     from axode.results.trajectory import Trajectory
 
     require_model("inverse", model)
@@ -92,15 +94,16 @@ def inverse(
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
         samples, outside, _ = read_motion(model, motion, conditions, change=True)
         lengths = motion.lengths
-    elif isinstance(motion, Mapping):
+    elif isinstance(motion, Mapping | PlannedMotion):
         given = read_state(model, start, "start")
         given.require_one("start")
-        samples = _solve_signals(model, motion, times, given, save_every, conditions)
+        solve: Any = _solve_signals if isinstance(motion, Mapping) else solve_planned
+        samples = solve(model, motion, times, given, save_every, conditions)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
-            f"motion: expected a Trajectory or signals by name such as {{'{model.independent[0]}': "
-            f"'0.5 * t'}}, got {type(motion).__name__}"
+            "motion: expected a Trajectory, a motion of ax.motions or signals by name such as "
+            f"{{'{model.independent[0]}': '0.5 * t'}}, got {type(motion).__name__}"
         )
     outside = _add_wrenches(model, outside, wrenches or {})
     solved = solve_forces(model, samples, outside, conditions, weights, lengths)

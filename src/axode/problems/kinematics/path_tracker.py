@@ -21,13 +21,13 @@ from axode.problems.kinematics.tape_algebra import Complex, Series, evaluate_rat
 SETTINGS = ("tolerance", "radius", "max_steps")  # in the order of the buffer
 ORDER = 3  # last power of s in the series of a root
 CONTRACTION = 0.1  # of the second correction to the first
-CONVERGED = 1e-11  # relative correction that rounding alone may cause
+CONVERGED = 1e-3  # part of the tolerance that rounding alone may cause
 SHRINK, GROW = 0.4, 1.6  # of a step after a refusal, and at most after a success
 LARGEST_FACTOR = 4.0
 AT_INFINITY = 1e8  # size of a root
 NEARLY_INFINITE = 1e3  # size of a root where the end cannot be reached
+NEAR_END = 1e-3  # s below which a root may be at infinity
 SINGULAR_END = 1e-11  # s below which a path that cannot reach its end is singular there
-FLOOR = 1.0  # square of the size below which unknowns are measured absolutely
 SHORTEST = 1e-13  # step
 POLISHING = 3  # Newton steps at the end
 
@@ -92,7 +92,7 @@ class _Tracker:
         start, target = pairs(v["start"]), pairs(v["target"])
         speed = [a - b for a, b in zip(start, target, strict=True)]
         terms = self._series(at, _on_segment(target, speed, here), speed)
-        weights = [1.0 / (FLOOR + a.square()) for a in at]
+        weights = _weights(at)
         h = _choose_step(terms, weights, factor, settings).least(here)
         there = here - h
         guess = _extrapolate(terms, -h)
@@ -106,7 +106,7 @@ class _Tracker:
         first, second = lengths
         # comparisons with NaN are false, so that such a step is refused
         small = first <= 100.0 * settings["tolerance"]
-        contracts = (second <= CONTRACTION * first) | (second <= CONVERGED)
+        contracts = (second <= CONTRACTION * first) | (second <= CONVERGED * settings["tolerance"])
         good = small & contracts
         return _outcome(
             (at, here, factor, v["steps"][0], v["status"][0]),
@@ -120,7 +120,7 @@ class _Tracker:
         change = self._eliminated(at, parameters).solve(self._residual_at(at, parameters))
         arrived = status[0].equals(float(PathStatus.FINISHED))
         end = [(a - b).then(arrived, a) for a, b in zip(at, change, strict=True)]
-        error = _norm(change, [1.0 / (FLOOR + a.square()) for a in at])
+        error = _norm(change, _weights(at))
         return {"x": parts(end), "error": [error]}
 
     def _residual_at(self, x: Sequence[Complex], p: Sequence[Complex]) -> list[Complex]:
@@ -150,6 +150,16 @@ class _Tracker:
 
 def _on_segment(target: Sequence[Complex], speed: Sequence[Complex], s: Formula) -> list[Complex]:
     return [a + b.scaled(s) for a, b in zip(target, speed, strict=True)]
+
+
+def _weights(x: Sequence[Complex]) -> list[Formula]:
+    """Weights of squares of unknowns: relative to each, or to all of them if it is small.
+
+    Other unknowns that are large do not count, since some go through infinity.
+    """
+    squares = [a.square() for a in x]
+    floor = (reduce(add, squares) / float(len(x))).least(1.0).most(1e-200)
+    return [1.0 / (floor + a) for a in squares]
 
 
 def _norm(vector: Sequence[Complex], weights: Sequence[Formula]) -> Formula:
@@ -207,13 +217,14 @@ def _outcome(
     steps = active.then(steps + 1.0, steps)
     large = reduce(Formula.most, (a.square() for a in x)).sqrt()
     stuck = h < SHORTEST
-    lost = (large > NEARLY_INFINITE).then(
+    near = s < NEAR_END
+    lost = (near & (large > NEARLY_INFINITE)).then(
         float(PathStatus.AT_INFINITY),
         (s < SINGULAR_END).then(float(PathStatus.SINGULAR), float(PathStatus.STUCK)),
     )
     ended = s.equals(0.0).then(
         float(PathStatus.FINISHED),
-        (large > AT_INFINITY).then(
+        (near & (large > AT_INFINITY)).then(
             float(PathStatus.AT_INFINITY),
             ((s < SINGULAR_END) | stuck).then(
                 lost, (steps >= settings["max_steps"]).then(float(PathStatus.TOO_LONG), 0.0)

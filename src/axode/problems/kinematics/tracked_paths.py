@@ -79,7 +79,7 @@ def tracker_of(family: PolynomialFamily, target: str = "cpu") -> Any:
         if known is None:
             program = tracking_program(family)
             if target == "cpu":
-                known = Rollout(program)
+                known = Rollout(program, alike=True)
             else:
                 from axode.codegen.targets.gpu_rollout import KernelRollout
 
