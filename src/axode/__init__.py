@@ -70,6 +70,10 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.problems.kinematics.goals import Target as Target
+    from axode.problems.kinematics.inverse_kinematics import (
+        inverse_kinematics as inverse_kinematics,
+    )
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.motions import generators as motions
@@ -106,7 +110,9 @@ _LAZY = {
     "Cooperation": "axode.problems.cooperation.cooperation",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
+    "Target": "axode.problems.kinematics.goals",
     "inverse": "axode.problems.inverse.inverse",
+    "inverse_kinematics": "axode.problems.kinematics.inverse_kinematics",
     "Kinematics": "axode.problems.kinematics.robot_kinematics",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
@@ -159,6 +165,7 @@ __all__ = [
     "Spherical",
     "State",
     "Sweep",
+    "Target",
     "Trajectory",
     "Uniform",
     "Universal",
@@ -169,6 +176,7 @@ __all__ = [
     "feasible",
     "gallery",
     "inverse",
+    "inverse_kinematics",
     "linearize",
     "load",
     "load_model",

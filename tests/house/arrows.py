@@ -36,6 +36,7 @@ STEPS_WHEN_CALLED = {
     ("axode.problems.kinematics.singularity_map", "show"),  # SingularityMap.plot
     ("axode.results.trajectory", "show"),  # Trajectory.plot, report and view
     ("axode.results.sweep_result", "show"),  # Sweep.plot
+    ("axode.problems.kinematics.workspace_result", "show"),  # Workspace.plot
 }
 
 # Packages that a folder knows nothing of, not even inside a function.
