@@ -69,11 +69,11 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
-    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.kinematics.goals import Target as Target
     from axode.problems.kinematics.inverse_kinematics import (
         inverse_kinematics as inverse_kinematics,
     )
+    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.motions import generators as motions
