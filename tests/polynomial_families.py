@@ -1,107 +1,10 @@
-"""Families of polynomials, written by hand: platforms in space and in the plane, three angles."""
+"""Families of polynomials, written by hand: three legs in the plane, three angles."""
 
 import casadi as ca
-import numpy as np
 
-from axode.codegen.tape.tape import Tape
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
-from axode.problems.kinematics.tape_algebra import evaluate_rational
-
-LEGS = 42  # parameters of six legs; those of the chart follow
-
-
-def random_complex(rng, *shape):
-    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-
-def evaluate(function, x, p):
-    """Evaluate a real function at complex numbers, or at arrays of them."""
-    tape = Tape.from_casadi(function)
-    return np.array(evaluate_rational(tape, (list(x), list(p)), complex))
-
-
-def gough_stewart():
-    """Six legs between points: x is a dual quaternion (q, g) in a chart.
-
-    A point b of the platform is at (q b q* + g q*) / |q|^2, if q . g = 0, and its distance to a is
-    |q b - a q + g| / |q|. Parameters: six base points, six platform points, squares of lengths,
-    and the chart l with l . x = 1.
-    """
-    x, p = ca.SX.sym("x", 8), ca.SX.sym("p", LEGS + 8)
-    a, b = ca.reshape(p[:18], 3, 6), ca.reshape(p[18:36], 3, 6)
-    q, g = x[:4], x[4:]
-    rows = []
-    for i in range(6):
-        apart, both = b[:, i] - a[:, i], b[:, i] + a[:, i]
-        scalar = g[0] - ca.dot(q[1:], apart)
-        vector = g[1:] + q[0] * apart + ca.cross(q[1:], both)
-        rows.append(scalar**2 + ca.sumsqr(vector) - p[36 + i] * ca.sumsqr(q))
-    rows += [ca.dot(q, g), ca.dot(p[LEGS:], x) - 1]
-    residual = ca.Function("platform", [x, p], [ca.vertcat(*rows)], ["x", "p"], ["r"])
-
-    def seed(rng):
-        p, q, t = random_complex(rng, LEGS + 8), random_complex(rng, 4), random_complex(rng, 3)
-        root = np.concatenate([q, [-t @ q[1:]], t * q[0] + np.cross(t, q[1:])])
-        root /= p[LEGS:] @ root
-        p[36:42] = 0.0  # the residual is linear in the squares of lengths
-        p[36:42] = evaluate(residual, root, p)[:6] / (root[:4] @ root[:4])
-        return root, p
-
-    return PolynomialFamily("test gough-stewart", residual, 8, LEGS + 8, seed)
-
-
-def platforms(count, rng, chart=None):
-    """Parameters of random real platforms, in a complex chart unless one is given: (count, 50)."""
-    chart = random_complex(np.random.default_rng(5), 8) if chart is None else chart
-    made = np.zeros((count, LEGS + 8), dtype=complex)
-    made[:, :36] = rng.normal(size=(count, 36))
-    made[:, 36:42] = rng.uniform(0.5, 3.0, size=(count, 6)) ** 2
-    made[:, LEGS:] = chart
-    return made
-
-
-DIETMAIER_BASE = [
-    [0, 0, 0],
-    [1.107915, 0, 0],
-    [0.549094, 0.756063, 0],
-    [0.735077, -0.223935, 0.525991],
-    [0.514188, -0.526063, -0.368418],
-    [0.590473, 0.094733, -0.205018],
-]
-DIETMAIER_PLATFORM = [
-    [0, 0, 0],
-    [0.542805, 0, 0],
-    [0.956919, -0.528915, 0],
-    [0.665885, -0.353482, 1.402538],
-    [0.478359, 1.158742, 0.107672],
-    [-0.137087, -0.235121, 0.353913],
-]
-DIETMAIER_LENGTHS = [1, 0.645275, 1.086284, 1.503439, 1.281933, 0.771071]
-
-
-def dietmaier(chart=None):
-    """Parameters of the platform with 40 real postures: (50,)."""
-    p = platforms(1, np.random.default_rng(0), chart)[0]
-    p[:18] = np.ravel(DIETMAIER_BASE)
-    p[18:36] = np.ravel(DIETMAIER_PLATFORM)
-    p[36:42] = np.square(DIETMAIER_LENGTHS)
-    return p
-
-
-def real_in_own_charts(roots, parameters):
-    """Roots of platforms, turned until they are as real as they can be, in charts about themselves.
-
-    A homogeneous root times any complex number is the same root.
-
-    Returns:
-        Real parts, parameters, and how large the imaginary parts are.
-    """
-    largest = np.take_along_axis(roots, np.abs(roots).argmax(axis=1)[:, np.newaxis], axis=1)
-    turned = roots / largest
-    x = turned.real / np.linalg.norm(turned.real, axis=1, keepdims=True)
-    p = np.broadcast_to(parameters, (len(roots), len(parameters))).real.copy()
-    p[:, LEGS:] = x
-    return x, p, np.abs(turned.imag).max(axis=1)
+from benchmarks.platform_numbers import random_complex
+from benchmarks.platforms import evaluate
 
 
 def planar():
@@ -155,3 +58,16 @@ def three_angles():
         return root, p
 
     return PolynomialFamily("test three angles", residual, 3, 39, seed)
+
+
+def parabola():
+    """One polynomial of degree two."""
+    x, p = ca.SX.sym("x"), ca.SX.sym("p", 3)
+    residual = ca.Function("parabola", [x, p], [p[0] * x * x + p[1] * x + p[2]])
+
+    def seed(rng):
+        root, p = random_complex(rng, 1), random_complex(rng, 3)
+        p[2] = -(p[0] * root[0] + p[1]) * root[0]
+        return root, p
+
+    return PolynomialFamily("test parabola", residual, 1, 3, seed)

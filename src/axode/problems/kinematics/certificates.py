@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
-from axode.problems.kinematics.polish import evaluate_at
+from axode.problems.kinematics.polish import inverse_jacobians
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
 from axode.problems.kinematics.tape_algebra import evaluate_rational
 
@@ -64,10 +64,12 @@ class Interval:
 
     def __truediv__(self, other: Interval) -> Interval:
         low, high = other.ends
-        inverse = _outward(1.0 / other.ends[::-1])
+        with np.errstate(divide="ignore"):
+            inverse = _outward(1.0 / other.ends[::-1])
         around_zero = (low <= 0) & (high >= 0)
         whole = np.where(around_zero, OUTWARD.reshape(2, *[1] * low.ndim), inverse.ends)
-        return self * Interval(whole)
+        with np.errstate(invalid="ignore"):  # zero by zero may be anything: NaN proves nothing
+            return self * Interval(whole)
 
     def __getitem__(self, index: object) -> Interval:
         return Interval(
@@ -119,7 +121,7 @@ def certify_roots(family: PolynomialFamily, x: npt.ArrayLike, p: npt.ArrayLike) 
     parameters = np.atleast_2d(np.asarray(p, dtype=float))
     count, n = points.shape
     with np.errstate(all="ignore"):
-        inverse = _inverse(family.jacobian_tape, points, parameters)
+        inverse = inverse_jacobians(family, points, parameters)
         moved = _times(
             Interval.at(inverse), _values(family.residual_tape, Interval.at(points), parameters)
         )
@@ -177,14 +179,3 @@ def _times(matrix: Interval, vector: Interval) -> Interval:
 def _times_matrix(a: Interval, b: Interval) -> Interval:
     columns = np.swapaxes(b.ends, 2, 3)[:, :, np.newaxis]
     return (Interval(a.ends[:, :, :, np.newaxis]) * Interval(columns)).total()
-
-
-def _inverse(tape: Tape, x: Array, p: Array) -> Array:
-    """Inverse Jacobians, as good as they come; NaN where there is none."""
-    n = x.shape[1]
-    matrices = evaluate_at(tape, x, p).reshape(-1, n, n)
-    usable = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
-    usable[usable] = np.abs(np.linalg.det(matrices[usable])) > 0
-    inverse = np.full_like(matrices, np.nan)
-    inverse[usable] = np.linalg.inv(matrices[usable])
-    return inverse

@@ -12,6 +12,7 @@ from axode.problems.kinematics.polynomial_family import PolynomialFamily
 from axode.problems.kinematics.tape_algebra import evaluate_rational
 
 STEPS = 4
+JACOBIANS = 2  # steps with a Jacobian of their own; the others use the last one
 NumberArray = npt.NDArray[Any]
 
 
@@ -19,6 +20,9 @@ def polish_roots(
     family: PolynomialFamily, x: npt.ArrayLike, p: npt.ArrayLike
 ) -> tuple[NumberArray, npt.NDArray[np.float64]]:
     """Improve roots by Newton's method, real ones by real numbers.
+
+    Residuals are computed in the machine's extended precision, where it has one, so that roots
+    become as exact as their numbers can be, even where the Jacobian is nearly singular.
 
     Args:
         family: The polynomials.
@@ -29,23 +33,30 @@ def polish_roots(
         The roots, and the size of the last step relative to each; NaN where it is singular.
     """
     points, parameters = np.atleast_2d(np.asarray(x)), np.atleast_2d(np.asarray(p))
-    error = np.full(len(points), np.nan)
-    for _ in range(STEPS):
-        step = _newton_step(family, points, parameters)
+    kind = np.result_type(points, parameters, np.float64)
+    longer = np.result_type(kind, np.longdouble)
+    points, given = points.astype(kind), parameters.astype(longer)
+    error, n = np.full(len(points), np.nan), points.shape[1]
+    inverse = np.full((len(points), n, n), np.nan, dtype=kind)
+    for number in range(STEPS):
+        if number < JACOBIANS:
+            inverse = inverse_jacobians(family, points, parameters)
+        residual = evaluate_at(family.residual_tape, points.astype(longer), given).astype(kind)
+        step = (inverse @ residual[..., np.newaxis])[..., 0]
         points = points - step
         error = np.linalg.norm(step, axis=1) / np.linalg.norm(points, axis=1).clip(1e-300)
     return points, error
 
 
-def _newton_step(family: PolynomialFamily, x: NumberArray, p: NumberArray) -> NumberArray:
+def inverse_jacobians(family: PolynomialFamily, x: NumberArray, p: NumberArray) -> NumberArray:
+    """Return inverse Jacobians at points, as good as they come; NaN where there is none."""
     n = x.shape[1]
-    jacobian = evaluate_at(family.jacobian_tape, x, p).reshape(-1, n, n)
-    right = evaluate_at(family.residual_tape, x, p)
-    usable = np.asarray(np.isfinite(jacobian).all(axis=(1, 2)))
-    usable[usable] = np.abs(np.linalg.det(jacobian[usable])) > 0
-    step = np.full_like(right, np.nan)
-    step[usable] = np.linalg.solve(jacobian[usable], right[usable][..., np.newaxis])[..., 0]
-    return step
+    matrices = evaluate_at(family.jacobian_tape, x, p).reshape(-1, n, n)
+    usable = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
+    usable[usable] = np.abs(np.linalg.det(matrices[usable])) > 0
+    inverse = np.full_like(matrices, np.nan)
+    inverse[usable] = np.linalg.inv(matrices[usable])
+    return inverse
 
 
 def evaluate_at(tape: Tape, x: NumberArray, p: NumberArray) -> NumberArray:
