@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import LeftOut as LeftOut
     from axode.errors import LoopNotClosed as LoopNotClosed
     from axode.errors import MechanismError as MechanismError
+    from axode.errors import NearSingularity as NearSingularity
     from axode.errors import NotAnEquilibrium as NotAnEquilibrium
     from axode.errors import NotApplicable as NotApplicable
     from axode.errors import NotAsAsked as NotAsAsked
@@ -69,6 +70,10 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.problems.kinematics.goals import Target as Target
+    from axode.problems.kinematics.inverse_kinematics import (
+        inverse_kinematics as inverse_kinematics,
+    )
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.motions import generators as motions
@@ -105,7 +110,9 @@ _LAZY = {
     "Cooperation": "axode.problems.cooperation.cooperation",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
+    "Target": "axode.problems.kinematics.goals",
     "inverse": "axode.problems.inverse.inverse",
+    "inverse_kinematics": "axode.problems.kinematics.inverse_kinematics",
     "Kinematics": "axode.problems.kinematics.robot_kinematics",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
@@ -158,6 +165,7 @@ __all__ = [
     "Spherical",
     "State",
     "Sweep",
+    "Target",
     "Trajectory",
     "Uniform",
     "Universal",
@@ -168,6 +176,7 @@ __all__ = [
     "feasible",
     "gallery",
     "inverse",
+    "inverse_kinematics",
     "linearize",
     "load",
     "load_model",

@@ -133,6 +133,12 @@ def concurrent(meet: tuple[float, float] | None, **options: Any) -> PlanarRRR:
 
 
 @functools.cache
+def hexapod() -> ax.Kinematics:
+    """The flight simulator."""
+    return ax.Kinematics(ax.gallery.build("flight_simulator"), "platform")
+
+
+@functools.cache
 def translating_upu(radial: bool = False) -> ax.Kinematics:
     """A 3-UPU whose platform translates: outer axes of a leg are parallel, inner ones too.
 

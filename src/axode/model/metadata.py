@@ -119,10 +119,10 @@ class Facts:
 
 def _platform(equations: Equations) -> dict[str, Any]:
     """Name the platform and the freedoms of its legs; nothing where there is none."""
-    from axode.symbolic.tree.leg_paths import platform_paths
+    from axode.symbolic.tree.leg_topology import platform_topology
 
     try:
-        paths = platform_paths(equations.system.tree)
+        paths = platform_topology(equations.system.tree)
     except NotApplicable:
         return {}
     return {"platform": paths.body, "legs": tuple((leg.name, *leg.speeds) for leg in paths.legs)}

@@ -79,7 +79,7 @@ def dexterity_of(jacobians: VelocityJacobians, length: float | str | None = None
     """Measure the dexterity of given Jacobians.
 
     Args:
-        jacobians: Of a robot.
+        jacobians: Jacobians of a robot.
         length: Length L [m], "optimal", or the robot's size unless given.
     """
     J = jacobians.forward

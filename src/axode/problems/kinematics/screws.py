@@ -14,7 +14,7 @@ ROUND_TO_ZERO = 5e-7  # of a coordinate: printed as zero
 
 
 @dataclass(frozen=True)
-class Screw:
+class InstantaneousScrew:
     """An instantaneous motion of a body: a turn about an axis and a move along it.
 
     Attributes:
@@ -31,7 +31,7 @@ class Screw:
     twist: Array
 
     @classmethod
-    def of(cls, twist: Array, origin: Array, length: float) -> Screw:
+    def of(cls, twist: Array, origin: Array, length: float) -> InstantaneousScrew:
         """Find the screw of a twist at a reference point.
 
         Args:

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.problems.kinematics.feasible_velocities import Velocities, speed_scales
 from axode.problems.kinematics.leg_rows import TWIST
-from axode.problems.kinematics.screws import Screw, name_largest
+from axode.problems.kinematics.screws import InstantaneousScrew, name_largest
 from axode.problems.kinematics.velocity_jacobians import (
     UNITS,
     OutputChoice,
@@ -108,7 +108,7 @@ class Singularity:
 
     kind: str
     margin: float
-    motion: Screw | None
+    motion: InstantaneousScrew | None
     driven: dict[str, float]
     text: str
 
@@ -132,7 +132,7 @@ class Singularities:
 
     @property
     def is_singular(self) -> Any:
-        """Whether a state is singular in any way."""
+        """Return whether a state is singular in any way."""
         return self.margins.smallest < self.tolerance
 
     @property
@@ -191,18 +191,18 @@ class Singularities:
 
     # motions -----------------------------------------------------------------------------------
 
-    def _motion(self, velocity: Array) -> tuple[Screw | None, dict[str, float]]:
-        """Screw of the output and driven speeds of a scaled feasible velocity."""
+    def _motion(self, velocity: Array) -> tuple[InstantaneousScrew | None, dict[str, float]]:
+        """InstantaneousScrew of the output and driven speeds of a scaled feasible velocity."""
         rows, length = self._velocities.rows, self._velocities.length
         twist = velocity[:TWIST] * speed_scales(UNITS, length)
         driven = velocity[TWIST:] * speed_scales(rows.units, length)
         size = float(np.abs(velocity).max())
         screw = None
         if np.abs(velocity[:TWIST]).max() > AT_REST * size:
-            screw = Screw.of(twist, self._velocities.origin, length)
+            screw = InstantaneousScrew.of(twist, self._velocities.origin, length)
         return screw, dict(zip(rows.driven, driven.tolist(), strict=True))
 
-    def _serial(self) -> tuple[Screw | None, dict[str, float], str]:
+    def _serial(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         Q = self._velocities.basis()
         U, _, Vt = np.linalg.svd(self._choice.matrix @ Q[:TWIST])
         least = min(self._choice.matrix.shape[0], Q.shape[1]) - 1
@@ -222,13 +222,13 @@ class Singularities:
             text += f"; no motor gives the velocity in which {lost}"
         return blocked, driven, text
 
-    def _parallel(self) -> tuple[Screw | None, dict[str, float], str]:
+    def _parallel(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         Q = self._velocities.basis()
         Vt = np.linalg.svd(Q[TWIST:])[2]
         screw, driven = self._motion(Q @ Vt[min(Q.shape[0] - TWIST, Q.shape[1]) - 1])
         return screw, driven, f"with all driven joints locked, {self._moves(screw)}"
 
-    def _mobility(self) -> tuple[Screw | None, dict[str, float], str]:
+    def _mobility(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         leg = min(self._velocities.legs, key=lambda leg: float(leg.row_margin))
         if float(leg.row_margin) <= float(self.margins.mobility):
             speeds = self._velocities.rows.speeds
@@ -240,12 +240,12 @@ class Singularities:
         gained = "the legs' wrenches depend on each other, so that also"
         return screw, driven, f"{gained} {self._moves(screw)}"
 
-    def _passive(self) -> tuple[Screw | None, dict[str, float], str]:
+    def _passive(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         leg = min(self._velocities.legs, key=lambda leg: float(leg.passive_margin))
         names = tuple(self._velocities.rows.speeds[k] for k in leg.part.passive)
         return None, {}, f"passive joints can move alone: {name_largest(names, leg.passive_motion)}"
 
-    def _moves(self, screw: Screw | None) -> str:
+    def _moves(self, screw: InstantaneousScrew | None) -> str:
         if screw is None:
             return "passive joints move"
         return screw.describe(self._output, self.length)

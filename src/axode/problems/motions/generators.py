@@ -33,14 +33,15 @@ from axode.problems.motions.time_laws import (
     trapezoidal_law,
     uniform_law,
 )
+from axode.problems.motions.time_optimal import time_optimal
+from axode.problems.motions.time_optimum import TimeOptimum
 from axode.problems.motions.waypoint_curves import StraightCurve, timed_spline
 from axode.problems.motions.waypoints import Waypoints, raise_faults, read_waypoints
 
-__all__ = ["PlannedMotion", "minimum_jerk", "through", "trapezoidal"]
+__all__ = ["PlannedMotion", "TimeOptimum", "minimum_jerk", "through", "time_optimal", "trapezoidal"]
 
 Array = npt.NDArray[np.float64]
 Limits = float | Mapping[str, Any]
-REPEATED = 1e-6  # of the distance that a part covers: waypoints closer together are one
 
 
 def minimum_jerk(
@@ -176,7 +177,8 @@ def through(
         raise_faults(verb, faults)
     else:
         raise_faults(verb, faults)
-        points, stopped = _without_repeats(points, stopped)
+        points, number = points.without_repeats()
+        stopped = [int(number[k]) for k in stopped]
         at = SegmentTimes(points, stopped, limits["speed"], limits["acceleration"]).shortest()
     curve = timed_spline(points, at, stopped)
     return PlannedMotion(points, curve, uniform_law(curve.end, curve.end), "waypoints", limits)
@@ -228,16 +230,6 @@ def _given_times(given: Any, count: int, faults: list[str]) -> Array:
             f"{times[0]:g} s for {count} waypoints"
         )
     return times
-
-
-def _without_repeats(points: Waypoints, stops: Sequence[int]) -> tuple[Waypoints, list[int]]:
-    """Leave out waypoints that equal the ones before them."""
-    distances = points.distances()
-    extent = distances.sum(axis=0)
-    moves = (distances > REPEATED * extent).any(axis=1)
-    number = np.concatenate([[0], np.cumsum(moves)])  # of the waypoint that each becomes
-    kept = np.flatnonzero(np.concatenate([[True], moves]))
-    return Waypoints(points.channels, points.values[kept]), [int(number[k]) for k in stops]
 
 
 def _line_limits(

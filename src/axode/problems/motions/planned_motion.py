@@ -23,6 +23,7 @@ from axode.problems.inverse.motions import (
 )
 from axode.problems.inverse.time_signals import TimeSignal, check_times
 from axode.problems.motions.time_laws import TimeLaw
+from axode.problems.motions.time_optimum import TimeOptimum
 from axode.problems.motions.waypoint_curves import WaypointCurve
 from axode.problems.motions.waypoints import Channel, Waypoints
 
@@ -49,6 +50,7 @@ class PlannedMotion:
         law: The parameter by time.
         name: What messages call it.
         limits: By kind ("speed", "acceleration"), the limits it was made for, one per part.
+        optimum: What limits a time-optimal motion where; None for others.
     """
 
     waypoints: Waypoints
@@ -56,6 +58,7 @@ class PlannedMotion:
     law: TimeLaw
     name: str
     limits: Mapping[str, Array] = field(default_factory=dict)
+    optimum: TimeOptimum | None = None
 
     @property
     def duration(self) -> float:

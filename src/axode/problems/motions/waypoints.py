@@ -20,6 +20,7 @@ from axode.problems.inverse.motions import full_names
 Array = npt.NDArray[np.float64]
 POSE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")
 POSE_UNITS = ("m", "m", "m", "", "", "", "")
+REPEATED = 1e-6  # of the distance that a part covers: waypoints closer together are one
 HALF_TURN = 1e-9  # cosine of half the angle between rotations below which its side is not known
 
 
@@ -123,6 +124,18 @@ class Waypoints:
             angle = 4 * np.arctan2(_length(steps[:, 3:]), _length(sums[:, 3:]))
             found += [_length(steps[:, :3]), angle]
         return np.stack(found, axis=-1)
+
+    def without_repeats(self) -> tuple[Waypoints, npt.NDArray[np.intp]]:
+        """Leave out waypoints that equal the ones before them.
+
+        Returns:
+            The others, and the number among them of each of the waypoints.
+        """
+        distances = self.distances()
+        moves = (distances > REPEATED * distances.sum(axis=0)).any(axis=1)
+        kept = np.flatnonzero(np.concatenate([[True], moves]))
+        number = np.concatenate([[0], np.cumsum(moves)])
+        return Waypoints(self.channels, self.values[kept]), number
 
 
 def _length(vectors: Array) -> Array:

@@ -13,7 +13,7 @@ from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.system import System
 from axode.symbolic.tree.frames import symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.leg_paths import Edge, LegPath, platform_paths
+from axode.symbolic.tree.leg_topology import LegEdge, LegTopology, platform_topology
 
 FREEDOMS = 6  # of a leg that constrains nothing: as many as a free body has
 CONCURRENT = 1e-9  # [m]: how far an axis may miss a point that it passes through
@@ -67,7 +67,7 @@ class Platform:
 def find_platform(system: System) -> Platform:
     """The platform of a mechanism, or a refusal that says what is in the way."""
     tree = system.tree
-    paths = platform_paths(tree)
+    paths = platform_topology(tree)
     legs = tuple(_leg(tree, path) for path in paths.legs)
     return Platform(paths.link, paths.floats, legs, _centre(tree, paths.link))
 
@@ -93,12 +93,12 @@ def require_six_freedoms(system: System, platform: Platform) -> None:
         )
 
 
-def _leg(tree: Tree, path: LegPath) -> Leg:
+def _leg(tree: Tree, path: LegTopology) -> Leg:
     joints = [joint for edge, before in path.steps for joint in _joints(tree, edge, before)]
     return Leg(path.name, tuple(joints), path.links)
 
 
-def _joints(tree: Tree, edge: Edge, start: int) -> list[LegJoint]:
+def _joints(tree: Tree, edge: LegEdge, start: int) -> list[LegJoint]:
     if edge.loop is not None:  # which way its motions count matters to nothing
         closure = Closure(tree, edge.loop)
         free = closure.joint.free_directions(closure)

@@ -11,7 +11,7 @@ from axode.symbolic.tree.kinematics import Tree
 
 
 @dataclass(frozen=True)
-class Edge:
+class LegEdge:
     """A joint between two links, of the tree or closing a loop."""
 
     name: str
@@ -26,7 +26,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class LegPath:
+class LegTopology:
     """Joints of one leg in order from the ground, and the links that they pass.
 
     Attributes:
@@ -36,7 +36,7 @@ class LegPath:
     """
 
     name: str
-    steps: tuple[tuple[Edge, int], ...]
+    steps: tuple[tuple[LegEdge, int], ...]
     links: tuple[tuple[int, int], ...]
 
     @property
@@ -46,16 +46,16 @@ class LegPath:
 
 
 @dataclass(frozen=True)
-class PlatformPaths:
+class PlatformTopology:
     """A platform and the paths of its legs."""
 
     link: int
     floats: bool  # whether the tree holds it by a joint of its own that constrains nothing
     body: str
-    legs: tuple[LegPath, ...]
+    legs: tuple[LegTopology, ...]
 
 
-def platform_paths(tree: Tree) -> PlatformPaths:
+def platform_topology(tree: Tree) -> PlatformTopology:
     """Find the platform of a mechanism and its legs.
 
     Raises:
@@ -79,7 +79,7 @@ def platform_paths(tree: Tree) -> PlatformPaths:
     for i in range(len(tree.links)):
         if i not in reached:
             raise refusal(f"'{_name(tree, i)}' belongs to no leg from the ground to the platform")
-    return PlatformPaths(link, floats, _name(tree, link), legs)
+    return PlatformTopology(link, floats, _name(tree, link), legs)
 
 
 def refusal(reason: str) -> NotApplicable:
@@ -90,7 +90,7 @@ def refusal(reason: str) -> NotApplicable:
     )
 
 
-def _edges(tree: Tree) -> list[Edge]:
+def _edges(tree: Tree) -> list[LegEdge]:
     owners = {
         speed: connection.name
         for connection in tree.mechanism.connections
@@ -99,14 +99,14 @@ def _edges(tree: Tree) -> list[Edge]:
     found = []
     for i, link in enumerate(tree.links):
         speeds = tuple(tree.speed_names[j] for j in link.speeds)
-        found.append(Edge(owners[speeds[0]], (link.parent, i), speeds, link=i))
+        found.append(LegEdge(owners[speeds[0]], (link.parent, i), speeds, link=i))
     for loop in tree.mechanism.loops:
         ends = (tree.body_link[loop.parent], tree.body_link[loop.child])
-        found.append(Edge(loop.name, ends, loop.speeds, loop=loop))
+        found.append(LegEdge(loop.name, ends, loop.speeds, loop=loop))
     return found
 
 
-def _touching(edges: list[Edge], link: int) -> list[Edge]:
+def _touching(edges: list[LegEdge], link: int) -> list[LegEdge]:
     return [edge for edge in edges if link in edge.ends]
 
 
@@ -115,7 +115,7 @@ def _name(tree: Tree, link: int) -> str:
     return bodies[0] if bodies else tree.speed_names[tree.links[link].speeds.start]
 
 
-def _platform_link(tree: Tree, edges: list[Edge]) -> tuple[int, bool]:
+def _platform_link(tree: Tree, edges: list[LegEdge]) -> tuple[int, bool]:
     """The link that is free in the tree, else the one that three or more joints hold."""
     free = [i for i, link in enumerate(tree.links) if link.joint.description.is_free]
     if len(free) > 1:
@@ -132,9 +132,9 @@ def _platform_link(tree: Tree, edges: list[Edge]) -> tuple[int, bool]:
     raise refusal(f"'{_name(tree, busy[0])}' and '{_name(tree, busy[1])}' both branch")
 
 
-def _leg(tree: Tree, edges: list[Edge], first: Edge, platform: int) -> LegPath:
+def _leg(tree: Tree, edges: list[LegEdge], first: LegEdge, platform: int) -> LegTopology:
     """The chain that begins with a joint on the ground."""
-    steps: list[tuple[Edge, int]] = []
+    steps: list[tuple[LegEdge, int]] = []
     links: list[tuple[int, int]] = []
     here, edge, freedoms = ROOT, first, 0
     while True:
@@ -142,7 +142,7 @@ def _leg(tree: Tree, edges: list[Edge], first: Edge, platform: int) -> LegPath:
         freedoms += len(edge.speeds)
         here = edge.beyond(here)
         if here == platform:
-            return LegPath(first.name, tuple(steps), tuple(links))
+            return LegTopology(first.name, tuple(steps), tuple(links))
         onward = [other for other in _touching(edges, here) if other is not edge]
         if here == ROOT or len(onward) != 1 or here in {i for i, _ in links}:
             where = "the ground" if here == ROOT else f"'{_name(tree, here)}'"
