@@ -209,7 +209,7 @@ class PostureSolver:
     ) -> Postures:
         """Postures of all real roots."""
         robot, model = self.robot, self.robot.model
-        roots, rows, certified, sign = self._real(found)
+        roots, rows, certified, sign = self.real(found)
         mapping = CoordinateMap(self.closure, model.coordinates, model.home)
         q, missing = mapping.find(roots, self.held, self.parameters, rows)
         places = [model.coordinates.index(name) for name in robot.driven]
@@ -227,7 +227,7 @@ class PostureSolver:
             self.conditions,
         )
 
-    def _real(self, found: FamilyRoots) -> tuple[RealRoots, Indices, Mask, Array]:
+    def real(self, found: FamilyRoots) -> tuple[RealRoots, Indices, Mask, Array]:
         """Real roots, their targets, certificates and signs of determinants."""
         family = self.closure.family
         rows, paths = np.nonzero(found.finished)
