@@ -8,6 +8,7 @@ import pytest
 import axode as ax
 from axode.problems.kinematics.level_sets import level_set
 from axode.problems.kinematics.workspace_result import load_workspace
+from emulated_gpu import install
 from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr
 
 
@@ -276,3 +277,15 @@ def test_wrong_arguments_are_named(planar, hexapod):
         robot=knees,
         diameter=0.1,
     )
+
+
+def test_a_gpu_gives_the_same(planar, monkeypatch):
+    same = {"limits": {"l*": (0.5, 1.3)}, "grid": 12}
+    expected = planar.workspace(**same)
+    gpu = install(monkeypatch)
+    planar = ax.Kinematics(planar.mechanism)  # whose functions are not compiled for the CPU
+    found = planar.workspace(**same, target="cuda")
+    assert gpu.launches
+    assert np.abs(found.margin - expected.margin).max() < 1e-13
+    assert np.abs(found.dexterity - expected.dexterity).max() < 1e-13
+    assert found.size == pytest.approx(expected.size, abs=1e-12)
