@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.problems.kinematics.workspace_result import Workspace as Workspace
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.paths import paths
@@ -104,6 +105,7 @@ _LAZY = {
     "feasible": "axode.problems.feasible.feasible",
     "inverse": "axode.problems.inverse.inverse",
     "Kinematics": "axode.problems.kinematics.robot_kinematics",
+    "Workspace": "axode.problems.kinematics.workspace_result",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
     "Normal": "axode.problems.sweep.distributions",
@@ -157,6 +159,7 @@ __all__ = [
     "Trajectory",
     "Uniform",
     "Universal",
+    "Workspace",
     "assemble",
     "chain_from_dh",
     "compare",
