@@ -133,7 +133,9 @@ def test_poses_that_cannot_be_are_refused(simulator):
         simulator.inverse({"x": [1.0, 2.0], "y": [1.0, 2.0, 3.0]})
     with pytest.raises(ax.InvalidArgument, match="pose: expected a dictionary of pose coordinates"):
         simulator.inverse([1.0, 2.0])
-    with pytest.raises(ax.InvalidArgument, match="pose: not numbers: 'home'; expected a dictionary"):
+    with pytest.raises(
+        ax.InvalidArgument, match="pose: not numbers: 'home'; expected a dictionary"
+    ):
         simulator.inverse("home")
     with pytest.raises(ax.InvalidArgument, match="a position has three numbers"):
         simulator.inverse(([0.0, 1.0], np.eye(3)))

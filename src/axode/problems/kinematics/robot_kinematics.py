@@ -18,6 +18,7 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import BodyLike, body_name
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import coordinate_names, coordinate_of, not_in_tree, speed_meanings
+from axode.problems.kinematics.velocity_methods import VelocityMethods
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -31,7 +32,7 @@ Array = npt.NDArray[np.float64]
 OUTPUT_NAMES = ("platform", "tool")
 
 
-class Kinematics:
+class Kinematics(VelocityMethods):
     """A robot whose driven coordinates move an output body.
 
     Args:
