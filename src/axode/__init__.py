@@ -68,11 +68,13 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
-    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.kinematics.goals import Target as Target
     from axode.problems.kinematics.inverse_kinematics import (
         inverse_kinematics as inverse_kinematics,
     )
+    from axode.problems.kinematics.resolved_motion import resolved_motion as resolved_motion
+    from axode.problems.kinematics.resolved_motion import resolved_rates as resolved_rates
+    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.paths import paths
@@ -118,6 +120,8 @@ _LAZY = {
     "Uniform": "axode.problems.sweep.distributions",
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
+    "resolved_motion": "axode.problems.kinematics.resolved_motion",
+    "resolved_rates": "axode.problems.kinematics.resolved_motion",
     "verify": "axode.literature.acceptance",
     "Linearization": "axode.problems.linearize.linearization",
     "Model": "axode.model.model",
@@ -179,6 +183,8 @@ __all__ = [
     "load",
     "load_model",
     "paths",
+    "resolved_motion",
+    "resolved_rates",
     "schema",
     "simulate",
     "sweep",

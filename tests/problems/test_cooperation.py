@@ -255,7 +255,9 @@ def test_more_mistakes():
         balls.torques(squeeze={"grip1": (1, 0, 0, 0, 0, 0), "grip2": (0, 0, 0)})
     bot = holding_arms(2, ax.Revolute("z"), tree=True)
     bot.add_motor("twist", "grip1")
-    with pytest.raises(ax.NotApplicable, match="a motor, spring, damper, coupling or prescribed motion"):
+    with pytest.raises(
+        ax.NotApplicable, match="a motor, spring, damper, coupling or prescribed motion"
+    ):
         ax.Cooperation(bot.derive(self_check=False).compile("interpreter"), "load")
 
 
