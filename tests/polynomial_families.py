@@ -1,100 +1,73 @@
-"""Families of polynomials, written by hand: platforms of six legs, planar ones of three, 3-RPS."""
+"""Families of polynomials, written by hand: three legs in the plane, three angles."""
 
 import casadi as ca
-import numpy as np
 
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
+from benchmarks.platform_numbers import random_complex
+from benchmarks.platforms import evaluate
 
 
-def random_complex(rng, *shape):
-    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-
-def rotation(q):
-    """Rotation matrix of a quaternion times its square."""
-    w, x, y, z = (q[k] for k in range(4))
-    return ca.vertcat(
-        ca.horzcat(w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        ca.horzcat(2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)),
-        ca.horzcat(2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z),
-    )
-
-
-def gough_stewart():
-    """Six legs between points: x is the rotation in a chart and the position.
-
-    Parameters: base points, platform points, squares of lengths, centre and basis of the chart.
-    """
-    x, p = ca.SX.sym("x", 6), ca.SX.sym("p", 58)
-    a, b = ca.reshape(p[:18], 3, 6), ca.reshape(p[18:36], 3, 6)
-    q = p[42:46] + ca.mtimes(ca.reshape(p[46:58], 4, 3), x[:3])
-    R, square, position = rotation(q), ca.dot(q, q), x[3:]
-    rows = [
-        square
-        * (
-            ca.dot(position, position)
-            + ca.dot(a[:, i], a[:, i])
-            + ca.dot(b[:, i], b[:, i])
-            - p[36 + i]
-            - 2 * ca.dot(position, a[:, i])
-        )
-        + 2 * ca.dot(position - a[:, i], ca.mtimes(R, b[:, i]))
-        for i in range(6)
-    ]
-    residual = ca.Function("platform", [x, p], [ca.vertcat(*rows)], ["x", "p"], ["r"])
+def planar():
+    """Three legs in the plane, 3-RPR: x is (cos, sin) of half the angle and g, in a chart."""
+    x, p = ca.SX.sym("x", 4), ca.SX.sym("p", 19)
+    a, b, chart = ca.reshape(p[:6], 2, 3), ca.reshape(p[6:12], 2, 3), p[15:]
+    c, s, g = x[0], x[1], x[2:]
+    rows = []
+    for i in range(3):
+        apart, both = b[:, i] - a[:, i], b[:, i] + a[:, i]
+        vector = g + c * apart + s * ca.vertcat(-both[1], both[0])
+        rows.append(ca.sumsqr(vector) - p[12 + i] * (c * c + s * s))
+    rows.append(ca.dot(chart, x) - 1)
+    residual = ca.Function("planar", [x, p], [ca.vertcat(*rows)], ["x", "p"], ["r"])
 
     def seed(rng):
-        root, p = random_complex(rng, 6), random_complex(rng, 58)
-        p[36:42] = 0.0
-        # the residual is linear in the squares of lengths
-        q = p[42:46] + p[46:58].reshape(3, 4).T @ root[:3]
-        p[36:42] = evaluate(residual, root, p) / (q @ q)
+        p, root = random_complex(rng, 19), random_complex(rng, 4)
+        root /= p[15:] @ root
+        p[12:15] = 0.0
+        p[12:15] = evaluate(residual, root, p)[:3] / (root[:2] @ root[:2])
         return root, p
 
-    return PolynomialFamily("test gough-stewart", residual, 6, 58, seed)
+    return PolynomialFamily("test planar", residual, 4, 19, seed)
 
 
-def evaluate(residual, x, p):
-    """Evaluate a real function at complex numbers, one member at a time."""
-    from axode.codegen.tape.tape import Tape
-    from axode.problems.kinematics.tape_algebra import evaluate_rational
+def three_angles():
+    """Three angles, any two of which are bound by an equation bilinear in sine and cosine.
 
-    return np.array(evaluate_rational(Tape.from_casadi(residual), (list(x), list(p)), complex))
+    This is 3-RPS with locked legs: 16 roots. x are the tangents of half the angles, in charts.
+    """
+    x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 39)
+    turned = []
+    for i in range(3):
+        chart = p[27 + 4 * i : 31 + 4 * i]
+        u, v = chart[0] + chart[1] * x[i], chart[2] + chart[3] * x[i]
+        turned.append(ca.vertcat(u * u + v * v, u * u - v * v, 2 * u * v))
+    rows = [
+        ca.bilin(ca.reshape(p[9 * k : 9 * k + 9], 3, 3), turned[i], turned[j])
+        for k, (i, j) in enumerate(((0, 1), (1, 2), (2, 0)))
+    ]
+    residual = ca.Function("angles", [x, p], [ca.vertcat(*rows)], ["x", "p"], ["r"])
 
+    def seed(rng):
+        p, root = random_complex(rng, 39), random_complex(rng, 3)
+        r = evaluate(residual, root, p)
+        for k, i in enumerate((0, 1, 2)):  # the first number multiplies two sums of squares
+            j = (i + 1) % 3
+            u, v = (p[27 + 4 * n] + p[28 + 4 * n] * root[n] for n in (i, j))
+            y, z = (p[29 + 4 * n] + p[30 + 4 * n] * root[n] for n in (i, j))
+            p[9 * k] -= r[k] / ((u * u + y * y) * (v * v + z * z))
+        return root, p
 
-def platforms(count, rng, chart=None):
-    """Parameters of random real platforms: (count, 58)."""
-    chart = random_complex(np.random.default_rng(5), 16) if chart is None else chart
-    made = np.zeros((count, 58), dtype=complex)
-    made[:, :36] = rng.normal(size=(count, 36))
-    made[:, 36:42] = rng.uniform(0.5, 3.0, size=(count, 6)) ** 2
-    made[:, 42:] = chart
-    return made
-
-
-DIETMAIER_BASE = [
-    [0, 0, 0],
-    [1.107915, 0, 0],
-    [0.549094, 0.756063, 0],
-    [0.735077, -0.223935, 0.525991],
-    [0.514188, -0.526063, -0.368418],
-    [0.590473, 0.094733, -0.205018],
-]
-DIETMAIER_PLATFORM = [
-    [0, 0, 0],
-    [0.542805, 0, 0],
-    [0.956919, -0.528915, 0],
-    [0.665885, -0.353482, 1.402538],
-    [0.478359, 1.158742, 0.107672],
-    [-0.137087, -0.235121, 0.353913],
-]
-DIETMAIER_LENGTHS = [1, 0.645275, 1.086284, 1.503439, 1.281933, 0.771071]
+    return PolynomialFamily("test three angles", residual, 3, 39, seed)
 
 
-def dietmaier(chart=None):
-    """Parameters of the platform with 40 real postures: (58,)."""
-    p = platforms(1, np.random.default_rng(0), chart)[0]
-    p[:18] = np.ravel(DIETMAIER_BASE)
-    p[18:36] = np.ravel(DIETMAIER_PLATFORM)
-    p[36:42] = np.square(DIETMAIER_LENGTHS)
-    return p
+def parabola():
+    """One polynomial of degree two."""
+    x, p = ca.SX.sym("x"), ca.SX.sym("p", 3)
+    residual = ca.Function("parabola", [x, p], [p[0] * x * x + p[1] * x + p[2]])
+
+    def seed(rng):
+        root, p = random_complex(rng, 1), random_complex(rng, 3)
+        p[2] = -(p[0] * root[0] + p[1]) * root[0]
+        return root, p
+
+    return PolynomialFamily("test parabola", residual, 1, 3, seed)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import LeftOut as LeftOut
     from axode.errors import LoopNotClosed as LoopNotClosed
     from axode.errors import MechanismError as MechanismError
+    from axode.errors import NearSingularity as NearSingularity
     from axode.errors import NotAnEquilibrium as NotAnEquilibrium
     from axode.errors import NotApplicable as NotApplicable
     from axode.errors import NotAsAsked as NotAsAsked
@@ -77,6 +78,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
+    from axode.problems.motions import generators as motions
     from axode.problems.paths import paths
     from axode.problems.paths.paths import Path as Path
     from axode.problems.simulate.inputs import Callback as Callback
@@ -182,6 +184,7 @@ __all__ = [
     "linearize",
     "load",
     "load_model",
+    "motions",
     "paths",
     "resolved_motion",
     "resolved_rates",
@@ -193,7 +196,11 @@ __all__ = [
 ]
 
 
-_LAZY_MODULES = {"gallery": "axode.gallery", "paths": "axode.problems.paths.paths"}
+_LAZY_MODULES = {
+    "gallery": "axode.gallery",
+    "motions": "axode.problems.motions.generators",
+    "paths": "axode.problems.paths.paths",
+}
 
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there

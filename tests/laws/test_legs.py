@@ -232,7 +232,7 @@ REASONS = {
     "four_bar": "three joints or more",
     "balancer": "rolls",
     "shaken_pendulum": "is prescribed",
-    "loop_revolute": "freedoms",
+    "loop_revolute": "belongs to no leg",
     "tree_1": "both move freely",
     "all_joints_tree": "not on the ground",
 }

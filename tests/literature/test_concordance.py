@@ -101,7 +101,7 @@ def covered(cell: str, order: list[str]) -> list[str]:
 @cache
 def homes() -> dict[str, str]:
     """Modules of names that `axode` does not export, as the page lists them."""
-    rows = table_rows(sections()["How to read the names"])
+    rows = table_rows(sections()["Where the other names are"])
     return {name: CODE.findall(place)[0] for names, place in rows for name in CODE.findall(names)}
 
 

@@ -338,7 +338,7 @@ def test_limits_that_are_passed_are_named():
         ({"left": "t", "right": "t"}, {"weights": {"left.torque": -1.0}}, "> 0"),
         ({"left": "t", "right": "t"}, {"wrenches": {"gust.fx": 1.0}}, "input from outside"),
         ({}, {}, "give signals by name"),
-        ("forward", {}, "expected a Trajectory or signals"),
+        ("forward", {}, "expected a Trajectory, a motion of ax.motions or signals"),
     ],
 )
 def test_what_is_refused(caster, motion, more, message):

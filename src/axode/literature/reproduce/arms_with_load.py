@@ -213,7 +213,7 @@ def _panels(
             "torques",
             TIME,
             "[N m]",
-            tuple(FigureCurve(t, asked[f"tau{joint}"], joint) for joint in JOINTS),
+            tuple(FigureCurve(t, asked[f"tau{joint}"], rf"$\tau_{{{joint}}}$") for joint in JOINTS),
         ),
         FigurePanel(
             "what the arms exert on the load",

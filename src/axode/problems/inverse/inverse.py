@@ -28,6 +28,7 @@ from axode.problems.inverse.singular_samples import SingularSamples, evaluate_po
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.simulate.settings import MAX_SAMPLES
+from axode.problems.singular.approaches import warn_of_motors
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
@@ -55,9 +56,10 @@ def inverse(
 
     Args:
         model: What moves.
-        motion: A `Trajectory` of this model, or coordinates, speeds and measures of position by
-            name: numbers, formulas of t (text, `Expression`, a Python function) or samples at
-            `times`. As many as there are independent speeds determine the rest.
+        motion: A `Trajectory` of this model, a motion of `ax.motions`, or coordinates, speeds and
+            measures of position by name: numbers, formulas of t (text, `Expression`, a Python
+            function) or samples at `times`. As many as there are independent speeds determine the
+            rest.
         times: Times of the samples [s]; for functions also the duration, from t = 0.
         start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
             where the motion does not tell them (the swivel of a caster, the place of a vehicle);
@@ -81,6 +83,7 @@ def inverse(
             constraints do not allow or that is not determined.
     """
     check_arguments(inverse, locals())
+    from axode.problems.motions.planned_motion import PlannedMotion, solve_planned
     from axode.results.trajectory import Trajectory
 
     require_model("inverse", model)
@@ -92,15 +95,16 @@ def inverse(
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
         samples, outside, _ = read_motion(model, motion, conditions, change=True)
         lengths = motion.lengths
-    elif isinstance(motion, Mapping):
+    elif isinstance(motion, Mapping | PlannedMotion):
         given = read_state(model, start, "start")
         given.require_one("start")
-        samples = _solve_signals(model, motion, times, given, save_every, conditions)
+        solve: Any = _solve_signals if isinstance(motion, Mapping) else solve_planned
+        samples = solve(model, motion, times, given, save_every, conditions)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
-            f"motion: expected a Trajectory or signals by name such as {{'{model.independent[0]}': "
-            f"'0.5 * t'}}, got {type(motion).__name__}"
+            "motion: expected a Trajectory, a motion of ax.motions or signals by name such as "
+            f"{{'{model.independent[0]}': '0.5 * t'}}, got {type(motion).__name__}"
         )
     outside = _add_wrenches(model, outside, wrenches or {})
     solved = solve_forces(model, samples, outside, conditions, weights, lengths)
@@ -178,9 +182,12 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 
 def require_regular(
     model: Model, q: Array, conditions: Conditions, described: Described | None = None
-) -> None:
+) -> Array:
     """Require configurations where the independent speeds determine the others and no wheel lies
     flat.
+
+    Returns:
+        The smallest pivot of the solves behind all speeds, per configuration.
 
     Raises:
         SingularConfiguration: naming the time and what to do.
@@ -197,11 +204,12 @@ def require_regular(
             None,
             t,
         )
-    pivots = solves.min(axis=-1, initial=1.0)
+    smallest = np.asarray(solves.min(axis=-1, initial=1.0))
+    pivots = smallest
     if described is not None:
         pivots = np.where(described.elsewhere.reshape(pivots.shape), 1.0, pivots)
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
-        return
+        return smallest
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
     t = float(np.broadcast_to(conditions.t, pivots.shape)[low])
     raise SingularConfiguration(
@@ -346,8 +354,10 @@ def solve_forces(
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    require_regular(model, q, conditions, described)
-    check_dropped_rows(model, q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1]))
+    pivots = require_regular(model, q, conditions, described).reshape(-1)
+    flat, spread = q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1])
+    check_dropped_rows(model, flat, spread)
+    warn_of_motors(model, flat, spread, pivots)
     motion = (q, nu, nu_dot, outside)
     others = SingularSamples(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from axode.problems.kinematics.polynomial_family import ComplexArray
 
-SAME = 1e-8  # distance of equal roots, relative to their size
+SAME = 1e-7  # distance of equal roots, relative to their size
 NEIGHBOURS = 3  # roots next to each other in order that are compared
 
 

@@ -14,8 +14,10 @@ margins that vanish at singularities.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +59,7 @@ class LegWrenches:
         passive_margin: Smallest singular value of the passive columns; zero where passive joints
             of the leg move by themselves.
         row_margin: Smallest singular value of the rows; zero where the leg gains a freedom.
+        passive_motion: Speeds of the passive joints that belong to the passive margin.
     """
 
     part: LegPart
@@ -64,6 +67,12 @@ class LegWrenches:
     rows: Array
     passive_margin: Array
     row_margin: Array
+    passive_motion: Array
+
+    def select(self, k: Any) -> LegWrenches:
+        """Select some states of a batch."""
+        arrays = (self.rows, self.passive_margin, self.row_margin, self.passive_motion)
+        return LegWrenches(self.part, self.ranks, *(array[k] for array in arrays))
 
 
 class Velocities:
@@ -91,6 +100,15 @@ class Velocities:
         scaled = scale(rows, matrix, length)
         self.legs = [eliminate(scaled, leg, own) for leg, own in zip(rows.legs, ranks, strict=True)]
         self.batch = matrix.shape[:-2]
+
+    def select(self, k: Any) -> Velocities:
+        """Select some states of a batch."""
+        part = copy(self)
+        for name in ("stacked", "_svd"):
+            part.__dict__.pop(name, None)
+        part.origin, part.legs = self.origin[k], [leg.select(k) for leg in self.legs]
+        part.batch = part.origin.shape[:-1]
+        return part
 
     @cached_property
     def stacked(self) -> Array:
@@ -155,18 +173,20 @@ def speed_scales(units: Sequence[str], length: float) -> Array:
 def eliminate(matrix: Array, leg: LegPart, ranks: LegRanks) -> LegWrenches:
     """Eliminate the passive speeds of a leg from its rows."""
     own = matrix[..., list(leg.rows), :]
+    batch = own.shape[:-2]
     columns = [*range(TWIST), *(TWIST + k for k in leg.driven)]
-    passive = own[..., [TWIST + k for k in leg.passive]]
-    U, s, _ = np.linalg.svd(passive) if leg.passive else (np.eye(len(leg.rows)), None, None)
-    left = np.broadcast_to(U, (*own.shape[:-2], *U.shape[-2:]))[..., ranks.passive :]
+    left, passive_margin, motion = np.eye(len(leg.rows)), np.full(batch, np.inf), np.zeros(batch)
+    if ranks.passive:
+        U, s, Vt = np.linalg.svd(own[..., [TWIST + k for k in leg.passive]])
+        left = U[..., ranks.passive :]
+        passive_margin, motion = s[..., ranks.passive - 1], Vt[..., ranks.passive - 1, :]
     G = np.swapaxes(left, -1, -2) @ own[..., columns]
-    none = np.full(own.shape[:-2], np.inf)
-    passive_margin = none if s is None or not ranks.passive else s[..., ranks.passive - 1]
     if not ranks.rows:
-        empty = np.zeros((*own.shape[:-2], 0, len(columns)))
-        return LegWrenches(leg, ranks, empty, passive_margin, none)
+        none = np.full(batch, np.inf)
+        return LegWrenches(leg, ranks, G[..., :0, :], passive_margin, none, motion)
     _, s, Vt = np.linalg.svd(G, full_matrices=False)
-    return LegWrenches(leg, ranks, Vt[..., : ranks.rows, :], passive_margin, s[..., ranks.rows - 1])
+    rows, row_margin = Vt[..., : ranks.rows, :], s[..., ranks.rows - 1]
+    return LegWrenches(leg, ranks, rows, passive_margin, row_margin, motion)
 
 
 class RobotVelocities:

@@ -89,7 +89,7 @@ def leg_paths(
     """
     groups = group_links(graph, (output,))
     target, within = groups.places[output]
-    merged = join_parallelograms(groups.graph, parameters, home)
+    merged, _ = join_parallelograms(groups.graph, parameters, home)
     legs = []
     for chain in joint_chains(merged, (GROUND.name, target)):
         ends = chain[0].first, chain[-1].second
@@ -120,7 +120,7 @@ def _leg(
     constants = []
     for frame_1, frame_2 in frames:
         constants.append(before @ frame_1)
-        before = np.linalg.inv(frame_2)
+        before = np.asarray(np.linalg.inv(frame_2), np.float64)
     sizes = np.array(
         ca.Function("sizes", [symbols], [ca.vertcat(*(j.size for j in chain))])(parameters)
     )

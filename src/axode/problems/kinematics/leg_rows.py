@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -253,16 +252,3 @@ def _size(model: Model, output: str) -> float:
         distance = np.linalg.norm(origins, axis=-1)
     size = float(np.sqrt(np.mean(distance**2))) if distance.size else 0.0
     return size if size > SMALL * extent else float(extent)
-
-
-_LEG_ROWS: WeakKeyDictionary[Model, dict[tuple[str, tuple[str, ...]], LegRows]]
-_LEG_ROWS = WeakKeyDictionary()
-
-
-def leg_rows(model: Model, output: str, driven: Sequence[str]) -> LegRows:
-    """Return the rows of a model for an output body and driven speeds, made once."""
-    made = _LEG_ROWS.setdefault(model, {})
-    key = (output, tuple(driven))
-    if key not in made:
-        made[key] = LegRows(model, output, driven)
-    return made[key]

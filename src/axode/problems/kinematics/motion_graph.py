@@ -74,6 +74,12 @@ class ElementaryJoint:
             inverted=self.kind == "spherical" and not self.inverted,
         )
 
+    @property
+    def zero_motion(self) -> Pose:
+        """Pose of the second frame in the first at zero."""
+        shift = self.size if self.kind == "parallelogram" else 0
+        return Pose(SX.eye(3), ca.vertcat(shift, 0, 0))
+
     def motion(self, q: SX) -> Pose:
         """Pose of the second frame in the first at the coordinate q of a joint that has one."""
         c, s = ca.cos(q), ca.sin(q)

@@ -23,8 +23,8 @@ SAME = 1e-4  # lengths and angles that numbers of five digits leave
 
 def join_parallelograms(
     graph: MotionGraph, parameters: Array, home: Mapping[str, Array]
-) -> MotionGraph:
-    """Replace every parallelogram of four parallel revolutes by one joint.
+) -> tuple[MotionGraph, tuple[tuple[Rod, Rod], ...]]:
+    """Replace every parallelogram of four parallel revolutes by one joint, and list its rods.
 
     The joint has the coordinate of the first rod. The rods must not be crossed at home.
 
@@ -43,8 +43,9 @@ def join_parallelograms(
             links = tuple(link for link in graph.links if link not in gone)
             joints = tuple(j for j in graph.joints if not gone & {j.first, j.second})
             made = replace(graph, links=links, joints=(*joints, joint))
-            return join_parallelograms(made, parameters, home)
-    return graph
+            rest, rods = join_parallelograms(made, parameters, home)
+            return rest, ((one, other), *rods)
+    return graph, ()
 
 
 def _pairs_of_rods(graph: MotionGraph) -> Iterator[tuple[Rod, Rod]]:

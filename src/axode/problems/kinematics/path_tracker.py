@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import reduce
 from operator import add
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While
+from axode.codegen.lowering.program import Evaluate, Program, ReadRow, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.problems.kinematics.complex_elimination import EliminatedMatrix, eliminate
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
@@ -21,15 +21,16 @@ from axode.problems.kinematics.tape_algebra import Complex, Series, evaluate_rat
 SETTINGS = ("tolerance", "radius", "max_steps")  # in the order of the buffer
 ORDER = 3  # last power of s in the series of a root
 CONTRACTION = 0.1  # of the second correction to the first
-CONVERGED = 1e-11  # relative correction that rounding alone may cause
+CONVERGED = 1e-3  # part of the tolerance that rounding alone may cause
 SHRINK, GROW = 0.4, 1.6  # of a step after a refusal, and at most after a success
 LARGEST_FACTOR = 4.0
 AT_INFINITY = 1e8  # size of a root
 NEARLY_INFINITE = 1e3  # size of a root where the end cannot be reached
-SINGULAR_END = 1e-11  # s below which a path that cannot reach its end is singular there
-FLOOR = 1.0  # square of the size below which unknowns are measured absolutely
+NEAR_END = 1e-3  # s below which a path that gets stuck ends at infinity or is singular at its end
+TOO_NEAR = 1e-11  # s at which a path is stuck
 SHORTEST = 1e-13  # step
 POLISHING = 3  # Newton steps at the end
+FIRST_POLISH, REGULAR = 1e-3, 1e-8  # largest relative size of any of them, and of the last one
 
 
 class PathStatus(IntEnum):
@@ -41,40 +42,43 @@ class PathStatus(IntEnum):
     SINGULAR = 3  # the end is a root of higher multiplicity, or on a continuum of roots
     STUCK = 4  # the step became too small on the way
     TOO_LONG = 5  # more steps than allowed
+    JUMPED = 6  # at a regular root where another path ends too
 
 
 def tracking_program(family: PolynomialFamily) -> Program:
     """Make the program that tracks paths of a family.
 
     Complex numbers lie in buffers as NumPy lays them out. State: `x`, the root; `s`, from one to
-    zero; `factor`, of the step's length, to start with one; `steps`; `status`, a `PathStatus`;
+    zero; `factor`, of the step's length, to start with one; `steps`; `ending`, a `PathStatus`;
     `error`, the size of the last Newton step against the root. Given: `start`, parameters at s = 1,
     `which`, the row of the table `targets` with the parameters at s = 0, and `settings`.
     """
     n, m = family.unknowns, family.parameters
-    sizes = {"x": 2 * n, "s": 1, "factor": 1, "steps": 1, "status": 1}
+    sizes = {"x": 2 * n, "s": 1, "factor": 1, "steps": 1, "ending": 1}
     given = {"start": 2 * m, "target": 2 * m, "settings": len(SETTINGS)}
     tracker = _Tracker(family)
     step = formula_tape("track_step", sizes | given, tracker.step)
     begin = formula_tape(
-        "track_begin", {"status": 1}, lambda status: {"active": [_goes_on(status[0])]}
+        "track_begin",
+        {"ending": 1},
+        lambda ending: {"active": [_goes_on(ending[0])], "turns": [ending[0].like(POLISHING)]},
     )
     polish = formula_tape(
-        "track_polish", {"x": 2 * n, "status": 1, "target": 2 * m}, tracker.polish
+        "track_polish", {"x": 2 * n, "ending": 1, "turns": 1, "target": 2 * m}, tracker.polish
     )
-    polishing = Evaluate(polish, ("x", "status", "target", "x", "error"))
-    operations: list[Operation] = [
+    polishing = ("x", "ending", "turns", "target", "x", "ending", "error", "turns")
+    operations = (
         ReadRow("targets", "which", "target"),
-        Evaluate(begin, ("status", "active")),
+        Evaluate(begin, ("ending", "active", "turns")),
         While("active", (Evaluate(step, (*sizes, *given, *sizes, "active")),)),
-        *[polishing] * POLISHING,
-    ]
+        While("turns", (Evaluate(polish, polishing),)),
+    )
     return Program(
         "tracking",
         sizes | {"error": 1},
         {"start": 2 * m, "which": 1, "settings": len(SETTINGS)},
         {"targets": 2 * m},
-        tuple(operations),
+        operations,
     )
 
 
@@ -92,7 +96,7 @@ class _Tracker:
         start, target = pairs(v["start"]), pairs(v["target"])
         speed = [a - b for a, b in zip(start, target, strict=True)]
         terms = self._series(at, _on_segment(target, speed, here), speed)
-        weights = [1.0 / (FLOOR + a.square()) for a in at]
+        weights = _weights(at)
         h = _choose_step(terms, weights, factor, settings).least(here)
         there = here - h
         guess = _extrapolate(terms, -h)
@@ -106,22 +110,28 @@ class _Tracker:
         first, second = lengths
         # comparisons with NaN are false, so that such a step is refused
         small = first <= 100.0 * settings["tolerance"]
-        contracts = (second <= CONTRACTION * first) | (second <= CONVERGED)
+        contracts = (second <= CONTRACTION * first) | (second <= CONVERGED * settings["tolerance"])
         good = small & contracts
         return _outcome(
-            (at, here, factor, v["steps"][0], v["status"][0]),
+            (at, here, factor, v["steps"][0], v["ending"][0]),
             (end, there, good, first, h),
             settings,
         )
 
-    def polish(self, x: Vector, status: Vector, target: Vector) -> dict[str, Vector]:
+    def polish(self, x: Vector, ending: Vector, turns: Vector, target: Vector) -> dict[str, Vector]:
         """Make a Newton step at the end of a path that has arrived there."""
         at, parameters = pairs(x), pairs(target)
         change = self._eliminated(at, parameters).solve(self._residual_at(at, parameters))
-        arrived = status[0].equals(float(PathStatus.FINISHED))
-        end = [(a - b).then(arrived, a) for a, b in zip(at, change, strict=True)]
-        error = _norm(change, [1.0 / (FLOOR + a.square()) for a in at])
-        return {"x": parts(end), "error": [error]}
+        arrived = ending[0].equals(float(PathStatus.FINISHED))
+        error = _norm(change, _weights(at))
+        good = error <= (turns[0] > 1.5).then(FIRST_POLISH, REGULAR)
+        end = [(a - b).then(arrived & good, a) for a, b in zip(at, change, strict=True)]
+        return {
+            "x": parts(end),
+            "ending": [(arrived & ~good).then(float(PathStatus.SINGULAR), ending[0])],
+            "error": [error],
+            "turns": [turns[0] - 1.0],
+        }
 
     def _residual_at(self, x: Sequence[Complex], p: Sequence[Complex]) -> list[Complex]:
         return evaluate_rational(self.residual, (x, p), x[0].real)
@@ -150,6 +160,16 @@ class _Tracker:
 
 def _on_segment(target: Sequence[Complex], speed: Sequence[Complex], s: Formula) -> list[Complex]:
     return [a + b.scaled(s) for a, b in zip(target, speed, strict=True)]
+
+
+def _weights(x: Sequence[Complex]) -> list[Formula]:
+    """Weights of squares of unknowns: relative to each, or to all of them if it is small.
+
+    Other unknowns that are large do not count, since some go through infinity.
+    """
+    squares = [a.square() for a in x]
+    floor = (reduce(add, squares) / float(len(x))).least(1.0).most(1e-200)
+    return [1.0 / (floor + a) for a in squares]
 
 
 def _norm(vector: Sequence[Complex], weights: Sequence[Formula]) -> Formula:
@@ -195,9 +215,9 @@ def _outcome(
     settings: dict[str, Formula],
 ) -> dict[str, Vector]:
     """Keep what a step made, or not; a path that has ended keeps everything."""
-    at, here, factor, steps, status = before
+    at, here, factor, steps, ending = before
     end, there, good, error, h = after
-    active = _goes_on(status)
+    active = _goes_on(ending)
     kept = active & good
     x = [b.then(kept, a) for a, b in zip(at, end, strict=True)]
     s = kept.then(there, here)
@@ -207,29 +227,30 @@ def _outcome(
     steps = active.then(steps + 1.0, steps)
     large = reduce(Formula.most, (a.square() for a in x)).sqrt()
     stuck = h < SHORTEST
-    lost = (large > NEARLY_INFINITE).then(
+    near = s < NEAR_END
+    lost = (near & (large > NEARLY_INFINITE)).then(
         float(PathStatus.AT_INFINITY),
-        (s < SINGULAR_END).then(float(PathStatus.SINGULAR), float(PathStatus.STUCK)),
+        near.then(float(PathStatus.SINGULAR), float(PathStatus.STUCK)),
     )
     ended = s.equals(0.0).then(
         float(PathStatus.FINISHED),
-        (large > AT_INFINITY).then(
+        (near & (large > AT_INFINITY)).then(
             float(PathStatus.AT_INFINITY),
-            ((s < SINGULAR_END) | stuck).then(
+            ((s < TOO_NEAR) | stuck).then(
                 lost, (steps >= settings["max_steps"]).then(float(PathStatus.TOO_LONG), 0.0)
             ),
         ),
     )
-    status = active.then(ended, status)
+    ending = active.then(ended, ending)
     return {
         "x": parts(x),
         "s": [s],
         "factor": [factor],
         "steps": [steps],
-        "status": [status],
-        "active": [_goes_on(status)],
+        "ending": [ending],
+        "active": [_goes_on(ending)],
     }
 
 
-def _goes_on(status: Formula) -> Formula:
-    return status.equals(float(PathStatus.RUNNING))
+def _goes_on(ending: Formula) -> Formula:
+    return ending.equals(float(PathStatus.RUNNING))

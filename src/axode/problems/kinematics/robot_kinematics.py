@@ -5,9 +5,9 @@ A thin class: every capability stands in a file of its own and is imported when 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,13 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import BodyLike, body_name
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import coordinate_names, coordinate_of, not_in_tree, speed_meanings
+from axode.problems.kinematics.velocity_methods import VelocityMethods
 
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.problems.kinematics.leg_paths import LegPath
     from axode.problems.kinematics.motion_graph import MotionGraph
+    from axode.problems.kinematics.workspace_result import Workspace
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -30,7 +32,7 @@ Array = npt.NDArray[np.float64]
 OUTPUT_NAMES = ("platform", "tool")
 
 
-class Kinematics:
+class Kinematics(VelocityMethods):
     """A robot whose driven coordinates move an output body.
 
     Args:
@@ -102,6 +104,90 @@ class Kinematics:
     def mobility(self) -> int:
         """Number of independent motions near home."""
         return len(self.equations.independent)
+
+    def inverse(self, pose: Any, branch: Literal["home", "all"] = "home") -> dict[str, Array]:
+        """Driven coordinates of poses of the output.
+
+        Args:
+            pose: A dictionary of pose coordinates, 4 x 4 matrices, or (position, rotation) with the
+                rotation as matrix, quaternion or roll, pitch, yaw; with any leading batch axes.
+            branch: "home" for the solution that continues the one at home, "all" for both of every
+                leg.
+
+        Returns:
+            Values by the names of the driven coordinates, NaN where a leg does not reach the pose.
+            With "all", a last axis of two: first the solution of "home". Legs do not depend on each
+            other, so that any combination of their solutions is one of the robot.
+
+        Raises:
+            NotApplicable: if a leg has no closed form.
+        """
+        from axode.problems.kinematics.leg_inverse import inverse
+
+        return inverse(self, pose, branch)
+
+    def workspace(
+        self,
+        kind: Literal[
+            "constant-orientation", "orientation", "reachable", "dexterous", "pose"
+        ] = "constant-orientation",
+        *,
+        at: Mapping[str, float] | None = None,
+        orientations: Mapping[str, npt.ArrayLike] | None = None,
+        limits: Mapping[str, Any] | None = None,
+        diameter: float | None = None,
+        condition: float | None = None,
+        length: float | None = None,
+        bounds: Mapping[str, Sequence[float]] | None = None,
+        grid: int | Mapping[str, int] = 100,
+        target: Literal["cpu", "cuda"] = "cpu",
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Workspace:
+        """Poses that a robot reaches within its limits.
+
+        Args:
+            kind: "constant-orientation": positions at one orientation; "orientation": orientations
+                at one position; "reachable" and "dexterous": positions with some, or all, of the
+                given orientations; "pose": all pose coordinates of a robot with up to three.
+            at: Pose coordinates that are held; home unless given.
+            orientations: Angles by name for "reachable" and "dexterous"; all their combinations.
+            limits: (smallest, largest) by the names of driven coordinates; largest angle from home
+                by the names of universal and spherical joints [rad]. Patterns such as `l_*` stand
+                for several.
+            diameter: Diameter of straight legs, which may not touch each other [m].
+            condition: Largest condition number.
+            length: Characteristic length for condition numbers; the robot's size unless given [m].
+            bounds: (smallest, largest) of the grid by pose coordinate; unless given, found for
+                positions, and from home a quarter turn for roll and pitch, half a turn for others.
+            grid: Cells per axis, an even number, for all or by pose coordinate.
+            target: "cpu" or "cuda".
+            threads: How many threads share the work.
+            progress: Show a bar; unless given, after a second on a terminal.
+
+        Raises:
+            NotApplicable: if a leg has no closed form, or a limit does not suit the robot.
+            UnknownName: for names that the robot does not have.
+            InvalidArgument: for impossible numbers.
+            Interrupted: at Ctrl-C.
+        """
+        from axode.problems.kinematics.workspace import workspace
+
+        return workspace(
+            self,
+            kind,
+            at=at,
+            orientations=orientations,
+            limits=limits,
+            diameter=diameter,
+            condition=condition,
+            length=length,
+            bounds=bounds,
+            grid=grid,
+            target=target,
+            threads=threads,
+            progress=progress,
+        )
 
     def __repr__(self) -> str:
         driven = ", ".join(self.driven)

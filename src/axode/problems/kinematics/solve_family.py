@@ -17,8 +17,10 @@ from axode.problems.kinematics.tracked_paths import USUAL, TrackedPaths, Trackin
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Statuses = npt.NDArray[np.intp]
 CHUNK = 1 << 18  # paths that are tracked at a time
 SAME_ENDS = 2  # attempts in a row with equally many roots after which these are believed
+LOST = (PathStatus.STUCK, PathStatus.TOO_LONG, PathStatus.JUMPED)
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,7 @@ class FamilyRoots:
 
     Attributes:
         roots: One end of a path each, (targets, paths, unknowns).
-        status: A `PathStatus` of each, (targets, paths); several paths that end at the same
-            regular root have `SINGULAR` but for the first.
+        status: A `PathStatus` of each, (targets, paths).
         error: Size of the last Newton step of each, relative to its root.
         attempts: How often the paths of each target were tracked, (targets,).
         lost: Paths of each target that were lost or jumped in the attempts that were not kept.
@@ -56,8 +57,7 @@ class FamilyRoots:
     @property
     def complete(self) -> Mask:
         """Targets of which every path ended at a root, at infinity or at a singular root."""
-        good = (PathStatus.FINISHED, PathStatus.AT_INFINITY, PathStatus.SINGULAR)
-        return np.asarray(np.isin(self.status, good).all(axis=1))
+        return ~np.asarray(np.isin(self.status, LOST).any(axis=1))
 
     def of(self, target: int) -> ComplexArray:
         """Return the regular roots of one target, (roots, unknowns)."""
@@ -105,7 +105,7 @@ def solve_family(
 
     Raises:
         InvalidArgument: if the targets do not fit the family.
-        NoStartSet: if the roots of a generic member cannot be found.
+        NotApplicable: if the roots of a generic member cannot be found.
     """
     parameters = np.atleast_2d(np.asarray(targets, dtype=np.complex128))
     if parameters.ndim != 2 or parameters.shape[1] != family.parameters:
@@ -150,7 +150,6 @@ class _Solver:
         self.attempts = np.zeros(count, dtype=np.intp)
         self.lost = np.zeros(count, dtype=np.intp)
         self.agreed = np.zeros(count, dtype=np.intp)  # attempts in a row with the same count
-        self.shared = np.zeros(count, dtype=bool)  # paths ended at the same root
         self.steps = 0
 
     def attempt(self, chosen: npt.NDArray[np.intp], number: int) -> None:
@@ -182,23 +181,41 @@ class _Solver:
         status, error = made.status.reshape(shape).copy(), made.error.reshape(shape)
         finished = status == PathStatus.FINISHED
         once = first_of_each(roots, finished)
-        repeated = finished & ~once
-        status[repeated] = PathStatus.SINGULAR
-        before = (self.status[rows] == PathStatus.FINISHED).sum(axis=1)
-        now, tried = once.sum(axis=1), self.attempts[rows] > 0
-        self.agreed[rows] = np.where(tried & (now == before), self.agreed[rows] + 1, 0)
-        lost = np.isin(status, (PathStatus.STUCK, PathStatus.TOO_LONG)) | repeated
-        better = ~tried | (now >= before)
-        kept = rows[better]
-        self.roots[kept], self.status[kept] = roots[better], status[better]
-        self.error[kept], self.shared[kept] = error[better], repeated[better].any(axis=1)
-        self.lost[rows] += lost.sum(axis=1)
-        self.attempts[rows] += 1
+        status[finished & ~once] = PathStatus.JUMPED
+        self.lost[rows] += np.isin(status, LOST).sum(axis=1)
         self.steps += int(made.steps.sum())
+        if self.attempts[rows[:1]].any():  # then all of them were tracked before
+            roots, status, error = self._unite(rows, roots, status, error)
+        self.roots[rows], self.status[rows], self.error[rows] = roots, status, error
+        self.attempts[rows] += 1
+
+    def _unite(
+        self, rows: npt.NDArray[np.intp], roots: ComplexArray, status: Statuses, error: Array
+    ) -> tuple[ComplexArray, Statuses, Array]:
+        """Add the roots of earlier attempts to those of another one, each once.
+
+        Attempts start elsewhere, so that they hardly ever miss the same root by chance.
+        """
+        every = np.concatenate([self.roots[rows], roots], axis=1)
+        statuses = np.concatenate([self.status[rows], status], axis=1)
+        errors = np.concatenate([self.error[rows], error], axis=1)
+        finished = statuses == PathStatus.FINISHED
+        first = first_of_each(every, finished)
+        before, now = (part.sum(axis=1) for part in np.split(finished, 2, axis=1))
+        same = (first.sum(axis=1) == before) & (before == now)
+        self.agreed[rows] = np.where(same, self.agreed[rows] + 1, 0)
+        ended_otherwise = ~finished
+        ended_otherwise[:, : self.paths] = False  # of the last attempt
+        order = np.argsort(
+            np.where(first, 0, np.where(ended_otherwise, 1, 2)), axis=1, kind="stable"
+        )
+        chosen = order[:, : self.paths]
+        which = np.arange(len(rows))[:, np.newaxis]
+        return every[which, chosen], statuses[which, chosen], errors[which, chosen]
 
     def doubtful(self) -> npt.NDArray[np.intp]:
-        """Targets with lost paths, or with equal ends that other attempts do not confirm."""
-        lost = np.isin(self.status, (PathStatus.STUCK, PathStatus.TOO_LONG)).any(axis=1)
+        """Targets with lost paths, or fewer roots than others that no attempt has confirmed."""
+        lost = np.isin(self.status, LOST).any(axis=1)
         ended_otherwise = (self.status != PathStatus.FINISHED).any(axis=1)
         return np.flatnonzero(lost | (ended_otherwise & (self.agreed < SAME_ENDS - 1)))
 

@@ -7,12 +7,13 @@ one of them leads to others, until further ways find nothing new.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from axode.codegen.targets.object_cache import ObjectCache, cache_directory
-from axode.errors import AxodeError
+from axode.errors import NotApplicable
 from axode.problems.kinematics.distinct_roots import first_of_each
 from axode.problems.kinematics.polynomial_family import ComplexArray, PolynomialFamily
 from axode.problems.kinematics.tracked_paths import TrackingSettings, track
@@ -22,12 +23,9 @@ SEEDS = 4  # members from which roots are brought to the start, at the begin and
 QUIET_LOOPS = 6  # loops in a row that must find nothing new
 MAX_LOOPS = 200
 MAX_ROOTS = 20_000
+MOVES = 10  # generic members to which a start set may be moved, in turn
 CAREFUL = TrackingSettings(tolerance=1e-4)
 _MEMORY: dict[str, list[StartSet]] = {}
-
-
-class NoStartSet(AxodeError):
-    """The roots of a generic member of a family cannot be found."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,11 @@ def start_set(family: PolynomialFamily, number: int = 0, *, threads: int | None 
     return known[number]
 
 
+def remember_start_sets(family: PolynomialFamily, sets: Sequence[StartSet]) -> None:
+    """Use start sets that were made elsewhere, as long as this process lives."""
+    _MEMORY[family.digest] = list(sets)
+
+
 def _load_or_make(family: PolynomialFamily, known: list[StartSet], threads: int | None) -> StartSet:
     number, cache = len(known), ObjectCache(cache_directory())
     key = hashlib.sha256(f"start set {VERSION} {number} {family.digest}".encode()).hexdigest()
@@ -84,7 +87,7 @@ def monodromy(family: PolynomialFamily, *, seed: int = 0, threads: int | None = 
         threads: How many threads share the paths.
 
     Raises:
-        NoStartSet: if no path can be tracked, or if there is no end of new roots.
+        NotApplicable: if no path can be tracked, or if there is no end of new roots.
     """
     rng = np.random.default_rng(seed)
     first, base = family.seed(rng)
@@ -100,31 +103,37 @@ def monodromy(family: PolynomialFamily, *, seed: int = 0, threads: int | None = 
     for _ in range(MAX_LOOPS):
         ends, at = roots, base
         for there in (elsewhere(), elsewhere(), base):
-            moved = track(
-                family,
-                ends,
-                at,
-                there[np.newaxis],
-                np.zeros(len(ends), np.intp),
-                CAREFUL,
-                threads=threads,
-            )
-            ends, at = moved.x[moved.finished], there
+            ends, at = _follow(family, ends, at, there, threads), there
+        if not len(ends):
+            break
         more = distinct(np.concatenate([roots, ends]))
-        quiet = quiet + 1 if len(more) == len(roots) and len(ends) else 0
+        quiet = quiet + 1 if len(more) == len(roots) else 0
         roots = more
+        if quiet >= QUIET_LOOPS:
+            roots = _brought(family, roots, base, rng, threads)
+            if len(roots) == len(more):
+                return StartSet(roots, base)
+            quiet = 0
         if len(roots) > MAX_ROOTS:
             break
-        if quiet >= QUIET_LOOPS:
-            more = _brought(family, roots, base, rng, threads)
-            if len(more) == len(roots):
-                return StartSet(roots, base)
-            roots, quiet = more, 0
-    raise NoStartSet(
-        f"family '{family.key}': no complete set of roots after {MAX_LOOPS} loops "
-        f"({len(roots)} roots so far). Check that its generic members have finitely many regular "
-        "roots."
+    raise NotApplicable(
+        f"family '{family.key}': its roots cannot be told apart or followed from member to member, "
+        f"{len(roots)} found so far. Check that its generic members have finitely many regular "
+        "roots, and that the seed returns one of them."
     )
+
+
+def _follow(
+    family: PolynomialFamily,
+    roots: ComplexArray,
+    start: ComplexArray,
+    target: ComplexArray,
+    threads: int | None,
+) -> ComplexArray:
+    """Return where roots of one member or of several arrive at another; lost ones are left out."""
+    which = np.zeros(len(roots), dtype=np.intp)
+    made = track(family, roots, start, target[np.newaxis], which, CAREFUL, threads=threads)
+    return made.x[made.finished]
 
 
 def _brought(
@@ -137,32 +146,20 @@ def _brought(
     """Add the roots of other members, moved to one, in case loops do not connect all roots."""
     seeds = [family.seed(rng) for _ in range(SEEDS)]
     x, p = np.stack([x for x, _ in seeds]), np.stack([p for _, p in seeds])
-    moved = track(
-        family, x, p, base[np.newaxis], np.zeros(SEEDS, np.intp), CAREFUL, threads=threads
-    )
-    return distinct(np.concatenate([roots, moved.x[moved.finished]]))
+    return distinct(np.concatenate([roots, _follow(family, x, p, base, threads)]))
 
 
 def _moved(family: PolynomialFamily, known: StartSet, number: int, threads: int | None) -> StartSet:
     """Move a start set to other generic parameters."""
     count = len(known.roots)
-    for attempt in range(10):
-        rng = np.random.default_rng((number, attempt))
-        there = family.seed(rng)[1]
-        moved = track(
-            family,
-            known.roots,
-            known.parameters,
-            there[np.newaxis],
-            np.zeros(count, np.intp),
-            CAREFUL.tighter(attempt // 2),
-            threads=threads,
-        )
-        if moved.finished.all() and len(distinct(moved.x)) == count:
-            return StartSet(moved.x, there)
-    raise NoStartSet(
-        f"family '{family.key}': its {count} roots cannot be moved to other generic parameters. "
-        "Check that its generic members have finitely many regular roots."
+    for attempt in range(MOVES):
+        there = family.seed(np.random.default_rng((number, attempt)))[1]
+        ends = _follow(family, known.roots, known.parameters, there, threads)
+        if len(ends) == count == len(distinct(ends)):
+            return StartSet(ends, there)
+    raise NotApplicable(
+        f"family '{family.key}': its {count} roots cannot be followed to other generic members. "
+        "Check that the seed returns generic members."
     )
 
 

@@ -79,7 +79,7 @@ def tracker_of(family: PolynomialFamily, target: str = "cpu") -> Any:
         if known is None:
             program = tracking_program(family)
             if target == "cpu":
-                known = Rollout(program)
+                known = Rollout(program, alike=True)
             else:
                 from axode.codegen.targets.gpu_rollout import KernelRollout
 
@@ -114,6 +114,9 @@ def track(
         threads: How many threads share the paths.
         target: "cpu" or "cuda".
     """
+    if not len(x):
+        none = np.zeros(0, dtype=np.intp)
+        return TrackedPaths(x, none, none, np.zeros(0))
     rollout = tracker_of(family, target)
     state = rollout.new_state(len(x), {"x": _real(x), "s": 1.0, "factor": 1.0})
     given = {
@@ -125,7 +128,7 @@ def track(
     }
     rollout({**state, **given}, {"targets": _real(targets)}, budget=0, threads=threads)
     found: ComplexArray = state["x"].view(np.complex128)
-    status, steps = (state[name][:, 0].astype(np.intp) for name in ("status", "steps"))
+    status, steps = (state[name][:, 0].astype(np.intp) for name in ("ending", "steps"))
     return TrackedPaths(found, status, steps, state["error"][:, 0])
 
 

@@ -28,7 +28,7 @@ from axode.problems.kinematics.feasible_velocities import (
     Velocities,
     speed_scales,
 )
-from axode.problems.kinematics.leg_rows import TWIST, leg_rows
+from axode.problems.kinematics.leg_rows import TWIST, LegRows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.starts import find_starts
 from axode.symbolic.algebra.rank import rank
@@ -123,18 +123,23 @@ def choose_output(components: Sequence[str] | None) -> OutputChoice:
     return OutputChoice(tuple(components), np.eye(TWIST)[places], tuple(UNITS[k] for k in places))
 
 
-_MADE = "_robot_velocities"
+_MADE = "_velocities_of_robot"  # kept with the robot
 
 
-def robot_velocities(robot: Kinematics) -> RobotVelocities:
-    """Return the ranks and rows of a robot, found once."""
-    made = robot.__dict__.get(_MADE)
-    if made is None:
-        meanings = speed_meanings(robot.mechanism)
-        driven = [meanings[name] for name in robot.driven]
-        made = RobotVelocities(robot.model, leg_rows(robot.model, robot.output, driven))
-        robot.__dict__[_MADE] = made
-    return made
+def robot_velocities(robot: Kinematics, joints: Sequence[str] = ()) -> RobotVelocities:
+    """Return the ranks and rows of a robot, found once.
+
+    Args:
+        robot: The robot.
+        joints: Speeds that count as driven besides the robot's own.
+    """
+    made: dict[tuple[str, ...], RobotVelocities] = robot.__dict__.setdefault(_MADE, {})
+    meanings = speed_meanings(robot.mechanism)
+    driven = tuple(dict.fromkeys([*(meanings[name] for name in robot.driven), *joints]))
+    if driven not in made:
+        rows = LegRows(robot.model, robot.output, driven)
+        made[driven] = RobotVelocities(robot.model, rows)
+    return made[driven]
 
 
 def velocities_at(
@@ -145,17 +150,17 @@ def velocities_at(
     length: float | None = None,
     t: float = 0.0,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
+    joints: Sequence[str] = (),
 ) -> Velocities:
     """Evaluate the feasible velocities of a robot at a state, in any of its forms."""
     model = robot.model
     p = checked_parameters(model, parameters)
     starts = find_starts(model, read_state(model, state, "state"), t, p, ())
     starts.require_some()
-    q = starts.q.reshape(*starts.batch, -1)
-    spread = Conditions(t, starts.p)
-    if starts.p is not None and starts.p.ndim > 1:
-        spread = Conditions(t, starts.p.reshape(*starts.batch, -1))
-    return robot_velocities(robot).at(model, q, spread, read_point(at), check_length(length))
+    q, p = starts.q.reshape(*starts.batch, -1), starts.p
+    conditions = Conditions(t, p if p is None or p.ndim == 1 else p.reshape(*starts.batch, -1))
+    found = robot_velocities(robot, joints)
+    return found.at(model, q, conditions, read_point(at), check_length(length))
 
 
 def read_point(at: Any) -> Array | None:
@@ -217,6 +222,9 @@ def jacobians_of(
     length = velocities.length
     x, theta = (speed_scales(units, length) for units in (output.units, velocities.rows.units))
     A, B, C = _normalized(A / x, B / theta, C / x, output)
+    if _is_serial(velocities) and A.shape[-2] == A.shape[-1]:
+        sign = np.diagonal(A, axis1=-2, axis2=-1)[..., np.newaxis]  # of an identity
+        A, B = sign * A, sign * B
     return VelocityJacobians(
         output.names,
         velocities.rows.driven,
@@ -256,8 +264,8 @@ def _rows_of_legs(robot: RobotVelocities, velocities: Velocities) -> tuple[Array
                     mix @ A[..., :count, :],
                     mix @ B[..., :count, :],
                 )
-            elif not leg.part.passive and count == leg.ranks.rows == TWIST:
-                mix = np.linalg.inv(A)
+            elif _is_serial(velocities) and count == TWIST:
+                mix = np.asarray(np.linalg.inv(A))
                 A, B = mix @ A, mix @ B
         full = np.zeros((*batch, count, len(driven)))
         places = [driven.index(velocities.rows.speeds[k]) for k in leg.part.driven]
@@ -265,15 +273,15 @@ def _rows_of_legs(robot: RobotVelocities, velocities: Velocities) -> tuple[Array
         direct.append(A[..., :count, :])
         inverse.append(full)
         held.append(A[..., count:, :])
-    C = np.concatenate([*held, np.zeros((*batch, 0, TWIST))], axis=-2)
+    C: Array = np.concatenate([*held, np.zeros((*batch, 0, TWIST))], axis=-2)
     rows = sum(part.shape[-2] for part in direct)
     count = TWIST + len(driven) - robot.freedoms - rows
-    C = np.linalg.svd(C)[2][..., :count, :] if count else C[..., :0, :]
+    Vt: Array = np.asarray(np.linalg.svd(C)[2]) if count else C
     empty = np.zeros((*batch, 0, TWIST)), np.zeros((*batch, 0, len(driven)))
     return (
         np.concatenate([*direct, empty[0]], axis=-2),
         np.concatenate([*inverse, empty[1]], axis=-2),
-        C,
+        Vt[..., :count, :],
     )
 
 
@@ -296,7 +304,7 @@ def _rows_of_components(
     A, B = U @ A, U @ B
     C = A[..., count:, :] if held else A[..., :0, :]
     A, B = A[..., :count, :], B[..., :count, :]
-    if not any(leg.part.passive for leg in velocities.legs) and count == m:
+    if _is_serial(velocities) and count == m:
         mix = np.linalg.inv(A)
     elif count == B.shape[-1]:
         mix = _one_each(B)
@@ -305,29 +313,25 @@ def _rows_of_components(
     return mix @ A, mix @ B, C
 
 
+def _is_serial(velocities: Velocities) -> bool:
+    """Return whether the robot is one chain of driven joints."""
+    return len(velocities.legs) == 1 and not velocities.legs[0].part.passive
+
+
 def _one_each(B: Array) -> Array:
     """Combinations of rows that contain one driven speed each.
 
     Where a column vanishes, at a singularity of type 1, its row is what the others leave.
     """
+    n = B.shape[-1]
     size = np.linalg.norm(B, axis=-2, keepdims=True)
     there = size > VANISHES * size.max(axis=-1, keepdims=True)
     unit = np.where(there, B / np.where(there, size, 1.0), 0.0)
-    mix = np.linalg.pinv(unit, rcond=VANISHES)
     lost = ~there[..., 0, :]
-    if lost.any():
-        flat, missing, U = (
-            mix.reshape(-1, *mix.shape[-2:]),
-            lost.reshape(-1, lost.shape[-1]),
-            (np.linalg.svd(unit)[0].reshape(-1, *unit.shape[-2:])),
-        )
-        for count in range(1, B.shape[-1] + 1):
-            which = np.flatnonzero(missing.sum(axis=-1) == count)
-            k, place = np.nonzero(missing[which])
-            order = np.tile(np.arange(count), len(which))
-            flat[which[k], place] = U[which[k], :, B.shape[-1] - count + order]
-        mix = flat.reshape(mix.shape)
-    return mix
+    place = n - lost.sum(axis=-1, keepdims=True) + np.cumsum(lost, axis=-1) - 1
+    place = np.clip(place, 0, n - 1)[..., np.newaxis, :]
+    left = np.take_along_axis(np.linalg.svd(unit)[0], place, axis=-1)
+    return np.asarray(np.linalg.pinv(np.where(there, unit, left), rcond=VANISHES))
 
 
 def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Array, Array, Array]:

@@ -14,37 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
-from axode.mechanism.values.expressions import numeric
-from axode.mechanism.values.geometry import as_vector
-from axode.model.conditions import Conditions
+from axode.errors import InvalidArgument
 from axode.model.model import Model
-from axode.problems.arguments import GivenState, read_state, require_model
-from axode.problems.inverse.motions import (
-    MISFIT,
-    GivenMotion,
-    PositionRow,
-    Rows,
-    full_names,
-    rows_by_name,
-)
-from axode.problems.inverse.time_signals import TimeSignal, as_signal
-from axode.problems.paths.curves import JoinedLines, formula, law_of, positive, tangent
-from axode.problems.paths.steering import (
-    GRID_SAMPLES,
-    JUMP,
-    SMOOTHER,
-    Steering,
-    largest_jump,
-    steering_of,
-)
+from axode.problems.arguments import GivenState, read_state
+from axode.problems.paths.curves import JoinedLines, Law, formula, law_of, positive, tangent
+from axode.problems.paths.path_motion import SAMPLES, misfit_size, path_motion
+from axode.problems.paths.steering import GRID_SAMPLES, JUMP, SMOOTHER, largest_jump
 
 if TYPE_CHECKING:
+    from axode.problems.motions.time_optimum import TimeOptimum
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 Start = Literal["smooth", "moving"]
-SAMPLES = 500
 LARGEST = 1e9  # [m] of a path; beyond it, and below its inverse, curvatures overflow
 STILL = 1e-6  # [m/s, rad/s] jumps of what is slower do not matter
 
@@ -58,11 +40,16 @@ class Path:
         pose: Function of times (T,): x, y [m] and heading [rad], each with two derivatives:
             (3, 3, T), quantity first, order of the derivative second.
         name: What messages call it.
+        steady: The same path without stops, by its length [m] instead of time; None if it is not
+            known, or the path does not stop.
+        optimum: What limits a time-optimal path where; None for others.
     """
 
     duration: float
     pose: Callable[[Array], Array]
     name: str = "path"
+    steady: Path | None = None
+    optimum: TimeOptimum | None = None
 
     def __call__(self, times: npt.ArrayLike) -> dict[str, Array]:
         """x, y, heading at some times, and their rates and accelerations by name."""
@@ -85,7 +72,8 @@ class Path:
             turned[:, 0] += shift[:, np.newaxis]
             return turned
 
-        return Path(self.duration, pose, self.name)
+        steady = None if self.steady is None else self.steady.placed(x, y, heading)
+        return Path(self.duration, pose, self.name, steady)
 
     def looking(self, heading: float | str | Callable[[Any], Any]) -> Path:
         """Return the same path with a heading of its own, for robots that can move sideways.
@@ -99,10 +87,22 @@ class Path:
             found = self.pose(times)
             return np.array([found[0], found[1], values(times)])
 
-        return Path(self.duration, pose, self.name)
+        constant = isinstance(heading, int | float)
+        steady = self.steady.looking(heading) if self.steady is not None and constant else None
+        return Path(self.duration, pose, self.name, steady)
 
     def __repr__(self) -> str:
         return f"Path('{self.name}', {self.duration:g} s)"
+
+
+def _by_law(pose: Callable[[Array], Array], law: Law, name: str) -> Path:
+    """Make a path of poses for a length with two derivatives (3, T), and a law of time."""
+
+    def steady(s: Array) -> Array:
+        return pose(np.array([s, np.ones_like(s), np.zeros_like(s)]))
+
+    without_stops = Path(law.length, steady, name) if law.smooth else None
+    return Path(law.duration, lambda times: pose(law.at(times)), name, without_stops)
 
 
 # helpers -----------------------------------------------------------------------------------------
@@ -126,12 +126,11 @@ def straight(
     way = float(np.sign(length)) or 1.0
     law = law_of(abs(length), duration, speed, start)
 
-    def pose(times: Array) -> Array:
-        s = way * law.at(times)
-        zero = np.zeros_like(s)
-        return np.array([s, zero, zero])
+    def pose(along: Array) -> Array:
+        zero = np.zeros_like(along)
+        return np.array([way * along, zero, zero])
 
-    return Path(law.duration, pose, "straight line")
+    return _by_law(pose, law, "straight line")
 
 
 def circle(
@@ -156,15 +155,15 @@ def circle(
         raise InvalidArgument(f"circle: radius must be finite and not 0 m, got {radius}")
     law = law_of(2 * np.pi * abs(radius) * turns, duration, speed, start)
 
-    def pose(times: Array) -> Array:
-        s, v, a = law.at(times)
+    def pose(along: Array) -> Array:
+        s, v, a = along
         heading, rate, second = s / radius, v / radius, a / radius
         c, n = np.cos(heading), np.sin(heading)
         x = np.array([radius * n, v * c, a * c - v * rate * n])
         y = np.array([radius * (1 - c), v * n, a * n + v * rate * c])
         return np.array([x, y, [heading, rate, second]])
 
-    return Path(law.duration, pose, "circle")
+    return _by_law(pose, law, "circle")
 
 
 def parallel_lines(
@@ -198,11 +197,7 @@ def parallel_lines(
         )
     curve = JoinedLines(float(distance), float(length), ends)
     law = law_of(curve.total, duration, speed, start)
-
-    def pose(times: Array) -> Array:
-        return curve.pose(*law.at(times))
-
-    return Path(law.duration, pose, "parallel lines")
+    return _by_law(lambda along: curve.pose(*along), law, "parallel lines")
 
 
 def along(x: Any, y: Any, duration: float, *, heading: Any = "tangent", name: str = "path") -> Path:
@@ -284,13 +279,13 @@ def follow(
     check_arguments(follow, locals())
     from axode.problems.inverse.inverse import equal_times, solve_forces
 
-    motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
+    motion = path_motion(model, path, point, forward, base, others or {}, parameters)
     times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
     motion.steering.check_jumps(path.name)
-    _check_jumps(path)
+    check_jumps(path)
     samples = motion.solve(times, _start(model, start))
     outside = np.zeros((times.size, len(model.inputs)))
     driven = solve_forces(model, samples, outside, motion.conditions, weights)
@@ -328,12 +323,12 @@ def admissible(
     check_arguments(admissible, locals())
     from axode.problems.inverse.inverse import equal_times
 
-    motion = _path_motion(model, path, point, forward, base, others or {}, parameters)
+    motion = path_motion(model, path, point, forward, base, others or {}, parameters)
     times = equal_times(
         np.array([0.0, path.duration]),
         path.duration / SAMPLES if save_every is None else save_every,
     )
-    return _size(motion.residuals(times, _start(model, start)))
+    return misfit_size(motion.residuals(times, _start(model, start)))
 
 
 def _start(model: Model, start: Any) -> GivenState:
@@ -342,8 +337,12 @@ def _start(model: Model, start: Any) -> GivenState:
     return given
 
 
-def _check_jumps(path: Path) -> None:
-    """Stop at a path along which wheels would have to change their rates at once."""
+def check_jumps(path: Path) -> None:
+    """Require a path along which wheels need not change their rates at once.
+
+    Raises:
+        InvalidArgument: with the time and the size of the jump.
+    """
     times = np.linspace(0.0, path.duration, GRID_SAMPLES)
     pose = path.pose(times)
     speed, turn = np.hypot(pose[0, 1], pose[1, 1]).max(), np.abs(pose[2, 1]).max()
@@ -360,141 +359,3 @@ def _check_jumps(path: Path) -> None:
                 f"{rates[k + 1] - rates[k]:.3g} {unit}, which takes torques without bound.\n  "
                 f"{SMOOTHER}"
             )
-
-
-def _size(misfit: Array) -> Array:
-    """What is left of a velocity in the plane, or of anything else where that is more."""
-    plane = np.hypot(misfit[:, 0], misfit[:, 1])
-    return np.maximum(plane, np.abs(misfit[:, 2:]).max(axis=-1))
-
-
-class _PathMotion(GivenMotion):
-    """A motion given by a path; keeps what is left of its velocity."""
-
-    path: Path
-    left: Array
-    steering: Steering
-
-    def check_misfit(self, misfit: Array, size: Array, times: Array, what: str) -> None:
-        worst = _size(misfit)
-        if what == "speeds":
-            self.left = worst
-        allowed = MISFIT[self.exact] * max(1.0, float(np.abs(size).max(initial=0.0)))
-        if worst.max(initial=0.0) <= allowed:
-            return
-        k = int(np.argmax(worst > allowed))
-        row = self.rows.names[int(np.argmax(np.abs(misfit[k])))]
-        unit = "/s" if what == "speeds" else "/s^2"
-        remedy = (
-            "Check which point follows it (point=...) and which way is forward (forward=...); a "
-            "wheel cannot slide sideways, so that the heading must be tangent at a point of the "
-            "axle"
-        )
-        if not self.exact:
-            rough = ", ".join(signal.name for signal in self.signals if not signal.exact)
-            remedy += (
-                f".\n  Or splines through the samples of {rough} miss the rates at kinks: give a "
-                "formula of t, or leave out what steers, which the path determines"
-            )
-        raise InvalidArgument(
-            f"{self.path.name}: the wheels of '{self.model.name}' do not allow it: from t = "
-            f"{times[k]:.6g} s on {worst[k]:.3g} (m or rad){unit} of '{row}' is left over, "
-            f"{worst.max():.3g} at most.\n  {remedy}"
-        )
-
-
-def _path_motion(
-    model: Model,
-    path: Path,
-    point: Any,
-    forward: Any,
-    base: str | None,
-    others: Mapping[str, Any],
-    parameters: Mapping[str, float] | None,
-) -> _PathMotion:
-    import casadi as ca
-
-    if not isinstance(path, Path):
-        raise InvalidArgument(
-            f"path: expected a Path such as circle(2.0, speed=1.0), got {shortened(path)}"
-        )
-    require_model("follow", model)
-    equations = model.equations
-    body = _base(model, base)
-    at = _point(model, body, point)
-    pose = equations.poses[body]
-    place = pose.point(ca.SX(ca.DM(at)))
-    ahead = pose.R @ ca.SX(ca.DM([numeric(x) for x in as_vector(forward)]))
-    rows = [
-        PositionRow("path.x", place[0], "m"),
-        PositionRow("path.y", place[1], "m"),
-        PositionRow("path.heading", ca.atan2(ahead[1], ahead[0]), "rad", is_angle=True),
-    ]
-    names = full_names(model, tuple(others))
-    further = rows_by_name(model, names)
-    more = [model.speed_names[j] for j in further.speeds]
-    conditions = Conditions.of(model, parameters=parameters)
-    times = np.linspace(0.0, path.duration, SAMPLES + 1)
-    signals = _path_signals(path)
-    signals += [
-        as_signal(model, name, given, times, parameters or {})
-        for name, given in zip(names, others.values(), strict=True)
-    ]
-    rows += further.positions
-    steering = steering_of(
-        GivenMotion(model, Rows(model, rows, more), signals, conditions), path.duration
-    )
-    rows += rows_by_name(model, steering.names).positions
-    signals += steering.signals()
-    motion = _PathMotion(model, Rows(model, rows, more), signals, conditions)
-    motion.path, motion.left, motion.steering = path, np.zeros(0), steering
-    return motion
-
-
-def _path_signals(path: Path) -> list[TimeSignal]:
-    """Three signals that share one evaluation of the path."""
-    last: dict[str, Any] = {"times": None, "pose": None}
-
-    def part(i: int) -> Callable[[Array], Array]:
-        def values(times: Array) -> Array:
-            if last["times"] is not times:
-                last["times"], last["pose"] = times, path.pose(times)
-            found: Array = last["pose"][i]
-            return found
-
-        return values
-
-    names = ("path.x", "path.y", "path.heading")
-    return [TimeSignal(name, part(i)) for i, name in enumerate(names)]
-
-
-def _base(model: Model, name: str | None) -> str:
-    mechanism = model.equations.system.mechanism
-    bases = [c.child for c in mechanism.connections if c.joint.carries_base]
-    if name is not None:
-        if name not in bases:
-            raise UnknownName(f"mechanism '{mechanism.name}'", "base", name, bases)
-        return name
-    if not bases:
-        raise NotApplicable(
-            f"'{model.name}' has no base: join the vehicle to the ground by a Planar or Floating "
-            "joint to follow a path"
-        )
-    return str(bases[0])
-
-
-def _point(model: Model, body: str, point: Any) -> list[float]:
-    """A point of the base: coordinates, a measure's, or the mass centre."""
-    mechanism = model.equations.system.mechanism
-    if isinstance(point, str):
-        if point == body:
-            com = next(b.com for b in mechanism.bodies if b.name == body)
-            return [numeric(x) for x in com]
-        points = {m.name: m for m in mechanism.measures if m.kind == "position" and m.body == body}
-        if point not in points:
-            raise UnknownName(f"base '{body}'", "point", point, (body, *points))
-        return [numeric(x) for x in points[point].at]
-    try:
-        return [numeric(x) for x in as_vector(point)]
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"point: {error}") from None

@@ -1,0 +1,166 @@
+r"""The fastest passage along paths under limits, by reachability.
+
+With the squared rate :math:`x = \dot s^2` and the second rate :math:`u = \ddot s` of the path's
+parameter, every limit is a row
+
+.. math:: -1 \le a(s)\, u + b(s)\, x + c(s) \le 1.
+
+Between two points of a grid u is constant, so that :math:`x_{i+1} = x_i + 2 \Delta_i u_i`, and rows
+hold at both ends of an interval. A pass from the end finds the interval of x at each point from
+which the end can be reached; a pass from the start takes the largest u that stays in these
+intervals. It is the idea of H. Pham and Q.-C. Pham, "A new approach to time-optimal path
+parameterization based on reachability analysis", IEEE Trans. Robotics 34, 2018. Eliminating u
+first leaves one-dimensional problems with closed solutions: what two rows allow together does not
+depend on the passes and is found for all points at once; in a pass every row stands alone. Nothing
+is divided by a, so that points of zero inertia, where it vanishes, are like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+SLACK = 1e-10  # of the limits, in the pass from the start: rounding of the pass from the end
+ROUNDING = 1e-14  # relative, of differences of products
+TINY = 1e-300
+UNBOUNDED = 1e15  # squared rate, the parameter from 0 to 1, that stands for no limit
+
+
+@dataclass(frozen=True)
+class PathRows:
+    """Limits along paths, each at the points of its own grid.
+
+    Attributes:
+        a, b, c: Coefficients of the rows, (paths, points, rows).
+        most: Largest squared rates, (paths, points).
+    """
+
+    a: Array
+    b: Array
+    c: Array
+    most: Array
+
+    def value(self, second: Array, square: Array) -> Array:
+        """Evaluate the rows, (paths, points, rows), at second and squared rates (paths, points)."""
+        u, x = second[..., np.newaxis], square[..., np.newaxis]
+        return np.asarray(self.a * u + self.b * x + self.c)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """How fast paths can be passed.
+
+    Attributes:
+        squares: Squared rates at the points, (paths, points).
+        lowest, highest: From which squared rates the end can be reached, (paths, points).
+    """
+
+    squares: Array
+    lowest: Array
+    highest: Array
+
+    @property
+    def empty(self) -> npt.NDArray[np.bool_]:
+        """Points from which the end cannot be reached, whatever the rate."""
+        return np.asarray(self.lowest > self.highest)
+
+
+def pass_paths(grid: Array, rows: PathRows, first: Array, last: Array) -> Passage:
+    """Find the largest squared rates along paths.
+
+    Args:
+        grid: Parameters, ascending, (paths, points).
+        rows: The limits.
+        first, last: Squared rates at the ends, (paths,).
+
+    Returns:
+        Squared rates; NaN from where the start cannot be passed.
+    """
+    a, b, c, steps = _intervals(grid, rows)
+    lowest, highest = _pass_back(a, b, c, steps, rows.most, last)
+    return Passage(_pass_forth(a, b, c, steps, lowest, highest, first), lowest, highest)
+
+
+def _intervals(grid: Array, rows: PathRows) -> tuple[Array, Array, Array, Array]:
+    """Rows of both ends of every interval, on u and on x at its start; interval axis first."""
+    steps = np.moveaxis(2 * np.diff(grid), 1, 0)[..., np.newaxis]  # (intervals, paths, 1)
+    a, b, c = (np.moveaxis(part, 1, 0) for part in (rows.a, rows.b, rows.c))
+    return (
+        np.concatenate([a[:-1], a[1:] + steps * b[1:]], axis=-1),
+        np.concatenate([b[:-1], b[1:]], axis=-1),
+        np.concatenate([c[:-1], c[1:]], axis=-1),
+        steps,
+    )
+
+
+def _pair_bounds(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """Bounds of x within which two rows at a time leave some u."""
+    j, k = np.triu_indices(a.shape[-1], 1)
+    lowest = np.zeros(a.shape[:-1])
+    highest = np.full(a.shape[:-1], np.inf)
+    block = max(1, int(2e6 / max(1, j.size * a.shape[1])))
+    for i in range(0, len(a), block):
+        part = slice(i, i + block)
+        aj, ak = a[part][..., j], a[part][..., k]
+        first, second = ak * b[part][..., j], aj * b[part][..., k]
+        slope = first - second
+        size = np.maximum(np.abs(slope), ROUNDING * (np.abs(first) + np.abs(second)) + TINY)
+        middle = np.sign(slope) * (ak * c[part][..., j] - aj * c[part][..., k])
+        room = np.abs(aj) + np.abs(ak)
+        with np.errstate(over="ignore"):
+            highest[part] = ((room - middle) / size).min(axis=-1, initial=np.inf)
+            lowest[part] = (-(room + middle) / size).max(axis=-1, initial=0.0)
+    return lowest, highest
+
+
+def _pass_back(
+    a: Array, b: Array, c: Array, steps: Array, most: Array, last: Array
+) -> tuple[Array, Array]:
+    """Intervals of x from which the end can be reached.
+
+    A row on u and x is one on x and the next y = x + 2 delta u: a y + e x + 2 delta c within
+    2 delta. It leaves room for an x if it does so for one end of the interval of y.
+    """
+    below, above = _pair_bounds(a, b, c)
+    e = steps * b - a
+    sign = np.where(e >= 0, 1.0, -1.0)
+    size = np.maximum(np.abs(e), ROUNDING * (np.abs(steps * b) + np.abs(a)) + TINY)
+    plus, minus = np.maximum(a, 0.0) / size, np.minimum(a, 0.0) / size
+    by_low = np.where(e >= 0, -plus, minus)  # of the upper bound, by the ends of the next interval
+    by_high = np.where(e >= 0, -minus, plus)
+    upper, lower = steps * (1 - sign * c) / size, -steps * (1 + sign * c) / size
+    points = len(a) + 1
+    lowest, highest = np.empty((points, most.shape[0])), np.empty((points, most.shape[0]))
+    lowest[-1] = last
+    highest[-1] = np.where(last <= most[:, -1], last, -1.0)
+    above = np.minimum(above, most.T[:-1])
+    for i in range(points - 2, -1, -1):
+        low, high = lowest[i + 1][:, np.newaxis], highest[i + 1][:, np.newaxis]
+        up = (upper[i] + by_low[i] * low + by_high[i] * high).min(axis=-1, initial=np.inf)
+        down = (lower[i] + by_high[i] * low + by_low[i] * high).max(axis=-1, initial=0.0)
+        highest[i] = np.minimum(np.minimum(up, above[i]), UNBOUNDED)
+        lowest[i] = np.maximum(down, below[i])
+        # nothing left: passed on as such
+        bad = (highest[i + 1] < lowest[i + 1]) | (lowest[i] > highest[i] * (1 + SLACK) + TINY)
+        highest[i] = np.where(bad, -1.0, np.maximum(highest[i], lowest[i]))
+        lowest[i] = np.where(bad, 0.0, lowest[i])
+    return lowest.T, highest.T
+
+
+def _pass_forth(
+    a: Array, b: Array, c: Array, steps: Array, lowest: Array, highest: Array, first: Array
+) -> Array:
+    """Squared rates by the largest second rates."""
+    sign = np.where(a >= 0, 1.0, -1.0)
+    inverse = 1 / np.maximum(np.abs(a), TINY)
+    room, slope = steps * (1 + SLACK - sign * c), sign * (steps * b - a)
+    x = np.empty((len(a) + 1, first.size))
+    fits = (first >= lowest[:, 0] * (1 - SLACK)) & (first <= highest[:, 0] * (1 + SLACK))
+    x[0] = np.where(fits, first, np.nan)
+    for i in range(len(a)):
+        up = ((room[i] - slope[i] * x[i][:, np.newaxis]) * inverse[i]).min(axis=-1, initial=np.inf)
+        x[i + 1] = np.clip(up, lowest[:, i + 1], highest[:, i + 1])
+    return x.T
