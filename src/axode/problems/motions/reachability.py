@@ -5,14 +5,15 @@ parameter, every limit is a row
 
 .. math:: -1 \le a(s)\, u + b(s)\, x + c(s) \le 1.
 
-Between two points of a grid u is constant, so that :math:`x_{i+1} = x_i + 2 \Delta_i u_i`, and rows
-hold at both ends of an interval. A pass from the end finds the interval of x at each point from
-which the end can be reached; a pass from the start takes the largest u that stays in these
-intervals. It is the idea of H. Pham and Q.-C. Pham, "A new approach to time-optimal path
-parameterization based on reachability analysis", IEEE Trans. Robotics 34, 2018. Eliminating u
-first leaves one-dimensional problems with closed solutions: what two rows allow together does not
-depend on the passes and is found for all points at once; in a pass every row stands alone. Nothing
-is divided by a, so that points of zero inertia, where it vanishes, are like any other.
+Between two points of a grid u is constant, or grows by a given amount about its mean, so that
+:math:`x_{i+1} = x_i + 2 \Delta_i u_i`, and rows hold at both ends of an interval. A pass from the
+end finds the interval of x at each point from which the end can be reached; a pass from the start
+takes the largest u that stays in these intervals. It is the idea of H. Pham and Q.-C. Pham, "A new
+approach to time-optimal path parameterization based on reachability analysis", IEEE Trans. Robotics
+34, 2018. Eliminating u first leaves one-dimensional problems with closed solutions: what two rows
+allow together does not depend on the passes and is found for all points at once; in a pass every
+row stands alone. Nothing is divided by a, so that points of zero inertia, where it vanishes, are
+like any other.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class PathRows:
 
 
 @dataclass(frozen=True)
-class Passage:
+class PathPassage:
     """How fast paths can be passed.
 
     Attributes:
@@ -68,30 +69,36 @@ class Passage:
         return np.asarray(self.lowest > self.highest)
 
 
-def pass_paths(grid: Array, rows: PathRows, first: Array, last: Array) -> Passage:
+def pass_paths(
+    grid: Array, rows: PathRows, first: Array, last: Array, bends: Array | float = 0.0
+) -> PathPassage:
     """Find the largest squared rates along paths.
 
     Args:
         grid: Parameters, ascending, (paths, points).
         rows: The limits.
         first, last: Squared rates at the ends, (paths,).
+        bends: How much the second rate grows within each interval, (paths, intervals).
 
     Returns:
         Squared rates; NaN from where the start cannot be passed.
     """
-    a, b, c, steps = _intervals(grid, rows)
+    a, b, c, steps = _intervals(grid, rows, bends)
     lowest, highest = _pass_back(a, b, c, steps, rows.most, last)
-    return Passage(_pass_forth(a, b, c, steps, lowest, highest, first), lowest, highest)
+    return PathPassage(_pass_forth(a, b, c, steps, lowest, highest, first), lowest, highest)
 
 
-def _intervals(grid: Array, rows: PathRows) -> tuple[Array, Array, Array, Array]:
+def _intervals(
+    grid: Array, rows: PathRows, bends: Array | float
+) -> tuple[Array, Array, Array, Array]:
     """Rows of both ends of every interval, on u and on x at its start; interval axis first."""
+    half = np.broadcast_to(bends, (len(grid), grid.shape[1] - 1)).T[..., np.newaxis] / 2
     steps = np.moveaxis(2 * np.diff(grid), 1, 0)[..., np.newaxis]  # (intervals, paths, 1)
     a, b, c = (np.moveaxis(part, 1, 0) for part in (rows.a, rows.b, rows.c))
     return (
         np.concatenate([a[:-1], a[1:] + steps * b[1:]], axis=-1),
         np.concatenate([b[:-1], b[1:]], axis=-1),
-        np.concatenate([c[:-1], c[1:]], axis=-1),
+        np.concatenate([c[:-1] - half * a[:-1], c[1:] + half * a[1:]], axis=-1),
         steps,
     )
 
@@ -110,6 +117,7 @@ def _pair_bounds(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
         size = np.maximum(np.abs(slope), ROUNDING * (np.abs(first) + np.abs(second)) + TINY)
         middle = np.sign(slope) * (ak * c[part][..., j] - aj * c[part][..., k])
         room = np.abs(aj) + np.abs(ak)
+        room[room == 0] = np.inf  # neither row says anything about u
         with np.errstate(over="ignore"):
             highest[part] = ((room - middle) / size).min(axis=-1, initial=np.inf)
             lowest[part] = (-(room + middle) / size).max(axis=-1, initial=0.0)
