@@ -1,8 +1,9 @@
 r"""Formulas as MathML when the manual is built, so that no page fetches or runs anything.
 
 `pymdownx.arithmatex` marks TeX in the pages; here latex2mathml turns it into MathML, an equation's
-``\tag{N2}`` becomes an anchor, and every ``(N2)`` in the prose a link to it. The mathematical font
-comes with the package ziamath and is copied into the site.
+``\tag{N2}`` becomes an anchor, and every ``(N2)`` in the prose a link to it. Rows of the errata get
+anchors as well, and every ``A-7`` in the prose leads to its row. The mathematical font comes with
+the package ziamath and is copied into the site.
 """
 
 import html
@@ -27,6 +28,8 @@ DISPLAY = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DO
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 TAG = re.compile(r"\\tag\{(\w+)\}")
 REFERENCE = re.compile(r"\(([SKCNDF][1-9][0-9]*)\)")
+ERRATUM = re.compile(r"\b([A-E]-[1-9][0-9]*)\b")
+ERRATUM_ROW = re.compile(r'<td><a class="ref" href="errata.html#(\S+)">\1</a></td>')
 # Where a reference is not one: code, links, formulas, and the inside of any other HTML tag.
 CLOSED = re.compile(r"(<(pre|code|math|a|h1|h2|h3)\b.*?</\2>|<[^>]+>)", re.DOTALL)
 
@@ -52,11 +55,15 @@ def _linked(text: str, page_url: str) -> str:
         tag = match[1]
         return f'<a class="ref" href="{folder}{HOMES[tag[0]]}.html#{tag}">({tag})</a>'
 
+    def links(prose: str) -> str:
+        row = rf'<a class="ref" href="{up}errata.html#\1">\1</a>'
+        return ERRATUM.sub(row, REFERENCE.sub(link, prose))
+
     pieces, last = [], 0
     for closed in CLOSED.finditer(text):
-        pieces += [REFERENCE.sub(link, text[last : closed.start()]), closed.group()]
+        pieces += [links(text[last : closed.start()]), closed.group()]
         last = closed.end()
-    return "".join([*pieces, REFERENCE.sub(link, text[last:])])
+    return "".join([*pieces, links(text[last:])])
 
 
 def on_files(files, config):
@@ -68,4 +75,7 @@ def on_files(files, config):
 def on_page_content(content, page, config, files):
     """Turn the marked TeX of a page into MathML and its equation numbers into links."""
     content = INLINE.sub(_inline, DISPLAY.sub(_display, content))
-    return _linked(content, page.url)
+    content = _linked(content, page.url)
+    if page.file.src_uri == "errata.md":
+        content = ERRATUM_ROW.sub(r'<td id="\1">\1</td>', content)
+    return content

@@ -14,7 +14,13 @@ from PIL import Image
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "assets" / "images"
-PAGES = ("guide/plots.md", "start/first-robot.md")
+PAGES = (
+    "exercises/conventional-wheels.md",
+    "exercises/omnidirectional-wheels.md",
+    "guide/mobile-manipulator.md",
+    "guide/plots.md",
+    "start/first-robot.md",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COLOURS = 160  # few enough for small files, enough for smooth edges of lines
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import LeftOut as LeftOut
     from axode.errors import LoopNotClosed as LoopNotClosed
     from axode.errors import MechanismError as MechanismError
+    from axode.errors import NearSingularity as NearSingularity
     from axode.errors import NotAnEquilibrium as NotAnEquilibrium
     from axode.errors import NotApplicable as NotApplicable
     from axode.errors import NotAsAsked as NotAsAsked
@@ -65,8 +66,14 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.model.state import State as State
     from axode.problems.assemble.assemble import assemble as assemble
     from axode.problems.compare import compare as compare
+    from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
+    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.problems.kinematics.goals import Target as Target
+    from axode.problems.kinematics.inverse_kinematics import (
+        inverse_kinematics as inverse_kinematics,
+    )
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.motions import generators as motions
@@ -100,9 +107,13 @@ _LAZY = {
     "Callback": "axode.problems.simulate.inputs",
     "Event": "axode.results.event",
     "Trajectory": "axode.results.trajectory",
+    "Cooperation": "axode.problems.cooperation.cooperation",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
+    "Target": "axode.problems.kinematics.goals",
     "inverse": "axode.problems.inverse.inverse",
+    "inverse_kinematics": "axode.problems.kinematics.inverse_kinematics",
+    "Kinematics": "axode.problems.kinematics.robot_kinematics",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
     "Normal": "axode.problems.sweep.distributions",
@@ -123,6 +134,7 @@ __all__ = [
     "Ball",
     "Box",
     "Callback",
+    "Cooperation",
     "Cylinder",
     "Cylindrical",
     "Equations",
@@ -130,6 +142,7 @@ __all__ = [
     "Fixed",
     "Floating",
     "Inertia",
+    "Kinematics",
     "Linearization",
     "LogUniform",
     "Mecanum",
@@ -152,6 +165,7 @@ __all__ = [
     "Spherical",
     "State",
     "Sweep",
+    "Target",
     "Trajectory",
     "Uniform",
     "Universal",
@@ -162,6 +176,7 @@ __all__ = [
     "feasible",
     "gallery",
     "inverse",
+    "inverse_kinematics",
     "linearize",
     "load",
     "load_model",

@@ -225,6 +225,10 @@ class StiffSystem(UserWarning):
     """An explicit method that takes many short steps where an implicit one takes few."""
 
 
+class NearSingularity(UserWarning):
+    """A motion that comes near a singularity, where forces or speeds grow without bound."""
+
+
 class LeftOut(UserWarning):
     """Something that a file says and a mechanism cannot hold."""
 

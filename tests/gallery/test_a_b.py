@@ -9,8 +9,8 @@ import pytest
 
 import axode as ax
 from axode.gallery import NAMES, build
-from axode.literature.twist_constraints import TwistConstraints
 from axode.symbolic.constraints.redundant_rows import rank_of
+from axode.symbolic.constraints.twist_constraints import TwistConstraints
 from variants import further, some
 
 LEGS = ("I", "II", "III", "IV", "V", "VI")

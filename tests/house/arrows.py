@@ -35,6 +35,7 @@ STEPS_WHEN_CALLED = {
     ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
     ("axode.results.trajectory", "show"),  # Trajectory.plot, report and view
     ("axode.results.sweep_result", "show"),  # Sweep.plot
+    ("axode.problems.kinematics.workspace_result", "show"),  # Workspace.plot
 }
 
 # Packages that a folder knows nothing of, not even inside a function.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.literature.cooperating_arms import Arm, ArmLink, Cooperation, Lump
+from axode.literature.cooperating_arms import Arm, ArmLink, ArmsOfSource, Lump
 from axode.symbolic.formulations.operators import Base
 from laws.cases import agree
 
@@ -66,7 +66,7 @@ def cart(parameters, state, pseudo="none", *, rolls=True):
             links += [ArmLink(centre, turn(x), [0.0]), ArmLink(centre + 0.1 * e, turn(x), [0.0])]
         links.append(ArmLink(centre, turn(e), [state["load_pitch_rate"] - rate], [half]))
         arms.append(Arm(links, centre))
-    return Cooperation(arms, axle, (0.0, 0.0, -p["g"]))
+    return ArmsOfSource(arms, axle, (0.0, 0.0, -p["g"]))
 
 
 def _axes(psi):
@@ -198,7 +198,7 @@ def arms_of(case, base=None):
             at = at + rod
         arms.append(Arm(links, at))
     load = Lump(p["mc"], (X, Y, 0.0), p["Jc"] * np.eye(3))
-    return Cooperation(arms, (X, Y, 0.0), (0.0, -p["g"], 0.0), load, base)
+    return ArmsOfSource(arms, (X, Y, 0.0), (0.0, -p["g"], 0.0), load, base)
 
 
 PLANE = [2, 3, 4]  # about z, along x, along y
@@ -237,7 +237,7 @@ def test_a_load_may_be_shared_between_the_arms():
         last = arm.links[-1]
         links = [*arm.links[:-1], ArmLink(last.origin, last.H, last.rates, [*last.lumps, part])]
         shared.append(Arm(links, arm.tip))
-    lumped = Cooperation(shared, whole.meet, (0.0, -case["parameters"]["g"], 0.0))
+    lumped = ArmsOfSource(shared, whole.meet, (0.0, -case["parameters"]["g"], 0.0))
     agree(lumped.six_steps(tau).total, whole.with_load(tau)[0], TOLERANCE, "accelerations")
 
 

@@ -18,6 +18,7 @@ from axode.codegen.lowering import instructions as lowering
 from axode.codegen.tape.tape import Tape
 from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph
+from variants import further
 
 LIMBS = (2, 3, 5)
 LENGTHS = (5, 10, 15)
@@ -89,7 +90,7 @@ def assert_linear(sizes, counts, what: str) -> None:
     assert second <= SPREAD * first, f"{what}: {counts} for {sizes}"
 
 
-@pytest.mark.parametrize("kind", ["driven", "wheels", "passive"])
+@pytest.mark.parametrize("kind", [further("driven"), "wheels", further("passive")])
 def test_operations_grow_linearly_with_the_limbs(kind):
     """Matrices too: limbs do not feel each other."""
     base = "wheels" if kind == "wheels" else "floating"
@@ -134,7 +135,7 @@ def coriolis_tape(limbs: int) -> Tape:
     return graph_tape(function_graph(robot(limbs, 3).derive(), "coriolis", fixed=True))
 
 
-@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("lanes", [further(1), 8])
 def test_no_function_of_the_code_gets_longer_with_the_results(lanes):
     """LLVM's time grows faster than the length of a function."""
     for limbs in (6, 8):

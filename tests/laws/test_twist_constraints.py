@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.literature.twist_constraints import TwistConstraints
 from axode.symbolic.constraints.redundant_rows import rank_of
-from laws.cases import ROUNDING, case_of
+from axode.symbolic.constraints.twist_constraints import TwistConstraints
+from laws.cases import ROUNDING, agree, case_of
 from random_mechanisms import MECHANISMS
 
 COUPLED = ("coupled_tree", "geared_five_bar", "differential_car")
@@ -53,3 +53,29 @@ def test_a_planar_base_has_rows_only_where_wheels_do_not_keep_it():
     on_two_skates = TwistConstraints(case_of("snakeboard").equations)
     assert "base" not in {rows.name for rows in on_wheels.blocks}
     assert "base" in {rows.name for rows in on_two_skates.blocks}
+
+
+def test_numbers_of_the_natural_orthogonal_complement():
+    """A T = 0, I = T^T M T and C = T^T M T_dot + T^T W M T, from a batch of numbers."""
+    model = ax.gallery.build("caster_robot").derive().compile("interpreter")
+    rng = np.random.default_rng(3)
+    q = rng.normal(size=(4, len(model.coordinates)))
+    nu = rng.normal(size=(4, len(model.independent)))
+    bodies = model.newton_euler
+    A, T, T_dot = bodies.constraints(q), bodies.complement(q), bodies.complement_rate(q, nu)
+    assert A.shape == (4, 33, 30) and len(bodies.rows) == 33 and T.shape == (4, 30, 2)
+    assert {rank_of(one) for one in A} == {28}
+    assert np.abs(A @ T).max() < ROUNDING
+    M, W = (_block_diagonal(x) for x in (bodies.inertias(q), bodies.angular_velocities(q, nu)))
+    Tt = np.swapaxes(T, -1, -2)
+    agree(Tt @ M @ T, model.mass_matrix(q), ROUNDING, "I")
+    agree(Tt @ (M @ T_dot + W @ M @ T), model.coriolis(q, nu), ROUNDING, "C")
+    twists = model.twists(q, nu).reshape(4, 30)
+    agree(np.einsum("kij,kj->ki", T, nu), twists, ROUNDING, "t")
+
+
+def _block_diagonal(blocks):
+    """(..., bodies, 6, 6) as (..., 6 bodies, 6 bodies)."""
+    count = blocks.shape[-3]
+    wide = np.einsum("...kij,kl->...kilj", blocks, np.eye(count))
+    return wide.reshape(*blocks.shape[:-3], 6 * count, 6 * count)

@@ -16,7 +16,9 @@ from axode.literature.reproduce import (
     catalogue,
     disk_motions,
     manipulator_coupling,
+    more_wheels,
     printed,
+    quasimoro_locked,
     saha_angeles,
     staicu,
     valencia,
@@ -32,7 +34,9 @@ SHORTER = {
     saha_angeles: {"SPACING": 0.02},
     disk_motions: {"DURATION": 1.0},
     angeles: {"PERIOD": 0.002},
+    more_wheels: {"SPACING": 0.04, "CASTERS_END": 2.0, "MECANUM_END": 2.0},
     printed: {"RTOL": 1e-9},
+    quasimoro_locked: {"SPACING": 0.05},
     valencia: {"PERIODS": 3, "SPACING": 0.05},
     manipulator_coupling: {"CONTROL": 0.005},
     arms_with_load: {"PERIOD": 0.002, "FEW": 100, "STRAYS": 4e-3},
@@ -41,7 +45,13 @@ SHORTER = {
 MANUAL = Path(__file__).parents[2] / "docs" / "sources" / "reproduce.md"
 DIFFER = {"caster-torques", "disk", "quasimoro-straight", "cart-methods", "manipulator"}
 ITEMS = catalogue()
-LONG = ("six-legs", "flight-simulator", "agv-circle", "arms-methods")  # for `make soak`
+LONG = (
+    "six-legs",
+    "flight-simulator",
+    "agv-circle",
+    "arms-methods",
+    "quasimoro-operations",
+)  # for `make soak`
 
 
 class Computed(dict[str, ItemResult]):
@@ -130,3 +140,37 @@ def test_a_wrong_model_is_seen(monkeypatch):
     verdict = staicu.straight().verdict
     assert verdict.status == "fails"
     assert "(23) to (29)" in verdict.sentence
+
+
+def test_a_wrong_caster_is_seen(monkeypatch):
+    """With one pivot moved by a centimetre, the closed form is left."""
+    monkeypatch.setattr(more_wheels, "CASTERS_END", 0.1)
+    build = more_wheels.build
+    monkeypatch.setattr(more_wheels, "build", lambda name, **p: build(name, **{**p, "X1": 0.24}))
+    assert more_wheels.two_casters().checks[0].status == "fails"
+
+
+def test_equation_36_holds_at_any_speed():
+    """The locked body: torques of inverse dynamics are those of (36), and none other."""
+    model = quasimoro_locked.build("wheeled_pendulum", **quasimoro_locked.DATA)
+    model.prescribe("theta3", 0.0)
+    model = model.derive(independent=("phi1_dot", "phi2_dot")).compile("interpreter")
+    torques = model.inverse_dynamics(model.home, [2.0, -3.0], [1.0, 0.5])
+    p = quasimoro_locked.DATA
+    body, wheel, yaw = p["M"] * p["r"] ** 2, p["m"] * p["r"] ** 2, p["rho"] ** 2
+    expected = [
+        body / 4 * 1.5 + wheel / 2 * (3 * 1.0 + yaw * 0.5) + p["J1"] * yaw * 0.5,
+        body / 4 * 1.5 + wheel / 2 * (3 * 0.5 - yaw * 0.5) - p["J1"] * yaw * 0.5,
+    ]
+    assert torques == pytest.approx(expected, rel=1e-12)
+
+
+def test_locking_the_body_nearly_is_locking_it():
+    """A body held a thousandth of a radian off the vertical, at rest, differs by that much."""
+    p = quasimoro_locked.DATA
+    robot = quasimoro_locked.build("wheeled_pendulum", **p)
+    robot.prescribe("theta3", 1e-3)
+    model = robot.derive(independent=("phi1_dot", "phi2_dot")).compile("interpreter")
+    q = dict(zip(model.coordinates, model.home, strict=True)) | {"theta3": 1e-3}
+    inertia = model.mass_matrix(q)
+    assert np.abs(inertia - printed.quasimoro_locked(p)).max() < 1e-6

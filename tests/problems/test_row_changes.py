@@ -88,7 +88,9 @@ def test_rank_is_lost_by_the_kept_rows_only():
     assert min(kept) < 0.02 and min(whole) > 0.3
 
 
-@pytest.mark.parametrize("formulation", ["multipliers", "lagrange", "spatial_operators"])
+@pytest.mark.parametrize(
+    "formulation", [further("multipliers"), further("lagrange"), "spatial_operators"]
+)
 def test_every_formulation_changes_rows(formulation: str):
     run, same = (
         ax.simulate(bennett(*SHIPPED, name), 1.2, start={"j0.rate": 8.0})

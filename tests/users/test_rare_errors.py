@@ -229,10 +229,15 @@ def test_no_linear_model_where_constraints_lose_rank():
         ax.linearize(model, np.zeros(3))
 
 
-def test_platforms_need_six_freedoms(monkeypatch):
-    monkeypatch.setattr("axode.symbolic.formulations.legs.FREEDOMS", 7)  # else legs decide it
+def test_platforms_need_six_freedoms():
+    from axode.symbolic.formulations.leg_chains import find_platform, require_six_freedoms
+
+    system = ax.gallery.build("flight_simulator").derive(self_check=False).system
+    fewer = dataclasses.replace(
+        system, independent=system.independent[:5]
+    )  # as for legs in parallel planes
     with pytest.raises(NotApplicable, match="formulation 'legs' takes platforms with six freedoms"):
-        _ = ax.gallery.build("flight_simulator").derive("legs", self_check=False).forward_dynamics
+        require_six_freedoms(fewer, find_platform(system))
 
 
 def test_a_name_is_swept_once():

@@ -40,6 +40,11 @@ NAMES: dict[str, str] = {
     "pendulum_on_slope": "a wheeled inverted pendulum on rising ground",
     "seven_axis_arm": "an arm with one axis more than a pose needs",
     "delta_robot": "three arms with parallelograms that keep a platform level",
+    "planar_3rrr": "three cranks that move and turn a platform in a plane",
+    "platform_3rps": "three legs that lift and tilt a platform",
+    "agile_eye": "three motors that turn a camera about a fixed point",
+    "gough_stewart": "platform on six legs between general points",
+    "dietmaier_platform": "platform on six legs with 40 real postures",
 }
 
 

@@ -93,7 +93,7 @@ def flight_simulator(
         robot.set_home(home)
         if number == 1:
             names = [f"ball_{leg}.q{axis}" for axis in "wxyz"]
-            robot.set_home(dict(zip(names, _quaternion(along.T @ R), strict=True)))
+            robot.set_home(dict(zip(names, quaternion(along.T @ R), strict=True)))
     return robot
 
 
@@ -144,7 +144,7 @@ def _leg_home(leg: str, span: Array) -> tuple[dict[str, float], Array]:
     return home, rotation(first, 0.0, 0.0) @ rotation(0.0, second, 0.0)
 
 
-def _quaternion(R: Array) -> list[float]:
+def quaternion(R: Array) -> list[float]:
     """w, x, y, z of a rotation, whichever half turn it may be."""
     K = np.array(
         [

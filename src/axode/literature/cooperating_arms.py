@@ -2,7 +2,8 @@ r"""Arms that hold a common load, at one state, in numbers: what needs a rank or
 
 Arms with too few freedoms cannot be closed by the plain six steps, because the matrix in (F25) is
 singular then. The source knows two remedies, a smaller task space and joints that are only
-imagined; both take a rank that only numbers have. The operators are those of `operators`.
+imagined; both take a rank that only numbers have. The operators are those of `operators`. Grasp
+wrenches of any mechanism are those of `axode.Cooperation`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from axode.problems.cooperation.cooperation import grasp_matrix
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.formulations.operators import (
     Base,
@@ -21,7 +23,6 @@ from axode.symbolic.formulations.operators import (
     Operators,
     Tip,
     contact_acceleration,
-    propagation,
 )
 from axode.symbolic.tree.frames import ROOT
 
@@ -97,7 +98,7 @@ class PseudoJoints:
         return rank_of(self.d4)
 
 
-class Cooperation:
+class ArmsOfSource:
     """Arms with one load at a point, all in numbers.
 
     Args:
@@ -145,22 +146,25 @@ class Cooperation:
         return _numbers(self.operators.jacobian(self.tips))
 
     @cached_property
+    def _reaches(self) -> Array:
+        return np.array([np.asarray(arm.tip, float) - self.meet for arm in self.arms])
+
+    @cached_property
     def grasp(self) -> Array:
         """A: tip velocities for a velocity of the load, V_t = A V_c."""
-        reaches = [SX(np.asarray(arm.tip, float) - self.meet) for arm in self.arms]
-        return np.vstack([_numbers(propagation(reach)) for reach in reaches])
+        return grasp_matrix(self._reaches).T
 
     @cached_property
     def annihilator(self) -> Array:
         """A~ with A~ A = 0: the first tip's velocity at the load, minus each other's."""
-        back = [
-            _numbers(propagation(SX(self.meet - np.asarray(arm.tip, float)))) for arm in self.arms
-        ]
-        A = np.zeros((6 * (len(back) - 1), 6 * len(back)))
-        for i in range(1, len(back)):
-            A[6 * i - 6 : 6 * i, 0:6] = back[0]
-            A[6 * i - 6 : 6 * i, 6 * i : 6 * i + 6] = -back[i]
-        return A
+        first, *others = np.split(grasp_matrix(-self._reaches).T, len(self.arms))
+        zero = np.zeros((6, 6))
+        return np.block(
+            [
+                [first, *(-back if k == i else zero for k in range(len(others)))]
+                for i, back in enumerate(others)
+            ]
+        )
 
     @cached_property
     def B(self) -> Array:

@@ -46,6 +46,18 @@ SHAPES: dict[str, tuple[Dimension, ...]] = {
     "poses": ("bodies", 4, 4),
     "twists": ("bodies", 6),
 }
+# The same of functions that are made on demand.
+FURTHER_SHAPES: dict[str, tuple[Dimension, ...]] = {
+    "leg_jacobians": (6, "freedoms"),
+    "leg_speed_maps": ("freedoms", "nu"),
+    "leg_wrenches": ("legs", 6),
+    "platform_twist_map": (6, "nu"),
+    "platform_velocities": ("nu", "nu_6"),
+    "motor_map": ("nu", "weights"),
+    "twist_map": ("twists", "nu"),
+    "twist_map_rate": ("twists", "nu"),
+    "body_inertias": ("bodies", 6, 6),
+}
 
 
 def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
@@ -91,6 +103,10 @@ def _sizes(facts: Facts) -> dict[str, int]:
         "contacts": len(facts.contacts),
         "bodies": len(facts.bodies),
         "measures": len(facts.measures),
+        "twists": 6 * len(facts.bodies),
+        "legs": len(facts.legs),
+        "freedoms": sum(len(leg) - 1 for leg in facts.legs),
+        "nu_6": n_nu + 6,
     }
 
 
@@ -101,9 +117,10 @@ def _arguments(facts: Facts) -> tuple[str, ...]:
 def _shape(name: str, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
     """Shape of the result of a function or of its derivative, if the name is known."""
     function, _, wrt = name.partition("_by_")
-    if function not in SHAPES:
+    known = SHAPES | FURTHER_SHAPES
+    if function not in known:
         return None
-    dimensions = (*SHAPES[function], *((wrt,) if wrt else ()))
+    dimensions = (*known[function], *((wrt,) if wrt else ()))
     return tuple(d if isinstance(d, int) else sizes.get(d, -1) for d in dimensions)
 
 
@@ -147,6 +164,10 @@ def _references(facts: Facts) -> Iterator[str]:
         yield "other names of speeds that are not there"
     if not set(facts.rest_first) <= set(facts.speeds):
         yield "speeds to leave at zero that are not there"
+    if bool(facts.platform) != bool(facts.legs) or facts.platform not in ("", *facts.bodies):
+        yield "legs of a platform that is no body"
+    if not all(facts.legs):
+        yield "a leg without a name"
     if not set(facts.leaning) <= set(facts.contacts):
         yield "wheels that may lean and are not there"
     if not set(facts.row_parameters) <= {name for name, _ in facts.parameters}:
@@ -164,6 +185,7 @@ def _name_faults(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
         "contact": facts.contacts,
         "parameter": tuple(name for name, _ in facts.parameters),
         "measure": tuple(name for name, _, _ in facts.measures),
+        "leg": tuple(leg[0] for leg in facts.legs if leg),
         "function": tuple(tapes),
     }
     if not facts.name.isprintable():

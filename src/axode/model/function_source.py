@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     from axode.symbolic.functions import FunctionGraph
 
 PRECISIONS = ("float64", "float32")
+ON_DEMAND = (  # functions that files hold only if they are named, besides derivatives
+    "leg_jacobians",
+    "leg_speed_maps",
+    "platform_twist_map",
+    "platform_velocities",
+    "motor_map",
+    "leg_wrenches",
+    "twist_constraints",
+    "twist_map",
+    "twist_map_rate",
+    "body_inertias",
+)
 
 
 @dataclass(frozen=True)
@@ -172,6 +184,11 @@ class TapeLibrary(AbstractLibrary):
         return tuple(self._tapes)
 
     def tape(self, name: str) -> Tape:
+        if name not in self._tapes and name in ON_DEMAND:
+            raise NotApplicable(
+                f"this file has no {name}; save it along: "
+                f'model.save(path, [*model.functions, "{name}"])'
+            )
         if name not in self._tapes:
             raise UnknownName("this file", "function", name, self._tapes)
         return self._tapes[name]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from axode.disk.typed import as_dataclass
+from axode.errors import NotApplicable
 from axode.mechanism.free_bodies import free_bases
 from axode.mechanism.topology import speed_meanings, speed_units, tree_order
 from axode.mechanism.values.expressions import numeric
@@ -52,6 +53,8 @@ class Facts:
     bases: tuple[tuple[str, ...], ...] = ()  # bodies over the ground: name, x, y, yaw or quaternion
     # independent speeds and those of bases that starts leave at zero, first those that move least
     rest_first: tuple[str, ...] = ()
+    platform: str = ""  # the body that legs carry
+    legs: tuple[tuple[str, ...], ...] = ()  # each its name, then its freedoms
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
@@ -87,6 +90,7 @@ class Facts:
             actuation=equations.actuation,
             home=tuple(float(x) for x in system.home),
             length=system.assembly.length,
+            **_platform(equations),
             bases=free_bases(system.mechanism),
             rest_first=_rest_first(equations),
             dropped=tuple(str(row) for row in system.report.dropped),
@@ -111,6 +115,17 @@ class Facts:
             FileError: naming the first entry that is missing, unknown or of another type.
         """
         return as_dataclass(cls, data, "facts")
+
+
+def _platform(equations: Equations) -> dict[str, Any]:
+    """Name the platform and the freedoms of its legs; nothing where there is none."""
+    from axode.symbolic.tree.leg_topology import platform_topology
+
+    try:
+        paths = platform_topology(equations.system.tree)
+    except NotApplicable:
+        return {}
+    return {"platform": paths.body, "legs": tuple((leg.name, *leg.speeds) for leg in paths.legs)}
 
 
 def _rest_first(equations: Equations) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ from axode.names import NamedValues
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
     from axode.mechanism.scene.scene import Scene
+    from axode.model.leg_functions import PlatformLegs
+    from axode.model.newton_euler import NewtonEuler
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -310,6 +312,24 @@ class Model:
         """Angular velocity and mass centre's velocity of bodies, world axes: (..., bodies, 6)."""
         return self._evaluate("twists", {"q": q, "nu": nu}, options)
 
+    @cached_property
+    def legs(self) -> PlatformLegs:
+        """Legs of a platform: their Jacobians, rates and wrenches.
+
+        Raises:
+            NotApplicable: for a mechanism without a platform on legs, saying what is in the way.
+        """
+        from axode.model.leg_functions import PlatformLegs
+
+        return PlatformLegs(self)
+
+    @cached_property
+    def newton_euler(self) -> NewtonEuler:
+        """Constraints, complement and inertia of all bodies' twists."""
+        from axode.model.newton_euler import NewtonEuler
+
+        return NewtonEuler(self)
+
     def jacobian(
         self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]
     ) -> Array:
@@ -338,7 +358,7 @@ class Model:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Names of all functions of the model."""
+        """Names of the functions of the model, without derivatives and those behind `legs`."""
         return self.library.names()
 
     def tape(self, function: str) -> Tape:
@@ -359,7 +379,8 @@ class Model:
         Args:
             path: File to write, usually `name.axm`.
             functions: Functions to write; all of `functions` unless given. Derivatives are named
-                like "forward_dynamics_by_q".
+                like "forward_dynamics_by_q"; those behind `legs` and `newton_euler` must be named
+                as well, such as "leg_wrenches".
         """
         check_arguments(Model.save, locals())
         from axode.model.model_file import save_model

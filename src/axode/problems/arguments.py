@@ -180,6 +180,50 @@ def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> GivenSt
     return GivenState(arrays[0], arrays[1])
 
 
+def read_states(
+    model: Model, given: Any, options: Mapping[str, Any]
+) -> tuple[Array, Array, Array | None, Conditions]:
+    """Read states in any form, with batch axes: q, nu, inputs if known, time and parameters.
+
+    States by name are assembled; those of a `Trajectory` are all of its samples, with its inputs.
+
+    Args:
+        model: What they are states of.
+        given: The states; home at rest if None.
+        options: Time `t` and `parameters`.
+
+    Raises:
+        InvalidArgument: for options that there are not, and as `read_state`.
+    """
+    from axode.problems.assemble.assemble import assemble_many
+    from axode.results.trajectory import Trajectory
+
+    unknown = sorted(set(options) - {"t", "parameters"})
+    if unknown:
+        raise InvalidArgument(f"unknown keyword {unknown[0]!r}; expected t or parameters")
+    if isinstance(given, Trajectory):
+        t = np.broadcast_to(given.time, (*given.batch, len(given)))
+        names = (model.coordinates, model.independent, model.inputs)
+        q, nu, u = (
+            np.stack([given[n] for n in group], axis=-1) if group else np.zeros((*t.shape, 0))
+            for group in names
+        )
+        return q, nu, u, Conditions.of(model, t, options.get("parameters"))
+    conditions = Conditions.of(model, options.get("t", 0.0), options.get("parameters"))
+    state = read_state(model, given, "state")
+    if state.q is not None and state.nu is not None:
+        q, nu = state.q, state.nu
+        batch = np.broadcast_shapes(q.shape[:-1], nu.shape[:-1], conditions.shape)
+    else:
+        batch = np.broadcast_shapes(*state.shapes, conditions.shape)
+        flat = {name: np.broadcast_to(a, batch).ravel() for name, a in state.named.items()}
+        spread = conditions.spread(batch)
+        q, nu = assemble_many(model, flat, len(spread.t), spread)
+        q, nu = (a.reshape(*batch, a.shape[-1]) for a in (q, nu))
+    q, nu = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, nu))
+    return q, nu, None, conditions
+
+
 def time_moves(model: Model, q: Array, time: Any, conditions: Conditions) -> bool:
     """Return whether constraints that depend on time differ now from those at the time of `q`."""
     if time is None:

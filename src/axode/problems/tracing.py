@@ -28,6 +28,7 @@ from axode.mechanism.values.expressions import (
     parameters_in,
 )
 from axode.model.conditions import Conditions
+from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.state_formulas import stand_in
 
@@ -47,6 +48,19 @@ def is_symbolic(value: Any) -> bool:
 def compile_tape(tape: Tape) -> CompiledFunction:
     """Compile a tape, or find it among the last `MAX_FUNCTIONS`; others are unloaded."""
     return CompiledFunction(tape)
+
+
+def compile_expression(
+    name: str, symbols: Mapping[str, Any], value: Any, shape: Sequence[int]
+) -> CompiledFunction:
+    """Compile an expression of CasADi's symbols; arguments without elements are left out."""
+    import casadi as ca
+
+    used = {n: s for n, s in symbols.items() if s.shape[0]}
+    flat = ca.vec(ca.densify(value).T)
+    function = ca.Function(name, list(used.values()), [flat], list(used), [name])
+    sizes = {n: s.shape[0] for n, s in used.items()}
+    return compile_tape(shaped_tape(function, sizes, name, tuple(shape)))
 
 
 class TracedFunction:

@@ -26,6 +26,7 @@ from axode.symbolic.analysis.inertia_rank import check_inertia
 from axode.symbolic.constraints.closing import beyond_tolerance
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
+from axode.symbolic.formulations.legs import LegsFormulation
 from axode.symbolic.self_check import SelfCheck
 from axode.symbolic.system import System, build_system
 from axode.symbolic.tree.energy import energies
@@ -34,6 +35,8 @@ from axode.symbolic.tree.frames import ROOT, Pose, symbolic_vector
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.symbolic.analysis.mobility import Mobility
+    from axode.symbolic.constraints.twist_constraints import TwistConstraints
+    from axode.symbolic.formulations.platform_maps import PlatformMaps
     from axode.symbolic.tree.measure_symbols import SymbolicMeasure
 
 
@@ -194,6 +197,37 @@ class Equations:
     def T(self) -> SX:
         """Twists of all bodies for unit independent speeds: T = U Theta."""
         return ca.densify(self._book.T)
+
+    @property
+    def twist_map(self) -> SX:
+        """T of the bodies alone, without the rows of motors' rotors."""
+        return self.T[: 6 * len(self.system.mechanism.bodies), :]
+
+    @cached_property
+    def twist_map_rate(self) -> SX:
+        """Rate of `twist_map` along the motion."""
+        rate = self._book.T_dot[: 6 * len(self.system.mechanism.bodies), :]
+        return self._reduced(ca.densify(rate))
+
+    @cached_property
+    def twist_constraints(self) -> TwistConstraints:
+        """Constraints A t = 0 on the twists of all bodies, as Saha and Angeles write them."""
+        from axode.symbolic.constraints.twist_constraints import TwistConstraints
+
+        return TwistConstraints(self)
+
+    @cached_property
+    def platform(self) -> PlatformMaps:
+        """Legs of a platform: their Jacobians, and the rates that unit speeds give them."""
+        from axode.symbolic.formulations.platform_maps import PlatformMaps
+
+        return PlatformMaps(self.system)
+
+    @cached_property
+    def legs(self) -> LegsFormulation:
+        """Platform leg by leg, as the book models it; legs of six freedoms."""
+        by = self._by
+        return by if isinstance(by, LegsFormulation) else LegsFormulation(self.system)
 
     @cached_property
     def M(self) -> SX:

@@ -124,6 +124,45 @@ RECIPES: dict[str, FunctionRecipe] = {
 }
 
 
+# what few ask for: made and saved on demand, not among `Model.functions`
+FURTHER_RECIPES: dict[str, FunctionRecipe] = {
+    "leg_jacobians": FunctionRecipe(
+        ("q",), lambda e: e.platform.jacobians, lambda e: e.platform.jacobians.shape
+    ),
+    "leg_speed_maps": FunctionRecipe(
+        ("q",), lambda e: e.platform.speed_maps, lambda e: e.platform.speed_maps.shape
+    ),
+    "platform_twist_map": FunctionRecipe(
+        ("q",), lambda e: e.platform.T, lambda e: (6, len(e.independent))
+    ),
+    "platform_velocities": FunctionRecipe(
+        ("q",),
+        lambda e: ca.horzcat(e.legs.Y, e.legs.Z),
+        lambda e: (len(e.independent), 6 + len(e.independent)),
+    ),
+    "motor_map": FunctionRecipe(
+        ("q",),
+        lambda e: e.platform.motor_map,
+        lambda e: (len(e.independent), e.system.forces.motors),
+    ),
+    "leg_wrenches": FunctionRecipe(
+        ("q", "nu", "nu_dot", "u"),
+        lambda e: e.system.at_speeds(e.legs.wrenches(e.nu_dot)),
+        lambda e: (len(e.legs.legs), 6),
+    ),
+    "twist_constraints": FunctionRecipe(
+        ("q",), lambda e: e.twist_constraints.A, lambda e: e.twist_constraints.A.shape
+    ),
+    "twist_map": FunctionRecipe(("q",), lambda e: e.twist_map, lambda e: e.twist_map.shape),
+    "twist_map_rate": FunctionRecipe(
+        ("q", "nu"), lambda e: e.twist_map_rate, lambda e: e.twist_map.shape
+    ),
+    "body_inertias": FunctionRecipe(
+        ("q",), lambda e: body_inertias(e), lambda e: (len(e.system.mechanism.bodies), 6, 6)
+    ),
+}
+
+
 @dataclass(frozen=True)
 class FunctionGraph:
     """A function of a model as an SX function, its result flattened row by row."""
@@ -137,9 +176,10 @@ class FunctionGraph:
 
 def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionGraph:
     """One of the model's functions, parameters folded in if they are fixed."""
-    if name not in RECIPES:
-        raise UnknownName(f"model '{equations.name}'", "function", name, RECIPES)
-    recipe = RECIPES[name]
+    known = RECIPES | FURTHER_RECIPES
+    if name not in known:
+        raise UnknownName(f"model '{equations.name}'", "function", name, known)
+    recipe = known[name]
     expression, shape = recipe.expression(equations), recipe.shape(equations)
     graph = _graph(equations, name, recipe.arguments, expression, shape, fixed)
     if equations.self_check is not None and name in CHECKED:
@@ -289,6 +329,12 @@ def poses(equations: Equations) -> SX:
     return ca.vertcat(
         *[ca.vertcat(ca.horzcat(pose.R, pose.p), last) for pose in equations.poses.values()]
     )
+
+
+def body_inertias(equations: Equations) -> SX:
+    """Inertia of all bodies in world axes, diag(I_i, m_i 1), one under the other."""
+    M, count = ca.densify(equations.M), len(equations.system.mechanism.bodies)
+    return ca.vertcat(*[M[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] for i in range(count)])
 
 
 def contact_forces(equations: Equations) -> SX:

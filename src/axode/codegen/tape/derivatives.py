@@ -7,10 +7,10 @@ traced function is differentiated exactly and without CasADi.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.formulas import Formula
+from axode.codegen.tape.formulas import Formula, Vector
 from axode.codegen.tape.operations import ARITY, Kind
 from axode.codegen.tape.tape import Port, Tape
 
@@ -87,17 +87,53 @@ def forward_tape(
     builder = TapeBuilder()
     first = len(tape.inputs)
     ports = {name: first + k for k, name in enumerate(sizes)}
+    arguments = [
+        [Formula(builder, builder.input(k, i)) for i in range(port.size)]
+        for k, port in enumerate(tape.inputs)
+    ]
+    directions: list[list[Formula | None]] = []
+    for port in tape.inputs:
+        place = moving.get(port.name)
+        directions.append(
+            [
+                None
+                if place is None
+                else Formula(builder, builder.input(ports[place[0]], place[1] + i))
+                for i in range(port.size)
+            ]
+        )
+    changes = changes_along(tape, arguments, directions)
+    still = builder.constant(0.0)
+    results = [still if change is None else change.number for change in changes]
+    return Tape.build(
+        f"{tape.name}_along",
+        (*tape.inputs, *(Port(name, (size,)) for name, size in sizes.items())),
+        tuple(Port(f"{port.name}_change", port.shape) for port in tape.outputs),
+        builder,
+        results,
+    )
+
+
+def changes_along(
+    tape: Tape, arguments: Sequence[Vector], directions: Sequence[Sequence[Formula | None]]
+) -> list[Formula | None]:
+    """Changes of a tape's results along a direction, as formulas of another tape.
+
+    Args:
+        tape: What is differentiated.
+        arguments: Values of its arguments there, one vector per port.
+        directions: Change of each value; None where it stays.
+
+    Returns:
+        One per result; None where it is zero whatever the numbers are.
+    """
+    builder = next(x.builder for vector in arguments for x in vector)
     values: list[Formula] = []
     changes: list[Formula | None] = []
     for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
         if kind == Kind.INPUT:
-            values.append(Formula(builder, builder.input(row[0], row[1])))
-            place = moving.get(tape.inputs[row[0]].name)
-            changes.append(
-                None
-                if place is None
-                else Formula(builder, builder.input(ports[place[0]], place[1] + row[1]))
-            )
+            values.append(arguments[row[0]][row[1]])
+            changes.append(directions[row[0]][row[1]])
         elif kind == Kind.CONSTANT:
             constant = builder.constant(float(tape.constants[row[0]]))
             values.append(Formula(builder, constant))
@@ -107,18 +143,7 @@ def forward_tape(
             x = [values[i] for i in used]
             values.append(Formula(builder, builder.apply(Kind(kind), *(v.number for v in x))))
             changes.append(_change(Kind(kind), x, [changes[i] for i in used], values[-1]))
-    still = builder.constant(0.0)
-    results = [
-        still if change is None else change.number
-        for change in (changes[i] for i in tape.results.tolist())
-    ]
-    return Tape.build(
-        f"{tape.name}_along",
-        (*tape.inputs, *(Port(name, (size,)) for name, size in sizes.items())),
-        tuple(Port(f"{port.name}_change", port.shape) for port in tape.outputs),
-        builder,
-        results,
-    )
+    return [changes[i] for i in tape.results.tolist()]
 
 
 def reads(tape: Tape, argument: str) -> bool:

@@ -109,6 +109,14 @@ class Formula:
         """Square root."""
         return self._apply(Kind.SQRT, self)
 
+    def like(self, value: float) -> Formula:
+        """A constant of the same tape."""
+        return Formula(self.builder, self.builder.constant(value))
+
+    def is_zero(self) -> bool:
+        """Return whether it is the constant zero."""
+        return self.builder.value(self.number) == 0
+
     def least(self, other: Formula | float) -> Formula:
         """The smaller one."""
         return self._apply(Kind.FMIN, self, other)

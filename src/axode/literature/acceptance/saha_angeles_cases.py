@@ -14,7 +14,6 @@ from axode.errors import InvalidArgument
 from axode.gallery import build
 from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
 from axode.literature.acceptance.angeles_cases import CasterRobot, first_of
-from axode.literature.twist_constraints import TwistConstraints
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.wheels import Rolling
 from axode.mechanism.mechanism import Mechanism
@@ -27,6 +26,7 @@ from axode.problems.inverse.motions import GivenMotion, MotionSamples, rows_by_n
 from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.paths.paths import Path, along
 from axode.symbolic.constraints.redundant_rows import rank_of
+from axode.symbolic.constraints.twist_constraints import TwistConstraints
 
 UP = np.array([0.0, 0.0, 1.0])
 LEAD = 0.1  # [s] that a path is followed beyond the last time asked about

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import axode.literature.reproduce.printed as printed
 from axode.gallery import build
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
+from axode.literature.reproduce.more_wheels import mecanum, two_casters
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
 from axode.problems.inverse.inverse import inverse
@@ -174,17 +175,12 @@ def caster_robot() -> ItemResult:
     def torques(t: float) -> Array:
         return np.array([0.3 * math.cos(2 * t), 0.2 * math.sin(3 * t)])
 
-    right = printed.caster_driven(printed.CASTER, torques, SWIVEL, run.time)
+    def book(misprints: Collection[str]) -> Array:
+        return printed.casters_driven(printed.CASTER, torques, [SWIVEL], [0.0], run.time, misprints)
+
     errata = printed.CASTER_ERRATA
-    wrong = printed.caster_driven(printed.CASTER, torques, SWIVEL, run.time, errata)
-    alone = {
-        row: _farthest(
-            run,
-            CASTER_NAMES,
-            printed.caster_driven(printed.CASTER, torques, SWIVEL, run.time, {row}),
-        )
-        for row in errata
-    }
+    right, wrong = book(()), book(errata)
+    alone = {row: _farthest(run, CASTER_NAMES, book({row})) for row in errata}
     shares = ", ".join(f"{size:.2g} by {row} alone" for row, size in alone.items())
     checks = [
         Check(
@@ -369,6 +365,12 @@ ITEMS = (
         caster_robot,
     ),
     Item(
+        "two-casters", "angeles", "robot with two casters under torques, Exercise 12.5", two_casters
+    ),
+    Item(
         "delta-torques", "angeles", "three omni wheels under torques, section 12.5.2", delta_array
+    ),
+    Item(
+        "mecanum-torques", "angeles", "five Mecanum wheels under torques, section 10.5.2", mecanum
     ),
 )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axode.errors import NotApplicable
 from axode.gallery import build
-from axode.literature.cooperating_arms import Arm, ArmLink, Cooperation, Lump
+from axode.literature.cooperating_arms import Arm, ArmLink, ArmsOfSource, Lump
 from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
@@ -161,7 +161,7 @@ def _by_the_source(run: Trajectory) -> tuple[dict[str, Array], Array]:
 
 def cooperation(
     p: Mapping[str, float], state: Mapping[str, float], *, shared: bool = True
-) -> Cooperation:
+) -> ArmsOfSource:
     """Both arms at a state as spatial operators; the load on their last links, or by itself."""
     meet = (state["X"], state["Y"], 0.0)
     arms = []
@@ -180,7 +180,7 @@ def cooperation(
             at = at + rod
         arms.append(Arm(links, tuple(at)))
     load = None if shared else _lump(p["mc"], meet, p["Jc"])
-    return Cooperation(arms, meet, (0.0, -p["g"], 0.0), load)
+    return ArmsOfSource(arms, meet, (0.0, -p["g"], 0.0), load)
 
 
 def _lump(mass: float, centre: Sequence[float] | Array, moment: float) -> Lump:
@@ -213,7 +213,7 @@ def _panels(
             "torques",
             TIME,
             "[N m]",
-            tuple(FigureCurve(t, asked[f"tau{joint}"], joint) for joint in JOINTS),
+            tuple(FigureCurve(t, asked[f"tau{joint}"], rf"$\tau_{{{joint}}}$") for joint in JOINTS),
         ),
         FigurePanel(
             "what the arms exert on the load",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from axode.literature.cooperating_arms import Arm, ArmLink, Cooperation, Lump
+from axode.literature.cooperating_arms import Arm, ArmLink, ArmsOfSource, Lump
 
 Array = npt.NDArray[np.float64]
 JOINTS = 4  # of an arm: three at the contact, one at the wheel's centre
@@ -26,7 +26,7 @@ def cart_of_arms(
     *,
     pseudo: bool = False,
     rolls: bool = True,
-) -> Cooperation:
+) -> ArmsOfSource:
     """Both arms, heading along x.
 
     Args:
@@ -64,7 +64,7 @@ def cart_of_arms(
             ]
         links.append(ArmLink(centre, _joint(e, none), [pitch_rate - rate], [half]))
         arms.append(Arm(links, centre))
-    return Cooperation(arms, (0.0, 0.0, r), (0.0, 0.0, -p["g"]))
+    return ArmsOfSource(arms, (0.0, 0.0, r), (0.0, 0.0, -p["g"]))
 
 
 def _joint(turning: Array, moving: Array) -> Array:

@@ -17,7 +17,9 @@ TITLE, ABOVE = 5.0, 14.5  # [pt] from the axes to the title, and more for a line
 FITS = ((8, 4), (11, 3))  # letters of the longest label, and how many such fit in a line
 MOST = 6  # labels in a line below all panels
 LEAST_SHARE = 0.25  # of a path's length: a narrower one fills its panel, in unequal units
-INSET = (0.62, 0.62, 0.36, 0.34)  # of the panel: left, bottom, width, height
+INSET = (0.52, 0.56, 0.46, 0.42)  # of the panel: left, bottom, width, height
+BAR, ROOM = 0.6, 1.15  # height of a bar, and room for its number beyond the longest
+TICKS = 7  # at most, of a length on the horizontal axis: their labels are long
 SMALLEST = 1e-16  # of what dots show; below it is zero
 
 
@@ -25,15 +27,16 @@ def draw(outcome: ItemResult) -> bytes:
     """The figure of an outcome as the bytes of a PNG."""
     panels, across = list(outcome.panels), outcome.across
     rows = [panels[k : k + across] for k in range(0, len(panels), across)]
-    shared = len({tuple(curve.label for curve in _ours(panel)) for panel in panels}) == 1
+    shared = _share_colours(panels)
     heights = [HEIGHT + (0 if shared else LINE * max(map(_lines, row))) for row in rows]
     with figure_style() as size:
         figure = new_figure(size.width, sum(heights) + LINE)
         grid: Any = figure.subplots(len(rows), across, squeeze=False, height_ratios=heights).ravel()
-        for axes, panel in zip(grid, panels, strict=False):
+        for k, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
             _draw(axes, panel)
             if not shared:
-                _legend_above(axes, panel)
+                beside = panels[k - 1] if k % across else None
+                _legend_above(axes, panel, beside)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         if shared:
@@ -52,13 +55,19 @@ def _draw(axes: Any, panel: FigurePanel) -> None:
         axes.set_ylim(*panel.heights)
     if panel.equal and _share(panel) > LEAST_SHARE:
         axes.set_aspect("equal", adjustable="datalim")
+    if panel.equal:
+        axes.locator_params(axis="x", nbins=TICKS)
     if panel.dots:
         _draw_dots(axes, panel)
+    if panel.bars:
+        _draw_bars(axes, panel)
     if panel.inset:
         part = axes.inset_axes(INSET)
         _draw_curves(part, panel)
         part.set_xlim(*panel.inset[0])
         part.set_ylim(*panel.inset[1])
+        part.set_xticks([])
+        part.locator_params(axis="y", nbins=3)
         part.tick_params(labelsize="x-small")
         axes.indicate_inset_zoom(part, edgecolor=INK)
 
@@ -86,6 +95,17 @@ def _draw_dots(axes: Any, panel: FigurePanel) -> None:
     axes.invert_yaxis()
 
 
+def _draw_bars(axes: Any, panel: FigurePanel) -> None:
+    """One bar for each name, from top to bottom, with its number at the end."""
+    names, values = zip(*panel.bars, strict=True)
+    places = range(len(names))
+    axes.bar_label(axes.barh(places, values, BAR, color=COLOURS[0]), fmt="%g", padding=3)
+    axes.set_xlim(0.0, ROOM * max(values))
+    axes.set_yticks(places, names)
+    axes.grid(visible=False, axis="y")
+    axes.invert_yaxis()
+
+
 def _share(panel: FigurePanel) -> float:
     """Shorter side of what is drawn, over the longer one."""
     sides = [
@@ -100,6 +120,14 @@ def _ours(panel: FigurePanel) -> list[FigureCurve]:
 
 
 # legends -----------------------------------------------------------------------------------------
+
+
+def _share_colours(panels: Sequence[FigurePanel]) -> bool:
+    """Return whether one legend serves all panels: each repeats curves of the fullest one."""
+    ours = [[curve.label for curve in _ours(panel)] for panel in panels]
+    fullest = max(ours, key=len)
+    repeated = sum(any(labels) for labels in ours) > 1
+    return repeated and all(labels == fullest[: len(labels)] for labels in ours)
 
 
 def _legend_below(figure: Any, grid: Sequence[Any]) -> None:
@@ -117,10 +145,12 @@ def _legend_below(figure: Any, grid: Sequence[Any]) -> None:
         )
 
 
-def _legend_above(axes: Any, panel: FigurePanel) -> None:
-    """A legend between title and curves, where it covers nothing."""
+def _legend_above(axes: Any, panel: FigurePanel, beside: FigurePanel | None) -> None:
+    """A legend between title and curves, unless the panel beside it has the same."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
+        axes.set_title(panel.title, pad=TITLE + ABOVE * _lines(panel))
+    if labels and (beside is None or _labels(beside) != _labels(panel)):
         axes.legend(
             handles,
             labels,
@@ -129,7 +159,6 @@ def _legend_above(axes: Any, panel: FigurePanel) -> None:
             ncols=_columns(labels),
             borderpad=0.1,
         )
-        axes.set_title(panel.title, pad=TITLE + ABOVE * _lines(panel))
 
 
 def _labels(panel: FigurePanel) -> list[str]:

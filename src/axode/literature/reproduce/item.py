@@ -53,6 +53,7 @@ class FigurePanel:
         equal: Whether a metre is as long on both axes, unless that leaves the panel empty.
         inset: Ranges of x and y of a part that is drawn larger, in a corner.
         dots: Values by name, drawn as one dot each over powers of ten of x, instead of curves.
+        bars: Values by name, drawn as one bar each from zero, with the number, instead of curves.
     """
 
     title: str
@@ -65,6 +66,7 @@ class FigurePanel:
     equal: bool = False
     inset: tuple[tuple[float, float], tuple[float, float]] | None = None
     dots: tuple[tuple[str, float], ...] = ()
+    bars: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)

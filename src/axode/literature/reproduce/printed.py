@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,12 @@ def quasimoro(p: Mapping[str, float], theta3: float, rates: Array) -> tuple[Arra
 
     A33 is J2, as printed; it ought to be J3, which the source does not give (erratum C-1).
     """
-    c, s = np.cos(theta3), np.sin(theta3)
+    A, b = quasimoro_terms(p, np.cos(theta3), np.sin(theta3), rates)
+    return np.array(A), np.array(b)
+
+
+def quasimoro_terms(p: Any, c: Any, s: Any, rates: Any) -> tuple[list[list[Any]], list[Any]]:
+    """A and b of `quasimoro` for the cosine and sine of theta_3, of numbers or of symbols."""
     w1, w2, w3 = rates
     m, M, r, d, rho, J1, J2 = (p[name] for name in ("m", "M", "r", "d", "rho", "J1", "J2"))
     yaw = J1 * c**2 + J2 * s**2
@@ -81,15 +87,21 @@ def quasimoro(p: Mapping[str, float], theta3: float, rates: Array) -> tuple[Arra
     A13 = 0.5 * M * r * d * c
     A14, A15 = M * r * d * rho**2 * s, 2 * rho**2 * (J1 - J2) * s * c
     A19, A34 = -0.5 * M * r * d * s, -2 * (J1 - J2) * rho**2 * s * c
-    A = np.array([[A11, A12, A13], [A12, A11, A13], [A13, A13, J2]])
-    b = np.array(
-        [
-            A14 * w1 * w2 + A15 * (w2 - w1) * w3 - A14 * w2**2 + A19 * w3**2,
-            A14 * w1 * w2 + A15 * (w1 - w2) * w3 - A14 * w1**2 + A19 * w3**2,
-            A34 * w1 * w2 - A34 / 2 * (w1**2 + w2**2) + M * p["g"] * d * s,
-        ]
-    )
+    A = [[A11, A12, A13], [A12, A11, A13], [A13, A13, J2]]
+    b = [
+        A14 * w1 * w2 + A15 * (w2 - w1) * w3 - A14 * w2**2 + A19 * w3**2,
+        A14 * w1 * w2 + A15 * (w1 - w2) * w3 - A14 * w1**2 + A19 * w3**2,
+        A34 * w1 * w2 - A34 / 2 * (w1**2 + w2**2) + M * p["g"] * d * s,
+    ]
     return A, b
+
+
+def quasimoro_locked(p: Mapping[str, float]) -> Array:
+    """Inertia of the wheels while the body is locked, (M1, M2) for unit accelerations: (36)."""
+    M, m, r, rho = p["M"], p["m"], p["r"], p["rho"]
+    apart = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    wheels = m * r**2 / 2 * (3 * np.eye(2) + rho**2 * apart)
+    return M * r**2 / 4 * np.ones((2, 2)) + wheels + p["J1"] * rho**2 * apart
 
 
 def quasimoro_driven(
@@ -247,29 +259,63 @@ def caster(
             the book leaves out (A-7), the bars that its bracket lacks (A-8), and the index of the
             multiplied vector (A-9).
     """
-    a, b, d, l, r = (p[name] for name in ("a", "b", "d", "l", "r"))
-    alpha, delta, rho, lam = (a + b) / l, d / l, r / d, a / l
-    c, s = np.cos(psi), np.sin(psi)
-    t1 = np.array([alpha * c + s / 2, -alpha * c + s / 2])
-    bar = rho * np.array([-alpha * s + c / 2, alpha * s + c / 2])
-    t2 = bar + rho * delta * np.array([-1.0, 1.0])
-    psi_dot, turning, omega = t2 @ rates, bar @ rates, r / l * (rates[0] - rates[1])
-    t1_dot = psi_dot * np.array([-alpha * s + c / 2, alpha * s + c / 2])
-    t2_dot = psi_dot * rho * np.array([-alpha * c - s / 2, alpha * c - s / 2])
-    wheels = p["I"] * np.eye(2) + p["mw"] * r**2 * np.eye(2)
+    I, C, Theta = casters(p, [psi], [0.0], rates, misprints)
+    return I, C, Theta[0]
+
+
+def casters(
+    p: Mapping[str, float],
+    psi: Sequence[float],
+    offsets: Sequence[float],
+    rates: Array,
+    misprints: Collection[str] = (),
+) -> tuple[Array, Array, Array]:
+    """I, C and one Theta for each of several casters, whose terms add up (Exercise 12.5).
+
+    Args:
+        p: Data of the robot.
+        psi: Angles of the casters [rad].
+        offsets: Lateral offsets of their pivots [m].
+        rates: Rates of the driven wheels [rad/s].
+        misprints: As in `caster`.
+    """
+    l, r = p["l"], p["r"]
+    lam, omega = p["a"] / l, r / l * (rates[0] - rates[1])
     apart = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    platform = p["mp"] * r**2 * (np.full((2, 2), 0.25) + lam**2 * apart)
+    I = (p["I"] + p["mw"] * r**2) * np.eye(2) + (r / l) ** 2 * (2 * p["H"] + p["Ip"]) * apart
+    I = I + p["mp"] * r**2 * (np.full((2, 2), 0.25) + lam**2 * apart)
+    C = np.zeros((2, 2))
+    if "A-7" not in misprints:
+        C = C + p["mp"] * r**2 * lam * omega * np.array([[0.0, -1.0], [1.0, 0.0]])
+    found = []
+    for angle, offset in zip(psi, offsets, strict=True):
+        more_I, more_C, Theta = _one_caster(p, angle, offset / l, rates, misprints)
+        I, C = I + more_I, C + more_C
+        found.append(Theta)
+    return I, C, np.array(found)
+
+
+def _one_caster(
+    p: Mapping[str, float], psi: float, xi: float, rates: Array, misprints: Collection[str]
+) -> tuple[Array, Array, Array]:
+    """What a caster's wheel and bracket add to I and C, and its Theta; pivot at xi tracks."""
+    d, l, r = p["d"], p["l"], p["r"]
+    alpha, delta, rho = (p["a"] + p["b"]) / l, d / l, r / d
+    c, s = np.cos(psi), np.sin(psi)
+    side = np.array([0.5 + xi, 0.5 - xi])  # share of each wheel in the pivot's forward velocity
+    back = alpha * np.array([1.0, -1.0])
+    t1, bar = back * c + side * s, rho * (side * c - back * s)
+    t2 = bar + rho * delta * np.array([-1.0, 1.0])
+    psi_dot, turning = t2 @ rates, bar @ rates
+    t1_dot, t2_dot = psi_dot * (side * c - back * s), -psi_dot * rho * (back * c + side * s)
     disk, bracket = p["mc"] * r**2 / 4, p["mb"] * d**2 / 4
-    I = wheels + (r / l) ** 2 * (2 * p["H"] + p["Ip"]) * apart + platform
-    I = I + disk * (6 * np.outer(t1, t1) + np.outer(bar, bar)) + p["Ib"] * np.outer(bar, bar)
+    I = disk * (6 * np.outer(t1, t1) + np.outer(bar, bar)) + p["Ib"] * np.outer(bar, bar)
     I = I + bracket * (np.outer(bar, bar) + 4 * rho**2 * np.outer(t1, t1))
     mixed = np.array([t1_dot[1], t2_dot[1]]) if "A-9" in misprints else t2_dot
     C = disk * (6 * np.outer(t1, t1_dot) + np.outer(bar, mixed))
     C = C + p["Ib"] * np.outer(t2 if "A-8" in misprints else bar, t2_dot)
     C = C + 2 * bracket * np.outer(bar, t2_dot / 2 + rho * turning * t1)
     C = C - 4 * bracket * rho * np.outer(t1, turning * bar / 2 - rho * t1_dot)
-    if "A-7" not in misprints:
-        C = C + p["mp"] * r**2 * lam * omega * np.array([[0.0, -1.0], [1.0, 0.0]])
     return I, C, np.array([t1, t2])
 
 
@@ -317,32 +363,93 @@ def caster_on_path(
     return np.array(rates).T, angles, np.array(torques).T
 
 
-def caster_driven(
+def casters_driven(
     p: Mapping[str, float],
     torques: Callable[[float], Array],
-    psi: float,
+    psi: Sequence[float],
+    offsets: Sequence[float],
     times: Array,
     misprints: Collection[str] = (),
 ) -> Array:
-    """theta_1_dot, theta_2_dot, psi, phi, and C of the platform, x and y: from rest at home."""
-    start = [0.0, 0.0, psi, 0.0, 0.0, -p["a"]]
+    """theta_1_dot, theta_2_dot, every psi, phi, and C of the platform, x and y: from rest at home.
+
+    Args:
+        p: Data of the robot.
+        torques: Torques of the driven wheels over time [N m].
+        psi: Angles of the casters at the start [rad].
+        offsets: Lateral offsets of their pivots [m].
+        times: At which the results are wanted [s].
+        misprints: As in `caster`.
+    """
+    start = [0.0, 0.0, *psi, 0.0, 0.0, -p["a"]]
 
     def rates(t: float, x: Array) -> Array:
-        theta_dot, phi = x[:2], x[3]
-        I, C, Theta = caster(p, x[2], theta_dot, misprints)
+        theta_dot, phi = x[:2], x[-3]
+        I, C, Theta = casters(p, x[2:-3].tolist(), offsets, theta_dot, misprints)
         omega = p["r"] / p["l"] * (theta_dot[0] - theta_dot[1])
         v = p["r"] / 2 * theta_dot.sum()
         along = np.array([np.cos(phi), np.sin(phi)])
         ahead = np.array([-np.sin(phi), np.cos(phi)])
         accelerations = np.linalg.solve(I, torques(t) - C @ theta_dot)
-        return np.array(
-            [*accelerations, Theta[1] @ theta_dot, omega, *(v * ahead + p["a"] * omega * along)]
-        )
+        moving = v * ahead + p["a"] * omega * along
+        return np.array([*accelerations, *(Theta[:, 1] @ theta_dot), omega, *moving])
 
     return integrate(rates, start, times)
 
 
 # Angeles, section 12.5.2 -------------------------------------------------------------------------
+
+
+def mecanum(
+    p: Mapping[str, float], wheels: Sequence[Sequence[float]], speeds: Array, torques: Array
+) -> tuple[Array, Array, Array]:
+    """Accelerations of the platform, rates of the wheels and forces along their rollers.
+
+    Newton's and Euler's equations of platform and wheels about the platform's centre. The roller
+    that touches the ground lies along g = cos(alpha) e + sin(alpha) k x e and spins freely, so that
+    the wheel holds only the velocity along g (section 10.5.2 is the source).
+
+    Args:
+        p: Data of the robot.
+        wheels: x, y, direction of the axis e and roller angle alpha of every wheel.
+        speeds: omega, v_x and v_y of the platform, in its own axes.
+        torques: Torques of the wheels [N m].
+    """
+    x, y, axis, alpha = np.asarray(wheels, dtype=float).T
+    gx, gy = np.cos(alpha + axis), np.sin(alpha + axis)
+    reach = p["a"] * np.sin(alpha)
+    G = -np.column_stack([gy * x - gx * y, gx, gy]) / reach[:, np.newaxis]  # theta_dot = G u
+    total, Sx, Sy = p["mp"] + len(x) * p["mw"], p["mw"] * x.sum(), p["mw"] * y.sum()
+    about = p["H"] + len(x) * p["J"] + p["mw"] * (x**2 + y**2).sum()
+    M = np.array([[about, -Sy, Sx], [-Sy, total, 0.0], [Sx, 0.0, total]]) + p["I"] * G.T @ G
+    omega, vx, vy = speeds
+    c = omega * np.array([Sx * vx + Sy * vy, -total * vy - omega * Sx, total * vx - omega * Sy])
+    rates = G @ speeds
+    accelerations = np.linalg.solve(M, G.T @ (torques - p["c"] * rates) - c)
+    forces = (p["I"] * G @ accelerations - torques + p["c"] * rates) / reach
+    return accelerations, rates, forces
+
+
+def mecanum_driven(
+    p: Mapping[str, float],
+    wheels: Sequence[Sequence[float]],
+    torques: Callable[[float], Array],
+    times: Array,
+) -> tuple[Array, Array]:
+    """omega, v_x, v_y, sigma, x and y from rest, and the forces along the rollers."""
+
+    def rates(t: float, state: Array) -> Array:
+        omega, vx, vy, sigma = state[:4]
+        c, s = np.cos(sigma), np.sin(sigma)
+        found = mecanum(p, wheels, state[:3], torques(t))[0]
+        return np.array([*found, omega, c * vx - s * vy, s * vx + c * vy])
+
+    states = integrate(rates, np.zeros(6), times)
+    forces = [
+        mecanum(p, wheels, state[:3], torques(t))[2]
+        for t, state in zip(times, states.T, strict=True)
+    ]
+    return states, np.array(forces).T
 
 
 def delta_array(

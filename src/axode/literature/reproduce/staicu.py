@@ -10,6 +10,7 @@ from axode.gallery import build
 from axode.literature.acceptance.held_coordinates import Hold, Holding
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult, Level
 from axode.literature.reproduce.measuring import apart, at, largest, swing
+from axode.literature.reproduce.quasimoro_locked import DATA, locked, operations
 from axode.literature.reproduce.verdict import Check
 from axode.mechanism.values.expressions import parse_scalar
 from axode.model.model import Model
@@ -17,7 +18,6 @@ from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 from axode.symbolic.equations import Equations
 
-DATA = {"m": 0.5, "M": 5.0, "J1": 0.2, "J2": 0.4, "r": 0.3, "d": 0.2, "rho": 0.5, "g": 9.81}
 ANGLES = ("theta1", "theta2", "theta3")
 PULSE, END = 1.0, 90.0  # [s] of the torques, of a run
 SHOWN = 4.0  # [s] that the source's figures cover
@@ -87,8 +87,8 @@ def straight() -> ItemResult:
             SHOWN,
             *body,
             levels=level,
-            inset=((1.65, 1.85), (0.01275, 0.0132)),
-            heights=(-0.018, 0.045),
+            inset=((1.6, 1.9), (0.0126, 0.0133)),
+            heights=(-0.018, 0.05),
         ),
     ]
     checks = [
@@ -245,4 +245,11 @@ ITEMS = (
     ),
     Item("quasimoro-spin", "staicu", "wheeled pendulum, pure rotation, Figs 6 and 7", spin),
     Item("quasimoro-circle", "staicu", "wheeled pendulum, one wheel held, Figs 8 to 13", circle),
+    Item("quasimoro-locked", "staicu", "wheeled pendulum, body locked, equation (36)", locked),
+    Item(
+        "quasimoro-operations",
+        "staicu",
+        "wheeled pendulum, operations of every method, section 5",
+        operations,
+    ),
 )

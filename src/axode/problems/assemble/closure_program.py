@@ -77,20 +77,20 @@ class ClosureTapes:
         return [r / unit for r, unit in zip(self._residual(q, given), self.rows, strict=True)]
 
     def _residual(self, q: Vector, given: Mapping[str, Vector]) -> Vector:
-        made = _call(self.residual, {"q": q, **given})
+        made = call_tape(self.residual, {"q": q, **given})
         if self.measures is not None:
-            measures = _call(self.measures, {"q": q, "nu": self._rest(q), **given})
+            measures = call_tape(self.measures, {"q": q, "nu": self._rest(q), **given})
             made += [measures[k] - w for k, w in zip(self.wanted, given["wanted"], strict=True)]
-        return made + [_total([q[k] * q[k] for k in four]) - 1.0 for four in self.quaternions]
+        return made + [total([q[k] * q[k] for k in four]) - 1.0 for four in self.quaternions]
 
     def derivatives_at(
         self, rows: Sequence[int], free: Sequence[int], q: Vector, **given: Vector
     ) -> list[Vector]:
         """Derivatives of some rows by some coordinates, in the units of both."""
-        n, found = len(self.columns), _call(self.jacobian, {"q": q, **given})
+        n, found = len(self.columns), call_tape(self.jacobian, {"q": q, **given})
         table = [found[k : k + n] for k in range(0, len(found), n)]
         if self.measures_jacobian is not None:
-            found = _call(self.measures_jacobian, {"q": q, "nu": self._rest(q), **given})
+            found = call_tape(self.measures_jacobian, {"q": q, "nu": self._rest(q), **given})
             table += [found[k * (n + self.speeds) :][:n] for k in self.wanted]
         zero = 0.0 * q[0]
         for four in self.quaternions:
@@ -102,7 +102,7 @@ class ClosureTapes:
         q = list(q)
         for four in self.quaternions:
             if set(four) <= set(free):
-                length = _total([q[k] * q[k] for k in four]).sqrt().most(1e-300)
+                length = total([q[k] * q[k] for k in four]).sqrt().most(1e-300)
                 for k in four:
                     q[k] = q[k] / length
         return q
@@ -158,7 +158,7 @@ def closure_program(
         every, zero = tapes.rows_at(q, **v), 0.0 * q[0]
         others = [abs(every[i]) for i in range(len(every)) if i not in solved]
         ways = [abs(q[j] - begun[j]) / tapes.columns[j] for j in range(n)]
-        return {"rest": [_largest(others, zero)], "moved": [_largest(ways, zero)]}
+        return {"rest": [largest(others, zero)], "moved": [largest(ways, zero)]}
 
     loop = {"r": m, "error": 1, "damping": 1, "count": 1}
     made = ("q", *loop, "active")
@@ -190,7 +190,7 @@ def _step(
     zero = 0.0 * q[0]
     J = tapes.derivatives_at(solved, free, q, **given)
     y = least_norm_step(J, r, damping)
-    length = _largest([abs(a) for a in y], zero)
+    length = largest([abs(a) for a in y], zero)
     undamped = damping.equals(0.0)
     is_last = undamped & (length < LAST_STEP)
     shorter = MAX_NEWTON_STEP / length.most(MAX_NEWTON_STEP)
@@ -202,7 +202,7 @@ def _step(
     there = [every[i] for i in solved]
     # a lane whose run has ended keeps what it has, while those beside it go on
     active = _goes_on(error, damping, count)
-    helps = active & (_total([a * a for a in there]) < _total([a * a for a in r]))
+    helps = active & (total([a * a for a in there]) < total([a * a for a in r]))
     better = _size(there, [tapes.rows[i] for i in solved], zero)
     more = (10.0 * damping).most(MIN_DAMPING)
     less = (damping > MIN_DAMPING).then(damping / 10.0, 0.0)
@@ -234,51 +234,52 @@ def least_norm_step(J: list[Vector], r: Vector, damping: Formula) -> Vector:
     if not m or not J[0]:
         return [zero] * (len(J[0]) if m else 0)
     gram = [
-        [_total([a * b for a, b in zip(J[i], J[k], strict=True)]) for k in range(i + 1)]
+        [total([a * b for a, b in zip(J[i], J[k], strict=True)]) for k in range(i + 1)]
         for i in range(m)
     ]
-    size = (_total([gram[i][i] for i in range(m)]) / float(m)).most(SMALLEST_ROWS)
+    size = (total([gram[i][i] for i in range(m)]) / float(m)).most(SMALLEST_ROWS)
     extra = damping.most(MIN_DAMPING) * size
     for i in range(m):
         gram[i][i] = gram[i][i] + extra
-    lower, pivots = _factored(gram)
+    lower, pivots = factor_symmetric(gram)
     columns = list(zip(*J, strict=True))
 
     def shortest(right: Vector) -> Vector:
-        shares = _solved(lower, pivots, right)
-        return [_total([a * s for a, s in zip(column, shares, strict=True)]) for column in columns]
+        shares = solve_symmetric(lower, pivots, right)
+        return [total([a * s for a, s in zip(column, shares, strict=True)]) for column in columns]
 
     y = shortest(r)
     undamped = damping.equals(0.0)
     left = [
-        undamped.then(b - _total([a * c for a, c in zip(row, y, strict=True)]), 0.0)
+        undamped.then(b - total([a * c for a, c in zip(row, y, strict=True)]), 0.0)
         for row, b in zip(J, r, strict=True)
     ]
     return [a + b for a, b in zip(y, shortest(left), strict=True)]
 
 
-def _factored(gram: list[Vector]) -> tuple[list[Vector], Vector]:
+def factor_symmetric(gram: list[Vector]) -> tuple[list[Vector], Vector]:
     """Factor a symmetric matrix into L D L^T: L below its diagonal, and reciprocals of D."""
     lower: list[Vector] = []
     pivots: Vector = []
     for i, row in enumerate(gram):
         shares: Vector = []  # of row i, times D
         for j in range(i):
-            shares.append(row[j] - _total([shares[k] * lower[j][k] for k in range(j)], row[j]))
+            shares.append(row[j] - total([shares[k] * lower[j][k] for k in range(j)], row[j]))
         own = [a * d for a, d in zip(shares, pivots, strict=True)]
-        pivot = row[i] - _total([a * b for a, b in zip(shares, own, strict=True)], row[i])
+        pivot = row[i] - total([a * b for a, b in zip(shares, own, strict=True)], row[i])
         lower.append(own)
         pivots.append(1.0 / pivot)
     return lower, pivots
 
 
-def _solved(lower: list[Vector], pivots: Vector, right: Vector) -> Vector:
+def solve_symmetric(lower: list[Vector], pivots: Vector, right: Vector) -> Vector:
+    """Solve a system that `factor_symmetric` has factored."""
     x: Vector = []
     for i, b in enumerate(right):
-        x.append(b - _total([lower[i][k] * x[k] for k in range(i)], b))
+        x.append(b - total([lower[i][k] * x[k] for k in range(i)], b))
     x = [a * d for a, d in zip(x, pivots, strict=True)]
     for i in reversed(range(len(x))):
-        x[i] = x[i] - _total([lower[k][i] * x[k] for k in range(i + 1, len(x))], x[i])
+        x[i] = x[i] - total([lower[k][i] * x[k] for k in range(i + 1, len(x))], x[i])
     return x
 
 
@@ -299,17 +300,18 @@ def _size(r: Vector, units: Sequence[float], zero: Formula) -> Formula:
     """Largest residual without what rounding leaves."""
     beyond = [abs(a) - ROUNDING / unit for a, unit in zip(r, units, strict=True)]
     # a largest number forgets NaN, a sum does not
-    finite = _total([abs(a) for a in r], zero) < NOT_FINITE
-    return finite.then(_largest(beyond, zero), NOT_FINITE)
+    finite = total([abs(a) for a in r], zero) < NOT_FINITE
+    return finite.then(largest(beyond, zero), NOT_FINITE)
 
 
-def _largest(values: Sequence[Formula], zero: Formula) -> Formula:
+def largest(values: Sequence[Formula], zero: Formula) -> Formula:
+    """Return the largest of values, at least `zero`."""
     for value in values:
         zero = zero.most(value)
     return zero
 
 
-def _total(values: Sequence[Formula], like: Formula | None = None) -> Formula:
+def total(values: Sequence[Formula], like: Formula | None = None) -> Formula:
     """Sum of values; zero, like another value, if there are none."""
     if not values:
         assert like is not None
@@ -317,9 +319,9 @@ def _total(values: Sequence[Formula], like: Formula | None = None) -> Formula:
     return reduce(add, values)
 
 
-def _call(tape: Tape, arguments: Mapping[str, Vector]) -> Vector:
+def call_tape(tape: Tape, arguments: Mapping[str, Vector]) -> Vector:
     """Results of a tape for other values of its arguments."""
-    builder = arguments["q"][0].builder
+    builder = next(vector[0].builder for vector in arguments.values() if vector)
     numbers = [[x.number for x in arguments[port.name]] for port in tape.inputs]
     return [Formula(builder, number) for number in replay(builder, tape, numbers)]
 

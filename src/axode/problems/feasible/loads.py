@@ -21,10 +21,9 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.model.conditions import Conditions
-from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.arguments import number
-from axode.problems.tracing import compile_tape
+from axode.problems.tracing import compile_expression
 from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
@@ -253,8 +252,8 @@ class FreeVehicle:
     def _functions(self) -> tuple[CompiledFunction, CompiledFunction]:
         """Joint forces that the motion needs, and the rows, compiled."""
         return (
-            _compiled("need", self.symbols, self.need, (self.need.shape[0],)),
-            _compiled("rows", self.symbols, self.matrix, self.matrix.shape),
+            compile_expression("need", self.symbols, self.need, (self.need.shape[0],)),
+            compile_expression("rows", self.symbols, self.matrix, self.matrix.shape),
         )
 
     def balance(
@@ -298,16 +297,6 @@ class FreeVehicle:
             if name in self.model.speed_names:
                 own[:, k] = v[:, self.model.speed_names.index(name)]
         return own
-
-
-def _compiled(name: str, symbols: Mapping[str, Any], value: Any, shape: Any) -> CompiledFunction:
-    import casadi as ca
-
-    used = {n: s for n, s in symbols.items() if s.shape[0]}
-    flat = ca.vec(ca.densify(value).T)
-    function = ca.Function(name, list(used.values()), [flat], list(used), [name])
-    sizes = {n: s.shape[0] for n, s in used.items()}
-    return compile_tape(shaped_tape(function, sizes, name, tuple(shape)))
 
 
 def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:

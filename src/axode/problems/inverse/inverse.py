@@ -28,6 +28,7 @@ from axode.problems.inverse.singular_samples import SingularSamples, evaluate_po
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.simulate.settings import MAX_SAMPLES
+from axode.problems.singular.approaches import warn_of_motors
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
@@ -181,9 +182,12 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 
 def require_regular(
     model: Model, q: Array, conditions: Conditions, described: Described | None = None
-) -> None:
+) -> Array:
     """Require configurations where the independent speeds determine the others and no wheel lies
     flat.
+
+    Returns:
+        The smallest pivot of the solves behind all speeds, per configuration.
 
     Raises:
         SingularConfiguration: naming the time and what to do.
@@ -200,11 +204,12 @@ def require_regular(
             None,
             t,
         )
-    pivots = solves.min(axis=-1, initial=1.0)
+    smallest = np.asarray(solves.min(axis=-1, initial=1.0))
+    pivots = smallest
     if described is not None:
         pivots = np.where(described.elsewhere.reshape(pivots.shape), 1.0, pivots)
     if np.nanmin(pivots, initial=1.0) >= SINGULAR:
-        return
+        return smallest
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
     t = float(np.broadcast_to(conditions.t, pivots.shape)[low])
     raise SingularConfiguration(
@@ -349,8 +354,10 @@ def solve_forces(
     described = samples.described
     if described is not None:
         described = Described(described.models, described.made_by.reshape(runs, n))
-    require_regular(model, q, conditions, described)
-    check_dropped_rows(model, q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1]))
+    pivots = require_regular(model, q, conditions, described).reshape(-1)
+    flat, spread = q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1])
+    check_dropped_rows(model, flat, spread)
+    warn_of_motors(model, flat, spread, pivots)
     motion = (q, nu, nu_dot, outside)
     others = SingularSamples(model, described, motion, conditions, _weights(model, weights))
     nu, nu_dot = others.own_speeds()

@@ -25,11 +25,12 @@ from axode.problems.arguments import GivenState
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.quadrature import Rates, integrate
 from axode.problems.inverse.time_signals import TimeSignal
+from axode.problems.singular.approaches import usual_margin, warn_of_given_signals
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
 from axode.problems.tracing import compile_tape
 from axode.symbolic.algebra.newton import find_roots
-from axode.symbolic.algebra.rank import least_norm, null_space, rank
+from axode.symbolic.algebra.rank import least_norm, null_space, rank, singular_values
 
 Array = npt.NDArray[np.float64]
 MISSED = 1e-9  # [rad, or of the length]: a motion that misses what is given by more is refused
@@ -204,7 +205,7 @@ class GivenMotion:
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
         for model, (k, *_) in [(self.model, (own,)), *described.others()]:
             part, there = self._described_by(model), tuple(x[k] for x in at)
-            nu[k], misfit = part.fit_speeds(q[k], there, times[k], determined=True)
+            nu[k], misfit = part.fit_speeds(q[k], there, times[k], determined=True, warn=True)
             self.check_misfit(misfit, at[1], times[k], "speeds")
             nu_dot[k], misfit = part.fit_accelerations(q[k], nu[k], there, times[k])
             self.check_misfit(misfit, at[2], times[k], "accelerations")
@@ -267,7 +268,13 @@ class GivenMotion:
         return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
 
     def fit_speeds(
-        self, q: Array, at: tuple[Array, Array, Array], t: Any, *, determined: bool
+        self,
+        q: Array,
+        at: tuple[Array, Array, Array],
+        t: Any,
+        *,
+        determined: bool,
+        warn: bool = False,
     ) -> tuple[Array, Array]:
         """Fit independent speeds to the rates by least squares.
 
@@ -276,6 +283,7 @@ class GivenMotion:
             at: What `given_values` returned at the times.
             t: Times, (T,) [s].
             determined: Require that the rows determine all speeds.
+            warn: Warn where they nearly fail to.
 
         Returns:
             Speeds, and what is left of every row: (T, size) each.
@@ -288,8 +296,24 @@ class GivenMotion:
         need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
         if determined:
             self._require_determined(G, t)
+        if warn and len(q):
+            usual = usual_margin(self.model, self._margins)
+            warn_of_given_signals(self.model, self.rows.names, self._smallest(G), t, usual)
         nu = _fit(G, need)
         return nu, (G @ nu[..., np.newaxis])[..., 0] - need
+
+    def _margins(self, q: Array, conditions: Conditions) -> Array:
+        return self._smallest(self.rate_matrix(q, np.zeros(len(q)))[0])
+
+    def _smallest(self, G: Array) -> Array:
+        """Smallest singular value of rates for unit speeds, in parts of the mechanism's length."""
+        facts, length = self.model.facts, self.model.equations.system.assembly.extent
+        units = [row.unit for row in self.rows.positions]
+        units += [facts.speed_units[k].removesuffix("/s") for k in self.rows.speeds]
+        own = [facts.speed_units[self.model.speed_names.index(n)] for n in facts.independent]
+        rows = np.array([length if unit == "m" else 1.0 for unit in units])
+        columns = np.array([length if unit == "m/s" else 1.0 for unit in own])
+        return singular_values(G * columns / rows[:, np.newaxis])[..., -1]
 
     def fit_accelerations(
         self, q: Array, nu: Array, at: tuple[Array, Array, Array], t: Any

@@ -148,6 +148,7 @@ def simulate(
     missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], there)
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
+    runs.warn_of_approaches()
     return trajectory
 
 

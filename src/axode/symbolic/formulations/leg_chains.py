@@ -11,10 +11,11 @@ from axode.errors import NotApplicable
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.system import System
-from axode.symbolic.tree.frames import ROOT, symbolic_scalar, symbolic_vector
+from axode.symbolic.tree.frames import symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.leg_topology import LegEdge, LegTopology, platform_topology
 
-FREEDOMS = 6  # of a leg: as many as a free body has
+FREEDOMS = 6  # of a leg that constrains nothing: as many as a free body has
 CONCURRENT = 1e-9  # [m]: how far an axis may miss a point that it passes through
 ELSEWHERE = 0.01  # change of parameters that shows whether axes meet only at their defaults
 SPANNING = 1e-6  # smallest volume that three axes of a spherical joint span
@@ -39,13 +40,13 @@ class LegJoint:
 
 @dataclass(frozen=True)
 class Leg:
-    """A chain of six freedoms from the ground to the platform."""
+    """A chain of joints from the ground to the platform."""
 
     name: str
     joints: tuple[LegJoint, ...]
     links: tuple[tuple[int, int], ...]  # link, and how many of the joints lie before it
 
-    def columns(self, point: SX, before: int = FREEDOMS) -> SX:
+    def columns(self, point: SX, before: int | None = None) -> SX:
         """Twists at a point for unit rates of the first joints."""
         found = SX(6, len(self.joints))
         for k, joint in enumerate(self.joints[:before]):
@@ -63,115 +64,45 @@ class Platform:
     centre: SX  # C_M in the world
 
 
-@dataclass(frozen=True)
-class _Edge:
-    """A joint between two links, of the tree or closing a loop."""
-
-    name: str
-    ends: tuple[int, int]
-    link: int | None = None  # of the tree: the link that it carries
-    closure: Closure | None = None
-
-    def beyond(self, link: int) -> int:
-        return self.ends[1] if self.ends[0] == link else self.ends[0]
-
-
 def find_platform(system: System) -> Platform:
     """The platform of a mechanism, or a refusal that says what is in the way."""
     tree = system.tree
-    mechanism = tree.mechanism
-    if mechanism.contacts:
-        raise _refusal(f"'{mechanism.contacts[0].name}' rolls, and legs only have joints")
-    if mechanism.prescribed:
-        raise _refusal(f"'{mechanism.prescribed[0].coordinate}' is prescribed")
-    if mechanism.couplings:
-        raise _refusal(f"coupling '{mechanism.couplings[0].name}' relates joints outside the legs")
-    edges = _edges(tree)
-    link, floats = _platform_link(tree, edges)
-    if floats:
-        edges = [edge for edge in edges if edge.link != link]
-    legs = []
-    for edge in _touching(edges, ROOT):
-        legs.append(_leg(tree, edges, edge, link))
-    if not legs:
-        raise _refusal(f"nothing carries '{_name(tree, link)}'")
-    reached = {link} | {i for leg in legs for i, _ in leg.links}
-    for i in range(len(tree.links)):
-        if i not in reached:
-            raise _refusal(f"'{_name(tree, i)}' belongs to no leg from the ground to the platform")
-    return Platform(link, floats, tuple(legs), _centre(tree, link))
+    paths = platform_topology(tree)
+    legs = tuple(_leg(tree, path) for path in paths.legs)
+    return Platform(paths.link, paths.floats, legs, _centre(tree, paths.link))
 
 
-def _refusal(reason: str) -> NotApplicable:
-    return NotApplicable(
-        f"formulation 'legs' takes a platform that is carried by legs from the ground: {reason}.\n"
-        "  Use another formulation."
-    )
+def require_six_freedoms(system: System, platform: Platform) -> None:
+    """Refuse platforms whose legs, or which themselves, have not six freedoms.
 
-
-def _edges(tree: Tree) -> list[_Edge]:
-    found = [_Edge(_name(tree, i), (link.parent, i), link=i) for i, link in enumerate(tree.links)]
-    for loop in tree.mechanism.loops:
-        closure = Closure(tree, loop)
-        found.append(_Edge(loop.name, (closure.first, closure.second), closure=closure))
-    return found
-
-
-def _touching(edges: list[_Edge], link: int) -> list[_Edge]:
-    return [edge for edge in edges if link in edge.ends]
-
-
-def _name(tree: Tree, link: int) -> str:
-    bodies = [body for body, own in tree.body_link.items() if own == link]
-    return bodies[0] if bodies else tree.speed_names[tree.links[link].speeds.start]
-
-
-def _platform_link(tree: Tree, edges: list[_Edge]) -> tuple[int, bool]:
-    """The link that is free in the tree, else the one that three or more joints hold."""
-    free = [i for i, link in enumerate(tree.links) if link.joint.description.is_free]
-    if len(free) > 1:
-        raise _refusal(f"'{_name(tree, free[0])}' and '{_name(tree, free[1])}' both move freely")
-    if free and tree.links[free[0]].parent != ROOT:
-        raise _refusal(f"'{_name(tree, free[0])}' moves freely, but not on the ground")
-    if free:
-        return free[0], True
-    busy = [i for i in range(len(tree.links)) if len(_touching(edges, i)) > 2]
-    if len(busy) == 1:
-        return busy[0], False
-    if not busy:
-        raise _refusal("no body is held by three joints or more, nor moves freely in the tree")
-    raise _refusal(f"'{_name(tree, busy[0])}' and '{_name(tree, busy[1])}' both branch")
-
-
-def _leg(tree: Tree, edges: list[_Edge], first: _Edge, platform: int) -> Leg:
-    """The chain that begins with a joint on the ground."""
-    joints: list[LegJoint] = []
-    links: list[tuple[int, int]] = []
-    here, edge = ROOT, first
-    while True:
-        joints += _joints(tree, edge, here)
-        here = edge.beyond(here)
-        if here == platform:
-            break
-        onward = [other for other in _touching(edges, here) if other is not edge]
-        if here == ROOT or len(onward) != 1 or here in {i for i, _ in links}:
-            where = "the ground" if here == ROOT else f"'{_name(tree, here)}'"
-            raise _refusal(f"the leg of '{first.name}' does not continue from {where}")
-        links.append((here, len(joints)))
-        edge = onward[0]
-    if len(joints) != FREEDOMS:
-        raise _refusal(
-            f"the leg of '{first.name}' has {len(joints)} freedoms from the ground to "
-            f"'{_name(tree, platform)}', not six"
+    Raises:
+        NotApplicable: naming the first leg with more or fewer.
+    """
+    for leg in platform.legs:
+        if len(leg.joints) != FREEDOMS:
+            raise NotApplicable(
+                f"formulation 'legs' and the wrenches of legs take legs of six freedoms: the leg "
+                f"of '{leg.name}' has {len(leg.joints)} freedoms from the ground to the "
+                "platform.\n  Other formulations take it; model.multipliers has the forces in "
+                "its loops."
+            )
+    if len(system.independent) != FREEDOMS:
+        raise NotApplicable(
+            f"formulation 'legs' takes platforms with six freedoms; '{system.mechanism.name}' "
+            f"has {len(system.independent)}.\n  Use another formulation."
         )
-    return Leg(first.name, tuple(joints), tuple(links))
 
 
-def _joints(tree: Tree, edge: _Edge, start: int) -> list[LegJoint]:
-    if edge.closure is not None:  # which way its motions count matters to nothing
-        at = edge.closure.world_point
-        free = edge.closure.joint.free_directions(edge.closure)
-        return [LegJoint(None, e, s, at) for e, s in free]
+def _leg(tree: Tree, path: LegTopology) -> Leg:
+    joints = [joint for edge, before in path.steps for joint in _joints(tree, edge, before)]
+    return Leg(path.name, tuple(joints), path.links)
+
+
+def _joints(tree: Tree, edge: LegEdge, start: int) -> list[LegJoint]:
+    if edge.loop is not None:  # which way its motions count matters to nothing
+        closure = Closure(tree, edge.loop)
+        free = closure.joint.free_directions(closure)
+        return [LegJoint(None, e, s, closure.world_point) for e, s in free]
     assert edge.link is not None
     link, pose = tree.links[edge.link], tree.pose(edge.link)
     sign = 1 if start == link.parent else -1  # seen from beyond, the parent moves the other way

@@ -19,10 +19,12 @@ from axode.symbolic.formulations.leg_chains import (
     Leg,
     Platform,
     find_platform,
+    require_six_freedoms,
     spherical_joints,
 )
 from axode.symbolic.system import System
 from axode.symbolic.tree.frames import symbolic_scalar, symbolic_vector
+from axode.symbolic.tree.generalized_forces import BodyLoad, body_loads, joint_forces
 from axode.symbolic.tree.inertia import body_tensor
 from axode.symbolic.tree.kinematics import Tree
 
@@ -172,6 +174,18 @@ class LegModel:
                 found.append((body, self.leg.columns(at, before[link])))
         return Bodies(tree, found, self.rates)
 
+    def forces(self, on_speeds: SX, loads: list[BodyLoad]) -> SX:
+        """Forces tau_J on the leg's joints, given those on all speeds, and loads on its bodies."""
+        tree, before = self.system.tree, dict(self.leg.links)
+        own = [SX(0) if j.speed is None else on_speeds[j.speed] for j in self.leg.joints]
+        tau = ca.vertcat(*own)
+        for load in loads:
+            link = tree.body_link[load.body]
+            if link in before:
+                columns = self.leg.columns(load.point, before[link])
+                tau += columns.T @ ca.vertcat(load.moment, load.force)
+        return ca.densify(tau)
+
     @cached_property
     def I(self) -> SX:  # noqa: E743
         """I_J, rotors included."""
@@ -198,6 +212,13 @@ class LegModel:
         return self.inverse.matrix.T @ left  # (F19)
 
 
+def motor_map(system: System, Theta: SX) -> SX:
+    """Forces on the independent speeds of unit forces on the motors' joints."""
+    B = system.forces.B[:, : system.forces.motors]
+    driven = [next(j for j in range(B.shape[0]) if B.has_nz(j, m)) for m in range(B.shape[1])]
+    return ca.densify(Theta[driven, :].T)
+
+
 class LegsFormulation(AbstractFormulation):
     r"""t_M = T nu moves the platform, L_J = J_J^{-1} T each leg.
 
@@ -213,11 +234,7 @@ class LegsFormulation(AbstractFormulation):
     def __init__(self, system: System) -> None:
         super().__init__(system)
         self.platform = find_platform(system)
-        if len(system.independent) != FREEDOMS:
-            raise NotApplicable(
-                f"formulation 'legs' takes platforms with six freedoms; '{system.mechanism.name}' "
-                f"has {len(system.independent)}.\n  Use another formulation."
-            )
+        require_six_freedoms(system, self.platform)
         own = system.tree.links[self.platform.link].speeds
         if self.platform.floats and not system.forces.armature[own.start : own.stop].is_zero():
             raise NotApplicable(
@@ -377,12 +394,17 @@ class LegsFormulation(AbstractFormulation):
     @cached_property
     def Lambda(self) -> SX:
         """Columns L_J^T e_k of the motors: forces of unit motor forces on nu."""
-        speeds = self.system.forces.B[:, : self.system.forces.motors]
-        driven = [
-            next(j for j in range(speeds.shape[0]) if speeds.has_nz(j, m))
-            for m in range(speeds.shape[1])
-        ]
-        return ca.densify(self._theta[driven, :].T)
+        return motor_map(self.system, self._theta)
+
+    def wrenches(self, nu_dot: SX) -> SX:
+        """What every leg exerts on the platform at C_M, one row each, under the inputs u.  (F19)"""
+        system, motors = self.system, self.system.forces.motors
+        on_speeds = joint_forces(system.tree)
+        on_speeds += ca.densify(system.forces.B[:, :motors] @ system.u[:motors])
+        loads = body_loads(system.tree, system.u[motors:])
+        t_dot = self.twist_rate(nu_dot)
+        rows = [leg.wrench(t_dot, leg.forces(on_speeds, loads)).T for leg in self.legs]
+        return ca.densify(ca.vertcat(*rows))
 
     @property
     def Theta(self) -> SX:

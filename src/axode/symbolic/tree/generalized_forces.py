@@ -31,6 +31,16 @@ class AppliedForces:
     elastic_energy: SX
 
 
+@dataclass(frozen=True)
+class BodyLoad:
+    """A moment and a force on a body at a point, all in the world."""
+
+    body: str
+    point: SX
+    moment: SX
+    force: SX
+
+
 def applied_forces(tree: Tree) -> AppliedForces:
     """Collect everything that acts, except gravity."""
     size = tree.v.shape[0]
@@ -55,7 +65,7 @@ def applied_forces(tree: Tree) -> AppliedForces:
         columns.append(_wrench_columns(tree, wrench.body, wrench.at, wrench.frame))
         names += wrench.input_names
         limits += [None] * 6
-    elastic_energy = _spring_energy(tree)
+    elastic_energy = _spring_energy(tree) + _strut_energy(tree)
     elastic = -(ca.jacobian(elastic_energy, tree.q) @ tree.N).T
     return AppliedForces(
         tuple(names),
@@ -63,7 +73,7 @@ def applied_forces(tree: Tree) -> AppliedForces:
         tuple(limits),
         ca.horzcat(*columns) if columns else SX(size, 0),
         armature,
-        _dissipation(tree),
+        _damper_force(tree) + _strut_damping(tree),
         ca.densify(elastic),
         elastic_energy,
     )
@@ -86,13 +96,62 @@ def _wrench_columns(tree: Tree, body: str, at: object, frame: str) -> SX:
     return ca.sparsify(columns)
 
 
-def _between(tree: Tree, strut: Strut) -> SX:
-    """From one end of a strut to the other, in the world."""
-    ends = [
+def joint_forces(tree: Tree) -> SX:
+    """Springs and dampers on joints, as forces on the speeds."""
+    elastic = -(ca.jacobian(_spring_energy(tree), tree.q) @ tree.N).T
+    return ca.densify(elastic) + _damper_force(tree)
+
+
+def body_loads(tree: Tree, wrenches: SX) -> list[BodyLoad]:
+    """What acts on bodies, not on joints: struts and wrenches.
+
+    Args:
+        tree: The tree.
+        wrenches: Components of all wrenches, six each, in the order of the inputs.
+    """
+    loads = []
+    for k, wrench in enumerate(tree.mechanism.wrenches):
+        pose = tree.body_world_pose(wrench.body)
+        axes = pose.R if wrench.frame == "body" else SX.eye(3)
+        n, f = wrenches[6 * k : 6 * k + 3], wrenches[6 * k + 3 : 6 * k + 6]
+        at = pose.point(symbolic_vector(wrench.at, tree.values))
+        loads.append(BodyLoad(wrench.body, at, axes @ n, axes @ f))
+    for strut in tree.mechanism.struts:
+        pull, none = _pull(tree, strut), SX.zeros(3)
+        first, second = _ends(tree, strut)
+        loads.append(BodyLoad(strut.parent, first, none, pull))
+        loads.append(BodyLoad(strut.child, second, none, -pull))
+    return loads
+
+
+def _pull(tree: Tree, strut: Strut) -> SX:
+    """Force of a strut on its first end."""
+    stiffness, damping, rest = (
+        symbolic_scalar(x, tree.values) for x in (strut.stiffness, strut.damping, strut.rest)
+    )
+    apart = _between(tree, strut)
+    length = ca.norm_2(apart)
+    pull = stiffness * apart
+    if not rest.is_zero():
+        pull = pull * (1 - rest / length)
+    if not damping.is_zero():
+        rate = ca.jacobian(length, tree.q) @ (tree.N @ tree.v)
+        pull += damping * rate / length * apart
+    return ca.densify(pull)
+
+
+def _ends(tree: Tree, strut: Strut) -> list[SX]:
+    """Both ends of a strut in the world."""
+    return [
         tree.body_world_pose(body).point(symbolic_vector(point, tree.values))
         for body, point in ((strut.parent, strut.at), (strut.child, strut.child_at))
     ]
-    return ends[1] - ends[0]
+
+
+def _between(tree: Tree, strut: Strut) -> SX:
+    """From one end of a strut to the other, in the world."""
+    first, second = _ends(tree, strut)
+    return second - first
 
 
 def _spring_energy(tree: Tree) -> SX:
@@ -104,6 +163,11 @@ def _spring_energy(tree: Tree) -> SX:
             spring.rest, tree.values
         )
         energy += symbolic_scalar(spring.stiffness, tree.values) * stretch * stretch / 2
+    return energy
+
+
+def _strut_energy(tree: Tree) -> SX:
+    energy = SX(0)
     for strut in tree.mechanism.struts:
         stiffness = symbolic_scalar(strut.stiffness, tree.values)
         if stiffness.is_zero():
@@ -117,13 +181,19 @@ def _spring_energy(tree: Tree) -> SX:
     return energy
 
 
-def _dissipation(tree: Tree) -> SX:
-    """-dD/dv of Rayleigh's function."""
+def _damper_force(tree: Tree) -> SX:
+    """-dD/dv of Rayleigh's function, of dampers on joints."""
     force = SX.zeros(tree.v.shape[0])
     meanings = speed_meanings(tree.mechanism)
     for damper in tree.mechanism.dampers:
         j = tree.speed_names.index(meanings[damper.coordinate])
         force[j] -= symbolic_scalar(damper.coefficient, tree.values) * tree.v[j]
+    return force
+
+
+def _strut_damping(tree: Tree) -> SX:
+    """-dD/dv of Rayleigh's function, of struts."""
+    force = SX.zeros(tree.v.shape[0])
     for strut in tree.mechanism.struts:
         damping = symbolic_scalar(strut.damping, tree.values)
         if not damping.is_zero():

@@ -89,8 +89,13 @@ class TwistConstraints:
 
     @property
     def A(self) -> SX:
-        """All rows: as many as the joints and contacts give, six columns a body."""
+        """All rows: as many as the joints and contacts give, six columns per body."""
         return self._stack(self.blocks)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Joint or contact that each row belongs to."""
+        return tuple(block.name for block in self.blocks for _ in range(block.linear.shape[0]))
 
     def _stack(self, blocks: tuple[TwistRows, ...]) -> SX:
         rows = [self._matrix(block) for block in blocks]
@@ -99,8 +104,7 @@ class TwistConstraints:
     def at(self, q: npt.ArrayLike, t: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """A and T as numbers, at a configuration and the parameters' defaults."""
         e = self.equations
-        T = e.T[: 6 * len(self.bodies), :]  # rotors of motors, which follow, turn no body
-        function = ca.Function("twists", [e.q, e.t, e.p], [self.A, T])
+        function = ca.Function("twists", [e.q, e.t, e.p], [self.A, e.twist_map])
         found = function(np.asarray(q, dtype=float), t, e.system.defaults)
         return np.array(found[0]), np.array(found[1])
 

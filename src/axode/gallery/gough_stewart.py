@@ -1,0 +1,144 @@
+"""The Gough-Stewart platform of general geometry: six legs between any points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import axode as ax
+from axode.errors import InvalidArgument
+from axode.gallery.flight_simulator import quaternion
+from axode.gallery.six_legged_platform import roman, rotation
+
+BASE = (
+    (1.05, 0.17, 0.02),
+    (-0.36, 0.92, -0.03),
+    (-0.67, 0.8, 0.05),
+    (-0.61, -0.75, -0.04),
+    (-0.31, -0.97, 0.03),
+    (0.96, -0.2, -0.05),
+)
+PLATFORM = (
+    (0.34, 0.37, -0.06),
+    (0.15, 0.49, -0.02),
+    (-0.5, 0.1, -0.07),
+    (-0.47, -0.1, 0.01),
+    (0.19, -0.46, -0.05),
+    (0.31, -0.4, 0.02),
+)
+AXES = "xyz"
+
+
+def gough_stewart(
+    base: Sequence[Sequence[float]] = BASE,
+    platform: Sequence[Sequence[float]] = PLATFORM,
+    position: Sequence[float] = (0.0, 0.0, 1.0),
+    rpy_zyx: Sequence[float] = (0.0, 0.0, 0.0),
+    m1: float = 1.6,
+    m2: float = 1.2,
+    mp: float = 12.0,
+    g: float = 9.81,
+) -> ax.Mechanism:
+    """Six legs, each a universal joint, a driven slide and a ball joint, between general points.
+
+    V. E. Gough and S. G. Whitehall, "Universal tyre test machine", FISITA, 1962; D. Stewart, "A
+    platform with six degrees of freedom", Proc. Inst. Mech. Eng., 1965. For given lengths of its
+    legs the platform has 40 postures over the complex numbers (M. Raghavan, 1993; F. Ronga and
+    T. Vust, 1992), as long as its points are general: those here are in no plane. `l_I` to `l_VI`
+    are the lengths, `f_I` to `f_VI` the forces along the legs.
+
+    Args:
+        base: Points on the base, one row per leg: `a1x`, `a1y`, `a1z`, `a2x`, `a2y`, `a2z`,
+            `a3x`, `a3y`, `a3z`, `a4x`, `a4y`, `a4z`, `a5x`, `a5y`, `a5z`, `a6x`, `a6y`, `a6z` [m].
+        platform: Points on the platform, one row per leg: `b1x`, `b1y`, `b1z`, `b2x`, `b2y`,
+            `b2z`, `b3x`, `b3y`, `b3z`, `b4x`, `b4y`, `b4z`, `b5x`, `b5y`, `b5z`, `b6x`, `b6y`,
+            `b6z` [m].
+        position: Position of the platform's origin at home [m].
+        rpy_zyx: Roll, pitch and yaw of the platform at home [rad].
+        m1: Mass of each cylinder, a uniform rod as long as half of the leg at home [kg].
+        m2: Mass of each piston, such a rod too [kg].
+        mp: Mass of the platform [kg].
+        g: Gravitational acceleration [m/s^2].
+    """
+    return add_legs("gough_stewart", base, platform, position, rotation(*rpy_zyx), m1, m2, mp, g)
+
+
+def add_legs(
+    name: str,
+    base: Any,
+    platform: Any,
+    position: Any,
+    R: npt.NDArray[np.float64],
+    m1: float,
+    m2: float,
+    mp: float,
+    g: float,
+) -> ax.Mechanism:
+    """A platform on six legs, at home in a pose."""
+    points = [np.asarray(rows, float) for rows in (base, platform)]
+    if any(rows.shape != (6, 3) for rows in points):
+        raise InvalidArgument(
+            f"base, platform: expected six points of three coordinates each, got shapes "
+            f"{points[0].shape} and {points[1].shape}"
+        )
+    p = {n: ax.Parameter(n, v) for n, v in {"m1": m1, "m2": m2, "mp": mp, "g": g}.items()}
+    bot = ax.Mechanism(name, gravity=(0, 0, -p["g"]))
+    reach = 0.7 * float(np.linalg.norm(points[1], axis=1).max())
+    bot.add_body("platform", mass=p["mp"], shape=ax.Cylinder(reach, 0.06 * reach))
+    for k, (a, b) in enumerate(zip(*points, strict=True), start=1):
+        at = tuple(ax.Parameter(f"a{k}{axis}", v) for axis, v in zip(AXES, a, strict=True))
+        on = tuple(ax.Parameter(f"b{k}{axis}", v) for axis, v in zip(AXES, b, strict=True))
+        span = np.asarray(position, float) + R @ b - a
+        _add_leg(bot, p, roman(k), at, on, span, R if k == 1 else None)
+    bot.measure("position", "position", body="platform")
+    for kind in ("roll", "pitch", "yaw"):
+        bot.measure(kind, kind, body="platform")
+    return bot
+
+
+def _add_leg(
+    bot: ax.Mechanism,
+    p: dict[str, ax.Parameter],
+    leg: str,
+    at: Any,
+    on: Any,
+    span: npt.NDArray[np.float64],
+    R: npt.NDArray[np.float64] | None,
+) -> None:
+    """Cylinder and piston along a vector; the first leg carries the platform."""
+    length = float(np.linalg.norm(span))
+    half = length / 2
+    for name, mass, side in (("cylinder", p["m1"], 1), ("piston", p["m2"], -1)):
+        com = (0, 0, side * half / 2)
+        bot.add_body(
+            f"{name}_{leg}",
+            mass=mass,
+            com=com,
+            inertia=ax.Inertia.rod(mass, half, "z"),
+            shape=ax.Cylinder((0.03 if side > 0 else 0.02) * length, half, "z", com),
+        )
+    first, second = math.atan2(-span[1], span[2]), math.asin(span[0] / length)
+    bot.add_joint(
+        f"cross_{leg}", ax.Universal("x", "y"), parent=bot.ground, child=f"cylinder_{leg}", at=at
+    )
+    bot.add_joint(
+        f"slide_{leg}",
+        ax.Prismatic("z"),
+        parent=f"cylinder_{leg}",
+        child=f"piston_{leg}",
+        coordinates=(f"l_{leg}",),
+        speeds=(f"l_{leg}_dot",),
+    )
+    bot.add_joint(
+        f"ball_{leg}", ax.Spherical(), parent=f"piston_{leg}", child="platform", child_at=on
+    )
+    bot.add_motor(f"drive_{leg}", f"l_{leg}", input=f"f_{leg}")
+    bot.set_home({f"cross_{leg}.first": first, f"cross_{leg}.second": second, f"l_{leg}": length})
+    if R is not None:
+        along = rotation(first, 0.0, 0.0) @ rotation(0.0, second, 0.0)
+        names = [f"ball_{leg}.q{part}" for part in "wxyz"]
+        bot.set_home(dict(zip(names, quaternion(along.T @ R), strict=True)))

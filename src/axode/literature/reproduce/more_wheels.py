@@ -1,0 +1,222 @@
+"""Robots with two casters and with any number of Mecanum wheels, after Angeles, chapter 12."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import axode.literature.reproduce.printed as printed
+from axode.gallery import build
+from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, ItemResult
+from axode.literature.reproduce.measuring import apart
+from axode.literature.reproduce.verdict import Check
+from axode.model.model import Model
+from axode.problems.simulate.simulate import simulate
+from axode.results.trajectory import Trajectory
+
+EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "progress": False}
+SAME = 1e-7  # [rad, m, N] between our curves and the closed form's
+TIME = "t [s]"
+SPACING = 0.01  # [s]
+
+
+def _farthest(run: Trajectory, names: tuple[str, ...], rows: Array) -> float:
+    return max(apart(run[name], row) for name, row in zip(names, rows, strict=True))
+
+
+def _both(run: Trajectory, labels: dict[str, str], rows: Array) -> tuple[FigureCurve, ...]:
+    """Columns of a run under their labels, and the closed form's beneath them."""
+    ours = [FigureCurve(run.time, run[name], label) for name, label in labels.items()]
+    grey = [FigureCurve(run.time, row, role="printed") for row in rows]
+    return (*ours, *grey)
+
+
+def _table(run: Trajectory, names: tuple[str, ...], theirs: dict[str, Array]) -> dict[str, Array]:
+    table = {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
+    return table | {f"{name} closed form [{run.unit(name)}]": row for name, row in theirs.items()}
+
+
+def _path(run: Trajectory, x: str, y: str, rows: Array) -> FigurePanel:
+    curves = (
+        FigureCurve(run[x], run[y], "Axode"),
+        FigureCurve(rows[0], rows[1], "closed form", "printed"),
+    )
+    return FigurePanel("path of the mass centre", "x [m]", "y [m]", curves, equal=True)
+
+
+# two casters, Exercise 12.5 -----------------------------------------------------------------------
+
+SWIVELS = (1.0, -0.6)  # [rad] psi_1 and psi_2 at the start
+CASTERS_END = 4.0  # [s]
+CASTER_COLUMNS = ("theta1_dot", "theta2_dot", "psi1", "psi2", "phi", "C.x", "C.y")
+CASTERS_CAPTION = (
+    "tau_1 = 0.3 cos 2t and tau_2 = 0.2 sin 3t N m from rest, the casters at psi_1 = 1 and psi_2 = "
+    "-0.6, their pivots half a track to either side. Exercise 12.5 asks for the model and has no "
+    "numbers; the data are the gallery's. Grey: the closed form of section 12.5.1, errata "
+    "corrected, with the terms of both casters."
+)
+
+
+def two_casters() -> ItemResult:
+    """Motion of the robot with two casters under torques, and its characteristic lengths."""
+    p, track = printed.CASTER, printed.CASTER["l"]
+    offsets = (track / 2, -track / 2)
+    robot = build("two_caster_robot", **p, X1=offsets[0], X2=offsets[1])
+    model = robot.derive(independent=("theta1_dot", "theta2_dot")).compile("interpreter")
+    run = simulate(
+        model,
+        CASTERS_END,
+        start={"psi1": SWIVELS[0], "psi2": SWIVELS[1]},
+        input={"tau1": "0.3 * cos(2 * t)", "tau2": "0.2 * sin(3 * t)"},
+        save_every=SPACING,
+        **EXACT,
+    )
+
+    def torques(t: float) -> Array:
+        return np.array([0.3 * math.cos(2 * t), 0.2 * math.sin(3 * t)])
+
+    theirs = printed.casters_driven(p, torques, SWIVELS, offsets, run.time)
+    at_axle, at_centre = _characteristic_lengths(model, p["a"])
+    checks = [
+        Check(
+            "our motion and that of the closed form apart by",
+            _farthest(run, CASTER_COLUMNS, theirs),
+            0.0,
+            SAME,
+            "rad/s, rad or m",
+        ),
+        Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
+        Check("characteristic length at the axle", at_axle, track / 2, 1e-12, "m", "l/2"),
+        Check(
+            "characteristic length at the mass centre",
+            at_centre,
+            math.sqrt(track**2 / 4 - p["a"] ** 2),
+            1e-12,
+            "m",
+            "closed form",
+        ),
+    ]
+    table = _table(run, CASTER_COLUMNS, dict(zip(CASTER_COLUMNS, theirs, strict=True)))
+    return ItemResult(table, _caster_panels(run, theirs), CASTERS_CAPTION, checks)
+
+
+def _characteristic_lengths(model: Model, a: float) -> tuple[float, float]:
+    """Lengths L for which the wheels' rates map evenly to L omega and the velocity of a point.
+
+    At the axle's midpoint, and at the mass centre, which lies a behind it.
+    """
+    rows = dict(zip(model.speed_names, model.speed_map(model.home), strict=True))
+    ratio = np.linalg.norm(rows["v_j"]) / np.linalg.norm(rows["omega"])
+    return float(ratio), float(math.sqrt(ratio**2 - a**2))
+
+
+def _caster_panels(run: Trajectory, theirs: Array) -> list[FigurePanel]:
+    rates = {"theta1_dot": r"$\dot\theta_1$", "theta2_dot": r"$\dot\theta_2$"}
+    angles = {"psi1": r"$\psi_1$", "psi2": r"$\psi_2$", "phi": r"$\phi$"}
+    torques = tuple(FigureCurve(run.time, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
+    return [
+        FigurePanel("torques", TIME, "torque [N m]", torques),
+        FigurePanel(
+            "rates of the driven wheels", TIME, "rate [rad/s]", _both(run, rates, theirs[:2])
+        ),
+        FigurePanel("casters and heading", TIME, "angle [rad]", _both(run, angles, theirs[2:5])),
+        _path(run, "C.x", "C.y", theirs[5:]),
+    ]
+
+
+# any number of Mecanum wheels, section 10.5.2 -----------------------------------------------------
+
+# x, y, direction of the axis, roller angle: five wheels without any symmetry
+WHEELS = (
+    (0.22, 0.16, math.pi / 2, math.pi / 4),
+    (0.20, -0.15, math.pi / 2, -math.pi / 4),
+    (-0.18, 0.17, 1.3, -math.pi / 4),
+    (-0.21, -0.14, 1.8, math.pi / 3),
+    (0.02, 0.25, 0.2, math.pi / 2),
+)
+MECANUM = {"a": 0.05, "mw": 0.4, "mp": 6.0, "I": 0.0005, "J": 0.0003, "H": 0.12, "c": 0.01}
+MECANUM_TORQUES = {
+    "tau1": "0.12",
+    "tau2": "0.10 * sin(2 * t)",
+    "tau3": "-0.06 * cos(t)",
+    "tau4": "0.05",
+    "tau5": "0.08 * sin(3 * t)",
+}
+MECANUM_END = 6.0  # [s]
+MECANUM_COLUMNS = ("omega", "vx", "vy", "sigma", "x", "y")
+MECANUM_CAPTION = (
+    "Five Mecanum wheels, no two alike, with rollers at 45, -45, -45, 60 and 90 degrees to their "
+    "axes, under five torques from rest. The book treats three wheels at 90 degrees and leaves the "
+    "general case to its chapter 10, which has no numbers either; places and masses are chosen "
+    "here. Grey: Newton's and Euler's equations on the platform's speeds."
+)
+
+
+def mecanum() -> ItemResult:
+    """Motion of a platform on five Mecanum wheels, and the forces along their rollers."""
+    robot = build("mecanum_platform", wheels=WHEELS, **MECANUM)
+    model = robot.derive(independent=("omega", "vx", "vy")).compile("interpreter")
+    run = simulate(model, MECANUM_END, input=MECANUM_TORQUES, save_every=SPACING, **EXACT)
+
+    def torques(t: float) -> Array:
+        waves = (0.12, 0.10 * math.sin(2 * t), -0.06 * math.cos(t), 0.05, 0.08 * math.sin(3 * t))
+        return np.array(waves)
+
+    theirs, forces = printed.mecanum_driven(MECANUM, WHEELS, torques, run.time)
+    ours = _roller_forces(model, run)
+    checks = [
+        Check(
+            "our motion and that of the closed form apart by",
+            _farthest(run, MECANUM_COLUMNS, theirs),
+            0.0,
+            SAME,
+            "rad/s, m/s, rad or m",
+        ),
+        Check(
+            "our forces along the rollers and theirs apart by", apart(ours, forces), 0, SAME, "N"
+        ),
+        Check("accelerations under torques that only strain", _strain(model), 0, 1e-11, "m/s²"),
+        Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
+    ]
+    names = tuple(f"theta{k}_dot" for k in range(1, len(WHEELS) + 1))
+    table = _table(run, (*MECANUM_COLUMNS, *names), dict(zip(MECANUM_COLUMNS, theirs, strict=True)))
+    table |= {f"roller force {k} [N]": row for k, row in enumerate(ours, start=1)}
+    return ItemResult(table, _mecanum_panels(run, theirs, ours, forces), MECANUM_CAPTION, checks)
+
+
+def _roller_forces(model: Model, run: Trajectory) -> Array:
+    """Forces along the rollers that touch the ground, (wheels, samples)."""
+    q, nu, u = (
+        np.stack([run[name] for name in names], axis=-1)
+        for names in (model.coordinates, model.independent, model.inputs)
+    )
+    rows = [model.rows.index(f"wheel{k}.roller") for k in range(1, len(WHEELS) + 1)]
+    return np.asarray(model.multipliers(q, nu, u))[:, rows].T
+
+
+def _strain(model: Model) -> float:
+    """Largest change of the accelerations by torques that the closed form says move nothing."""
+    still, count = np.zeros(3), len(WHEELS)
+    unit = [printed.mecanum(MECANUM, WHEELS, still, torque)[0] for torque in np.eye(count)]
+    idle = np.linalg.svd(np.array(unit).T)[2][3:]  # torques: count - 3 combinations
+    moved = [model.forward_dynamics(model.home, still, torque) for torque in idle]
+    return float(np.abs(moved).max())
+
+
+def _mecanum_panels(
+    run: Trajectory, theirs: Array, ours: Array, forces: Array
+) -> list[FigurePanel]:
+    speeds = {"vx": "$v_x$", "vy": "$v_y$"}
+    turning = {"omega": r"$\omega$", "sigma": r"$\sigma$"}
+    rollers = [FigureCurve(run.time, row, f"wheel {k}") for k, row in enumerate(ours, start=1)]
+    grey = [FigureCurve(run.time, row, role="printed") for row in forces]
+    return [
+        FigurePanel("velocity in the platform", TIME, "[m/s]", _both(run, speeds, theirs[1:3])),
+        FigurePanel(
+            "turning rate and heading", TIME, "[rad/s, rad]", _both(run, turning, theirs[[0, 3]])
+        ),
+        FigurePanel("forces along the rollers", TIME, "force [N]", (*rollers, *grey)),
+        _path(run, "x", "y", theirs[4:]),
+    ]

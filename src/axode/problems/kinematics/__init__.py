@@ -1,0 +1,1 @@
+"""Kinematics of parallel and serial robots: postures, singularities, workspaces."""

@@ -1,0 +1,171 @@
+"""Inverse kinematics: postures that bring bodies where they are wanted, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.argument_types import check_arguments
+from axode.codegen.threads import check_threads
+from axode.errors import InvalidArgument
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.model.state import State
+from axode.problems.arguments import read_states, require_model
+from axode.problems.kinematics.goals import read_goals
+from axode.problems.kinematics.posture_search import Moving, PostureSearch
+from axode.problems.parameter_arguments import check_parameters
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Postures that `inverse_kinematics` found, with the axes of the targets first.
+
+    `found["elbow"]` is a coordinate or a measure by name.
+
+    Attributes:
+        q: Coordinates, in the order of `model.coordinates`: (..., size).
+        reached: Whether all targets are met and all loops are closed: (...).
+        errors: Errors by target and kind, such as `errors["gripper.position"]` [m, rad]: (...).
+        iterations: Steps of the attempt that found it: (...).
+        attempts: Starts that were tried: (...).
+        at_limit: Coordinates that lie at one of their limits: (..., size).
+        model: What it is a posture of.
+        conditions: Time and parameters.
+    """
+
+    q: Array
+    reached: Any
+    errors: dict[str, Array]
+    iterations: Any
+    attempts: Any
+    at_limit: Mask
+    model: Model
+    conditions: Conditions
+
+    def __repr__(self) -> str:
+        if self.q.ndim > 1:
+            count = int(np.size(self.reached))
+            return (
+                f"Reached({int(np.sum(self.reached))} of {count} postures of '{self.model.name}')"
+            )
+        errors = ", ".join(f"{name} {float(e):.3g}" for name, e in self.errors.items())
+        what = "reached" if self.reached else "not reached"
+        limits = f"; at the limits: {', '.join(self.limits)}" if self.limits else ""
+        return f"Reached('{self.model.name}': {what}; errors: {errors}{limits})"
+
+    def __getitem__(self, name: str) -> Any:
+        """A coordinate or measure by name."""
+        return self.state[name]
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Names of the coordinates that lie at a limit, in any posture."""
+        at = self.at_limit.reshape(-1, len(self.model.coordinates)).any(axis=0)
+        return tuple(n for n, there in zip(self.model.coordinates, at, strict=True) if there)
+
+    @cached_property
+    def state(self) -> State:
+        """The postures at rest, as a `State` that other verbs start from."""
+        nu = np.zeros((*self.q.shape[:-1], len(self.model.independent)))
+        residual = self.model.residual(self.q, **self.conditions.options)
+        worst = float(np.abs(residual).max(initial=0.0))
+        return State(self.q, nu, worst, self.model, self.conditions)
+
+
+def inverse_kinematics(
+    model: Model,
+    targets: Mapping[str, Any],
+    *,
+    near: Any = None,
+    limits: Mapping[str, tuple[float, float]] | None = None,
+    hold: Iterable[str] = (),
+    weights: Mapping[str, float] | None = None,
+    nearest: bool = True,
+    attempts: int = 10,
+    seed: int = 0,
+    tolerance: float = 1e-9,
+    threads: int | None = None,
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+) -> Reached:
+    """Find postures in which bodies, coordinates and measures are where they are wanted.
+
+    Where not all targets can be met, the weighted sum of their squared errors is least. Loops are
+    closed and limits kept in any case. Wheels are free to slip: of a robot that rolls, the place
+    and heading of its base are found, and its wheels keep their angles.
+
+    Args:
+        model: The robot.
+        targets: What is wanted, by name: of a body a position (..., 3), a pose (..., 4, 4) or a
+            `Target`; of a coordinate or a measure its value. All batch axes are broadcast.
+        near: Posture to start from, in any form of a state, also one per target; home unless
+            given.
+        limits: Least and largest value of coordinates, by name [rad or m].
+        hold: Coordinates that keep their value.
+        weights: Weights of coordinates in the distance between postures; one unless given.
+        nearest: Among the postures around the one that was found, take the nearest to `near`,
+            where the targets leave a choice.
+        attempts: Most starts; the first is `near`, others are random.
+        seed: Seed of these.
+        tolerance: Error up to which a target is met [rad, or of the mechanism's length].
+        threads: Number of threads that share the targets.
+        parameters: Values by name instead of the defaults.
+
+    Raises:
+        UnknownName: for a name that the model does not have.
+        InvalidArgument: for values of a wrong shape or size, and limits that exclude everything.
+    """
+    check_arguments(inverse_kinematics, locals())
+    require_model("inverse_kinematics", model)
+    if threads is not None:
+        check_threads(threads)
+    check_parameters(model, parameters)
+    model = model.on_cpu()
+    if not (attempts >= 1 and 0 < tolerance < np.inf):
+        raise InvalidArgument("attempts, tolerance: at least one attempt, and a tolerance > 0")
+    goals = read_goals(model, targets)
+    start, _, _, conditions = read_states(model, near, {"parameters": parameters or {}})
+    shapes = [goal.wanted.shape[:-1] for goal in goals]
+    try:
+        batch = np.broadcast_shapes(start.shape[:-1], *shapes)
+    except ValueError:
+        listed = ", ".join(f"{g.name} {shape}" for g, shape in zip(goals, shapes, strict=True))
+        raise InvalidArgument(
+            f"targets: the batch axes do not fit together: {listed}, near {start.shape[:-1]}"
+        ) from None
+    wanted = [np.broadcast_to(g.wanted, (*batch, g.size)).reshape(-1, g.size) for g in goals]
+    begin = np.broadcast_to(start, (*batch, start.shape[-1])).reshape(-1, start.shape[-1])
+    moving = Moving(model, goals, limits or {}, tuple(hold), weights or {})
+    search = PostureSearch(moving, np.concatenate(wanted, axis=-1), begin, conditions.spread(batch))
+    search.start(tolerance, threads)
+    search.retry(attempts, seed)
+    search.polish(nearest)
+    return _report(search, batch, conditions)
+
+
+def _report(search: PostureSearch, batch: tuple[int, ...], conditions: Conditions) -> Reached:
+    model, goals = search.model, search.moving.goals
+    q = search.q.reshape(*batch, -1)
+    o = conditions.options
+    poses = model.poses(q, **o)
+    measures = model.measures(q, **o) if model.measure_names else None
+    errors = {goal.title: goal.error(poses, q, measures) for goal in goals}
+    lower, upper = search.moving.lower, search.moving.upper
+    return Reached(
+        q,
+        (search.error <= search.tolerance).reshape(batch)[()],
+        errors,
+        search.iterations.reshape(batch)[()],
+        search.attempts.reshape(batch)[()],
+        (q <= lower) | (q >= upper),
+        model,
+        conditions,
+    )

@@ -1,0 +1,513 @@
+r"""Inverse kinematics as compiled code: every run has its own targets.
+
+The rows R are the errors of the targets, each with its weight, and those of the loops with a large
+one. `reach_program` reduces :math:`\tfrac12 |R|^2` within the limits by Levenberg-Marquardt steps,
+
+.. math:: (J^T J + \mu 1)\, d = -J^T R, \qquad \mu = \kappa |R|^2,
+
+in which coordinates stay that lie at a limit and would be pushed beyond it. With damping in
+proportion to the squared error, convergence is quadratic also where J has no full rank.
+
+`polish_program` goes on from there by Newton's method with exact second derivatives,
+
+.. math:: \min_q \tfrac12 |R + s|^2 + \tfrac{\varepsilon}{2} |q - q_0|^2, \qquad s \leftarrow s + R,
+
+the method of multipliers: shifts s of rows that must vanish make them do so. Loops close exactly
+though targets are out of reach, and of all postures that reach their targets it finds one that is
+nearest to :math:`q_0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from axode.codegen.lowering.elimination import stride
+from axode.codegen.lowering.program import Evaluate, JacobianColumns, Operation, Program, While
+from axode.codegen.tape.derivatives import changes_along, forward_tape
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.tape import Tape
+from axode.problems.assemble.closure_program import (
+    NOT_FINITE,
+    call_tape,
+    factor_symmetric,
+    largest,
+    solve_symmetric,
+    total,
+)
+from axode.problems.kinematics.goals import SIZES
+
+LOOP_WEIGHT = 30.0  # of a loop's row against a target's
+MAX_STEP = 1.0  # of the coordinates' units
+EXACT = 1e-13  # error that is not worth reducing
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-1, 1e-7, 1e9
+STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing
+CLOSED = 1e-11  # of the rows' units: what polishing leaves of rows that must vanish
+LAST_MOVE = 1e-9  # of the coordinates' units: a Newton step below is the last
+LITTLE = 1e-9  # of the trace of J^T J: makes it regular where J has no full rank
+MAX_APPROACH = 0.5  # of the coordinates' units: longest step towards a posture
+OFF_ZEROS = 1e-2  # of the rows' units: what a step may leave to the next
+NEAR_ENOUGH = 1e-3  # of the coordinates' units: a shorter way is left to polishing
+SHORT_MOVE = 0.1  # of the coordinates' units: after a Newton step below rows are shifted
+POSTURE = 1e-4  # weight of the distance from the wanted posture against the rows
+
+
+@dataclass(frozen=True)
+class ReachTapes:
+    """What the rows are made of.
+
+    Attributes:
+        poses, measures, residual: Tapes of the model; None where no row reads them.
+        goals: Kind and number of each.
+        closing: Rows of the residual that must vanish.
+        row_units: One unit of each of these.
+        quaternions: Places of the four parts of each among all coordinates.
+        free: Coordinates that move.
+        coordinates, speeds, parameters: Numbers of them.
+    """
+
+    poses: Tape | None
+    measures: Tape | None
+    residual: Tape | None
+    goals: tuple[tuple[str, int], ...]
+    closing: tuple[int, ...]
+    row_units: tuple[float, ...]
+    quaternions: tuple[tuple[int, ...], ...]
+    free: tuple[int, ...]
+    coordinates: int
+    speeds: int
+    parameters: int
+
+    @property
+    def wanted(self) -> int:
+        """Size of the values that goals want, and of the rows of their errors."""
+        return sum(SIZES[kind] for kind, _ in self.goals)
+
+    @property
+    def rows(self) -> int:
+        """Number of all rows: of goals, loops and quaternions."""
+        return self.wanted + len(self.closing) + len(self.quaternions)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Buffers that rows read: `x` moves, `held` stays, `points` are fixed in bodies."""
+        sizes = {"x": len(self.free), "held": self.coordinates, "t": 1, "p": self.parameters}
+        sizes |= {"wanted": self.wanted, "points": 3 * len(self.goals)}
+        sizes |= {"weights": self.wanted}
+        return {name: size for name, size in sizes.items() if size}
+
+    @cached_property
+    def tape(self) -> Tape:
+        """All rows as one tape."""
+        return formula_tape("rows", self.sizes, lambda **v: {"r": self._rows(v)})
+
+    def rows_at(self, **v: Vector) -> Vector:
+        """All rows for some values of the buffers."""
+        return call_tape(self.tape, {name: v[name] for name in self.sizes})
+
+    def columns_at(self, **v: Vector) -> list[list[Formula | None]]:
+        """Derivatives of all rows by each coordinate that moves; None where there is none."""
+        arguments = [v[name] for name in self.sizes]
+        one = 1.0 + 0.0 * v["x"][0]
+        columns = []
+        for j in range(len(self.free)):
+            directions: list[list[Formula | None]] = [[None] * len(a) for a in arguments]
+            directions[0][j] = one
+            columns.append(changes_along(self.tape, arguments, directions))
+        return columns
+
+    def normalized(self, x: Vector) -> Vector:
+        """Coordinates that move, with unit quaternions."""
+        x = list(x)
+        for four in self._free_quaternions:
+            length = total([x[k] * x[k] for k in four]).sqrt().most(1e-300)
+            for k in four:
+                x[k] = x[k] / length
+        return x
+
+    @property
+    def _free_quaternions(self) -> list[list[int]]:
+        return [[self.free.index(k) for k in four] for four in self.quaternions]
+
+    def _rows(self, v: dict[str, Vector]) -> Vector:
+        q = list(v["held"])
+        for place, x in zip(self.free, v["x"], strict=True):
+            q[place] = x
+        given = {"q": q, "nu": [0.0 * q[0]] * self.speeds, "t": v["t"], "p": v.get("p", [])}
+        poses = call_tape(self.poses, given) if self.poses is not None else []
+        measures = call_tape(self.measures, given) if self.measures is not None else []
+        rows: Vector = []
+        for number, (kind, index) in enumerate(self.goals):
+            point = v["points"][3 * number : 3 * number + 3]
+            size, first = SIZES[kind], len(rows)
+            if kind in ("coordinate", "measure"):
+                value = [(q if kind == "coordinate" else measures)[index]]
+            else:
+                value = _pose_value(kind, poses[16 * index : 16 * index + 16], point)
+            wanted, weights = (v[name][first : first + size] for name in ("wanted", "weights"))
+            rows += [w * (a - b) for a, b, w in zip(value, wanted, weights, strict=True)]
+        open_ = call_tape(self.residual, given) if self.residual is not None else []
+        rows += [
+            (LOOP_WEIGHT / unit) * open_[k]
+            for k, unit in zip(self.closing, self.row_units, strict=True)
+        ]
+        for four in self.quaternions:
+            rows.append(LOOP_WEIGHT * (total([q[k] * q[k] for k in four]) - 1.0))
+        return rows
+
+
+def _pose_value(kind: str, pose: Vector, point: Vector) -> Vector:
+    """Position of a point, direction of an axis, or the matrix of an orientation."""
+    R = [pose[4 * i : 4 * i + 3] for i in range(3)]
+    if kind == "rotation":
+        return [entry for row in R for entry in row]
+    turned = [total([a * b for a, b in zip(row, point, strict=True)]) for row in R]
+    if kind == "direction":
+        return turned
+    return [turned[i] + pose[4 * i + 3] for i in range(3)]
+
+
+def _slopes(
+    columns: list[list[Formula | None]], units: Vector, zero: Formula
+) -> tuple[list[list[Formula]], list[Vector]]:
+    """Gram matrix of scaled columns below its diagonal, and the columns with zeros filled in."""
+    scaled = [
+        [None if a is None else a * unit for a in column]
+        for column, unit in zip(columns, units, strict=True)
+    ]
+    gram: list[list[Formula]] = []
+    for i, left in enumerate(scaled):
+        row = []
+        for right in scaled[: i + 1]:
+            both = [
+                a * b for a, b in zip(left, right, strict=True) if a is not None and b is not None
+            ]
+            row.append(total(both, zero))
+        gram.append(row)
+    return gram, [[zero if a is None else a for a in column] for column in scaled]
+
+
+def _masked(gram: list[list[Formula]], free: Vector, extra: Formula) -> list[Vector]:
+    """Matrix without the coordinates that stay, and `extra` added to its diagonal."""
+    return [
+        [
+            free[i].then(gram[i][i] + extra, 1.0)
+            if i == j
+            else (free[i] & free[j]).then(gram[i][j], 0.0)
+            for j in range(i + 1)
+        ]
+        for i in range(len(gram))
+    ]
+
+
+def _moves(x: Vector, g: Vector, v: dict[str, Vector]) -> Vector:
+    """One for coordinates that may move: not at a limit beyond which the gradient pushes."""
+    made = []
+    for a, slope, low, high in zip(x, g, v["lower"], v["upper"], strict=True):
+        made.append(~(((a <= low) & (slope > 0.0)) | ((a >= high) & (slope < 0.0))))
+    return made
+
+
+def _trial(tapes: ReachTapes, x: Vector, d: Vector, v: dict[str, Vector]) -> Vector:
+    """Coordinates after a step, shortened if it is long, within the limits."""
+    zero = 0.0 * x[0]
+    shorter = MAX_STEP / largest([abs(a) for a in d], zero).most(MAX_STEP)
+    moved = [a + unit * (shorter * b) for a, unit, b in zip(x, v["units"], d, strict=True)]
+    moved = tapes.normalized(moved)
+    return [
+        a.most(low).least(high) for a, low, high in zip(moved, v["lower"], v["upper"], strict=True)
+    ]
+
+
+def _error(tapes: ReachTapes, r: Vector, v: dict[str, Vector], zero: Formula) -> Formula:
+    """Largest row without its weight; not finite if any of them is."""
+    own = [abs(a) * w for a, w in zip(r, v["ease"], strict=False)]
+    own += [abs(a) / LOOP_WEIGHT for a in r[tapes.wanted :]]
+    finite = total([abs(a) for a in r], zero) < NOT_FINITE
+    return finite.then(largest(own, zero), NOT_FINITE)
+
+
+def _half_square(r: Sequence[Formula], zero: Formula) -> Formula:
+    return 0.5 * total([a * a for a in r], zero)
+
+
+STATE = {"cost": 1, "error": 1, "damping": 1, "count": 1, "active": 1}
+
+
+def reach_program(tapes: ReachTapes) -> Program:
+    """Make the program that moves `x` of each run towards its targets, as far as the budget goes.
+
+    `fresh` of a run is one if it starts and zero if it goes on; `active` afterwards is one if it
+    is not at its end. `ease` is what a row counts for where its error is compared with the
+    `tolerance`.
+    """
+    n = len(tapes.free)
+    more = {"lower": n, "upper": n, "units": n, "ease": tapes.wanted, "tolerance": 1}
+    read = tapes.sizes | more | STATE
+    begin = formula_tape("reach_begin", read | {"fresh": 1}, lambda **v: _begin(tapes, v))
+    step = formula_tape("reach_step", read, lambda **v: _step(tapes, v))
+    made = ("x", *STATE)
+    operations: tuple[Operation, ...] = (
+        Evaluate(begin, (*read, "fresh", *made)),
+        While("active", (Evaluate(step, (*read, *made)),), counted=True),
+    )
+    given = {name: size for name, size in (tapes.sizes | more).items() if name != "x"}
+    return Program("reach", {"x": n, **STATE}, given | {"fresh": 1}, {}, operations)
+
+
+def _begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    x, zero = v["x"], 0.0 * v["x"][0]
+    x = [a.most(low).least(high) for a, low, high in zip(x, v["lower"], v["upper"], strict=True)]
+    x = tapes.normalized(x)
+    r = tapes.rows_at(**{**v, "x": x})
+    error = _error(tapes, r, v, zero)
+    started = {
+        "x": x,
+        "cost": [_half_square(r, zero)],
+        "error": [error],
+        "damping": [FIRST_DAMPING + zero],
+        "count": [zero],
+        "active": [(error > EXACT) & (error < NOT_FINITE)],
+    }
+    fresh = v["fresh"][0]
+    return {
+        name: [fresh.then(a, b) for a, b in zip(made, v[name], strict=True)]
+        for name, made in started.items()
+    }
+
+
+def _step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    """Make one step, and keep it where it reduces the cost."""
+    x, zero = v["x"], 0.0 * v["x"][0]
+    cost, error, damping, count, active = (v[name][0] for name in STATE)
+    r = tapes.rows_at(**v)
+    gram, columns = _slopes(tapes.columns_at(**v), v["units"], zero)
+    g = [total([a * b for a, b in zip(column, r, strict=True)]) for column in columns]
+    free = _moves(x, g, v)
+    own = [f.then(a, 0.0) for f, a in zip(free, g, strict=True)]
+    lower, pivots = factor_symmetric(_masked(gram, free, 2.0 * damping * cost + 1e-300))
+    d = [-a for a in solve_symmetric(lower, pivots, own)]
+    trial = _trial(tapes, x, d, v)
+    there = tapes.rows_at(**{**v, "x": trial})
+    better = _half_square(there, zero)
+    moved = [(a - b) / unit for a, b, unit in zip(trial, x, v["units"], strict=True)]
+    linear = [
+        a + total([column[i] * m for column, m in zip(columns, moved, strict=True)])
+        for i, a in enumerate(r)
+    ]
+    promised = cost - _half_square(linear, zero)
+    helps = active & (better < cost)
+    good, poor = (cost - better) > 0.75 * promised, (cost - better) < 0.25 * promised
+    factor = helps.then(good.then(0.1, poor.then(4.0, 1.0)), 8.0)
+    damping = active.then((damping * factor).most(LEAST_DAMPING), damping)
+    error = helps.then(_error(tapes, there, v, zero), error)
+    count = count + active
+    slope = largest([abs(a) for a in own], zero)
+    size = (total([gram[i][i] for i in range(len(gram))]) * (2.0 * cost)).sqrt()
+    reached = error <= v["tolerance"][0]
+    goes_on = (error > EXACT) & (error < NOT_FINITE) & (damping < MOST_DAMPING)
+    goes_on = goes_on & ~(reached & ~helps) & ((slope > STATIONARY * size) | reached)
+    return {
+        "x": [helps.then(a, b) for a, b in zip(trial, x, strict=True)],
+        "cost": [helps.then(better, cost)],
+        "error": [error],
+        "damping": [damping],
+        "count": [count],
+        "active": [active & goes_on],
+    }
+
+
+# approaching a posture ----------------------------------------------------------------------------
+
+APPROACH_STATE = {"away": 1, "pace": 1, "count": 1, "active": 1}
+
+
+def approach_program(tapes: ReachTapes) -> Program:
+    """Make the program that moves `x` of each run along its rows' zeros towards `near`.
+
+    A step is the part of the way there that changes no row, and two corrections back to the zeros.
+    """
+    n = len(tapes.free)
+    more = {"lower": n, "upper": n, "units": n, "near": n, "ease": tapes.wanted}
+    read = tapes.sizes | more
+    begin = formula_tape("approach_begin", read, lambda **v: _approach_begin(v))
+    step = formula_tape("approach_step", read | APPROACH_STATE, lambda **v: _approach(tapes, v))
+    body = Evaluate(step, (*read, *APPROACH_STATE, "x", *APPROACH_STATE))
+    operations: tuple[Operation, ...] = (
+        Evaluate(begin, (*read, *APPROACH_STATE)),
+        While("active", (body,), counted=True),
+    )
+    given = {name: size for name, size in read.items() if name != "x"}
+    return Program("approach", {"x": n, **APPROACH_STATE}, given, {}, operations)
+
+
+def _away(x: Vector, v: dict[str, Vector]) -> Vector:
+    return [(a - b) / u for a, b, u in zip(x, v["near"], v["units"], strict=True)]
+
+
+def _approach_begin(v: dict[str, Vector]) -> dict[str, Vector]:
+    zero = 0.0 * v["x"][0]
+    one = 1.0 + zero
+    away = _half_square(_away(v["x"], v), zero)
+    return {"away": [away], "pace": [one], "count": [zero], "active": [one]}
+
+
+def _approach(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    x, n, zero = v["x"], len(tapes.free), 0.0 * v["x"][0]
+    away, pace, count, active = (v[name][0] for name in APPROACH_STATE)
+    gram, columns = _slopes(tapes.columns_at(**v), v["units"], zero)
+    little = LITTLE * total([gram[i][i] for i in range(n)])
+    e = _away(x, v)
+    everything = [1.0 + zero] * n
+    for _ in range(2):  # first to see which limits the way would pass
+        moves = [a.equals(1.0) for a in everything]
+        lower, pivots = factor_symmetric(_masked(gram, moves, little))
+        own = [f.then(a, 0.0) for f, a in zip(moves, e, strict=True)]
+        d = [-little * a for a in solve_symmetric(lower, pivots, own)]
+        d = [f.then(a, 0.0) for f, a in zip(moves, d, strict=True)]
+        beyond = _moves(x, [-a for a in d], v)
+        everything = [a * b for a, b in zip(everything, beyond, strict=True)]
+    size = largest([abs(a) for a in d], zero)
+    pace_now = pace.least(MAX_APPROACH / size.most(1e-300))
+    trial = _trial(tapes, x, [pace_now * a for a in d], v)
+    for _ in range(2):
+        r = tapes.rows_at(**{**v, "x": trial})
+        slope = [total([a * b for a, b in zip(column, r, strict=True)]) for column in columns]
+        slope = [f.then(a, 0.0) for f, a in zip(moves, slope, strict=True)]
+        trial = _trial(tapes, trial, [-a for a in solve_symmetric(lower, pivots, slope)], v)
+    error = _error(tapes, tapes.rows_at(**{**v, "x": trial}), v, zero)
+    nearer = _half_square(_away(trial, v), zero)
+    helps = active & (nearer < away) & (error < OFF_ZEROS)
+    pace = helps.then((1.5 * pace).least(1.0), 0.4 * pace)
+    return {
+        "x": [helps.then(a, b) for a, b in zip(trial, x, strict=True)],
+        "away": [helps.then(nearer, away)],
+        "pace": [pace],
+        "count": [count + active],
+        "active": [active & (size > NEAR_ENOUGH) & (pace > 1e-3)],
+    }
+
+
+# polishing ---------------------------------------------------------------------------------------
+
+POLISH_STATE = {"value": 1, "damping": 1, "count": 1, "active": 1, "slope": 1, "open": 1}
+
+
+def polish_program(tapes: ReachTapes) -> Program:
+    """Make the program that polishes `x` of each run.
+
+    `pull` of a run is one where its rows must vanish and it is to come as near to `near` as they
+    allow; zero where only loops must close and the targets' errors are to be least.
+    """
+    n, m = len(tapes.free), tapes.rows
+    base = tapes.sizes | {"near": n, "pull": 1, "units": n}
+    shifted = base | {"shift": m}
+    gradient = formula_tape("gradient", shifted, lambda **v: {"g": _gradient(tapes, v)})
+    along = forward_tape(gradient, {"x": ("direction", 0)}, {"direction": n})
+    hessian = JacobianColumns(
+        (Evaluate(along, (*shifted, "direction", "g_change")),),
+        "direction",
+        "g_change",
+        "hessian",
+        stride(n),
+    )
+    everything = shifted | {"lower": n, "upper": n} | POLISH_STATE
+    begin = formula_tape("polish_begin", shifted, lambda **v: _polish_begin(tapes, v))
+    step_sizes = everything | {"g": n, "hessian": n * stride(n)}
+    step = formula_tape("polish_step", step_sizes, lambda **v: _polish_step(tapes, v))
+    made = ("x", "shift", *POLISH_STATE)
+    body: tuple[Operation, ...] = (
+        Evaluate(gradient, (*shifted, "g")),
+        hessian,
+        Evaluate(step, (*step_sizes, *made)),
+    )
+    given = {k: size for k, size in base.items() if k != "x"} | {"lower": n, "upper": n}
+    state = {"x": n, "shift": m, **POLISH_STATE}
+    operations: tuple[Operation, ...] = (
+        Evaluate(begin, (*shifted, *POLISH_STATE)),
+        While("active", body, counted=True),
+    )
+    return Program("polish", state, given, {}, operations)
+
+
+def _value(tapes: ReachTapes, v: dict[str, Vector]) -> tuple[Formula, Vector]:
+    """What polishing reduces, and the rows."""
+    zero = 0.0 * v["x"][0]
+    r = tapes.rows_at(**v)
+    whole = _half_square([a + b for a, b in zip(r, v["shift"], strict=True)], zero)
+    away = [(a - b) / u for a, b, u in zip(v["x"], v["near"], v["units"], strict=True)]
+    return whole + v["pull"][0] * POSTURE * _half_square(away, zero), r
+
+
+def _gradient(tapes: ReachTapes, v: dict[str, Vector]) -> Vector:
+    zero = 0.0 * v["x"][0]
+    shifted = [a + b for a, b in zip(tapes.rows_at(**v), v["shift"], strict=True)]
+    made = []
+    for j, column in enumerate(tapes.columns_at(**v)):
+        unit = v["units"][j]
+        terms = [a * b for a, b in zip(column, shifted, strict=True) if a is not None]
+        away = (v["x"][j] - v["near"][j]) / unit
+        made.append(unit * total(terms, zero) + v["pull"][0] * POSTURE * away)
+    return made
+
+
+def _polish_begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    zero = 0.0 * v["x"][0]
+    value, _ = _value(tapes, v)
+    return {
+        "value": [value],
+        "damping": [zero],
+        "count": [zero],
+        "active": [1.0 + zero],
+        "slope": [zero],
+        "open": [zero],
+    }
+
+
+def _must_vanish(tapes: ReachTapes, r: Vector, pull: Formula) -> tuple[Vector, Vector]:
+    """Rows that must vanish, in their units, zero for others; and which they are."""
+    own = [pull.then(a, 0.0) for a in r[: tapes.wanted]]
+    loops = r[tapes.wanted :]
+    return [*own, *(a / LOOP_WEIGHT for a in loops)], [*own, *loops]
+
+
+def _polish_step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    """Make one step of Newton's method, and shift the rows that must vanish."""
+    x, g, n, zero = v["x"], v["g"], len(tapes.free), 0.0 * v["x"][0]
+    value, damping, count, active = (v[k][0] for k in ("value", "damping", "count", "active"))
+    free = _moves(x, g, v)
+    own = [f.then(a, 0.0) for f, a in zip(free, g, strict=True)]
+    H = [[v["hessian"][i * stride(n) + j] * v["units"][j] for j in range(i + 1)] for i in range(n)]
+    lower, pivots = factor_symmetric(_masked(H, free, damping))
+    convex = pivots[0] > 0.0
+    for pivot in pivots[1:]:
+        convex = convex & (pivot > 0.0)
+    d = [-a for a in solve_symmetric(lower, pivots, own)]
+    trial = _trial(tapes, x, d, v)
+    better, _ = _value(tapes, {**v, "x": trial})
+    moved = largest([abs(a) for a in d], zero)
+    still = convex & (moved < LAST_MOVE)
+    rounding = 1e-15 * value
+    helps = active & convex & (better <= value + rounding)
+    least = 1e-6 * largest([abs(H[i][i]) for i in range(n)], zero)
+    longer = (10.0 * damping).most(least)
+    shorter = (damping > least).then(0.1 * damping, 0.0)
+    after = [helps.then(a, b) for a, b in zip(trial, x, strict=True)]
+    _, r = _value(tapes, {**v, "x": after})
+    in_units, vanishing = _must_vanish(tapes, r, v["pull"][0])
+    open_ = largest([abs(a) for a in in_units], zero)
+    shifts = helps & damping.equals(0.0) & (moved < SHORT_MOVE)
+    stuck = ~helps & ((damping > 1e6 * least) | still)
+    shift = [shifts.then(a + b, a) for a, b in zip(v["shift"], vanishing, strict=True)]
+    again, _ = _value(tapes, {**v, "x": after, "shift": shift})
+    return {
+        "x": after,
+        "shift": shift,
+        "value": [again],
+        "damping": [helps.then(shorter, longer)],
+        "count": [count + active],
+        "active": [active & ~(still & (open_ < CLOSED)) & ~stuck],
+        "slope": [active.then(largest([abs(a) for a in own], zero), v["slope"][0])],
+        "open": [open_],
+    }

@@ -1,0 +1,104 @@
+"""Rotations in batches: matrices from the forms in which they are given, and quaternions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.model.named_arguments import as_numbers
+
+Array = npt.NDArray[np.float64]
+ORTHONORMAL = 1e-5  # numbers of five digits: what a rotation matrix may be off
+
+
+def as_rotations(name: str, given: Any) -> Array:
+    """Read rotation matrices (..., 3, 3) in any form.
+
+    Args:
+        name: What is given, for messages.
+        given: Matrices (..., 3, 3), quaternions w x y z (..., 4) or roll, pitch, yaw (..., 3).
+
+    Raises:
+        InvalidArgument: for other shapes, and for matrices and quaternions that are no rotations.
+    """
+    values = as_numbers(name, given)
+    if values.shape[-2:] == (3, 3):
+        return _nearest(name, values)
+    if values.shape[-1:] == (4,):
+        lengths = np.linalg.norm(values, axis=-1)
+        if not (np.abs(lengths - 1) <= ORTHONORMAL).all():
+            raise InvalidArgument(f"{name}: a quaternion w x y z has the length 1")
+        return from_quaternions(values / lengths[..., np.newaxis])
+    if values.shape[-1:] == (3,):
+        return from_angles(values)
+    raise InvalidArgument(
+        f"{name}: expected matrices (..., 3, 3), quaternions w x y z (..., 4) or roll, pitch, yaw "
+        f"(..., 3), got shape {values.shape}"
+    )
+
+
+def _nearest(name: str, matrices: Array) -> Array:
+    """Rotations nearest to matrices that are rotations but for rounding."""
+    off = np.abs(np.swapaxes(matrices, -1, -2) @ matrices - np.eye(3)).max(initial=0.0)
+    if not (off <= ORTHONORMAL and (np.linalg.det(matrices) > 0).all()):
+        raise InvalidArgument(
+            f"{name}: not a rotation matrix: its columns are unit vectors at right angles, "
+            "right-handed"
+        )
+    U, _, Vt = np.linalg.svd(matrices)
+    return np.asarray(U @ Vt)
+
+
+def from_angles(angles: Array) -> Array:
+    """Rotation matrices Rz Ry Rx of roll, pitch and yaw."""
+    (cr, cp, cy), (sr, sp, sy) = (
+        np.moveaxis(function(angles), -1, 0) for function in (np.cos, np.sin)
+    )
+    rows = [
+        [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+        [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+        [-sp, cp * sr, cp * cr],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def from_quaternions(q: Array) -> Array:
+    """Rotation matrices of unit quaternions w x y z."""
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def to_quaternions(R: Array) -> Array:
+    """Unit quaternions w x y z of rotation matrices, each by its largest component."""
+    d = np.diagonal(R, axis1=-2, axis2=-1)
+    trace = d.sum(axis=-1)
+    squares = np.stack([trace, *(2 * d[..., k] - trace for k in range(3))], axis=-1) + 1.0
+    a, b, c = (R[..., i, j] - R[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0)))
+    e, f, g = (R[..., i, j] + R[..., j, i] for i, j in ((1, 0), (2, 0), (2, 1)))
+    s = squares
+    table = np.stack(
+        [
+            np.stack([s[..., 0], a, b, c], axis=-1),
+            np.stack([a, s[..., 1], e, f], axis=-1),
+            np.stack([b, e, s[..., 2], g], axis=-1),
+            np.stack([c, f, g, s[..., 3]], axis=-1),
+        ],
+        axis=-2,
+    )
+    best = np.argmax(squares, axis=-1)[..., np.newaxis, np.newaxis]
+    q = np.take_along_axis(table, best, axis=-2)[..., 0, :]
+    return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True))
+
+
+def angles_between(R: Array, S: Array) -> Array:
+    """Angle of the rotation from one orientation to the other [rad]."""
+    sine = np.linalg.norm(R - S, axis=(-2, -1)) / np.sqrt(8.0)
+    return np.asarray(2 * np.arcsin(np.clip(sine, 0.0, 1.0)))

@@ -1,0 +1,222 @@
+"""Plots of workspaces: the boundary in space, and slices coloured by limits or by dexterity."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.disk.atomic import write_atomically
+from axode.errors import InvalidArgument, UnknownName
+from axode.show.plot.plots import picture_bytes, picture_suffix
+from axode.show.style import COLOURS, GREY, INK, Size, figure_style, new_figure, pin_ticks, sized
+
+if TYPE_CHECKING:
+    from axode.problems.kinematics.workspace_result import Workspace
+
+Array = npt.NDArray[np.float64]
+SHOWN = ("limits", "margin", "dexterity", "regions")
+LENGTHS = ("x", "y", "z", "u", "v")
+SURFACE, SINGULAR = "#86aeff", "#d05f16"
+MAX_SLICES = 8
+FRAME = 0.7  # [in] that axis and title take besides a panel
+
+
+def plot_workspace(
+    workspace: Workspace,
+    show: str = "limits",
+    *,
+    slices: Sequence[float] | None = None,
+    size: str = "screen",
+    save: str | PathLike[str] | None = None,
+) -> Any:
+    """Draw a workspace; see `Workspace.plot`."""
+    sized(size)
+    suffix = None if save is None else picture_suffix(save)
+    if show not in SHOWN:
+        raise UnknownName("plot", "quantity", show, SHOWN)
+    with figure_style(size) as measures:
+        count = len(workspace.axes)
+        if count == 1:
+            figure = _line(workspace, measures)
+        elif count == 2:
+            figure = new_figure(measures.width, 0.8 * measures.width)
+            _draw_slice(figure, figure.add_subplot(), workspace, show, None, measures)
+        else:
+            figure = _panels(workspace, show, slices, measures)
+        if measures.title:
+            figure.suptitle(
+                f"{workspace.name} \N{MIDDLE DOT} {workspace.kind}",
+                x=0.01,
+                ha="left",
+                color=GREY,
+                fontweight="normal",
+                fontsize=measures.text,
+            )
+        figure.draw_without_rendering()
+        if save is not None and suffix is not None:
+            write_atomically(Path(save), picture_bytes(figure, suffix, measures))
+    return figure
+
+
+def _label(name: str) -> str:
+    return f"{name} [m]" if name in LENGTHS else f"{name} [rad]"
+
+
+def _line(workspace: Workspace, size: Size) -> Any:
+    """Margin over the only axis."""
+    figure = new_figure(size.width, 1.6 * size.panel)
+    axes = figure.add_subplot()
+    ((name, x),) = workspace.axes.items()
+    axes.plot(x, workspace.margin)
+    axes.fill_between(x, 0, workspace.margin, where=list(workspace.inside), alpha=0.25)
+    axes.axhline(0, color=GREY, linewidth=0.6 * size.line)
+    axes.set_xlabel(_label(name))
+    axes.set_ylabel("margin")
+    pin_ticks(axes)
+    return figure
+
+
+def _panels(workspace: Workspace, show: str, slices: Sequence[float] | None, size: Size) -> Any:
+    """The boundary in space and slices across the last axis."""
+    places = _places(workspace, slices)
+    count = 1 + len(places)
+    down = -(-count // 2)
+    figure = new_figure(size.width, down * (0.42 * size.width + FRAME))
+    grid = figure.add_gridspec(down, 2)
+    space: Any = figure.add_subplot(grid[0, 0], projection="3d")
+    _draw_boundary(space, workspace, size)
+    for k, place in enumerate(places, start=1):
+        axes = figure.add_subplot(grid[k // 2, k % 2])
+        _draw_slice(figure, axes, workspace, show, place, size)
+    return figure
+
+
+def _places(workspace: Workspace, slices: Sequence[float] | None) -> list[int]:
+    """Numbers of the slices along the last axis: at given values, or at quarters of it."""
+    axis = list(workspace.axes.values())[-1]
+    name = list(workspace.axes)[-1]
+    if slices is not None:
+        if not 1 <= len(slices) <= MAX_SLICES:
+            raise InvalidArgument(f"plot, slices: expected 1 to {MAX_SLICES} values of {name}")
+        return [int(np.argmin(np.abs(axis - float(value)))) for value in slices]
+    held = np.flatnonzero(workspace.inside.any(axis=(0, 1)))
+    low, high = (int(held[0]), int(held[-1])) if len(held) else (0, len(axis) - 1)
+    return [round(low + share * (high - low)) for share in (0.25, 0.5, 0.75)]
+
+
+def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
+    from matplotlib.colors import LightSource, to_rgb
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+
+    mesh = workspace.boundary
+    corners = mesh.vertices[mesh.faces]
+    if len(corners):
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        light = LightSource(azdeg=315, altdeg=40).direction
+        lengths = np.linalg.norm(normals, axis=1)
+        shade = 0.62 + 0.38 * (normals @ light) / np.where(lengths > 0, lengths, 1.0)
+        colours = np.clip(shade[:, np.newaxis] * np.array(to_rgb(SURFACE)), 0, 1)
+        axes.add_collection3d(Poly3DCollection(corners, facecolors=colours, linewidths=0))
+        low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+        for set_limits, a, b in zip(
+            (axes.set_xlim, axes.set_ylim, axes.set_zlim), low, high, strict=True
+        ):
+            set_limits(a, b)
+        if all(name in LENGTHS for name in workspace.axes):
+            axes.set_box_aspect(high - low)
+    x, y, z = map(_label, workspace.axes)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_zlabel(z)
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color((1, 1, 1, 0))
+        axis.set_major_locator(_few_ticks())
+    axes.tick_params(labelsize=0.8 * size.text)
+
+
+def _few_ticks() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(4)
+
+
+def _draw_slice(
+    figure: Any, axes: Any, workspace: Workspace, show: str, place: int | None, size: Size
+) -> None:
+    """A plane of the grid: colours inside, the boundary, and singularities of type 2."""
+    names = list(workspace.axes)
+    x, y = (workspace.axes[name] for name in names[:2])
+    cut: Any = (slice(None), slice(None)) if place is None else (slice(None), slice(None), place)
+    margin = workspace.margin[cut]
+    inside = margin >= 0
+    extent = (x[0], x[-1], y[0], y[-1])
+    style = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
+    if show == "limits":
+        _draw_limits(axes, workspace, cut, inside, style, size)
+    elif show == "regions":
+        _draw_regions(axes, workspace.regions[cut], style)
+    else:
+        values = np.where(inside, getattr(workspace, show)[cut], np.nan)
+        top = float(np.nanmax(np.where(workspace.inside, getattr(workspace, show), 0.0)))
+        image = axes.imshow(values.T, vmin=0, vmax=top or 1.0, cmap="viridis", **style)
+        figure.colorbar(image, ax=axes, label=show, shrink=0.9)
+    if inside.any() and not inside.all():
+        axes.contour(x, y, margin.T, [0.0], colors=INK, linewidths=0.8 * size.line)
+    determinant = np.where(inside, workspace.determinant[cut], np.nan)
+    with np.errstate(invalid="ignore"):
+        if (determinant < 0).any() and (determinant > 0).any():
+            axes.contour(x, y, determinant.T, [0.0], colors=SINGULAR, linewidths=size.line)
+    axes.set_xlabel(_label(names[0]))
+    axes.set_ylabel(_label(names[1]))
+    axes.grid(False)
+    if all(name in LENGTHS for name in names[:2]):
+        axes.set_aspect("equal")
+    if place is not None:
+        last = workspace.axes[names[2]][place]
+        axes.set_title(f"{names[2]} = {last:.3g} {_label(names[2]).split()[-1][1:-1]}")
+    pin_ticks(axes)
+
+
+def limit_group(name: str) -> str:
+    """Limits of the same kind on legs that are alike: without the numbers of the legs."""
+    first, _, kind = name.rpartition(" ")
+    if " and " in name:
+        return "legs touch"
+    stem = re.sub(r"[_.]?([IVXL]+|\d+)(?=$|[_.])|[_.]?\d+$", "", first)
+    return f"{stem} {kind}".strip()
+
+
+def _draw_limits(
+    axes: Any, workspace: Workspace, cut: Any, inside: Any, style: dict[str, Any], size: Size
+) -> None:
+    """Colours of the nearest limit, fainter where it is far."""
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Patch
+
+    groups = list(dict.fromkeys(map(limit_group, workspace.limits)))
+    number = np.array([groups.index(limit_group(name)) for name in workspace.limits])
+    palette = np.array([to_rgb(COLOURS[k % len(COLOURS)]) for k in range(len(groups))])
+    kinds = number[workspace.active[cut]]
+    top = max(float(workspace.margin.max()), 1e-12)
+    near = 1 - np.clip(workspace.margin[cut] / top, 0, 1)
+    strength = np.where(inside, 0.15 + 0.75 * near**2, 0.0)[..., np.newaxis]
+    colours = strength * palette[kinds] + (1 - strength)
+    axes.imshow(colours.transpose(1, 0, 2), **style)
+    found = [k for k in range(len(groups)) if (inside & (kinds == k)).any()]
+    handles = [Patch(color=palette[k], label=groups[k]) for k in found]
+    if handles:
+        axes.legend(handles=handles, fontsize=0.75 * size.text, loc="best")
+
+
+def _draw_regions(axes: Any, regions: npt.NDArray[np.int32], style: dict[str, Any]) -> None:
+    from matplotlib.colors import to_rgb
+
+    palette = np.array([(1.0, 1.0, 1.0), *(to_rgb(c) for c in COLOURS)])
+    shown = np.where(regions > 0, 1 + (regions - 1) % len(COLOURS), 0)
+    axes.imshow((0.55 * palette[shown] + 0.45).transpose(1, 0, 2), **style)
