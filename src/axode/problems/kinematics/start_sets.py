@@ -34,7 +34,7 @@ class StartSet:
 
     Attributes:
         roots: All that were found, (roots, unknowns).
-        parameters: Of the member.
+        parameters: The member's parameters.
     """
 
     roots: ComplexArray
@@ -117,7 +117,7 @@ def monodromy(family: PolynomialFamily, *, seed: int = 0, threads: int | None = 
         if len(roots) > MAX_ROOTS:
             break
     raise NotApplicable(
-        f"family '{family.key}': its roots cannot be told apart or followed from member to member, "
+        f"family '{family.key}': its roots cannot be distinguished or followed from member to member, "
         f"{len(roots)} found so far. Check that its generic members have finitely many regular "
         "roots, and that the seed returns one of them."
     )
