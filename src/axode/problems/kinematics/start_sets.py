@@ -117,9 +117,9 @@ def monodromy(family: PolynomialFamily, *, seed: int = 0, threads: int | None = 
         if len(roots) > MAX_ROOTS:
             break
     raise NotApplicable(
-        f"family '{family.key}': its roots cannot be distinguished or followed from member to member, "
-        f"{len(roots)} found so far. Check that its generic members have finitely many regular "
-        "roots, and that the seed returns one of them."
+        f"family '{family.key}': its roots cannot be distinguished or followed from member to "
+        f"member, {len(roots)} found so far. Check that its generic members have finitely many "
+        "regular roots, and that the seed returns one of them."
     )
 
 
