@@ -188,7 +188,7 @@ def test_driven_values_are_checked():
         robot.direct({"theta1": np.nan})
     with pytest.raises(ax.InvalidArgument, match="expected one value for each of theta1, theta2"):
         robot.direct([1.0, 2.0, 3.0])
-    with pytest.raises(ax.InvalidArgument, match=r"shapes do not go together: theta1 \(2,\)"):
+    with pytest.raises(ax.InvalidArgument, match=r"values: shapes do not go together: theta1 \(2,\)"):
         robot.direct({"theta1": [1.0, 2.0], "theta2": [1.0, 2.0, 3.0]})
 
 
@@ -199,7 +199,7 @@ def test_wrong_numbers_of_driven_coordinates_are_refused():
     with pytest.raises(ax.NotApplicable, match="1 equations too many: name fewer driven"):
         ax.Kinematics(bar, driven=["theta1", "theta2", "phi1"]).direct()
     serial = arm(wrist=True)
-    with pytest.raises(ax.NotApplicable, match="'link6': held by fewer than two passive joints"):
+    with pytest.raises(ax.NotApplicable, match="held by fewer than two passive joints, so that nothing decides where it is"):
         ax.Kinematics(serial, driven=[f"q{k}" for k in range(1, 6)]).direct()
     serial.add_joint("shut", ax.Revolute("z"), parent="link6", child=serial.ground)
     robot = ax.Kinematics(arm(wrist=True))

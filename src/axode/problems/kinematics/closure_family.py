@@ -112,10 +112,10 @@ ENTRIES = {"floating": range(8), "planar": (0, 3, 5, 6), "spherical": range(4)}
 
 def closure_family(problem: ClosureProblem) -> ClosureFamily:
     """Write the polynomials of a locked robot."""
-    return _Writer(problem).write()
+    return _FamilyWriter(problem).write()
 
 
-class _Writer:
+class _FamilyWriter:
     """Unknowns, parameters and equations of a family under construction."""
 
     def __init__(self, problem: ClosureProblem) -> None:
