@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from axode.problems.kinematics.posture_coordinates import (
     CoordinateMap,
     RealRoots,
     centred,
+    proper_turns,
     real_roots,
 )
 from axode.problems.kinematics.postures import Postures, SolutionCounts, home_distance, label_modes
@@ -41,6 +43,7 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 NEARLY_REAL = 1e-5  # relative imaginary part of a root that may be real
+LEAST_SQUARE = 1e-9  # of a complex quaternion that is a turn, against its absolute value
 POLISHED = 1e-9  # last Newton step of a root that is
 CERTAINLY_REAL = 1e-9  # relative imaginary part of a root that no other is mistaken for
 SAME_POSTURE = 1e-7  # difference of numbers of equal postures
@@ -200,9 +203,11 @@ def solve_targets(
     closure: ClosureFamily, geometry: Array, threads: int | None, target: str
 ) -> FamilyRoots:
     """Roots of the polynomials of all targets, in the charts of the family."""
-    return solve_family(
-        closure.family, geometry + closure.chart_values, threads=threads, target=target
-    )
+    parameters = geometry + closure.chart_values
+    found = solve_family(closure.family, parameters, threads=threads, target=target)
+    improper = found.finished & (proper_turns(closure, found.roots) < LEAST_SQUARE)
+    status = np.where(improper, PathStatus.AT_INFINITY, found.status)
+    return replace(found, status=status)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +235,7 @@ class PostureSolver:
         """Postures of all real roots."""
         robot, model = self.robot, self.robot.model
         roots, rows, certified, sign = self.real(found)
-        mapping = CoordinateMap(self.closure, model.coordinates, model.home)
+        mapping = coordinate_map(robot, self.closure)
         q, missing = mapping.find(roots, self.held, self.parameters, rows)
         places = [model.coordinates.index(name) for name in robot.driven]
         q[:, places] = self.held[rows]
@@ -277,6 +282,16 @@ def _first_of_each(features: Array, rows: Indices, doubtful: Mask) -> Mask:
         near = np.abs(features[others] - features[k]).max(axis=1, initial=0.0) < SAME_POSTURE
         first[k] = not near.any()
     return first
+
+
+_MAPS: WeakKeyDictionary[ClosureFamily, CoordinateMap] = WeakKeyDictionary()
+
+
+def coordinate_map(robot: Kinematics, closure: ClosureFamily) -> CoordinateMap:
+    """Map from roots to coordinates, made once."""
+    if closure not in _MAPS:
+        _MAPS[closure] = CoordinateMap(closure, robot.model.coordinates, robot.model.home)
+    return _MAPS[closure]
 
 
 def close_postures(
