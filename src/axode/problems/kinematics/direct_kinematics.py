@@ -45,7 +45,7 @@ Mask = npt.NDArray[np.bool_]
 NEARLY_REAL = 1e-5  # relative imaginary part of a root that may be real
 LEAST_SQUARE = 1e-9  # of a complex quaternion that is a turn, against its absolute value
 POLISHED = 1e-9  # last Newton step of a root that is
-CERTAINLY_REAL = 1e-9  # relative imaginary part of a root that no other is mistaken for
+CERTAINLY_REAL = 1e-12  # relative imaginary part of a root that no other is mistaken for
 SAME_POSTURE = 1e-7  # difference of numbers of equal postures
 SAME_ROOT = 1e-4  # distance that a real root may have from the complex one it was polished from
 OUT_OF_REACH = 1e-9  # square of a missing length, relative
@@ -56,6 +56,7 @@ def direct(
     robot: Kinematics,
     values: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
+    certify: bool = True,
     threads: int | None = None,
     target: str = "cpu",
 ) -> Postures:
@@ -70,7 +71,7 @@ def direct(
     p = geometry_parameters(robot, table, len(held))
     geometry = closure.geometry_of(held, p)
     found = solve_targets(closure, geometry, threads, target)
-    solver = PostureSolver(robot, closure, held, p, geometry, conditions)
+    solver = PostureSolver(robot, closure, held, p, geometry, conditions, certify)
     return solver.postures(found, shape, driven)
 
 
@@ -220,6 +221,7 @@ class PostureSolver:
         held, parameters: What is held and parameters of every target.
         geometry: Real parameters of the polynomials.
         conditions: Parameters of the model, one set or one per target.
+        certify: Whether to prove that the real roots exist.
     """
 
     robot: Kinematics
@@ -228,6 +230,7 @@ class PostureSolver:
     parameters: Array
     geometry: Array
     conditions: Conditions
+    certify: bool = True
 
     def postures(
         self, found: FamilyRoots, shape: tuple[int, ...], given: Mapping[str, Array]
@@ -260,14 +263,17 @@ class PostureSolver:
         near = np.flatnonzero(ends.imaginary < NEARLY_REAL)
         ends, rows = ends.at(near), rows[near]
         x, p = centred(self.closure, ends, self.geometry[rows])
-        polished, error = polish_roots(family, x, p)
+        doubtful = ends.imaginary > CERTAINLY_REAL  # the others are polished already
+        polished, error = x.copy(), np.zeros(len(x))
+        polished[doubtful], error[doubtful] = polish_roots(family, x[doubtful], p[doubtful])
         moved = np.linalg.norm(polished - x, axis=1)
         good = (error < POLISHED) & (moved < SAME_ROOT * (1.0 + np.linalg.norm(x, axis=1)))
         roots = real_roots(self.closure, polished, p)
-        doubtful = ends.imaginary > CERTAINLY_REAL
         kept = np.flatnonzero(good & _first_of_each(roots.features, rows, doubtful))
         x, p = polished[kept], p[kept]
-        certified = certify_roots(family, x, p).certified
+        certified = np.zeros(len(x), dtype=bool)
+        if self.certify:
+            certified = certify_roots(family, x, p).certified
         n = family.unknowns
         jacobian = evaluate_at(family.jacobian_tape, x, p).reshape(-1, n, n)
         return roots.at(kept), rows[kept], certified, np.linalg.slogdet(jacobian)[0]

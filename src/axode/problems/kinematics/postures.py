@@ -201,7 +201,7 @@ class Postures:
         yield "  mode " + " ".join(f"{name:>10}" for name in columns)
         for k, (label, row) in enumerate(zip(self.labels, rows, strict=True)):
             marks = ["nearest home"] if k == self.nearest else []
-            marks += [] if self.certified[k] else ["not certified"]
+            marks += [] if self.certified[k] or not self.certified.any() else ["not certified"]
             end = f"   {', '.join(marks)}" if marks else ""
             yield f"  {label:>4} " + " ".join(f"{value:10.5f}" for value in row) + end
 
