@@ -19,6 +19,7 @@ from axode.cli.doctor import doctor
 from axode.cli.export import export
 from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
+from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
 from axode.cli.report import report
 from axode.cli.reproduce import reproduce
@@ -44,6 +45,7 @@ VERBS = (
     inverse,
     export,
     linearize,
+    kinematics,
     workspace,
     gallery,
     verify,
