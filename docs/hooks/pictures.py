@@ -19,6 +19,7 @@ PAGES = (
     "exercises/omnidirectional-wheels.md",
     "guide/mobile-manipulator.md",
     "guide/plots.md",
+    "guide/workspace.md",
     "start/first-robot.md",
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
