@@ -73,6 +73,8 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.kinematics.inverse_kinematics import (
         inverse_kinematics as inverse_kinematics,
     )
+    from axode.problems.kinematics.resolved_motion import resolved_motion as resolved_motion
+    from axode.problems.kinematics.resolved_motion import resolved_rates as resolved_rates
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.kinematics.workspace_result import Workspace as Workspace
     from axode.problems.linearize.linearization import Linearization as Linearization
@@ -122,6 +124,8 @@ _LAZY = {
     "Uniform": "axode.problems.sweep.distributions",
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
+    "resolved_motion": "axode.problems.kinematics.resolved_motion",
+    "resolved_rates": "axode.problems.kinematics.resolved_motion",
     "verify": "axode.literature.acceptance",
     "Linearization": "axode.problems.linearize.linearization",
     "Model": "axode.model.model",
@@ -185,6 +189,8 @@ __all__ = [
     "load_model",
     "motions",
     "paths",
+    "resolved_motion",
+    "resolved_rates",
     "schema",
     "simulate",
     "sweep",
