@@ -20,6 +20,7 @@ PAGES = (
     "guide/mobile-manipulator.md",
     "guide/plots.md",
     "guide/singularities.md",
+    "guide/workspace.md",
     "start/first-robot.md",
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
