@@ -76,6 +76,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.kinematics.resolved_motion import resolved_motion as resolved_motion
     from axode.problems.kinematics.resolved_motion import resolved_rates as resolved_rates
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.problems.kinematics.workspace_result import Workspace as Workspace
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.motions import generators as motions
@@ -116,6 +117,7 @@ _LAZY = {
     "inverse": "axode.problems.inverse.inverse",
     "inverse_kinematics": "axode.problems.kinematics.inverse_kinematics",
     "Kinematics": "axode.problems.kinematics.robot_kinematics",
+    "Workspace": "axode.problems.kinematics.workspace_result",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
     "Normal": "axode.problems.sweep.distributions",
@@ -173,6 +175,7 @@ __all__ = [
     "Trajectory",
     "Uniform",
     "Universal",
+    "Workspace",
     "assemble",
     "chain_from_dh",
     "compare",

@@ -90,9 +90,21 @@ class ClosureFamily:
     charts: npt.NDArray[np.intp]
 
     @cached_property
-    def geometry_tape(self) -> Tape:
-        """The same function as a tape."""
-        return Tape.from_casadi(self.geometry)
+    def chart_values(self) -> ComplexArray:
+        """Parameters with the charts that roots are found in, and nothing else."""
+        values = np.zeros(self.family.parameters, dtype=complex)
+        values[self.charts] = chart_numbers(len(self.charts))
+        return values
+
+    def geometry_of(self, held: Array, parameters: Array) -> Array:
+        """Real parameters of many robots, (robots, parameters); charts are zero.
+
+        Args:
+            held: What is held, (robots, size).
+            parameters: Parameters of the mechanisms, (robots, size).
+        """
+        columns = np.array(self.geometry(held.T, parameters.T))
+        return np.ascontiguousarray(columns.reshape(self.family.parameters, len(held)).T)
 
 
 ENTRIES = {"floating": range(8), "planar": (0, 3, 5, 6), "spherical": range(4)}

@@ -20,7 +20,8 @@ from axode.problems.kinematics.tape_algebra import Complex, Series, evaluate_rat
 
 SETTINGS = ("tolerance", "radius", "max_steps")  # in the order of the buffer
 ORDER = 3  # last power of s in the series of a root
-CONTRACTION = 0.1  # of the second correction to the first
+CONTRACTION = 0.02  # of the second correction to the first
+LARGEST_ERROR = 10.0  # of a prediction, in units of the tolerance
 CONVERGED = 1e-3  # part of the tolerance that rounding alone may cause
 SHRINK, GROW = 0.4, 1.6  # of a step after a refusal, and at most after a success
 LARGEST_FACTOR = 4.0
@@ -109,7 +110,7 @@ class _Tracker:
             lengths.append(_norm(change, weights))
         first, second = lengths
         # comparisons with NaN are false, so that such a step is refused
-        small = first <= 100.0 * settings["tolerance"]
+        small = first <= LARGEST_ERROR * settings["tolerance"]
         contracts = (second <= CONTRACTION * first) | (second <= CONVERGED * settings["tolerance"])
         good = small & contracts
         return _outcome(
