@@ -20,6 +20,7 @@ from axode.cli.export import export
 from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
 from axode.cli.linearize import linearize
+from axode.cli.reach import reach
 from axode.cli.report import report
 from axode.cli.reproduce import reproduce
 from axode.cli.shared import INTERRUPTED, WRONG_DATA
@@ -44,6 +45,7 @@ VERBS = (
     inverse,
     export,
     linearize,
+    reach,
     workspace,
     gallery,
     verify,
