@@ -17,6 +17,8 @@ IMAGES = DOCS / "assets" / "images"
 PAGES = (
     "exercises/conventional-wheels.md",
     "exercises/omnidirectional-wheels.md",
+    "guide/cooperation.md",
+    "guide/inverse-kinematics.md",
     "guide/mobile-manipulator.md",
     "guide/plots.md",
     "guide/singularities.md",
