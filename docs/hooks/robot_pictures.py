@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.scene.scene import Floor, Scene
+from axode.show.render.meshes import meshes
 from axode.show.render.picture import camera_of, picture
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -30,23 +33,35 @@ CHANGED = 10  # of 255: what differs more from the empty scene belongs to the ro
 
 def instants(model: Any, q: Any, *, size: tuple[int, int] = (960, 560), **view: float) -> Any:
     """One picture of several configurations (k, coordinates), the last one in full colour."""
-    poses = model.poses(q)
+    poses, drawn = model.poses(q), model.scene
+    if not drawn.floors:  # one for all instants, below the lowest of them
+        drawn = replace(drawn, floors=(_floor_below(drawn, poses),))
     width, height = size
     turn = {name: np.radians(degrees) for name, degrees in view.items()}
-    camera = camera_of(model.scene, poses, width / height, **turn)
+    camera = camera_of(drawn, poses, width / height, **turn)
     camera = replace(camera, distance=1.05 * camera.distance)
 
     def seen(scene: Any, pose: Any) -> Any:
         return picture(scene, pose, camera=camera, width=width, height=height).astype(float)
 
-    empty = seen(replace(model.scene, solids=()), poses[0])
+    empty = seen(replace(drawn, solids=()), poses[0])
     whole = empty.copy()
     for k, pose in enumerate(poses):
-        one = seen(model.scene, pose)
+        one = seen(drawn, pose)
         changed = (np.abs(one - empty).max(axis=2) > CHANGED)[..., None]
         weight = 1.0 if k == len(poses) - 1 else FAINT
         whole = np.where(changed, (1 - weight) * whole + weight * one, whole)
     return Image.fromarray(whole.round().astype(np.uint8))
+
+
+def _floor_below(scene: Scene, poses: Any) -> Floor:
+    """The floor that the lowest point of all instants stands on."""
+    heights = []
+    for mesh in meshes(scene):
+        frames = scene.stance @ np.stack([scene.pose_of(mesh.body, pose) for pose in poses])
+        heights.append((mesh.vertices @ frames[:, 2, :3].T + frames[:, 2, 3]).min())
+    lowest = float(min(heights))
+    return Floor(GROUND.name, (0.0, 0.0, lowest), (0.0, 0.0, 1.0))
 
 
 def coordinates(run: Any, times: Any) -> Any:

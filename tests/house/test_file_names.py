@@ -13,6 +13,7 @@ SHARED = {
     "export": COMMAND,
     "inverse": COMMAND,
     "linearize": COMMAND,
+    "workspace": COMMAND,
     "simulate": COMMAND,
     "sweep": COMMAND,
     "cooperating_arms": "the mechanism of the gallery, and the source's own method for it",

@@ -27,6 +27,7 @@ from axode.cli.simulate import simulate
 from axode.cli.sweep import sweep
 from axode.cli.verify import verify
 from axode.cli.view import view
+from axode.cli.workspace import workspace
 from axode.errors import AxodeError
 
 READER_GONE = 141  # what shells say of a program whose reader went away, as in `axode ... | head`
@@ -43,6 +44,7 @@ VERBS = (
     inverse,
     export,
     linearize,
+    workspace,
     gallery,
     verify,
     bench,

@@ -199,7 +199,7 @@ class GivenMotion:
         """
         at = self.given_values(times)
         first = self._start(float(times[0]), start)
-        q = self._close(self._quadrature(times, first), times, at[0])
+        q = self._close(self._integrate(times, first, at[0]), times, at[0])
         described = choose_models(self.model, q, self.conditions_at(times))
         own = np.flatnonzero(~described.elsewhere)
         nu, nu_dot = (np.zeros((times.size, len(self.model.independent))) for _ in range(2))
@@ -222,7 +222,7 @@ class GivenMotion:
     def residuals(self, times: Array, start: GivenState) -> Array:
         """What the nearest admissible speeds leave of each row: (T, rows) [m/s or rad/s]."""
         at = self.given_values(times)
-        q = self._quadrature(times, self._start(float(times[0]), start))
+        q = self._integrate(times, self._start(float(times[0]), start), at[0])
         return self.fit_speeds(q, at, times, determined=True)[1]
 
     def given_values(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
@@ -296,7 +296,7 @@ class GivenMotion:
         need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
         if determined:
             self._require_determined(G, t)
-        if warn and len(q):
+        if warn and len(q) and self.model.has_equations:
             usual = usual_margin(self.model, self._margins)
             warn_of_given_signals(self.model, self.rows.names, self._smallest(G), t, usual)
         nu = _fit(G, need)
@@ -328,8 +328,11 @@ class GivenMotion:
         nu_dot = _fit(G, need)
         return nu_dot, (G @ nu_dot[..., np.newaxis])[..., 0] - need
 
-    def _quadrature(self, times: Array, q0: Array) -> Array:
-        """Integrate the rates of the coordinates."""
+    def _integrate(self, times: Array, q0: Array, positions: Array) -> Array:
+        """Integrate the rates of the coordinates, unless their positions are given."""
+        names = self.rows.names[: self.count]
+        if set(self.model.coordinates) <= set(names):
+            return positions[:, [names.index(name) for name in self.model.coordinates]]
         if times.size == 1:
             return q0[np.newaxis]
 

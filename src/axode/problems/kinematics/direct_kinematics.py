@@ -59,13 +59,33 @@ def direct(
     """Find all assembly modes; see `Kinematics.direct`."""
     given = read_driven(robot, values)
     held, table, shape = _broadcast(robot, given, parameters)
+    conditions = Conditions(p=None if parameters is None else table)
+    driven = dict(zip(robot.driven, held.T, strict=True))
+    if set(robot.driven) == set(robot.model.coordinates):
+        return _only_postures(robot, held, shape, driven, conditions)
     closure = direct_closure(robot)
     p = geometry_parameters(robot, table, len(held))
     geometry = closure.geometry_of(held, p)
     found = solve_targets(closure, geometry, threads, target)
-    conditions = Conditions(p=None if parameters is None else table)
     solver = PostureSolver(robot, closure, held, p, geometry, conditions)
-    return solver.postures(found, shape, dict(zip(robot.driven, held.T, strict=True)))
+    return solver.postures(found, shape, driven)
+
+
+def _only_postures(
+    robot: Kinematics,
+    held: Array,
+    shape: tuple[int, ...],
+    given: Mapping[str, Array],
+    conditions: Conditions,
+) -> Postures:
+    """Postures of a serial robot all of whose coordinates are driven: one of each target."""
+    count = len(held)
+    q = np.empty((count, len(robot.driven)))
+    q[:, [robot.model.coordinates.index(name) for name in robot.driven]] = held
+    one, none = np.ones(count), np.zeros(count, dtype=np.intp)
+    counts = SolutionCounts(1, none + 1, none, none, none, none)
+    solved = q, np.zeros(count), one.astype(bool), one, np.arange(count)
+    return arrange(robot, solved, shape, given, counts, conditions)
 
 
 def direct_closure(robot: Kinematics) -> ClosureFamily:
@@ -209,7 +229,7 @@ class PostureSolver:
     ) -> Postures:
         """Postures of all real roots."""
         robot, model = self.robot, self.robot.model
-        roots, rows, certified, sign = self._real(found)
+        roots, rows, certified, sign = self.real(found)
         mapping = CoordinateMap(self.closure, model.coordinates, model.home)
         q, missing = mapping.find(roots, self.held, self.parameters, rows)
         places = [model.coordinates.index(name) for name in robot.driven]
@@ -227,7 +247,7 @@ class PostureSolver:
             self.conditions,
         )
 
-    def _real(self, found: FamilyRoots) -> tuple[RealRoots, Indices, Mask, Array]:
+    def real(self, found: FamilyRoots) -> tuple[RealRoots, Indices, Mask, Array]:
         """Real roots, their targets, certificates and signs of determinants."""
         family = self.closure.family
         rows, paths = np.nonzero(found.finished)

@@ -132,8 +132,9 @@ def centred(closure: ClosureFamily, roots: RealRoots, geometry: Array) -> tuple[
         if joint.placed.joint.kind == "prismatic":
             x[:, joint.unknown] = pair[:, 0]
         else:
-            c, s = pair.T
-            p[:, joint.chart] = np.stack([c, s, -s, c], axis=1)
+            c, s = pair.T  # at one, because errors are relative to the unknowns
+            x[:, joint.unknown] = 1.0
+            p[:, joint.chart] = np.stack([c + s, s - c, -s, c], axis=1)
     return x, p
 
 

@@ -18,19 +18,15 @@ from axode.names import Names
 from axode.problems.assemble.closure import coordinate_units, in_units
 from axode.problems.assemble.closure_program import call_tape, read_elements
 from axode.problems.kinematics.goals import UNITS, Goal
-from axode.problems.kinematics.reach_program import (
-    ReachTapes,
-    approach_program,
-    polish_program,
-    reach_program,
-)
+from axode.problems.kinematics.nearest_program import approach_program, polish_program
+from axode.problems.kinematics.reach_program import ReachTapes, reach_program
 from axode.problems.steps.compiled import Place, compiled, tape_of
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 BUDGETS = (10, 60)  # steps of all runs, then of those that are not at their end
 APPROACH_STEPS = 15
-PULL_STEPS = 25  # of polishing nearest postures
+PULL_STEPS = 40  # of polishing nearest postures
 POLISH_STEPS = 150  # of polishing errors that cannot vanish
 LOOPS_CLOSED = 1e-10  # [rad, or of the length]
 SPREAD = np.pi  # of random starts about the wanted posture, in the coordinates' units
@@ -81,7 +77,7 @@ class Moving:
             lower[names.index(name)], upper[names.index(name)] = pair
         return lower, upper
 
-    def _find_free(self, held: set[int]) -> list[int]:
+    def _find_free(self, held: set[int]) -> Indices:
         """Coordinates that may move and on which some row depends."""
         model = self.model
         used = {goal.index for goal in self.goals if goal.kind == "coordinate"}
@@ -94,8 +90,8 @@ class Moving:
         for four in map(set, model.facts.quaternions):
             used |= four if used & four else set()
             held |= four if held & four else set()
-        free = sorted(used - held)
-        if not free:
+        free = np.array(sorted(used - held), dtype=np.intp)
+        if not free.size:
             raise InvalidArgument("targets: no coordinate that may move changes any of them")
         return free
 
@@ -119,7 +115,7 @@ class Moving:
         kept = set(model.rows)
         closing = tuple(k for k, row in enumerate(model.residual_rows) if row in kept)
         units = in_units(model, facts.residual_units)[list(closing)]
-        quaternions = [four for four in facts.quaternions if set(four) <= set(self.free)]
+        quaternions = [four for four in facts.quaternions if set(four) <= set(self.free.tolist())]
         return ReachTapes(
             tape_of(model, "poses") if kinds & set(UNITS) else None,
             tape_of(model, "measures") if "measure" in kinds else None,
@@ -128,7 +124,7 @@ class Moving:
             closing=closing,
             row_units=tuple(units.tolist()),
             quaternions=tuple(map(tuple, quaternions)),
-            free=tuple(self.free),
+            free=tuple(self.free.tolist()),
             coordinates=len(model.coordinates),
             speeds=len(model.independent),
             parameters=0 if facts.fixed else len(facts.parameters),
@@ -180,6 +176,7 @@ class PostureSearch:
         wanted: Values of the goals: (runs, size).
         near: Postures to start from: (runs, coordinates).
         conditions: Time and parameters of the runs.
+        batch: Axes that the runs are counted through.
 
     Attributes:
         q: Best coordinates so far: (runs, coordinates).
@@ -187,7 +184,15 @@ class PostureSearch:
         iterations, attempts: Steps of the best attempt, and starts: (runs,).
     """
 
-    def __init__(self, moving: Moving, wanted: Array, near: Array, conditions: Conditions) -> None:
+    def __init__(
+        self,
+        moving: Moving,
+        wanted: Array,
+        near: Array,
+        conditions: Conditions,
+        batch: tuple[int, ...],
+    ) -> None:
+        self.batch = batch
         self.moving, self.model, self.conditions = moving, moving.model, conditions
         self.wanted, self.near = np.ascontiguousarray(wanted), np.array(near)
         self.q = self.near.copy()
@@ -195,7 +200,8 @@ class PostureSearch:
         self.error = np.full(len(near), np.inf)
         self.iterations = np.zeros(len(near), dtype=int)
         self.attempts = np.ones(len(near), dtype=int)
-        self.tolerance, self.threads = 0.0, None
+        self.tolerance = 0.0
+        self.threads: int | None = None
 
     def start(self, tolerance: float, threads: int | None) -> None:
         """Search from the wanted postures."""
@@ -204,32 +210,33 @@ class PostureSearch:
         self._keep(runs, *self._reach(self.near[:, self.moving.free], runs))
 
     def retry(self, attempts: int, seed: int) -> None:
-        """Search from random postures where targets are not met yet."""
+        """Search from random postures where targets are not met yet.
+
+        An attempt has the same random numbers for all runs: what one finds does not depend on the
+        others.
+        """
         generator = np.random.default_rng(seed)
         for _ in range(attempts - 1):
+            draws = generator.uniform(size=len(self.moving.free))
             runs = np.flatnonzero(~(self.error <= self.tolerance))
             if not runs.size:
                 return
             self.attempts[runs] += 1
-            self._keep(runs, *self._reach(self._random(generator, runs), runs))
+            self._keep(runs, *self._reach(self._spread(draws, runs), runs))
 
-    def _random(self, generator: np.random.Generator, runs: Indices) -> Array:
-        """Random postures: anywhere within limits, around the wanted one where there are none."""
+    def _spread(self, draws: Array, runs: Indices) -> Array:
+        """Postures anywhere within limits, or around the wanted one where there are none."""
         free = self.moving.free
+        lower, upper = self.moving.lower[free], self.moving.upper[free]
         spread = SPREAD * coordinate_units(self.model)[free]
         near = self.near[np.ix_(runs, free)]
-        low = np.maximum(self.moving.lower[free], near - spread)
-        high = np.minimum(self.moving.upper[free], near + spread)
-        low, high = (
-            np.minimum(low, self.moving.upper[free]),
-            np.maximum(high, self.moving.lower[free]),
-        )
-        x = low + (high - low) * generator.uniform(size=low.shape)
-        for four in self.model.facts.quaternions:
-            if set(four) <= set(free):
-                places = [free.index(k) for k in four]
-                x[:, places] = generator.normal(size=(len(runs), 4))
-        return x
+        low, high = np.maximum(lower, near - spread), np.minimum(upper, near + spread)
+        low, high = np.minimum(low, upper), np.maximum(high, lower)
+        x = low + (high - low) * draws
+        for four in self.moving.tapes.quaternions:
+            places = np.searchsorted(free, four)
+            x[:, places] = draws[places] - 0.5
+        return np.asarray(x)
 
     def _keep(self, runs: Indices, x: Array, cost: Array, error: Array, count: Array) -> None:
         """Keep what is better: a target that is met, else a lower cost."""
@@ -278,7 +285,10 @@ class PostureSearch:
     def polish(self, nearest: bool) -> None:
         """Make errors least where targets are not met, and distances where there is a choice."""
         met = self.error <= self.tolerance
-        self._polish(np.flatnonzero(~met & np.isfinite(self.cost)), pull=False)
+        missed = np.flatnonzero(~met & np.isfinite(self.cost))
+        self._polish(missed, pull=False)
+        if self.moving.tapes.closing:
+            self._close(missed)
         if nearest and self.moving.has_choice:
             runs = np.flatnonzero(met)
             self._approach(runs)
@@ -298,6 +308,18 @@ class PostureSearch:
         )
         x, cost, error, _ = self._reach(state["x"], runs)
         self._replace(runs, x, cost, error, state["count"][:, 0])
+
+    def _close(self, runs: Indices) -> None:
+        """Close loops exactly where targets are not met, wherever that moves bodies."""
+        if not runs.size:
+            return
+        rollout = self.moving.program("reach")
+        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, self.moving.free)]})
+        given = self._given(runs, rollout.program) | {"fresh": np.ones(1)}
+        given["weights"] = np.zeros_like(given["weights"])
+        rollout({**state, **given}, {}, budget=sum(BUDGETS), threads=self.threads)
+        self.q[np.ix_(runs, self.moving.free)] = state["x"]
+        self.error[runs], self.cost[runs] = self._left(state["x"], runs)
 
     def _replace(self, runs: Indices, x: Array, cost: Array, error: Array, count: Array) -> None:
         """Replace postures by nearer ones that meet the targets too."""

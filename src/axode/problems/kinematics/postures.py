@@ -14,6 +14,7 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
+from axode.problems.kinematics.pose_arguments import roll_pitch_yaw
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -39,6 +40,11 @@ class SolutionCounts:
     infinite: Indices
     lost: Indices
     unreachable: Indices
+
+    def times(self, factor: int) -> SolutionCounts:
+        """Count every solution as many times as the joints can take it."""
+        numbers = (self.finite, self.singular, self.infinite, self.lost, self.unreachable)
+        return SolutionCounts(self.paths * factor, *(factor * count for count in numbers))
 
     def at(self, target: int) -> SolutionCounts:
         """Select the counts of one target."""
@@ -191,20 +197,20 @@ class Postures:
             yield f"  {', '.join(listed)}"
         if not len(self):
             return
-        yield f"  mode {'x':>10} {'y':>10} {'z':>10}   {'roll':>8} {'pitch':>8} {'yaw':>8}"
-        for k, (label, pose) in enumerate(zip(self.labels, self.poses, strict=True)):
-            x, y, z = pose[:3, 3]
-            angles = " ".join(f"{angle:8.4f}" for angle in roll_pitch_yaw(pose[:3, :3]))
+        columns, rows = self._table()
+        yield "  mode " + " ".join(f"{name:>10}" for name in columns)
+        for k, (label, row) in enumerate(zip(self.labels, rows, strict=True)):
             marks = ["nearest home"] if k == self.nearest else []
             marks += [] if self.certified[k] else ["not certified"]
             end = f"   {', '.join(marks)}" if marks else ""
-            yield f"  {label:>4} {x:10.5f} {y:10.5f} {z:10.5f}   {angles}{end}"
+            yield f"  {label:>4} " + " ".join(f"{value:10.5f}" for value in row) + end
 
-
-def roll_pitch_yaw(R: Array) -> tuple[float, float, float]:
-    """Angles of R = Rz(yaw) Ry(pitch) Rx(roll) [rad]."""
-    pitch = float(np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])))
-    return float(np.arctan2(R[2, 1], R[2, 2])), pitch, float(np.arctan2(R[1, 0], R[0, 0]))
+    def _table(self) -> tuple[list[str], Array]:
+        """What tells postures apart: the pose of the output, or all coordinates if it is given."""
+        if "pose" in self.given:
+            return list(self.model.coordinates), self.q
+        angles = roll_pitch_yaw(self.poses[:, :3, :3])
+        return ["x", "y", "z", "roll", "pitch", "yaw"], np.hstack([self.poses[:, :3, 3], angles])
 
 
 def home_distance(model: Model, output: str, poses: Array, q: Array) -> Array:

@@ -70,6 +70,7 @@ class Kinematics(VelocityMethods):
         self.output = _output_body(self.mechanism, output)
         self.driven = _driven_coordinates(self.mechanism, driven)
         self.closure: ClosureFamily | None = None
+        self.inverse_polynomials: ClosureFamily | None = None
 
     @cached_property
     def equations(self) -> Equations:
@@ -141,6 +142,27 @@ class Kinematics(VelocityMethods):
         from axode.problems.kinematics.direct_kinematics import direct
 
         return direct(self, values, parameters, threads, target)
+
+    def all_inverse(
+        self, pose: Any, *, threads: int | None = None, target: str = "cpu"
+    ) -> Postures:
+        """Find all configurations of a serial robot that give its output a pose.
+
+        A general arm of six revolutes has 16 of them over the complex numbers. They are found as
+        those of `direct` are; `labels` count them by distance from home.
+
+        Args:
+            pose: As `inverse` takes it.
+            threads: How many threads share a batch; all unless given.
+            target: "cpu" or "cuda": where solutions are followed.
+
+        Raises:
+            NotApplicable: for robots with loops, and with more or fewer joints than a pose needs.
+        """
+        check_arguments(Kinematics.all_inverse, locals())
+        from axode.problems.kinematics.inverse_postures import inverse_postures
+
+        return inverse_postures(self, pose, threads, target)
 
     def inverse(self, pose: Any, branch: Literal["home", "all"] = "home") -> dict[str, Array]:
         """Driven coordinates of poses of the output.

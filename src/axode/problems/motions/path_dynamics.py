@@ -48,13 +48,13 @@ class PathDynamics:
     ) -> None:
         self.model, self.conditions, self.weights = model, replace(conditions, t=0.0), weights
         self.shape = grids.shape
+        self._require_clockless()
         samples = [motion.solve(s, start) for motion, s in zip(motions, grids, strict=True)]
         self.q, self.nu, self.nu_dot = (
             np.concatenate([getattr(sample, name) for sample in samples])
             for name in ("q", "nu", "nu_dot")
         )
         self._parts = self._described(samples)
-        self._require_clockless()
         self.v = self._by_model(lambda m, k: m.joint_speeds(self.q[k], self.nu[k], **self._o))
         self.a = self._by_model(
             lambda m, k: m.accelerations(self.q[k], self.nu[k], self.nu_dot[k], **self._o)
@@ -90,10 +90,10 @@ class PathDynamics:
         Raises:
             NotApplicable: for constraints or forces that change with time.
         """
-        here = {"q": self.q[:1], "nu": self.nu[:1], "nu_dot": self.nu_dot[:1]}
+        rest = np.zeros(len(self.model.independent))
         now, later = (
             self.model.inverse_dynamics_with_residual(
-                **here, **replace(self.conditions, t=t).options
+                self.model.home, rest, rest, **replace(self.conditions, t=t).options
             )
             for t in (0.0, 0.61803)
         )

@@ -129,11 +129,11 @@ def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
         ):
             set_limits(a, b)
         if all(name in LENGTHS for name in workspace.axes):
-            axes.set_box_aspect(high - low)
+            axes.set_box_aspect(high - low, zoom=0.88)
     x, y, z = map(_label, workspace.axes)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.set_zlabel(z)
+    axes.set_zlabel(z, labelpad=0.2 * size.text)
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color((1, 1, 1, 0))
         axis.set_major_locator(_few_ticks())
@@ -174,6 +174,8 @@ def _draw_slice(
             axes.contour(x, y, determinant.T, [0.0], colors=SINGULAR, linewidths=size.line)
     axes.set_xlabel(_label(names[0]))
     axes.set_ylabel(_label(names[1]))
+    for set_limits, ends in zip((axes.set_xlim, axes.set_ylim), _held(workspace), strict=True):
+        set_limits(*ends)
     axes.grid(False)
     if all(name in LENGTHS for name in names[:2]):
         axes.set_aspect("equal")
@@ -181,6 +183,18 @@ def _draw_slice(
         last = workspace.axes[names[2]][place]
         axes.set_title(f"{names[2]} = {last:.3g} {_label(names[2]).split()[-1][1:-1]}")
     pin_ticks(axes)
+
+
+def _held(workspace: Workspace) -> list[tuple[float, float]]:
+    """Ranges of the first two axes that hold the workspace, with some room."""
+    found = []
+    for k, axis in enumerate(list(workspace.axes.values())[:2]):
+        others = tuple(j for j in range(workspace.margin.ndim) if j != k)
+        places = np.flatnonzero(workspace.inside.any(axis=others))
+        low, high = (places[0], places[-1]) if len(places) else (0, len(axis) - 1)
+        spare = 0.06 * (axis[high] - axis[low]) + (axis[1] - axis[0])
+        found.append((float(axis[low] - spare), float(axis[high] + spare)))
+    return found
 
 
 def limit_group(name: str) -> str:
