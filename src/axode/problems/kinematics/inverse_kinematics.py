@@ -18,7 +18,7 @@ from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.arguments import read_states, require_model
 from axode.problems.kinematics.goals import read_goals
-from axode.problems.kinematics.posture_search import Moving, PostureSearch
+from axode.problems.kinematics.posture_search import PostureProblem, PostureSearch
 from axode.problems.parameter_arguments import check_parameters
 
 Array = npt.NDArray[np.float64]
@@ -134,14 +134,14 @@ def inverse_kinematics(
         raise InvalidArgument("attempts, tolerance: at least one attempt, and a tolerance > 0")
     goals = read_goals(model, targets)
     start, _, _, conditions = read_states(model, near, {"parameters": parameters or {}})
-    moving = Moving(model, goals, limits or {}, tuple(hold), weights or {})
-    search = find_postures(moving, start, conditions, attempts, seed, tolerance, threads)
+    problem = PostureProblem(model, goals, limits or {}, tuple(hold), weights or {})
+    search = find_postures(problem, start, conditions, attempts, seed, tolerance, threads)
     search.polish(nearest)
     return _report(search, conditions)
 
 
 def find_postures(
-    moving: Moving,
+    problem: PostureProblem,
     near: Array,
     conditions: Conditions,
     attempts: int = 1,
@@ -154,7 +154,7 @@ def find_postures(
     Raises:
         InvalidArgument: for batch axes of goals and postures that do not fit together.
     """
-    goals = moving.goals
+    goals = problem.goals
     shapes = [goal.wanted.shape[:-1] for goal in goals]
     try:
         batch = np.broadcast_shapes(near.shape[:-1], *shapes)
@@ -166,20 +166,20 @@ def find_postures(
     wanted = [np.broadcast_to(g.wanted, (*batch, g.size)).reshape(-1, g.size) for g in goals]
     begin = np.broadcast_to(near, (*batch, near.shape[-1])).reshape(-1, near.shape[-1])
     values = np.concatenate(wanted, axis=-1)
-    search = PostureSearch(moving, values, begin, conditions.spread(batch), batch)
+    search = PostureSearch(problem, values, begin, conditions.spread(batch), batch)
     search.start(tolerance, threads)
     search.retry(attempts, seed)
     return search
 
 
 def _report(search: PostureSearch, conditions: Conditions) -> Reached:
-    model, goals, batch = search.model, search.moving.goals, search.batch
+    model, goals, batch = search.model, search.problem.goals, search.batch
     q = search.q.reshape(*batch, -1)
     o = conditions.options
     poses = model.poses(q, **o)
     measures = model.measures(q, **o) if model.measure_names else None
     errors = {goal.title: goal.error(poses, q, measures) for goal in goals}
-    lower, upper = search.moving.lower, search.moving.upper
+    lower, upper = search.problem.lower, search.problem.upper
     return Reached(
         q,
         (search.error <= search.tolerance).reshape(batch)[()],
