@@ -25,7 +25,7 @@ from axode.show.render.picture import camera_of, picture
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "assets" / "images"
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COLOURS = 160
 FAINT = 0.45  # opacity of all instants but the last one
 CHANGED = 10  # of 255: what differs more from the empty scene belongs to the robot
@@ -83,7 +83,20 @@ def reaching(page: dict[str, Any]) -> Any:
     )
 
 
+def hexapod_modes(page: dict[str, Any]) -> Any:
+    """The postures above the ground, side by side."""
+    model = page["robot"].model
+    heights = page["postures"].poses[:, 2, 3]
+    every = page["postures"].q[heights > 0]
+    views = [instants(model, q[None], size=(480, 400), elevation=18) for q in every[:4]]
+    whole = Image.new("RGB", (960, 800))
+    for k, view in enumerate(views):
+        whole.paste(view, (480 * (k % 2), 400 * (k // 2)))
+    return whole
+
+
 DRAWN: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "guide/hexapod.md": {"hexapod-modes.png": hexapod_modes},
     "guide/mobile-manipulator.md": {"manipulator-robot.png": manipulator},
     "guide/inverse-kinematics.md": {"reach-robot.png": reaching},
 }

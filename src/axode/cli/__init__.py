@@ -19,6 +19,7 @@ from axode.cli.doctor import doctor
 from axode.cli.export import export
 from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
+from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
 from axode.cli.reach import reach
 from axode.cli.report import report
@@ -45,6 +46,7 @@ VERBS = (
     inverse,
     export,
     linearize,
+    kinematics,
     reach,
     workspace,
     gallery,

@@ -114,6 +114,7 @@ class Kinematics(VelocityMethods):
         values: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
         *,
         parameters: Mapping[str, npt.ArrayLike] | None = None,
+        certify: bool = True,
         threads: int | None = None,
         target: str = "cpu",
     ) -> Postures:
@@ -130,6 +131,8 @@ class Kinematics(VelocityMethods):
                 them along its last axis. Arrays make a batch.
             parameters: Parameters of the mechanism by name instead of the defaults; arrays make a
                 batch.
+            certify: Whether to prove by interval arithmetic that there is exactly one solution at
+                each posture.
             threads: How many threads share a batch; all unless given.
             target: "cpu" or "cuda": where solutions are followed.
 
@@ -141,7 +144,7 @@ class Kinematics(VelocityMethods):
         check_arguments(Kinematics.direct, locals())
         from axode.problems.kinematics.direct_kinematics import direct
 
-        return direct(self, values, parameters, threads, target)
+        return direct(self, values, parameters, certify, threads, target)
 
     def all_inverse(
         self, pose: Any, *, threads: int | None = None, target: str = "cpu"

@@ -170,7 +170,7 @@ def workspace(
         values[:, 2].reshape(shape),
         values[:, 3].reshape(shape),
         info,
-        lambda points: plan.combine(evaluator.margin, points),
+        GridFunctions(plan, evaluator),
     )
 
 
@@ -225,6 +225,22 @@ class GridPlan:
             best[better] = made[better]
         assert best is not None
         return best
+
+
+@dataclass(frozen=True, eq=False)
+class GridFunctions:
+    """Values at any points in the coordinates of a grid."""
+
+    plan: GridPlan
+    evaluator: PoseEvaluator
+
+    def margin(self, points: Array) -> Array:
+        """Margins."""
+        return self.plan.combine(self.evaluator.margin, points)
+
+    def measure(self, points: Array) -> Array:
+        """Margin, active limit, determinant and dexterity, (n, 4)."""
+        return self.plan.combine(self.evaluator.measure, points)
 
 
 def _sample(plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None) -> Array:
