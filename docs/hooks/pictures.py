@@ -18,6 +18,7 @@ PAGES = (
     "exercises/conventional-wheels.md",
     "exercises/omnidirectional-wheels.md",
     "guide/mobile-manipulator.md",
+    "guide/motions.md",
     "guide/plots.md",
     "start/first-robot.md",
 )

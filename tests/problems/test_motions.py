@@ -325,6 +325,24 @@ def test_samples_have_names_and_units(five_bar, tmp_path):
     assert "minimum jerk" in repr(motion) and "theta1" in repr(motion)
 
 
+def test_samples_in_a_file_for_the_command_line(five_bar, tmp_path):
+    from axode.cli import run
+
+    motion = ax.motions.minimum_jerk(
+        {"theta1": 2.0, "theta2": 1.1}, {"theta1": 1.8, "theta2": 1.2}, 1.0
+    )
+    file, out = tmp_path / "motion.csv", tmp_path / "torques.npz"
+    table = motion.sampled()[motion.names]
+    header = ",".join(["time", *table.names])
+    np.savetxt(
+        file, np.column_stack([table.time, table.values]), delimiter=",", header=header, comments=""
+    )
+    assert run(["inverse", "five_bar", "--motion", str(file), "--out", str(out)]) == 0
+    found = ax.Trajectory.load(out)
+    exact = ax.inverse(five_bar, motion)
+    np.testing.assert_allclose(found["tau1"], exact["tau1"], atol=1e-4)
+
+
 def test_speeds_and_measures_move_too():
     robot = caster_robot().derive().compile()
     speeds = [name for name in robot.independent]
