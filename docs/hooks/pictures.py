@@ -17,8 +17,12 @@ IMAGES = DOCS / "assets" / "images"
 PAGES = (
     "exercises/conventional-wheels.md",
     "exercises/omnidirectional-wheels.md",
+    "guide/cooperation.md",
+    "guide/inverse-kinematics.md",
     "guide/mobile-manipulator.md",
     "guide/plots.md",
+    "guide/singularities.md",
+    "guide/workspace.md",
     "start/first-robot.md",
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -76,8 +76,16 @@ def manipulator(page: dict[str, Any]) -> Any:
     return instants(page["model"], coordinates(run, [0, 2.5, 3.5, 6]), azimuth=-60, elevation=35)
 
 
+def reaching(page: dict[str, Any]) -> Any:
+    """Four instants of the robot whose gripper follows a wave."""
+    return instants(
+        page["robot"], coordinates(page["walk"], [0, 2.5, 5, 8]), azimuth=-60, elevation=40
+    )
+
+
 DRAWN: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
-    "guide/mobile-manipulator.md": {"manipulator-robot.png": manipulator}
+    "guide/mobile-manipulator.md": {"manipulator-robot.png": manipulator},
+    "guide/inverse-kinematics.md": {"reach-robot.png": reaching},
 }
 
 

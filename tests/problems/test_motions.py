@@ -296,6 +296,27 @@ def test_inverse_of_a_planar_pose(five_bar):
     np.testing.assert_allclose(run["theta1"], 2.0 - 2.5 * run.time**2, atol=1e-9)
 
 
+def test_splines_within_torques(five_bar):
+    places = [{"theta1": x, "theta2": y} for x, y in ((2.0, 1.1), (1.7, 1.4), (1.8, 0.9))]
+    limits = {"speed": 20.0, "acceleration": 300.0, "model": five_bar}
+    free = ax.motions.through(places, **limits)
+    slow = ax.motions.through(places, **limits, torque={"tau1": 0.5, "tau2": 1.0})
+    assert slow.duration > 1.5 * free.duration
+    run = ax.inverse(five_bar, slow)
+    used = max(np.abs(run["tau1"]).max() / 0.5, np.abs(run["tau2"]).max() / 1.0)
+    assert 1 - 1e-3 < used < 1 + 1e-3
+    same = ax.motions.through(places, **limits, torque=1e3)
+    assert same.duration == free.duration
+
+
+def test_splines_that_motors_cannot_hold():
+    heavy = ax.gallery.build("five_axis_arm").derive().compile()
+    names = [f"theta{k}" for k in range(1, 6)]
+    places = [dict.fromkeys(names, 0.3), dict.fromkeys(names, 0.6)]
+    with pytest.raises(InvalidArgument, match=r"standing still takes .* more than its lim"):
+        ax.motions.through(places, acceleration=1.0, torque=0.01, model=heavy)
+
+
 def test_samples_have_names_and_units(five_bar, tmp_path):
     motion = ax.motions.minimum_jerk({"theta1": 2.0}, {"theta1": 1.0}, 1.0, model=five_bar)
     table = motion.sampled(0.1)
@@ -370,6 +391,10 @@ def test_wrong_places():
         (
             lambda: ax.motions.through([{"a": 1}, {"a": 1}], acceleration=1.0),
             "all waypoints are the same place",
+        ),
+        (
+            lambda: ax.motions.through([{"a": 1}, {"a": 2}], acceleration=1.0, torque=1.0),
+            "torque: needs a model, and limits of speed and acceleration",
         ),
         (
             lambda: ax.motions.through([{"a": 1}, {"a": 2}], times=[0.5, 1.0]),

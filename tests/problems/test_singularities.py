@@ -1,6 +1,8 @@
 """Singularities: what the literature knows of robots, near them and whatever describes them."""
 
+import functools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -174,6 +176,11 @@ def test_similar_hexagons_are_singular_everywhere():
     robot = ax.Kinematics(shaky, "platform")
     q = np.array(robot.model.equations.system.samples)
     assert (robot.singularities(q).margins.parallel < 1e-9).all()
+
+
+@pytest.mark.soak
+def test_nearly_similar_hexagons_are_nearly_singular():
+    angles = np.radians((10, 110, 130, 230, 250, 350))
     nearly = angles + NEAR * np.array([1, -2, 3, -1, 2, 1])
     robot = ax.Kinematics(
         ax.gallery.build("flight_simulator", beta=tuple(angles), pi=tuple(nearly)), "platform"
@@ -184,6 +191,7 @@ def test_similar_hexagons_are_singular_everywhere():
     assert (margins > 1e-10).any()
 
 
+@pytest.mark.soak
 def test_hunts_singularity():
     """K. H. Hunt, 1983: legs that meet in pairs on the platform, turned by 90 degrees."""
     pairs = np.radians([60, 60, 180, 180, 300, 300])
@@ -314,8 +322,11 @@ def test_stretched_arm():
     turned = found[0].found[0].motion
     np.testing.assert_allclose(turned.direction[:2], [math.cos(0.3), math.sin(0.3)], atol=1e-9)
     assert np.isinf(turned.pitch)
-    assert np.isinf(found.margins.passive).all()
-    assert found[2].describe("passive").text.endswith("no singularity of this kind")
+    assert (found.margins.passive > 0.5).all()
+    assert "with vx, vy and all driven joints at rest" in found[2].describe("passive").text
+    whole = robot.singularities(states[2])
+    assert np.isinf(whole.margins.passive)
+    assert whole.describe("passive").text.endswith("no singularity of this kind")
     J = robot.jacobians(states, components=("vx", "vy"), at=(0.4, 0, 0))
     det = np.linalg.det(J.forward)
     np.testing.assert_allclose(det, 0.5 * 0.4 * np.sin(bend), atol=1e-12)
@@ -374,6 +385,83 @@ def test_margins_of_a_batch_are_those_of_its_states(hexapod):
         one = hexapod.singularities({**LEVEL, "yaw": yaw[k]})
         for kind in KINDS:
             assert batch[k].margins[kind] == pytest.approx(float(one.margins[kind]), abs=1e-12)
+
+
+# maps ---------------------------------------------------------------------------------------------
+
+
+def test_map_of_a_five_bar(tmp_path):
+    """One assembly mode, symmetric; type 1 on its edge, type 2 where the links are in line."""
+    robot = ax.Kinematics(ax.gallery.build("five_bar"), "tool")
+    found = robot.singularity_map(
+        ("tip.x", -0.4, 0.4), ("tip.y", 0.02, 0.5), points=33, components=("vx", "vy")
+    )
+    for kind in ("serial", "parallel"):
+        margin = found.margins[kind]
+        both = np.isfinite(margin) & np.isfinite(margin[:, ::-1])
+        assert both.sum() > 200
+        np.testing.assert_allclose(margin[both], margin[:, ::-1][both], atol=1e-8)
+    assert np.isnan(found.margins.serial[0, 0])  # out of reach
+    signed = found.signed("parallel")
+    assert np.nanmin(signed[:, 16]) < 0 < np.nanmax(signed[:, 16])  # links pass each other
+    assert "33 x 33 states over tip.x and tip.y" in repr(found)
+    figure = found.plot("parallel", save=tmp_path / "map.png")
+    assert (tmp_path / "map.png").stat().st_size > 1000
+    assert figure.axes[0].get_xlabel() == "tip.x [m]"
+    assert found.plot("mobility", size="column") is not None
+    with pytest.raises(ax.errors.InvalidArgument, match="kind: expected one of serial"):
+        found.plot("odd")
+
+
+def test_axes_of_maps_are_checked(hexapod):
+    with pytest.raises(ax.errors.InvalidArgument, match="x: expected a name and two numbers"):
+        hexapod.singularity_map("yaw", ("pitch", 0.0, 1.0))
+    with pytest.raises(ax.errors.InvalidArgument, match="the smaller first"):
+        hexapod.singularity_map(("yaw", 1.0, 0.0), ("pitch", 0.0, 1.0))
+    with pytest.raises(ax.errors.InvalidArgument, match="points: expected 2 to 4000"):
+        hexapod.singularity_map(("yaw", 0.0, 1.0), ("pitch", 0.0, 1.0), points=1)
+
+
+# warnings -----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def five_bar():
+    return ax.gallery.build("five_bar").derive().compile()
+
+
+def test_inverse_warns_before_motors_lose_their_hold():
+    """The tip comes down to where both links lie in line, at y = 0.0872 m."""
+
+    def motion(lowest):
+        return {"tip.x": "0.003 + 0 * t", "tip.y": f"0.3 - {0.3 - lowest} * t"}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ax.NearSingularity)
+        run = ax.inverse(five_bar(), motion(0.12), times=1.0, save_every=0.05)
+        ax.inverse(five_bar(), run)
+    with pytest.warns(ax.NearSingularity, match=r"at t = 1 s \(type 2, 0.0\d+ of the usual"):
+        ax.inverse(five_bar(), motion(0.089), times=1.0, save_every=0.05)
+
+
+def test_inverse_warns_before_signals_fail_to_determine_the_motion():
+    def motion(reach):
+        far = f"(0.35 + {reach - 0.35} * t)"
+        return {"tip.x": f"-0.12 + cos(1.2) * {far}", "tip.y": f"sin(1.2) * {far}"}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ax.NearSingularity)
+        ax.inverse(five_bar(), motion(0.49), times=1.0, save_every=0.05)
+    with pytest.warns(ax.NearSingularity, match="type 1.*tip.x, tip.y hardly determine"):
+        ax.inverse(five_bar(), motion(0.4999), times=1.0, save_every=0.05)
+
+
+def test_simulate_warns_near_a_change_point():
+    """A four-bar that is nearly a parallelogram comes near where all links lie in line."""
+    mechanism = ax.gallery.build("four_bar", a1=0.4, a2=0.2 + 1e-5, a3=0.4, a4=0.2, g=0.0)
+    model = mechanism.derive().compile()
+    with pytest.warns(ax.NearSingularity, match="constraints, 0.0.*of the usual margin"):
+        ax.simulate(model, 1.5, start={"theta1_dot": 2.0}, save_every=0.05)
 
 
 # arguments ----------------------------------------------------------------------------------------

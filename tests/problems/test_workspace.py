@@ -1,13 +1,16 @@
 """Workspaces: sizes that are known in closed form, boundaries on limits, singularities."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
 import axode as ax
+from axode.cli import run
 from axode.problems.kinematics.level_sets import level_set
-from axode.problems.kinematics.workspace_result import load_workspace
+from axode.show.plot.workspace_plot import limit_group
+from emulated_gpu import install
 from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr
 
 
@@ -168,7 +171,7 @@ def test_orientations_at_a_point_and_other_motions():
 def test_what_is_written_can_be_read(planar, hexapod, tmp_path):
     ws = planar.workspace(limits={"l*": (0.5, 1.3)}, grid=20)
     ws.save(tmp_path / "ws.npz")
-    again = load_workspace(tmp_path / "ws.npz")
+    again = ax.Workspace.load(tmp_path / "ws.npz")
     assert (again.margin == ws.margin).all()
     assert again.size == ws.size
     assert repr(again) == repr(ws)
@@ -182,7 +185,7 @@ def test_what_is_written_can_be_read(planar, hexapod, tmp_path):
     with pytest.raises(ax.InvalidArgument, match="a workspace over x, y has no surface to write"):
         ws.save(tmp_path / "ws.stl")
     with pytest.raises(ax.FileError, match="cannot read the workspace"):
-        load_workspace(tmp_path / "none.npz")
+        ax.Workspace.load(tmp_path / "none.npz")
     solid = hexapod.workspace(limits={"l_*": (0.9, 1.4)}, grid=12)
     solid.save(tmp_path / "ws.stl")
     data = (tmp_path / "ws.stl").read_bytes()
@@ -276,3 +279,52 @@ def test_wrong_arguments_are_named(planar, hexapod):
         robot=knees,
         diameter=0.1,
     )
+
+
+def test_a_gpu_gives_the_same(planar, monkeypatch):
+    same = {"limits": {"l*": (0.5, 1.3)}, "grid": 12}
+    expected = planar.workspace(**same)
+    gpu = install(monkeypatch)
+    planar = ax.Kinematics(planar.mechanism)  # whose functions are not compiled for the CPU
+    found = planar.workspace(**same, target="cuda")
+    assert gpu.launches
+    assert np.abs(found.margin - expected.margin).max() < 1e-13
+    assert np.abs(found.dexterity - expected.dexterity).max() < 1e-13
+    assert found.size == pytest.approx(expected.size, abs=1e-12)
+
+
+def test_the_command_prints_and_writes(tmp_path, monkeypatch, capsys, planar):
+    monkeypatch.chdir(tmp_path)
+    planar.mechanism.save("robot.toml")
+    command = ["workspace", "robot.toml", "--limits", "l*=0.5:1.3", "--grid", "20"]
+    assert run([*command, "--out", "ws.npz", "--plot", "ws.png"]) == 0
+    assert "area" in capsys.readouterr().out
+    assert (tmp_path / "ws.png").stat().st_size > 10_000
+    saved = ax.Workspace.load("ws.npz")
+    again = planar.workspace(limits={"l*": (0.5, 1.3)}, grid=20)
+    assert saved.size == pytest.approx(again.size, abs=1e-12)
+    turns = ["--kind", "dexterous", "--orientations", "yaw=-0.2:0.2:3", "--json"]
+    assert run([*command, *turns]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert 0 < data["area"] < saved.size
+    assert run(["workspace", "robot.toml", "--limits", "l0=1:2:3"]) == 2
+    assert "'l0' needs VALUE or LOW:HIGH, and not '1:2:3'" in capsys.readouterr().err
+    assert run(["workspace", "robot.toml", "--limits", "m*=1:2"]) == 1
+    assert "coordinate or joint with limits 'm*'" in capsys.readouterr().err
+
+
+def test_plots_show_what_is_asked(planar, tmp_path):
+    solid = planar.workspace("pose", limits={"l*": (0.5, 1.4)}, grid=12)
+    figure = solid.plot("dexterity", slices=[0.0], save=tmp_path / "a.png")
+    assert (tmp_path / "a.png").exists()
+    assert figure.axes[1].get_title("left") == "yaw = 0 rad"
+    assert len(solid.plot("regions").axes) == 4
+    assert limit_group("cross_III angle") == "cross angle"
+    assert limit_group("l_I and l_II") == "legs touch"
+    assert limit_group("theta3 max") == "theta max"
+    line = planar.workspace("orientation", limits={"l*": (0.5, 1.2)}, grid=20)
+    assert line.plot().axes[0].get_ylabel() == "margin"
+    with pytest.raises(ax.UnknownName, match="has no quantity 'area'"):
+        solid.plot("area")
+    with pytest.raises(ax.InvalidArgument, match="plot, slices: expected 1 to 8 values of yaw"):
+        solid.plot(slices=[])

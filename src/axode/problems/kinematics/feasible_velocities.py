@@ -84,6 +84,7 @@ class Velocities:
         legs: What each leg asks.
         freedoms: Dimension of the feasible velocities wherever the robot is not singular.
         origin: Where the output's reference point is in the world, (..., 3).
+        known: Which states are states, and not NaN.
     """
 
     def __init__(
@@ -97,7 +98,8 @@ class Velocities:
     ) -> None:
         self.rows, self.length, self.freedoms = rows, length, freedoms
         self.origin = poses[..., :3, 3]
-        scaled = scale(rows, matrix, length)
+        self.known = np.asarray(np.isfinite(matrix).all(axis=(-2, -1)))
+        scaled = scale(rows, np.where(self.known[..., np.newaxis, np.newaxis], matrix, 0.0), length)
         self.legs = [eliminate(scaled, leg, own) for leg, own in zip(rows.legs, ranks, strict=True)]
         self.batch = matrix.shape[:-2]
 
@@ -107,6 +109,7 @@ class Velocities:
         for name in ("stacked", "_svd"):
             part.__dict__.pop(name, None)
         part.origin, part.legs = self.origin[k], [leg.select(k) for leg in self.legs]
+        part.known = self.known[k]
         part.batch = part.origin.shape[:-1]
         return part
 
@@ -131,6 +134,11 @@ class Velocities:
             return np.zeros((*self.batch, 0)), eye
         _, s, Vt = np.linalg.svd(G)
         return s, Vt
+
+    def fill(self, values: Array) -> Array:
+        """Put NaN where a state is none."""
+        shape = (*self.batch, *(1 for _ in range(values.ndim - len(self.batch))))
+        return np.where(np.reshape(self.known, shape), values, np.nan)
 
     @property
     def mobility_margin(self) -> Array:

@@ -18,7 +18,7 @@ from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.arguments import read_states, require_model
 from axode.problems.kinematics.goals import read_goals
-from axode.problems.kinematics.posture_search import Moving, PostureSearch
+from axode.problems.kinematics.posture_search import PostureProblem, PostureSearch
 from axode.problems.parameter_arguments import check_parameters
 
 Array = npt.NDArray[np.float64]
@@ -34,6 +34,7 @@ class Reached:
     Attributes:
         q: Coordinates, in the order of `model.coordinates`: (..., size).
         reached: Whether all targets are met and all loops are closed: (...).
+        residual: Largest residual of loops and contacts [m or rad]: (...).
         errors: Errors by target and kind, such as `errors["gripper.position"]` [m, rad]: (...).
         iterations: Steps of the attempt that found it: (...).
         attempts: Starts that were tried: (...).
@@ -44,6 +45,7 @@ class Reached:
 
     q: Array
     reached: Any
+    residual: Any
     errors: dict[str, Array]
     iterations: Any
     attempts: Any
@@ -70,14 +72,13 @@ class Reached:
     def limits(self) -> tuple[str, ...]:
         """Names of the coordinates that lie at a limit, in any posture."""
         at = self.at_limit.reshape(-1, len(self.model.coordinates)).any(axis=0)
-        return tuple(n for n, there in zip(self.model.coordinates, at, strict=True) if there)
+        return tuple(self.model.coordinates[k] for k in np.flatnonzero(at))
 
     @cached_property
     def state(self) -> State:
         """The postures at rest, as a `State` that other verbs start from."""
         nu = np.zeros((*self.q.shape[:-1], len(self.model.independent)))
-        residual = self.model.residual(self.q, **self.conditions.options)
-        worst = float(np.abs(residual).max(initial=0.0))
+        worst = float(np.max(self.residual, initial=0.0))
         return State(self.q, nu, worst, self.model, self.conditions)
 
 
@@ -133,35 +134,56 @@ def inverse_kinematics(
         raise InvalidArgument("attempts, tolerance: at least one attempt, and a tolerance > 0")
     goals = read_goals(model, targets)
     start, _, _, conditions = read_states(model, near, {"parameters": parameters or {}})
+    problem = PostureProblem(model, goals, limits or {}, tuple(hold), weights or {})
+    search = find_postures(problem, start, conditions, attempts, seed, tolerance, threads)
+    search.polish(nearest)
+    return _report(search, conditions)
+
+
+def find_postures(
+    problem: PostureProblem,
+    near: Array,
+    conditions: Conditions,
+    attempts: int = 1,
+    seed: int = 0,
+    tolerance: float = 1e-9,
+    threads: int | None = None,
+) -> PostureSearch:
+    """Search for postures that meet goals, each near its own or a common one.
+
+    Raises:
+        InvalidArgument: for batch axes of goals and postures that do not fit together.
+    """
+    goals = problem.goals
     shapes = [goal.wanted.shape[:-1] for goal in goals]
     try:
-        batch = np.broadcast_shapes(start.shape[:-1], *shapes)
+        batch = np.broadcast_shapes(near.shape[:-1], *shapes)
     except ValueError:
         listed = ", ".join(f"{g.name} {shape}" for g, shape in zip(goals, shapes, strict=True))
         raise InvalidArgument(
-            f"targets: the batch axes do not fit together: {listed}, near {start.shape[:-1]}"
+            f"targets: the batch axes do not fit together: {listed}, near {near.shape[:-1]}"
         ) from None
     wanted = [np.broadcast_to(g.wanted, (*batch, g.size)).reshape(-1, g.size) for g in goals]
-    begin = np.broadcast_to(start, (*batch, start.shape[-1])).reshape(-1, start.shape[-1])
-    moving = Moving(model, goals, limits or {}, tuple(hold), weights or {})
-    search = PostureSearch(moving, np.concatenate(wanted, axis=-1), begin, conditions.spread(batch))
+    begin = np.broadcast_to(near, (*batch, near.shape[-1])).reshape(-1, near.shape[-1])
+    values = np.concatenate(wanted, axis=-1)
+    search = PostureSearch(problem, values, begin, conditions.spread(batch), batch)
     search.start(tolerance, threads)
     search.retry(attempts, seed)
-    search.polish(nearest)
-    return _report(search, batch, conditions)
+    return search
 
 
-def _report(search: PostureSearch, batch: tuple[int, ...], conditions: Conditions) -> Reached:
-    model, goals = search.model, search.moving.goals
+def _report(search: PostureSearch, conditions: Conditions) -> Reached:
+    model, goals, batch = search.model, search.problem.goals, search.batch
     q = search.q.reshape(*batch, -1)
     o = conditions.options
     poses = model.poses(q, **o)
     measures = model.measures(q, **o) if model.measure_names else None
     errors = {goal.title: goal.error(poses, q, measures) for goal in goals}
-    lower, upper = search.moving.lower, search.moving.upper
+    lower, upper = search.problem.lower, search.problem.upper
     return Reached(
         q,
         (search.error <= search.tolerance).reshape(batch)[()],
+        np.abs(model.residual(q, **o)).max(axis=-1, initial=0.0),
         errors,
         search.iterations.reshape(batch)[()],
         search.attempts.reshape(batch)[()],

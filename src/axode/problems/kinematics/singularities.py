@@ -52,7 +52,7 @@ class Margins:
     """Distances from singularities at a state or a batch of states, one array per kind.
 
     Smallest singular values without unit, at most one for the first two; infinite for what a
-    robot cannot have.
+    robot cannot have, NaN where no state was found.
 
     Attributes:
         serial, parallel, mobility, passive: See the names of kinds in `Singularities`.
@@ -76,13 +76,19 @@ class Margins:
 
 def margins_of(velocities: Velocities, output: OutputChoice) -> Margins:
     """Evaluate the margins of feasible velocities."""
-    Q = velocities.basis()
-    return Margins(
-        _smallest(output.matrix @ Q[..., :TWIST, :]),
-        _smallest(Q[..., TWIST:, :]),
+    Q, passive, m = velocities.basis(), velocities.passive_margin, len(output.names)
+    if not output.is_whole and Q.shape[-1]:  # what else the output does is passive
+        counts = np.concatenate([output.matrix @ Q[..., :TWIST, :], Q[..., TWIST:, :]], axis=-2)
+        Q, s, _ = np.linalg.svd(counts, full_matrices=False)
+        if Q.shape[-1] == velocities.freedoms:
+            passive = np.minimum(passive, s[..., -1])
+    found = (
+        _smallest(Q[..., :m, :]),
+        _smallest(Q[..., m:, :]),
         velocities.mobility_margin,
-        velocities.passive_margin,
+        passive,
     )
+    return Margins(*map(velocities.fill, found))
 
 
 def _smallest(part: Array) -> Array:
@@ -242,6 +248,12 @@ class Singularities:
 
     def _passive(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         leg = min(self._velocities.legs, key=lambda leg: float(leg.passive_margin))
+        if float(leg.passive_margin) > float(self.margins.passive):
+            Q = self._velocities.basis()
+            both = np.concatenate([self._choice.matrix @ Q[:TWIST], Q[TWIST:]])
+            screw, driven = self._motion(Q @ np.linalg.svd(both)[2][-1])
+            chosen = f"with {', '.join(self._choice.names)} and all driven joints at rest"
+            return screw, driven, f"{chosen}, {self._moves(screw)}"
         names = tuple(self._velocities.rows.speeds[k] for k in leg.part.passive)
         return None, {}, f"passive joints can move alone: {name_largest(names, leg.passive_motion)}"
 

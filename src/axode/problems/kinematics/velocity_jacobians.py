@@ -225,15 +225,9 @@ def jacobians_of(
     if _is_serial(velocities) and A.shape[-2] == A.shape[-1]:
         sign = np.diagonal(A, axis1=-2, axis2=-1)[..., np.newaxis]  # of an identity
         A, B = sign * A, sign * B
-    return VelocityJacobians(
-        output.names,
-        velocities.rows.driven,
-        A,
-        B,
-        C,
-        forward_map(velocities, output.matrix) * x[:, np.newaxis] / theta,
-        length,
-    )
+    J = forward_map(velocities, output.matrix) * x[:, np.newaxis] / theta
+    A, B, C, J = map(velocities.fill, (A, B, C, J))
+    return VelocityJacobians(output.names, velocities.rows.driven, A, B, C, J, length)
 
 
 def forward_map(velocities: Velocities, S: Array) -> Array:

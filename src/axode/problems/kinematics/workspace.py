@@ -20,7 +20,7 @@ from axode.model.function_source import tape_entry
 from axode.problems.interrupt import Interrupt
 from axode.problems.kinematics.closed_form import ClosedFormLegs, closed_form_legs
 from axode.problems.kinematics.leg_inverse import COMPLETED, pose_tape
-from axode.problems.kinematics.pose_arguments import home_coordinates, poses_at
+from axode.problems.kinematics.pose_arguments import by_rows, home_coordinates, poses_at
 from axode.problems.kinematics.pose_limits import PoseLimits, pose_measures, read_limits
 from axode.problems.kinematics.workspace_bounds import position_box
 from axode.problems.kinematics.workspace_result import Workspace
@@ -170,7 +170,7 @@ def workspace(
         values[:, 2].reshape(shape),
         values[:, 3].reshape(shape),
         info,
-        lambda points: plan.combine(evaluator.margin, points),
+        GridFunctions(plan, evaluator),
     )
 
 
@@ -201,9 +201,7 @@ class GridPlan:
         """Positions (n, 3) and rotations by rows, (9,) if all are the same, else (n, 9)."""
         values = dict(zip(self.axes, points.T, strict=True))
         r, R = poses_at(self.legs.motion, {**self.held, **turn, **values})
-        if all(name in POSITIONS for name in self.axes):
-            return np.ascontiguousarray(r), np.ascontiguousarray(R[0]).reshape(9)
-        return np.ascontiguousarray(r), np.ascontiguousarray(R).reshape(-1, 9)
+        return np.ascontiguousarray(r), by_rows(R)
 
     def chunks(self) -> Iterator[tuple[slice, Array]]:
         """Points of the grid, a part at a time."""
@@ -227,6 +225,22 @@ class GridPlan:
             best[better] = made[better]
         assert best is not None
         return best
+
+
+@dataclass(frozen=True, eq=False)
+class GridFunctions:
+    """Values at any points in the coordinates of a grid."""
+
+    plan: GridPlan
+    evaluator: PoseEvaluator
+
+    def margin(self, points: Array) -> Array:
+        """Margins."""
+        return self.plan.combine(self.evaluator.margin, points)
+
+    def measure(self, points: Array) -> Array:
+        """Margin, active limit, determinant and dexterity, (n, 4)."""
+        return self.plan.combine(self.evaluator.measure, points)
 
 
 def _sample(plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None) -> Array:

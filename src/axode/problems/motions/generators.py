@@ -35,6 +35,7 @@ from axode.problems.motions.time_laws import (
 )
 from axode.problems.motions.time_optimal import time_optimal
 from axode.problems.motions.time_optimum import TimeOptimum
+from axode.problems.motions.torque_scaling import slower_by
 from axode.problems.motions.waypoint_curves import StraightCurve, timed_spline
 from axode.problems.motions.waypoints import Waypoints, raise_faults, read_waypoints
 
@@ -133,8 +134,10 @@ def through(
     times: npt.ArrayLike | None = None,
     speed: Limits | None = None,
     acceleration: Limits | None = None,
+    torque: Limits | None = None,
     stops: Sequence[int] = (),
     model: Model | None = None,
+    start: Any = None,
 ) -> PlannedMotion:
     """Pass through places without stopping, by a spline whose acceleration is smooth.
 
@@ -148,8 +151,11 @@ def through(
         times: Time of each waypoint [s], from zero; instead of limits.
         speed: Largest speeds [rad/s, m/s]; none unless given.
         acceleration: Largest accelerations [rad/s^2, m/s^2].
+        torque: Largest efforts of the motors of the model [N m, N], by their inputs, or one number
+            for all: where they take more, the whole motion is slower.
         stops: Numbers of waypoints to stop at, counted from zero; negative from the end.
         model: Whose names they are; names are checked, and columns have units.
+        start: State of the model at the start, as for `inverse`, for limits of torques.
 
     Raises:
         InvalidArgument: with everything that is wrong with the arguments.
@@ -165,6 +171,8 @@ def through(
     moves = points.distances().max(axis=0) > 0
     if (times is None) == (speed is None and acceleration is None):
         faults.append("give either times or limits: speed, acceleration")
+    elif torque is not None and (model is None or times is not None):
+        faults.append("torque: needs a model, and limits of speed and acceleration")
     elif times is None and not faults:
         loose = moves & np.isinf(limits["acceleration"])
         names = [part for part, no in zip(points.parts, loose, strict=True) if no]
@@ -180,6 +188,8 @@ def through(
         points, number = points.without_repeats()
         stopped = [int(number[k]) for k in stopped]
         at = SegmentTimes(points, stopped, limits["speed"], limits["acceleration"]).shortest()
+        if torque is not None and model is not None:
+            at = at * slower_by(model, timed_spline(points, at, stopped), torque, start)
     curve = timed_spline(points, at, stopped)
     return PlannedMotion(points, curve, uniform_law(curve.end, curve.end), "waypoints", limits)
 

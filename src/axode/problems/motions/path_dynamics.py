@@ -14,7 +14,8 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.shortfall import find_shortfall, force_size
 from axode.problems.arguments import GivenState
-from axode.problems.inverse.motions import GivenMotion, rows_by_name
+from axode.problems.inverse.motion_rows import rows_by_name
+from axode.problems.inverse.motions import GivenMotion
 
 Array = npt.NDArray[np.float64]
 STANDING = 1e-9  # of the largest speed along a path: slower, and its parameter does not tell it
@@ -48,13 +49,13 @@ class PathDynamics:
     ) -> None:
         self.model, self.conditions, self.weights = model, replace(conditions, t=0.0), weights
         self.shape = grids.shape
+        self._require_clockless()
         samples = [motion.solve(s, start) for motion, s in zip(motions, grids, strict=True)]
         self.q, self.nu, self.nu_dot = (
             np.concatenate([getattr(sample, name) for sample in samples])
             for name in ("q", "nu", "nu_dot")
         )
         self._parts = self._described(samples)
-        self._require_clockless()
         self.v = self._by_model(lambda m, k: m.joint_speeds(self.q[k], self.nu[k], **self._o))
         self.a = self._by_model(
             lambda m, k: m.accelerations(self.q[k], self.nu[k], self.nu_dot[k], **self._o)
@@ -90,10 +91,10 @@ class PathDynamics:
         Raises:
             NotApplicable: for constraints or forces that change with time.
         """
-        here = {"q": self.q[:1], "nu": self.nu[:1], "nu_dot": self.nu_dot[:1]}
+        rest = np.zeros(len(self.model.independent))
         now, later = (
             self.model.inverse_dynamics_with_residual(
-                **here, **replace(self.conditions, t=t).options
+                self.model.home, rest, rest, **replace(self.conditions, t=t).options
             )
             for t in (0.0, 0.61803)
         )

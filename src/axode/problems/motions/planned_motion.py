@@ -13,14 +13,8 @@ from axode.errors import InvalidArgument, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState
-from axode.problems.inverse.motions import (
-    GivenMotion,
-    MotionSamples,
-    PositionRow,
-    Rows,
-    full_names,
-    rows_by_name,
-)
+from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
+from axode.problems.inverse.motions import GivenMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal, check_times
 from axode.problems.motions.time_laws import TimeLaw
 from axode.problems.motions.time_optimum import TimeOptimum
@@ -190,7 +184,7 @@ def given_motion(
             rows += _pose_rows(model, channel)
             signals += _pose_signals(channel, columns)
     speeds = [model.speed_names[j] for j in own.speeds]
-    return GivenMotion(model, Rows(model, rows, speeds), signals, conditions)
+    return GivenMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
 
 
 def solve_planned(

@@ -7,7 +7,6 @@ trapezoid, seven with limited jerk, one per interval of a grid for time-optimal 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -128,15 +127,18 @@ def _integrate(steps: Array, jerks: Array, jumps: Array) -> TimeLaw:
     return TimeLaw(np.concatenate([[0.0], np.cumsum(steps[kept])]), coefficients)
 
 
-def quadratic_law(parameters: Array, squares: Array) -> TimeLaw:
-    """Law of a grid between whose points the second rate is constant.
+def law_of_rates(parameters: Array, rates: Array, bends: Array) -> TimeLaw:
+    """Law of a grid between whose points the second rate is linear in time.
 
     Args:
         parameters: Ascending, (N,).
-        squares: Squared rates there, (N,), no two neighbours zero.
+        rates: Rates there, (N,), no two neighbours zero.
+        bends: How much the second rate grows between them, (N - 1,), little beside itself.
     """
-    rates = np.sqrt(squares)
-    h = 2 * np.diff(parameters) / (rates[1:] + rates[:-1])
-    seconds: Any = np.diff(squares) / (2 * np.diff(parameters))
-    coefficients = np.stack([parameters[:-1], rates[:-1], seconds / 2], axis=-1)
-    return TimeLaw(np.concatenate([[0.0], np.cumsum(h)]), coefficients)
+    steps, sums = np.diff(parameters), rates[1:] + rates[:-1]
+    # the parameter grows by sums h / 2 - bends h^2 / 12
+    h = 12 * steps / (3 * sums + np.sqrt(9 * sums**2 - 12 * steps * bends))
+    seconds = np.diff(rates) / h - bends / 2
+    coefficients = [parameters[:-1], rates[:-1], seconds / 2, bends / (6 * h)]
+    breaks = np.concatenate([[0.0], np.cumsum(h)])
+    return TimeLaw(breaks, np.stack(coefficients, axis=-1))

@@ -16,7 +16,7 @@ from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.motions.path_dynamics import PathDynamics
 from axode.problems.motions.path_limits import PathLimits, read_path_limits
 from axode.problems.motions.planned_motion import PlannedMotion, given_motion
-from axode.problems.motions.reachability import Passage
+from axode.problems.motions.reachability import PathPassage
 from axode.problems.motions.time_optimum import LimitRows, TimeOptimum, find_optima
 from axode.problems.motions.waypoint_curves import SplineCurve, WaypointCurve, regular_spline
 from axode.problems.motions.waypoints import Waypoints, read_waypoints
@@ -171,16 +171,26 @@ def _spline(verb: str, waypoints: Waypoints) -> tuple[Waypoints, WaypointCurve]:
 
 
 def _grid(knots: Array, points: int) -> Array:
-    """Points of a grid with all knots among them, and the middles between them: 2 points - 1."""
+    """Points of a grid with all knots among them, and the middles between them: 2 points - 1.
+
+    They are dense at both ends, s = (1 - cos(pi w)) / 2 for equal steps of w, because a motion from
+    rest takes equal times for them there.
+    """
     points = max(points, 2 * knots.size)
-    share = (points - 1) * np.diff(knots) / (knots[-1] - knots[0])
+    end = knots[-1]
+    w = np.arccos(1 - 2 * knots / end) / np.pi
+    share = (points - 1) * np.diff(w)
     counts = np.maximum(np.floor(share).astype(int), 1)
     while counts.sum() != points - 1:  # a few times at most: rounding, and short intervals
         more = points - 1 - counts.sum()
         k = np.argsort((share - counts) * np.sign(more))[::-1][: abs(more)]
         counts[k] = np.maximum(counts[k] + np.sign(more), 1)
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    return np.interp(np.arange(2 * points - 1) / 2, ends, knots)
+    places = np.concatenate([[0], np.cumsum(counts)])
+    found = np.empty(2 * points - 1)
+    found[::2] = end * (1 - np.cos(np.pi * np.interp(np.arange(points), places, w))) / 2
+    found[2 * places] = knots
+    found[1::2] = (found[:-1:2] + found[2::2]) / 2
+    return found
 
 
 def _outline(
@@ -223,7 +233,7 @@ def _optima(
     return optima
 
 
-def _raise_impassable(rows: LimitRows, grids: Array, passage: Passage) -> None:
+def _raise_impassable(rows: LimitRows, grids: Array, passage: PathPassage) -> None:
     """Report the limit, the place and the excess at which a path cannot be passed."""
     bad = ~np.isfinite(passage.squares).all(axis=1)
     if not bad.any():
@@ -234,23 +244,15 @@ def _raise_impassable(rows: LimitRows, grids: Array, passage: Passage) -> None:
             f"are of {', '.join(rows.labels)}"
         )
     k = int(np.argmax(bad))
-    empty = np.flatnonzero(passage.empty[k])
-    i = int(empty[-1]) if empty.size else 0
-    rest = rows.rest[k, 2 * i]
-    held = np.abs(rest)
-    name, model = f"'{rows.dynamics.model.name}'", rows.dynamics.model
-    if held.max(initial=0.0) > 1:
-        j = int(np.argmax(held))
-        unit = model.facts.input_units[model.inputs.index(rows.labels[j])]
-        raise InvalidArgument(
-            f"time_optimal: {name} cannot pass the path: at {_place(grids[k], i)} standing still "
-            f"takes {rest[j] * rows.strength[j]:.4g} {unit} of '{rows.labels[j]}', "
-            f"{(held[j] - 1) * rows.strength[j]:.3g} {unit} more than its limit of "
-            f"{rows.strength[j]:.4g} {unit}.\n  Raise the limit, or choose another path"
-        )
+    held = np.abs(rows.rest[k, ::2])
+    i, j = (int(x) for x in np.unravel_index(int(np.argmax(held)), held.shape))
+    model, name, limit = rows.dynamics.model, rows.labels[j], float(rows.strength[j])
+    unit = model.facts.input_units[model.inputs.index(name)]
     raise InvalidArgument(
-        f"time_optimal: {name} cannot pass the path: at {_place(grids[k], i)} no speed keeps the "
-        f"limits of {', '.join(rows.labels)} together.\n  Raise them, or choose another path"
+        f"time_optimal: '{model.name}' cannot pass the path: at {_place(grids[k], i)} standing "
+        f"still takes {rows.rest[k, 2 * i, j] * limit:.4g} {unit} of '{name}', "
+        f"{(held[i, j] - 1) * limit:.3g} {unit} more than its limit of {limit:.4g} {unit}.\n  "
+        "Raise the limit, or choose another path"
     )
 
 

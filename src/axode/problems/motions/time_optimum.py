@@ -11,16 +11,19 @@ import numpy.typing as npt
 
 from axode.problems.motions.path_dynamics import PathDynamics
 from axode.problems.motions.path_limits import PathLimits
-from axode.problems.motions.reachability import UNBOUNDED, Passage, PathRows, pass_paths
-from axode.problems.motions.time_laws import TimeLaw, quadratic_law
+from axode.problems.motions.reachability import UNBOUNDED, PathPassage, PathRows, pass_paths
+from axode.problems.motions.time_laws import TimeLaw, law_of_rates
 
 Array = npt.NDArray[np.float64]
 EXCESS = 1e-4  # relative: limits are exceeded by less between the points of the grid
 TIGHTER = 1.2  # times the excess that a limit is tightened by there
 ROUNDS = 12  # of tightening, and of linearization
+SETTLED = 1e-5  # relative, of durations that do not change any more
 LINEAR = 1e-9  # of the limits: efforts that differ by less from their linearization
 SPREAD = 0.01  # relative, of rates between which efforts are differentiated
 SLOW = 1e-3  # of the largest rate: a slower one is differentiated at this rate
+TYPICAL = 0.15  # of a limit, that speeds take at the first rates
+ATTEMPTS = 20  # at such rates
 FREE = 1e-3 * UNBOUNDED
 
 
@@ -31,7 +34,8 @@ class TimeOptimum:
     Attributes:
         places: Parameters of the path, (N,), the path's own.
         rates: Their rates [1/s], (N,).
-        second_rates: Their second rates [1/s^2] between the points, (N - 1,).
+        second_rates: Their second rates [1/s^2], means between the points, (N - 1,).
+        bends: How much the second rates grow between the points, (N - 1,).
         labels: Names of the limits.
         usage: Part of each limit that is used, signed, at the start, between and at the end of
             every interval: (N - 1, 3, limits).
@@ -41,6 +45,7 @@ class TimeOptimum:
     places: Array
     rates: Array
     second_rates: Array
+    bends: Array
     labels: tuple[str, ...]
     usage: Array
     excess: float
@@ -48,7 +53,7 @@ class TimeOptimum:
     @cached_property
     def law(self) -> TimeLaw:
         """The parameter over time."""
-        return quadratic_law(self.places, self.rates**2)
+        return law_of_rates(self.places, self.rates, self.bends)
 
     @property
     def duration(self) -> float:
@@ -136,6 +141,20 @@ class LimitRows:
         u, x = second[..., np.newaxis], square[..., np.newaxis]
         return np.concatenate([efforts, self._first * u + self._second * x], axis=-1)
 
+    def typical_squares(self) -> Array:
+        """Squared rates at which speeds take a good part of some effort, but not all of it."""
+        rate = np.ones((self.dynamics.shape[0], 1))
+        zero = np.zeros(self.dynamics.shape)
+        for _ in range(ATTEMPTS):
+            part = np.abs(self._efforts(rate + zero, zero) - self.rest)
+            most = part.max(axis=(1, 2), initial=0.0)[:, np.newaxis]
+            wrong = (most > 0) & ((most < TYPICAL / 3) | (most > TYPICAL * 3))
+            if not wrong.any():
+                break
+            change = np.sqrt(TYPICAL / np.where(wrong, most, TYPICAL))
+            rate = rate * np.clip(change, 1e-3, 1e3)
+        return np.minimum(self.most, rate**2)
+
     def linearized(self, square: Array) -> tuple[Array, Array]:
         """Coefficients b and c of rows that touch the limits at given squared rates.
 
@@ -156,7 +175,7 @@ class LimitRows:
 
 def find_optima(
     rows: LimitRows, grids: Array, ends: tuple[Array, Array]
-) -> tuple[list[TimeOptimum], Passage]:
+) -> tuple[list[TimeOptimum], PathPassage]:
     """Find the least times of paths.
 
     Args:
@@ -172,34 +191,98 @@ def find_optima(
     lengths = grids[:, -1:]
     grid = grids / lengths
     first, last = ((rate / lengths[:, 0]) ** 2 for rate in ends)
-    square = np.minimum(rows.most, 1.0)
+    square = rows.typical_squares()
     tight = np.ones((len(grid), (grid.shape[1] + 1) // 2, len(rows.labels)))
+    bends, may_bend = np.zeros((len(grid), tight.shape[1] - 1)), True
+    best: _Timing | None = None
     for _ in range(ROUNDS):
         limited = _tight_rows(rows, rows.linearized(square), tight)
-        passage = pass_paths(grid[:, ::2], limited, first, last)
+        passage = pass_paths(grid[:, ::2], limited, first, last, bends)
         if not np.isfinite(passage.squares).all() or passage.squares.max() > FREE:
-            return [], passage
-        square, second = _between(grid, passage.squares)
-        values = rows.values(square, second)
-        at_grid = limited.value(second[:, ::2], square[:, ::2]) / tight[..., : values.shape[-1]]
-        error = float(np.abs(values[:, ::2] - at_grid).max(initial=0.0))
-        usage = _usage(rows, values, square, second)
-        over = np.abs(usage).max(axis=2) - 1
-        if error <= LINEAR:
-            if over.max(initial=0.0) <= EXCESS:
+            if best is None:
+                return [], passage
+            if not may_bend:
                 break
-            tight = _tightened(tight, over)
-    return [
-        TimeOptimum(
-            grids[k, ::2],
-            np.sqrt(passage.squares[k]) * lengths[k],
-            second[k, 1::2] * lengths[k],
-            rows.labels,
-            usage[k],
-            float(over[k].max(initial=0.0)),
+            bends, may_bend = np.zeros_like(bends), False  # they leave no room where motors hold
+            continue
+        timing = _Timing.of(rows, grid, passage.squares, bends)
+        error = timing.error(limited, tight)
+        settled = error <= LINEAR and best is not None and timing.lasts_like(best)
+        best, square = timing, timing.square
+        if settled and timing.excess <= EXCESS:
+            break
+        if settled or (tight > 1).any():
+            tight = _tightened(tight, timing.over)
+        elif may_bend:
+            bends = _bends(timing.second[:, 1::2])
+    assert best is not None
+    return best.optima(rows.labels, grids), passage
+
+
+@dataclass(frozen=True)
+class _Timing:
+    """Rates at all points of paths, those between points of the grid included.
+
+    Attributes:
+        grid: Parameters, from 0 to 1.
+        square, second: Squared and second rates at all points.
+        bends: How much the second rate grows within intervals.
+        values: Parts of the limits that are used at all points, without speeds.
+        usage: Parts of all limits at the start, between and at the end of intervals.
+    """
+
+    grid: Array
+    square: Array
+    second: Array
+    bends: Array
+    values: Array
+    usage: Array
+
+    @classmethod
+    def of(cls, rows: LimitRows, grid: Array, squares: Array, bends: Array) -> _Timing:
+        square, second = _between(grid, squares, bends)
+        values = rows.values(square, second)
+        usage = _usage(rows, values, square, second, bends)
+        return cls(grid, square, second, bends, values, usage)
+
+    @property
+    def over(self) -> Array:
+        """By how much limits are exceeded: (paths, intervals, limits)."""
+        return np.asarray(np.abs(self.usage).max(axis=2) - 1)
+
+    @property
+    def excess(self) -> float:
+        return float(self.over.max(initial=0.0))
+
+    def error(self, limited: PathRows, tight: Array) -> float:
+        """By how much efforts differ from the rows that stand for them."""
+        found = limited.value(self.second[:, ::2], self.square[:, ::2])
+        found = found / tight[..., : found.shape[-1]]
+        return float(np.abs(self.values[:, ::2] - found).max(initial=0.0))
+
+    def lasts_like(self, other: _Timing) -> bool:
+        mine, theirs = (
+            (
+                np.diff(x.grid[:, ::2]) / (np.sqrt(x.square[:, 2::2]) + np.sqrt(x.square[:, :-1:2]))
+            ).sum(axis=-1)
+            for x in (self, other)
         )
-        for k in range(len(grids))
-    ], passage
+        return bool((np.abs(mine - theirs) <= SETTLED * mine).all())
+
+    def optima(self, labels: tuple[str, ...], grids: Array) -> list[TimeOptimum]:
+        lengths = grids[:, -1]
+        return [
+            TimeOptimum(
+                grids[k, ::2],
+                np.sqrt(self.square[k, ::2]) * length,
+                self.second[k, 1::2] * length,
+                self.bends[k] * length,
+                labels,
+                self.usage[k],
+                float(self.over[k].max(initial=0.0)),
+            )
+            for k, length in enumerate(lengths)
+        ]
 
 
 def _tight_rows(rows: LimitRows, linear: tuple[Array, Array], tight: Array) -> PathRows:
@@ -210,22 +293,37 @@ def _tight_rows(rows: LimitRows, linear: tuple[Array, Array], tight: Array) -> P
     return PathRows(a, b, c, 1 / np.maximum(fastest, UNBOUNDED**-0.5) ** 2)
 
 
-def _between(grid: Array, squares: Array) -> tuple[Array, Array]:
+def _bends(second: Array) -> Array:
+    """How much second rates grow within intervals, from their means; zero where limits change.
+
+    Of the differences to both neighbours the smaller is taken, none if they differ in sign.
+    """
+    if second.shape[1] < 3:
+        return np.zeros_like(second)
+    steps = np.diff(second)
+    back, ahead = steps[:, :-1], steps[:, 1:]
+    inner = np.where(back * ahead > 0, np.sign(back) * np.minimum(np.abs(back), np.abs(ahead)), 0)
+    found = np.concatenate([inner[:, :1], inner, inner[:, -1:]], axis=1)
+    return np.asarray(np.clip(found, -np.abs(second) / 4, np.abs(second) / 4))
+
+
+def _between(grid: Array, squares: Array, bends: Array) -> tuple[Array, Array]:
     """Squared and second rates at all points; at a point of the grid, those of the interval after.
 
-    Within an interval the squared rate is linear in the parameter.
+    Within an interval the second rate is linear, and the squared rate its integral.
     """
     found, second = np.empty(grid.shape), np.empty(grid.shape)
     found[:, ::2] = squares
-    part = (grid[:, 1::2] - grid[:, :-1:2]) / (grid[:, 2::2] - grid[:, :-1:2])
-    found[:, 1::2] = squares[:, :-1] + part * np.diff(squares)
-    each = np.diff(squares) / (2 * np.diff(grid[:, ::2]))
-    second[:, :-1:2] = second[:, 1::2] = each
-    second[:, -1] = each[:, -1]
+    steps = np.diff(grid[:, ::2])
+    mean = (squares[:, :-1] + squares[:, 1:]) / 2
+    found[:, 1::2] = np.maximum(mean - steps * bends / 4, 0.0)
+    each = np.diff(squares) / (2 * steps)
+    second[:, :-1:2], second[:, 1::2] = each - bends / 2, each
+    second[:, -1] = each[:, -1] - bends[:, -1] / 2
     return found, second
 
 
-def _usage(rows: LimitRows, values: Array, square: Array, second: Array) -> Array:
+def _usage(rows: LimitRows, values: Array, square: Array, second: Array, bends: Array) -> Array:
     """Parts of all limits at the start, between and at the end of intervals.
 
     Returns:
@@ -234,7 +332,8 @@ def _usage(rows: LimitRows, values: Array, square: Array, second: Array) -> Arra
     speeds = rows.speeds * np.sqrt(square)[..., np.newaxis]
     both = np.concatenate([values, speeds], axis=-1)
     ends = both[:, 2::2].copy()
-    change = second[:, :-1:2] - second[:, 2::2]  # values there have the next second rate
+    # values there have the second rate of the next interval
+    change = second[:, :-1:2] + bends - second[:, 2::2]
     ends[..., : values.shape[-1]] += rows.inertia[:, 2::2] * change[..., np.newaxis]
     return np.stack([both[:, :-1:2], both[:, 1::2], ends], axis=2)
 
