@@ -81,7 +81,7 @@ class PlatformMaps:
         body takes what its motion needs beyond its loads. A leg of the tree gives what the
         platform still lacks.
 
-        .. math:: w_J = w_{cut} + \sum_b (w_b - M_b \dot t_b - W_b M_b t_b)         \tag{F28}
+        .. math:: w_J = w_{cut} + \sum_b (w_b - M_b \dot t_b - W_b M_b t_b)         \tag{F30}
         """
         book, loads = ComplementFormulation(self.system), self._loads
         v_dot = book.accelerations(nu_dot)
@@ -91,7 +91,7 @@ class PlatformMaps:
             None
             if leg.closing is None
             else self._closing_wrench(leg.closing, forces)
-            + self._given(leg.closing.beyond, need, loads)  # (F28)
+            + self._given(leg.closing.beyond, need, loads)  # (F30)
             for leg in self.platform.legs
         ]
         others = sum((w for w in found if w is not None), SX.zeros(6))
